@@ -11,7 +11,7 @@ export ORT_DISABLE_TELEMETRY := 1
 # Lets Python write bytecode, because pip writes none into the tests' environment.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: serve test test-fast check collect format settings-page image-check arm-check policy-check lock train-default comparison fuzz attack-check audit sbom clean help
+.PHONY: serve test test-fast check collect format settings-page image-check arm-check policy-check lock train-default classification comparison fuzz attack-check audit sbom clean help
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
@@ -128,6 +128,9 @@ train-default: $(DEV)/.installed  ## train and export the built-in model
 		--description "English, uncased: all-MiniLM-L6-v2 trained on as a masked language model"
 	$(DEV)/bin/python -m benchmarks.quality.bundle_accuracy service/bundles/default $(RUN)/phase_6 \
 		$(CORPUS)/heldout.txt $(CORPUS)/wikitext2-test.norm.txt
+
+classification: $(DEV)/.installed  ## train, export and measure the example of docs/classification.md (45 minutes)
+	$(DEV)/bin/python -m benchmarks.classification
 
 comparison: $(COMPARISON)/.installed  ## measure every contender side by side and write docs/performance.md (75 minutes, with wrk)
 	$(COMPARISON)/bin/python -m benchmarks.comparison --sizes

@@ -13,10 +13,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from export.verify import TOP_K, VerificationError, encoder_logits
+from export.verify import INT8_ADVICE, TOP_K, VerificationError, encoder_logits
 from model.encoder.encoder import TiedEncoder
 from model.memory import release_memory
-from service.engine.batch_arrays import Batch, ModelPass, no_targets
+from service.engine.batch_arrays import Batch
+from service.engine.passes import ModelPass, no_targets
 from service.engine.runtime import Runtime
 from service.tokenization.tokenizer import Tokenizer
 
@@ -24,9 +25,6 @@ MIN_AGREEMENT = 0.9  # minimum share of masks with the same top token in int8 an
 # nats, maximum 99th percentile of the log-probability differences over fp32's five top tokens
 MAX_P99 = 0.5
 REQUESTS_AT_ONCE = 16  # limits the memory for the log-probabilities of a long text
-_INT8_ADVICE = (
-    "Export with --precision fp32, or calibrate with text that resembles the training text"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +128,12 @@ def measure_agreement(runtime: Runtime, expected: Fp32Predictions) -> Int8Figure
     if not figures.top_1_agreement >= MIN_AGREEMENT:
         raise VerificationError(
             f"int8 must have fp32's top token at {100 * MIN_AGREEMENT:.0f} % of masks or more "
-            f"(got {100 * figures.top_1_agreement:.1f} %). {_INT8_ADVICE}"
+            f"(got {100 * figures.top_1_agreement:.1f} %). {INT8_ADVICE}"
         )
     if not figures.p99_log_prob_difference <= MAX_P99:
         raise VerificationError(
             f"int8 must differ from fp32 by at most {MAX_P99} nats at the 99th percentile "
-            f"(got {figures.p99_log_prob_difference:.2g}). {_INT8_ADVICE}"
+            f"(got {figures.p99_log_prob_difference:.2g}). {INT8_ADVICE}"
         )
     return figures
 

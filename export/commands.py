@@ -9,7 +9,7 @@ from pathlib import Path
 
 import onnx
 
-from export.golden import renew_golden_prompts
+from export.golden import renew_golden_results
 from export.reference import reference_graph
 from export.weights import encoder_weights
 from export.write_bundle import BundleMetadata, SampleTexts, write_bundle
@@ -35,7 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
         elif options.output:
             _write_bundle(options)
         else:
-            _renew_golden_prompts(options)
+            _renew_golden_results(options)
     except (ValueError, OSError, StartupError) as error:
         print(f"fillmask-export: {error}", file=sys.stderr)
         return 2
@@ -57,10 +57,10 @@ def _write_bundle(options: argparse.Namespace) -> None:
     print(f"verified and written: {options.output} ({size_bytes / 1e6:.1f} MB)")
 
 
-def _renew_golden_prompts(options: argparse.Namespace) -> None:
+def _renew_golden_results(options: argparse.Namespace) -> None:
     bundle = options.checkpoint
-    count = renew_golden_prompts(bundle, _read_lines(options.texts))
-    print(f"written: {count} golden prompts in {bundle}")
+    count = renew_golden_results(bundle, _read_lines(options.texts))
+    print(f"written: {count} golden results in {bundle}")
 
 
 def _read_lines(path: Path) -> list[str]:
@@ -86,7 +86,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--renew-golden",
         action="store_true",
-        help="replace the golden prompts of a bundle (give its directory as the checkpoint)",
+        help="replace the golden prompts and labels of a bundle (give its directory as the "
+        "checkpoint)",
     )
     parser.add_argument(
         "--precision",

@@ -1,4 +1,4 @@
-"""Served graph, which maps packed texts to their top-k fills.
+"""Served graph, which maps packed texts to their top-k fills, to the logits of labels or to both.
 
 Shapes: R tokens of all texts, B rows of W slots inside attention, Q maximum masks per row,
 S = B * Q, N texts, M masks, K maximum targets per mask, D d_model, E width of the table,
@@ -16,58 +16,99 @@ Exact optimisations:
 
 from __future__ import annotations
 
+import numpy as np
 import onnx
 
 from export.attention import Attention
+from export.classification import label_logits
 from export.embedding import is_mask, norm_and_project, token_dropout
 from export.operators import GraphBuilder, float_tensor, integer_tensor
 from export.ranking import rank
+from export.weights import POSITIONS_BY_TYPE
+from model.encoder.classifier import ClassifierConfig
 
 OPSET = 24
 FLOAT = onnx.TensorProto.FLOAT
 QKV = ("query", "key", "value")
 # names of an input with one entry per token and of an input with one entry per mask
 TOKENS, MASKS = "input_ids", "mask_slots"
+POOLED = "label_slots"  # input with one entry per token that the classification head reads
 
 
-def served_graph(g: GraphBuilder) -> onnx.ModelProto:
+def served_graph(
+    g: GraphBuilder, classifier: ClassifierConfig | None = None, *, fills: bool = True
+) -> onnx.ModelProto:
     """Build the graph that `service.engine.runtime` runs.
 
     Args:
         g: graph builder for fp32 or int8, with the weights of `export.weights`.
+        classifier: choices of the classification head. None for a graph without labels.
+        fills: whether the graph fills masks.
     """
     config = g.config
     x_RD = _embeddings(g)
     attention = Attention(g)
     for layer in range(config.num_layers - 1):
         x_RD = _block(g, attention, layer, x_RD)
-    x_MD = _last_block(g, attention, config.num_layers - 1, x_RD)
-
+    read = _read_slots(g, classifier, fills=fills)
+    x_SD = _last_block(g, attention, config.num_layers - 1, x_RD, read)
     if config.final_norm:
-        x_MD = g.norm(x_MD, "final_norm")
-    if config.head_transform:
-        x_MD = g.norm(g.gelu(g.linear(x_MD, "head.dense", MASKS), head=True), "head.norm")
-    rank(g, x_MD, MASKS)
-    return g.model(
-        inputs=[
-            integer_tensor("input_ids", "R"),
-            integer_tensor("positions", "R"),
-            integer_tensor("pad_index", "B", "W"),
-            integer_tensor("slot_texts", "B", "W"),
-            integer_tensor("unpad_index", "R"),
-            integer_tensor("query_index", "B", "Q"),
-            integer_tensor("query_texts", "B", "Q"),
-            integer_tensor("mask_slots", "M"),
+        x_SD = g.norm(x_SD, "final_norm")
+
+    inputs = [
+        integer_tensor("input_ids", "R"),
+        integer_tensor("positions", "R"),
+        integer_tensor("pad_index", "B", "W"),
+        integer_tensor("slot_texts", "B", "W"),
+        integer_tensor("unpad_index", "R"),
+        integer_tensor("query_index", "B", "Q"),
+        integer_tensor("query_texts", "B", "Q"),
+    ]
+    outputs = []
+    if POSITIONS_BY_TYPE in g.weights:
+        inputs.append(integer_tensor("token_types", "R"))
+    if fills:
+        head_SD = x_SD
+        if config.head_transform:
+            # of all slots, because int8 layers cannot compute zero rows in a batch without masks
+            head_SD = g.norm(g.gelu(g.linear(x_SD, "head.dense", read), head=True), "head.norm")
+        rank(g, _first(g, head_SD, MASKS) if classifier else head_SD, MASKS)
+        inputs += [
+            integer_tensor(MASKS, "M"),
             integer_tensor("top_k", 1),
             integer_tensor("target_ids", "M", "K"),
-        ],
-        outputs=[
+        ]
+        outputs += [
             integer_tensor("top_ids", "M", "k"),
             float_tensor("top_log_probs", "M", "k"),
             float_tensor("target_log_probs", "M", "K"),
-        ],
-        opset=OPSET,
-    )
+        ]
+    if classifier:
+        x_CD = _after(g, x_SD, MASKS) if fills else x_SD
+        label_logits(g, x_CD, classifier)
+        inputs.append(integer_tensor(POOLED, "C"))
+        if classifier.pooling == "mean":
+            inputs += [integer_tensor("label_texts", "C"), integer_tensor("label_lengths", "N")]
+        outputs.append(float_tensor("label_logits", "N", len(classifier.labels)))
+    return g.model(inputs=inputs, outputs=outputs, opset=OPSET)
+
+
+def _read_slots(g: GraphBuilder, classifier: ClassifierConfig | None, *, fills: bool) -> str:
+    """Return the slots that a head reads, those of masks before those of pooled tokens."""
+    if classifier and fills:
+        return g.add("Concat", [MASKS, POOLED], axis=0)
+    return MASKS if fills else POOLED
+
+
+def _first(g: GraphBuilder, x: str, counted: str) -> str:
+    """Return as many of the first rows as another tensor has."""
+    return g.add("Slice", [x, g.integers(0), g.add("Shape", [counted], end=1), g.integers(0)])
+
+
+def _after(g: GraphBuilder, x: str, counted: str) -> str:
+    """Return the rows after as many of the first rows as another tensor has."""
+    last = g.integers(np.iinfo(np.int64).max)
+    return g.add("Slice", [x, g.add("Shape", [counted], end=1), last, g.integers(0)])
 
 
 def _embeddings(g: GraphBuilder) -> str:
@@ -75,8 +116,12 @@ def _embeddings(g: GraphBuilder) -> str:
     x_RE = g.lookup("input_ids")
     if g.config.token_dropout_id is not None:
         x_RE = token_dropout(g, x_RE, "input_ids", _unmasked_share(g))
-    table = g.position_table()
-    if table is not None:
+    table = None if POSITIONS_BY_TYPE in g.weights else g.position_table()
+    if POSITIONS_BY_TYPE in g.weights:
+        first_R = g.add("Mul", ["token_types", g.integers(g.max_tokens)])
+        row_R = g.add("Add", ["positions", first_R])
+        x_RE = g.add("Add", [x_RE, g.add("Gather", [g.weight(POSITIONS_BY_TYPE), row_R])])
+    elif table is not None:
         x_RE = g.add("Add", [x_RE, g.add("Gather", [table, "positions"])])
     return norm_and_project(g, x_RE)
 
@@ -108,8 +153,8 @@ def _block(g: GraphBuilder, attention: Attention, layer: int, x_RD: str) -> str:
     return _after_attention(g, name, x_RD, mixed_RD, TOKENS)
 
 
-def _last_block(g: GraphBuilder, attention: Attention, layer: int, x_RD: str) -> str:
-    """Add the last block, which computes hidden states of only the masks."""
+def _last_block(g: GraphBuilder, attention: Attention, layer: int, x_RD: str, read: str) -> str:
+    """Add the last block, whose output contains only the slots that a head reads."""
     name = f"blocks.{g.config.layers[layer]}"
     source_RD = g.attention_input(x_RD, name)
     slots_S = g.add("Reshape", ["query_index", g.integers(-1)])
@@ -120,9 +165,9 @@ def _last_block(g: GraphBuilder, attention: Attention, layer: int, x_RD: str) ->
     key, value = g.linears(source_RD, [f"{name}.{part}" for part in QKV[1:]], TOKENS)
     key, value = _pad(g, [attention.rotated(key, layer), value])
     mixed_BQD = attention.attend_from(query_BQD, key, value, attention.mask_slots(), layer)
-    mixed_MD = g.add("Gather", [_flat_rows(g, mixed_BQD), MASKS])
-    x_MD = g.add("Gather", [x_RD, g.add("Gather", [slots_S, MASKS])])
-    return _after_attention(g, name, x_MD, mixed_MD, MASKS)
+    mixed_MD = g.add("Gather", [_flat_rows(g, mixed_BQD), read])
+    x_MD = g.add("Gather", [x_RD, g.add("Gather", [slots_S, read])])
+    return _after_attention(g, name, x_MD, mixed_MD, read)
 
 
 def _pad(g: GraphBuilder, packed: list[str]) -> list[str]:

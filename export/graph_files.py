@@ -23,7 +23,13 @@ from service.bundles.bundle import MODEL_FILE, WEIGHTS_FILE
 
 
 def save_graph(
-    model: TiedEncoder, max_tokens: int, directory: Path, int8: Int8Weights | None = None
+    model: TiedEncoder,
+    max_tokens: int,
+    directory: Path,
+    int8: Int8Weights | None = None,
+    *,
+    fills: bool = True,
+    token_types: int = 1,
 ) -> None:
     """Write the served graph and its weights.
 
@@ -31,26 +37,33 @@ def save_graph(
     weights.
 
     Args:
-        model: the encoder.
+        model: the encoder. The graph computes labels if the encoder has a classification head.
         max_tokens: maximum length of an input in tokens.
         directory: new directory for the files.
         int8: rounding of the weights. None for fp32.
+        fills: whether the graph fills masks.
+        token_types: number of token types in the texts.
     """
-    weights = encoder_weights(model, max_tokens)
+    weights = encoder_weights(model, max_tokens, token_types)
     directory.mkdir()
     with WeightFile(directory / WEIGHTS_FILE) as file:
         if int8 is None:
             builder = GraphBuilder(model.config, weights, file)
         else:
             builder = Int8GraphBuilder(model.config, weights, int8, file)
-        graph = served_graph(builder)
+        classifier = None if model.classifier is None else model.classifier.config
+        graph = served_graph(builder, classifier, fills=fills)
     onnx.save(graph, directory / MODEL_FILE)
     # check the file, because the graph in memory has no weights
     onnx.checker.check_model(str(directory / MODEL_FILE), full_check=True)
 
 
 def int8_weights(
-    checkpoint: Checkpoint, calibration: Sequence[NDArray[np.int64]], mask_token_id: int
+    checkpoint: Checkpoint,
+    calibration: Sequence[NDArray[np.int64]],
+    mask_token_id: int,
+    *,
+    fills: bool = True,
 ) -> Int8Weights:
     """Choose the rounding of an encoder's weights by calibration.
 
@@ -60,10 +73,14 @@ def int8_weights(
         checkpoint: checkpoint of the encoder.
         calibration: token ids of real texts.
         mask_token_id: id of the mask token.
+        fills: whether the graph fills masks.
     """
     if checkpoint.rounding:
         return Int8Weights(checkpoint.rounding, {})
-    statistics = BlockwiseStatistics(checkpoint.model, calibration, mask_token_id)
+    labels = checkpoint.model.classifier is not None
+    statistics = BlockwiseStatistics(
+        checkpoint.model, calibration, mask_token_id, fills=fills, labels=labels
+    )
     return Int8Weights(
         RoundingPlan.from_statistics(checkpoint.model, statistics), GramMatrices(statistics)
     )

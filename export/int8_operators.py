@@ -27,7 +27,7 @@ from export.quantize import (
 from export.weight_file import WeightFile
 from model.encoder.config import EncoderConfig
 from model.encoder.encoder import TABLE, output_table
-from model.quantization.calibration import VOCABULARY
+from model.quantization.input_recorder import VOCABULARY
 from model.quantization.rounding import INT8_MAX
 
 CONTRIB = "com.microsoft"
@@ -56,16 +56,18 @@ class Int8GraphBuilder(GraphBuilder):
         self._zero_points: dict[tuple[str, int], str] = {}
         self._output = output_table(config)
         self._table_columns: str | None = None
-        if len(self.vocabulary_parts) == 1:
+        if self._int8.rounds(VOCABULARY) and len(self.vocabulary_parts) == 1:
             # outside the loop over masks, so that the runtime transposes once, at load time
             self._table_columns = self.add("Transpose", [self._values(self._output)], perm=[1, 0])
 
     @cached_property
     def _tables(self) -> dict[str, QuantizedRows]:
+        tables = {}
+        if self._int8.rounds(VOCABULARY):
+            tables[self._output] = self._int8.rows(VOCABULARY, self.weights[self._output])
         # A tied table has the head's factors. The logits gain more accuracy from these factors than
         # the lookup loses.
-        tables = {self._output: self._int8.rows(VOCABULARY, self.weights[self._output])}
-        if not self.config.tied:
+        if TABLE not in tables:
             tables[TABLE] = quantize_rows(self.weights[TABLE])
         return tables
 
@@ -80,7 +82,8 @@ class Int8GraphBuilder(GraphBuilder):
         parts = (self._values(TABLE), self._scales(TABLE))
         gathered = [self.add("Gather", [part, ids]) for part in parts]
         rows = self.add("DequantizeLinear", gathered, axis=0)
-        return self.add("Mul", [rows, self._table_factors()]) if self.config.tied else rows
+        has_factors = self._output == TABLE and self._int8.rounds(VOCABULARY)
+        return self.add("Mul", [rows, self._table_factors()]) if has_factors else rows
 
     def vocabulary(self, x: str, rows: str, part: slice) -> str:
         """Compute the logits of a part of the vocabulary.

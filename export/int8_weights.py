@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from export.quantize import QuantizedRows, quantize_rows
-from model.quantization.calibration import InputStatistics
+from model.quantization.input_recorder import InputStatistics
 from model.quantization.rounding_plan import RoundingPlan
 
 
@@ -58,6 +58,10 @@ class Int8Weights:
 
     plan: RoundingPlan
     grams: Mapping[str, NDArray[np.float64]]
+
+    def rounds(self, name: str) -> bool:
+        """Return whether the plan has factors of a layer."""
+        return name in self.plan.factors
 
     def factors(self, name: str) -> NDArray[np.float32]:
         """Return a layer's factors (in,), with 0 for channels in float32."""

@@ -15,8 +15,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from export.text_format import encode_inputs, sample_inputs
 from model.encoder.encoder import TiedEncoder
-from service.engine.batch_arrays import Batch, ModelPass, no_targets
+from service.arrays import IntArray
+from service.engine.batch_arrays import Batch
+from service.engine.passes import ModelPass, no_targets
 from service.engine.runtime import Runtime
 from service.tokenization.tokenizer import Tokenizer
 
@@ -25,6 +28,9 @@ TIE = 1e-4  # nats, maximum difference between tokens that may swap ranks
 TOP_K = 5
 MASKS_PER_TEXT = 3
 REAL_TEXTS, RANDOM_TEXTS = 24, 12  # maximum number of texts of each kind
+INT8_ADVICE = (
+    "Export with --precision fp32, or calibrate with text that resembles the training text"
+)
 
 
 class VerificationError(ValueError):
@@ -36,7 +42,7 @@ class GraphFigures:
     """Comparison of the fp32 graph with PyTorch.
 
     Attributes:
-        texts: number of compared texts.
+        texts: number of compared texts and pairs.
         masks: number of compared masks.
         max_log_prob_difference: largest absolute difference over the graph's five top tokens, in
             nats.
@@ -51,39 +57,67 @@ class GraphFigures:
 
 
 def verification_requests(
-    texts: Sequence[str], tokenizer: Tokenizer, vocab_size: int, max_tokens: int
+    texts: Sequence[str], tokenizer: Tokenizer, vocab_size: int, max_tokens: int, token_types: int
 ) -> list[ModelPass]:
     """Create passes of real and of random tokens with one to three masks, from a fixed seed.
 
     Args:
-        texts: plain sentences without masks. The function uses the first 24 texts, except for texts
-            of more than `max_tokens` tokens.
+        texts: plain sentences without masks. The function uses the first 24 texts and their pairs,
+            except for inputs of more than `max_tokens` tokens.
         tokenizer: tokenizer of the bundle.
         vocab_size: upper bound of random ids.
         max_tokens: maximum length of an input in tokens.
+        token_types: number of token types of random tokens.
     """
     generator = np.random.default_rng(0)
-    encoded = [tokenizer.encode(text).input_ids for text in texts[:REAL_TEXTS]]
-    inputs = [ids for ids in encoded if 2 < len(ids) <= max_tokens]
-    lengths = np.unique(np.geomspace(min(3, max_tokens), max_tokens, RANDOM_TEXTS).astype(int))
-    inputs += [generator.integers(0, vocab_size, length) for length in lengths]
+    samples = sample_inputs(texts[:REAL_TEXTS], tokenizer)
+    inputs = [
+        (one.input_ids, one.token_types)
+        for one in encode_inputs(samples, tokenizer, max_tokens)
+        if len(one.input_ids) > 2
+    ]
+    inputs += random_inputs(vocab_size, max_tokens, token_types, generator)
     requests = []
-    for input_ids in inputs:
+    for input_ids, types in inputs:
         count = min(int(generator.integers(1, MASKS_PER_TEXT + 1)), len(input_ids))
         positions = np.sort(generator.choice(len(input_ids), count, replace=False))
         masked = input_ids.copy()
         masked[positions] = tokenizer.mask_token_id
-        requests.append(ModelPass(masked, positions.astype(np.int64), TOP_K, no_targets(count)))
+        one = ModelPass(masked, positions.astype(np.int64), TOP_K, no_targets(count), types)
+        requests.append(one)
     return requests
 
 
+def random_inputs(
+    vocab_size: int, max_tokens: int, token_types: int, generator: np.random.Generator
+) -> list[tuple[IntArray, IntArray | None]]:
+    """Return random token ids and types of up to 12 lengths, from 3 tokens to the longest input.
+
+    Args:
+        vocab_size: upper bound of the ids.
+        max_tokens: maximum length of an input in tokens.
+        token_types: number of token types. With 1, the types are None.
+        generator: source of the ids and types.
+    """
+    lengths = np.unique(np.geomspace(min(3, max_tokens), max_tokens, RANDOM_TEXTS).astype(int))
+    ids = [generator.integers(0, vocab_size, length) for length in lengths]
+    if token_types == 1:
+        return [(one, None) for one in ids]
+    return [(one, generator.integers(0, token_types, len(one))) for one in ids]
+
+
 def encoder_logits(model: TiedEncoder, requests: Sequence[ModelPass]) -> Tensor:
-    """Compute the logits (M, V) of the PyTorch encoder for passes of equal length."""
+    """Compute the logits (M, V) of the PyTorch encoder for passes of equal length.
+
+    Either all passes have token types, or none has.
+    """
     input_ids_NT = torch.from_numpy(np.stack([request.input_ids for request in requests]))
     indicator_NT = torch.zeros(input_ids_NT.shape)
     for row_T, request in zip(indicator_NT, requests, strict=True):
         row_T[torch.from_numpy(request.mask_positions)] = 1
-    logits_MV: Tensor = model(input_ids_NT, indicator_NT)
+    types = [request.token_types for request in requests if request.token_types is not None]
+    types_NT = torch.from_numpy(np.stack(types)) if types else None
+    logits_MV: Tensor = model(input_ids_NT, indicator_NT, None, types_NT)
     return logits_MV
 
 

@@ -21,6 +21,8 @@ COSINES, SINES = "rotation.{}.cosine", "rotation.{}.sine"
 EVERYTHING, WINDOW = "everything", "window"
 # name of the relative position bias (2P - 1, H) by distance from 1 - P to P - 1
 BIAS_BY_DISTANCE = "relative_bias.by_distance"
+# name of the sums (U * P, E) of position embeddings and each of U token types
+POSITIONS_BY_TYPE = "embeddings.position_by_type"
 _MERGED = ("embeddings.position.weight", "embeddings.token_type.weight", "relative_bias")
 
 
@@ -30,7 +32,7 @@ def attention_range(config: EncoderConfig, layer: int) -> str:
 
 
 def encoder_weights(
-    model: TiedEncoder, max_tokens: int | None = None
+    model: TiedEncoder, max_tokens: int | None = None, token_types: int = 1
 ) -> dict[str, NDArray[np.float32]]:
     """Return the encoder's tensors and tables by name.
 
@@ -39,15 +41,21 @@ def encoder_weights(
     Args:
         model: the encoder.
         max_tokens: number of positions to keep. None for all positions.
+        token_types: number U of token types in the texts. With 1, all tokens have type 0.
     """
     config = model.config
     length = max_tokens or config.max_positions
     weights = {
         name: _array(tensor) for name, tensor in model.state_dict().items() if name not in _MERGED
     }
-    positions = _position_embeddings(model.embeddings, length)
+    positions = _position_embeddings(model.embeddings, length, 0)
     if positions is not None:
         weights[POSITIONS] = positions
+    if token_types > 1:
+        by_type = [
+            _position_embeddings(model.embeddings, length, kind) for kind in range(token_types)
+        ]
+        weights[POSITIONS_BY_TYPE] = np.concatenate([one for one in by_type if one is not None])
     bases = {EVERYTHING: config.rotary_base, WINDOW: config.local_rotary_base}
     for kind, base in bases.items():
         if base is not None:
@@ -60,8 +68,10 @@ def encoder_weights(
     return weights
 
 
-def _position_embeddings(embeddings: Embeddings, length: int) -> NDArray[np.float32] | None:
-    """Sum the position embeddings and the embedding of token type 0, which all tokens have.
+def _position_embeddings(
+    embeddings: Embeddings, length: int, token_type: int
+) -> NDArray[np.float32] | None:
+    """Sum the position embeddings and the embedding of a token type.
 
     Returns:
         The sum (P, E), or None for an encoder without positions and token types.
@@ -69,8 +79,8 @@ def _position_embeddings(embeddings: Embeddings, length: int) -> NDArray[np.floa
     table = embeddings.position_table()
     if not embeddings.config.type_vocab_size:
         return None if table is None else _array(table[:length])
-    type_0 = embeddings.token_type.weight[0]
-    return _array(type_0.expand(length, -1) if table is None else table[:length] + type_0)
+    type_E = embeddings.token_type.weight[token_type]
+    return _array(type_E.expand(length, -1) if table is None else table[:length] + type_E)
 
 
 def _array(tensor: Tensor) -> NDArray[np.float32]:

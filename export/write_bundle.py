@@ -10,21 +10,19 @@ import shutil
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from export.agreement import Fp32Predictions, measure_agreement
-from export.golden import golden_prompts, write_description
+from export.expected_results import ExpectedResults
+from export.golden import golden_results, write_description
 from export.graph_files import int8_weights, save_graph
-from export.verify import compare_graph, encoder_log_probs, verification_requests
+from export.text_format import TextFormat
 from model.checkpoints.checkpoint import Checkpoint, CheckpointError
 from model.data.corpus import SpecialTokens, read_tokenizer
+from model.encoder.classifier import ClassificationHead, ClassifierConfig
 from model.encoder.config import EncoderConfig
 from model.encoder.counting import count_parameters
-from model.encoder.encoder import TiedEncoder
 from model.memory import page_out_files
 from service import __version__
 from service.bundles.bundle import (
@@ -33,10 +31,8 @@ from service.bundles.bundle import (
     MODEL_FILE,
     SCHEMA_VERSION,
     TOKENIZER_FILE,
-    WEIGHTS_FILE,
     read_bundle,
 )
-from service.engine.batch_arrays import ModelPass
 from service.engine.runtime import Runtime
 from service.tokenization.tokenizer import Tokenizer
 
@@ -95,13 +91,15 @@ def write_bundle(
         The verification figures of bundle.json.
 
     Raises:
-        CheckpointError: the checkpoint has no head, or its tokenizer is missing or does not match
-            the encoder.
+        CheckpointError: the checkpoint has no trained head, or its tokenizer is missing or does not
+            match the encoder.
         VerificationError: the results of the graph differ from the results of the encoder.
         ValueError: the metadata or the output directory is invalid.
     """
     config = checkpoint.model.config
-    checkpoint.require_head()
+    tasks = checkpoint.tasks
+    if not tasks:
+        checkpoint.require_head()
     if checkpoint.tokenizer_json is None or checkpoint.mask_token is None:
         raise CheckpointError("the checkpoint must contain a tokenizer; add tokenizer.json")
     if output.exists() and not (output / DESCRIPTION_FILE).is_file():
@@ -111,24 +109,44 @@ def write_bundle(
         raise ValueError(f"max_tokens must be from 3 to {config.max_positions} (got {max_tokens})")
     tokenizer_json, mask_token = checkpoint.tokenizer_json, checkpoint.mask_token
     special = _special_tokens(tokenizer_json, mask_token, config)
-    tokenizer = Tokenizer(tokenizer_json, mask_token, special.mask, special.all)
+    text_format = TextFormat.from_tokenizer(tokenizer_json, mask_token, config)
+    tokenizer = Tokenizer(
+        tokenizer_json, mask_token, special.mask, special.all, **asdict(text_format)
+    )
+    head = checkpoint.model.classifier
+    classification = None if head is None else _classification(head.config)
+    architecture = _architecture(config, head, fills="fill-mask" in tasks)
 
     output.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=output.parent, prefix=".bundle-") as scratch:
         staging = Path(scratch) / output.name
         exact = Path(scratch) / "fp32" if metadata.precision == "int8" else staging
-        expected = _Fp32Reference.from_texts(
-            checkpoint.model, texts, tokenizer, max_tokens, metadata.precision
+        fills = "fill-mask" in tasks
+        expected = ExpectedResults.from_texts(
+            checkpoint.model,
+            texts.verification,
+            tokenizer,
+            text_format,
+            max_tokens,
+            fills=fills,
+            int8=metadata.precision == "int8",
         )
         calibration = [tokenizer.encode(text).input_ids[:max_tokens] for text in texts.calibration]
-        save_graph(checkpoint.model, max_tokens, exact)
+        save = partial(
+            save_graph,
+            checkpoint.model,
+            max_tokens,
+            fills=fills,
+            token_types=text_format.token_types,
+        )
+        save(exact)
         if metadata.precision == "int8":
-            int8 = int8_weights(checkpoint, calibration, special.mask)
+            int8 = int8_weights(checkpoint, calibration, special.mask, fills=fills)
             with page_out_files(".safetensors"):
-                save_graph(checkpoint.model, max_tokens, staging, int8)
+                save(staging, int8)
             del int8
         # free the PyTorch model, so that it is not in memory at the same time as the runtimes
-        del checkpoint
+        del checkpoint, head, save
         figures = expected.compare(exact, staging)
         (staging / TOKENIZER_FILE).write_bytes(tokenizer_json)
         runtime = Runtime(staging / MODEL_FILE)
@@ -138,15 +156,25 @@ def write_bundle(
             "license": metadata.license,
             "description": metadata.description,
             "created_with": f"fillmask {__version__}",
-            "architecture": _architecture(config),
+            "architecture": architecture,
             "max_tokens": max_tokens,
             "mask_token": mask_token,
             "mask_token_id": special.mask,
             "special_token_ids": list(special.all),
             "precision": metadata.precision,
+            "tasks": list(tasks),
+            **asdict(text_format),
+            "classification": classification,
             "files": {name: _fingerprint(staging / name) for name in FILES},
             "verification": figures,
-            "golden": golden_prompts(texts.verification, runtime, tokenizer, max_tokens, figures),
+            "golden": golden_results(
+                texts.verification,
+                runtime,
+                tokenizer,
+                max_tokens,
+                figures,
+                None if classification is None else classification["pooling"],
+            ),
         }
         write_description(description, staging / DESCRIPTION_FILE)
         read_bundle(staging)
@@ -154,56 +182,12 @@ def write_bundle(
     return figures
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Fp32Reference:
-    """PyTorch's results on the verification texts.
-
-    Attributes:
-        requests: passes for the fp32 graph.
-        log_probs: (M, V) expected log-probabilities.
-        predictions: expected predictions of the int8 graph. None for an fp32 bundle.
-    """
-
-    requests: Sequence[ModelPass]
-    log_probs: NDArray[np.float32]
-    predictions: Fp32Predictions | None
-
-    @classmethod
-    def from_texts(
-        cls,
-        model: TiedEncoder,
-        texts: SampleTexts,
-        tokenizer: Tokenizer,
-        max_tokens: int,
-        precision: str,
-    ) -> Self:
-        requests = verification_requests(
-            texts.verification, tokenizer, model.config.vocab_size, max_tokens
-        )
-        predictions = None
-        if precision == "int8":
-            predictions = Fp32Predictions.from_texts(
-                model, texts.verification, tokenizer, max_tokens
-            )
-        return cls(requests, encoder_log_probs(model, requests), predictions)
-
-    def compare(self, exact: Path, served: Path) -> dict[str, Any]:
-        """Compare the fp32 graph and the served graph with the results of PyTorch.
-
-        Args:
-            exact: directory of the fp32 graph.
-            served: directory of the served graph.
-        """
-        with page_out_files(WEIGHTS_FILE):
-            runtime = Runtime(exact / MODEL_FILE, pack=exact == served)
-            graph = compare_graph(runtime, self.requests, self.log_probs)
-            del runtime
-        figures: dict[str, Any] = {"graph": asdict(graph)}
-        if self.predictions is not None:
-            figures["int8"] = asdict(
-                measure_agreement(Runtime(served / MODEL_FILE), self.predictions)
-            )
-        return figures
+def _classification(head: ClassifierConfig) -> dict[str, Any]:
+    return {
+        "labels": list(head.labels),
+        "problem_type": head.problem_type,
+        "pooling": head.pooling,
+    }
 
 
 def _special_tokens(tokenizer_json: bytes, mask_token: str, config: EncoderConfig) -> SpecialTokens:
@@ -226,10 +210,16 @@ def _special_tokens(tokenizer_json: bytes, mask_token: str, config: EncoderConfi
     return replace(special, all=tuple(sorted({*special.all, *unused})))
 
 
-def _architecture(config: EncoderConfig) -> dict[str, Any]:
+def _architecture(
+    config: EncoderConfig, classifier: ClassificationHead | None, *, fills: bool
+) -> dict[str, Any]:
     sizes = ("d_model", "num_layers", "num_heads", "d_ff", "vocab_size", "max_positions")
     fields: dict[str, Any] = {name: getattr(config, name) for name in sizes}
-    return fields | {"parameters": count_parameters(config).tied, "tied": True}
+    counts = count_parameters(config)
+    parameters = counts.tied if fills else counts.encoder
+    if classifier is not None:
+        parameters += sum(parameter.numel() for parameter in classifier.parameters())
+    return fields | {"parameters": parameters, "tied": True}
 
 
 def _fingerprint(file: Path) -> dict[str, Any]:

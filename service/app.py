@@ -7,24 +7,31 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fastapi import FastAPI, Request, Response
-from fastapi.responses import JSONResponse
-from starlette.exceptions import HTTPException
+from fastapi import FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service import __version__
 from service.api.docs_page import add_docs_page
-from service.api.fill_mask import FillMaskEndpoint
+from service.api.error_responses import add_error_responses
 from service.api.metrics_page import add_metrics_page
-from service.api.openapi import allowed_methods, with_common_parts
+from service.api.openapi import with_common_parts
 from service.api.playground_page import add_playground_page
-from service.api.protocols.open_inference import MODEL_VERSION
+from service.api.protocols.metadata import MODEL_VERSION
 from service.api.protocols.routes import create_protocol_router
-from service.api.routes import FILL_MASK_PATH, MODEL_PATH, ROOT_PATH, create_router
+from service.api.routes import (
+    CLASSIFY_PATH,
+    FILL_MASK_PATH,
+    MODEL_CLASSIFY_PATH,
+    MODEL_PATH,
+    ROOT_PATH,
+    create_router,
+)
+from service.api.task_endpoint import Respond, TaskEndpoint, classify, fill_masks
+from service.api.task_schemas import ServedTasks, TaskSchemas
+from service.bundles.description import Task
 from service.engine.batcher import Batcher
 from service.engine.memory import return_after_bursts
-from service.errors import FillMaskError, OverloadedError, SettingsError
-from service.http.disconnect import ClientDisconnectedError
+from service.errors import SettingsError
 from service.http.memory_budget import MemoryBudget
 from service.http.middleware.access_log import AccessLogMiddleware, BodyLogMiddleware
 from service.http.middleware.authentication import ApiKeys, AuthenticationMiddleware
@@ -52,6 +59,9 @@ LONG_WORK_THREADS = 2
 BODIES_BYTES, FREE_BODY_BYTES = 48 * 2**20, 2**14
 ANSWERS_BYTES, FREE_ANSWER_BYTES = 64 * 2**20, 2**15
 
+_RESPOND: Mapping[Task, Respond] = {"fill-mask": fill_masks, "text-classification": classify}
+_PATHS: Mapping[Task, str] = {"fill-mask": FILL_MASK_PATH, "text-classification": CLASSIFY_PATH}
+
 # function that wraps an application in ASGI middleware
 Layer = Callable[[ASGIApp], ASGIApp]
 
@@ -65,16 +75,18 @@ class _Endpoint(NamedTuple):
 
 
 class FillMaskApp(FastAPI):
-    """A FastAPI application that routes fill requests directly to their endpoint.
+    """A FastAPI application that routes the requests of tasks directly to their endpoint.
 
     FastAPI's own routing costs 35 us of CPU time per request. The other work for a short text,
     including tokenization, costs 45 us of CPU time per request.
 
     Attributes:
-        fill_mask_endpoints: endpoints of POST requests for fills, by path.
+        task_schemas: request bodies in the OpenAPI document that depend on tasks.
+        task_endpoints: endpoints of POST requests for fills and labels, by path.
     """
 
-    fill_mask_endpoints: Mapping[str, _Endpoint] = {}
+    task_schemas: TaskSchemas
+    task_endpoints: Mapping[str, _Endpoint] = {}
     _layers: Sequence[Layer] = ()
 
     def add_layers(self, layers: Sequence[Layer]) -> None:
@@ -89,15 +101,17 @@ class FillMaskApp(FastAPI):
             models: ModelRegistry | None = getattr(self.state, "models", None)
             names = [] if models is None else list(models.by_name)
             allowed = {"name": names, "version": [MODEL_VERSION]}
-            self.openapi_schema = with_common_parts(super().openapi(), allowed)
+            document = with_common_parts(super().openapi(), allowed)
+            self.task_schemas.apply(document, ServedTasks.of(models))
+            self.openapi_schema = document
         return self.openapi_schema
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send fill requests directly to their endpoint, and other requests to FastAPI."""
+        """Send requests of tasks directly to their endpoint, and other requests to FastAPI."""
         if (
             scope["type"] == "http"
             and scope["method"] == "POST"
-            and (endpoint := self.fill_mask_endpoints.get(scope["path"])) is not None
+            and (endpoint := self.task_endpoints.get(scope["path"])) is not None
         ):
             scope["route"] = endpoint  # FastAPI stores its routes under the same key
             await endpoint.app(scope, receive, send)
@@ -115,7 +129,7 @@ class FillMaskApp(FastAPI):
             Whole seconds until the client should try again, or None if the queue accepts the
             request.
         """
-        endpoint = self.fill_mask_endpoints.get(path)
+        endpoint = self.task_endpoints.get(path)
         if endpoint is None or self.state.health.not_ready_reason is not None:
             return None
         if endpoint.batcher.estimated_wait_s > THROTTLE_ABOVE_WAIT_S:
@@ -130,17 +144,27 @@ class FillMaskApp(FastAPI):
     def use_models(self, models: ModelRegistry) -> None:
         """Route all later requests to these models."""
 
-        def endpoint(path_format: str, name: str | None = None) -> _Endpoint:
-            app: ASGIApp = FillMaskEndpoint(models, name)
+        def endpoint(path_format: str, name: str | None, task: Task) -> _Endpoint:
+            app: ASGIApp = TaskEndpoint(models, name, task, _RESPOND[task])
             for layer in reversed(self._layers):
                 app = layer(app)
-            return _Endpoint(path_format, app, models.get(name).batcher)
+            return _Endpoint(path_format, app, models.get(name, task).batcher)
 
-        self.fill_mask_endpoints = {
-            FILL_MASK_PATH: endpoint(FILL_MASK_PATH),
-            ROOT_PATH: endpoint(ROOT_PATH),
-            **{MODEL_PATH.format(name=name): endpoint(MODEL_PATH, name) for name in models.by_name},
-        }
+        served = models.by_name.values()
+        endpoints = {ROOT_PATH: endpoint(ROOT_PATH, None, models.default.info.tasks[0])}
+        for task, path in _PATHS.items():
+            if any(task in model.info.tasks for model in served):
+                endpoints[path] = endpoint(path, None, task)
+        for model in served:
+            path = MODEL_PATH.format(name=model.name)
+            endpoints[path] = endpoint(MODEL_PATH, model.name, model.info.tasks[0])
+        # after the other paths, because /models/a/classify is also the path of a model with the
+        # name a/classify
+        for model in served:
+            if "text-classification" in model.info.tasks:
+                path = MODEL_CLASSIFY_PATH.format(name=model.name)
+                endpoints[path] = endpoint(MODEL_CLASSIFY_PATH, model.name, "text-classification")
+        self.task_endpoints = endpoints
         self.state.models = models
         self.openapi_schema = None  # rebuilt with the new models' names
 
@@ -188,7 +212,7 @@ def create_app(settings: Settings) -> FillMaskApp:
 
     service = FillMaskApp(
         title="fillmask",
-        description="Fills masks in a text with the most likely words of a masked language model.",
+        description="Fills masks in texts, scores texts and classifies texts with encoders.",
         version=__version__,
         lifespan=lifespan,
         redirect_slashes=False,
@@ -213,13 +237,12 @@ def create_app(settings: Settings) -> FillMaskApp:
     service.add_middleware(HeadMiddleware)
     service.add_layers([*_tracing(tracer), *_layers(settings, statistics, memory)])
     service.include_router(create_router(health, settings.max_texts, settings.max_top_k))
-    service.include_router(create_protocol_router(settings.max_texts, settings.max_top_k))
+    service.include_router(create_protocol_router())
+    service.task_schemas = TaskSchemas(settings.max_texts, settings.max_top_k)
     add_docs_page(service)
     add_metrics_page(service, statistics, health, settings.metrics_port or None)
     add_playground_page(service)
-    service.add_exception_handler(FillMaskError, _fill_mask_error)
-    service.add_exception_handler(ClientDisconnectedError, _client_disconnected)
-    service.add_exception_handler(HTTPException, _http_error)
+    add_error_responses(service)
     return service
 
 
@@ -260,33 +283,3 @@ def _layers(settings: Settings, statistics: ProcessStatistics, memory: Layer) ->
     if settings.log_texts:
         layers.append(BodyLogMiddleware)
     return layers
-
-
-async def _fill_mask_error(_request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, FillMaskError)  # noqa: S101 - registered for this type only
-    headers = None
-    if isinstance(error, OverloadedError):
-        headers = {"Retry-After": str(error.retry_after_s)}
-    return JSONResponse({"error": error.text}, error.status, headers)
-
-
-async def _client_disconnected(_request: Request, _error: Exception) -> Response:
-    return Response(status_code=499)  # the status that nginx logs for a closed connection
-
-
-async def _http_error(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, HTTPException)  # noqa: S101 - registered for this type only
-    message = f"{error.detail}."
-    if error.status_code == 404:
-        message = "Unknown path; GET /docs lists all endpoints, such as POST /fill-mask."
-    headers = error.headers
-    if error.status_code == 405 and headers:
-        # Starlette's own header contains only the methods of the first matching route
-        documented = allowed_methods(request.app.openapi(), request.url.path)
-        methods = {*headers["Allow"].split(", "), *documented}
-        if "GET" in methods:
-            methods.add("HEAD")
-        allowed = ", ".join(sorted(methods))
-        message = f"The method {request.method[:20]} is not allowed for this path; use {allowed}."
-        headers = {"Allow": allowed}
-    return JSONResponse({"error": message}, error.status_code, headers)

@@ -13,7 +13,8 @@ from benchmarks.comparison.texts import masked_texts
 from benchmarks.quality.target_pairs import compare
 from service.app import create_app
 from service.bundles.bundle import WEIGHTS_FILE, default_bundle_path, read_bundle
-from service.engine.batch_arrays import Batch, ModelPass, no_targets
+from service.engine.batch_arrays import Batch
+from service.engine.passes import ModelPass, no_targets
 from service.engine.runtime import Runtime
 from service.settings import Settings
 from service.tokenization.tokenizer import Tokenizer

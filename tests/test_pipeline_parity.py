@@ -71,8 +71,15 @@ def case(
         yield Case(request.param, kind, client, pipeline)
 
 
-def make_model(model_type: str, tokenizer: Any) -> Any:
-    """Return a small model of a family with random weights."""
+def make_model(model_type: str, tokenizer: Any, head: str = "ForMaskedLM", **changes: Any) -> Any:
+    """Return a small model of a family with random weights.
+
+    Args:
+        model_type: family of the model.
+        tokenizer: tokenizer of transformers.
+        head: end of the class name, after the family.
+        changes: fields that replace those of the configuration.
+    """
     ids = {f"{role}_token_id": getattr(tokenizer, f"{role}_token_id") for role in ("pad", "mask")}
     fields: dict[str, Any] = {
         "vocab_size": len(tokenizer),
@@ -89,8 +96,8 @@ def make_model(model_type: str, tokenizer: Any) -> Any:
             fields[own] = fields.pop(name)
     if model_type == "esm":
         fields |= {"position_embedding_type": "rotary", "token_dropout": True}
-    config = getattr(transformers, f"{CLASSES[model_type]}Config")(**fields)
-    model = getattr(transformers, f"{CLASSES[model_type]}ForMaskedLM")(config).eval()
+    config = getattr(transformers, f"{CLASSES[model_type]}Config")(**fields, **changes)
+    model = getattr(transformers, f"{CLASSES[model_type]}{head}")(config).eval()
     randomise(model, seed=7)
     return model
 

@@ -59,8 +59,8 @@ def contenders(workspace: Workspace, cpus: int) -> list[Contender]:
         *(_ours(workspace, precision) for precision in ("int8", "fp32")),
         Contender(
             name="transformers pipeline",
-            command=_module("pipeline", "--checkpoint", str(workspace.checkpoint)),
-            settings=_runs_by_threads(cpus),
+            command=module_command("pipeline", "--checkpoint", str(workspace.checkpoint)),
+            settings=runs_by_threads(cpus),
             environment="transformers",
             exact=True,
             note="A FastAPI application with a thread pool runs the fill-mask pipeline. "
@@ -69,7 +69,7 @@ def contenders(workspace: Workspace, cpus: int) -> list[Contender]:
         ),
         Contender(
             name="LitServe + transformers",
-            command=_module("litserve_batches", "--checkpoint", str(workspace.checkpoint)),
+            command=module_command("litserve_batches", "--checkpoint", str(workspace.checkpoint)),
             settings=tuple(
                 Setting(
                     f"{_split_threads('worker', workers, cpus)} and batches of up to 8 requests",
@@ -89,7 +89,7 @@ def contenders(workspace: Workspace, cpus: int) -> list[Contender]:
         Contender(
             name=ONNXRUNTIME,
             command=_session(workspace, "onnxruntime", str(workspace.full_logits)),
-            settings=_runs_by_threads(cpus),
+            settings=runs_by_threads(cpus),
             environment="onnxruntime",
             exact=True,
             note="A FastAPI application with a thread pool runs the graph that "
@@ -138,7 +138,7 @@ def _openvino(workspace: Workspace, precision: str, cpus: int) -> Contender:
     )
 
 
-def _runs_by_threads(cpus: int) -> tuple[Setting, ...]:
+def runs_by_threads(cpus: int) -> tuple[Setting, ...]:
     """Return a setting with one run on all CPUs, and a setting with one run per CPU."""
     return tuple(
         Setting(
@@ -160,8 +160,11 @@ def _split_threads(unit: str, count: int, cpus: int) -> str:
 
 
 def _session(workspace: Workspace, engine: str, graph: str, *more: str) -> tuple[str, ...]:
-    return _module("session", "--size", workspace.size, "--engine", engine, "--graph", graph, *more)
+    return module_command(
+        "session", "--size", workspace.size, "--engine", engine, "--graph", graph, *more
+    )
 
 
-def _module(name: str, *arguments: str) -> tuple[str, ...]:
+def module_command(name: str, *arguments: str) -> tuple[str, ...]:
+    """Return the command that starts a module of `benchmarks.comparison.servers`."""
     return (sys.executable, "-m", f"benchmarks.comparison.servers.{name}", *arguments)

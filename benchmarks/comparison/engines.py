@@ -15,7 +15,7 @@ import onnxruntime as ort
 from numpy.typing import NDArray
 
 from service.arrays import FloatArray
-from service.tokenization.tokenizer import EncodedText
+from service.tokenization.encoded_text import EncodedText
 
 INDICATOR = "mask_indicator"
 

@@ -20,11 +20,12 @@ from benchmarks.comparison.engines import Engine, OnnxRuntimeEngine, OpenVinoEng
 from benchmarks.comparison.process import output_of
 from benchmarks.comparison.texts import TOP_K, masked_texts
 from benchmarks.comparison.workspace import PRECISIONS, Workspace
-from service.engine.batch_arrays import Batch, ModelPass, no_targets
+from service.engine.batch_arrays import Batch
 from service.engine.memory import collapse_heap
+from service.engine.passes import ModelPass, no_targets
 from service.engine.runtime import Runtime
 from service.settings import Settings
-from service.tokenization.tokenizer import EncodedText
+from service.tokenization.encoded_text import EncodedText
 
 ALL_LOGITS, GATHER_GRAPH, SESSION_ALONE = "all logits", "gather graph", ", session alone"
 PEER_TEXTS_PER_RUN = (1, 8)

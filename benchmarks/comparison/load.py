@@ -23,7 +23,14 @@ def check_wrk() -> None:
 
 
 def load(
-    port: int, bodies: Path, *, concurrency: int, seconds: float, first: int, cpus: Sequence[int]
+    port: int,
+    bodies: Path,
+    *,
+    concurrency: int,
+    seconds: float,
+    first: int,
+    cpus: Sequence[int],
+    path: str = "/fill-mask",
 ) -> Cell:
     """Load a server in a closed loop.
 
@@ -34,6 +41,7 @@ def load(
         seconds: duration of at least 1 s, rounded to whole seconds for wrk.
         first: index of the first body to send.
         cpus: CPUs of wrk.
+        path: path of the endpoint.
 
     Raises:
         ServerError: a response had a status other than 200, or no response arrived.
@@ -41,7 +49,7 @@ def load(
     command = [
         *("wrk", "--threads", "1", "--connections", str(concurrency)),
         *("--duration", f"{round(seconds)}s", "--timeout", f"{TIMEOUT_S}s"),
-        *("--script", str(SCRIPT), f"http://{HOST}:{port}", "--", str(bodies), str(first)),
+        *("--script", str(SCRIPT), f"http://{HOST}:{port}", "--", str(bodies), str(first), path),
     ]
     before_s = _children_cpu_s()
     done = subprocess.run(on_cpus(command, cpus), capture_output=True, text=True, check=False)

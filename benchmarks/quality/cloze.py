@@ -17,7 +17,8 @@ from pathlib import Path
 
 from benchmarks import generated_block
 from service.bundles.bundle import default_bundle_path, read_bundle
-from service.engine.batch_arrays import Batch, ModelPass, no_targets
+from service.engine.batch_arrays import Batch
+from service.engine.passes import ModelPass, no_targets
 from service.engine.runtime import Runtime
 from service.tokenization.tokenizer import Tokenizer
 

@@ -33,7 +33,8 @@ from benchmarks.comparison.texts import masked_texts
 from export.graph_files import int8_weights, save_graph
 from model.checkpoints.checkpoint import load_checkpoint
 from service.bundles.bundle import default_bundle_path, read_bundle
-from service.engine.batch_arrays import Batch, ModelPass, no_targets
+from service.engine.batch_arrays import Batch
+from service.engine.passes import ModelPass, no_targets
 from service.engine.runtime import Runtime
 from service.host import usable_cpus
 from service.tokenization.tokenizer import Tokenizer

@@ -19,7 +19,8 @@ import numpy as np
 
 from benchmarks.comparison.texts import FILE as TEXTS
 from service.bundles.bundle import default_bundle_path, read_bundle
-from service.engine.batch_arrays import Batch, ModelPass, PassOutputs
+from service.engine.batch_arrays import Batch
+from service.engine.passes import ModelPass, PassOutputs
 from service.engine.runtime import Runtime
 from service.tasks.joint import fill_jointly
 from service.tasks.options import Order

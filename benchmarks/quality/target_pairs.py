@@ -19,8 +19,8 @@ from pathlib import Path
 from service.bundles.bundle import default_bundle_path, read_bundle
 from service.engine.batch_arrays import Batch
 from service.engine.runtime import Runtime
-from service.tasks.target_passes import TargetPasses
-from service.tasks.targets import Targets
+from service.tasks.targets.target_passes import TargetPasses
+from service.tasks.targets.targets import Targets
 from service.tokenization.tokenizer import Tokenizer
 
 MAX_PASSES = 512

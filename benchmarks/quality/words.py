@@ -19,7 +19,8 @@ from pathlib import Path
 
 from benchmarks.comparison.texts import FILE as TEXTS
 from service.bundles.bundle import default_bundle_path, read_bundle
-from service.engine.batch_arrays import Batch, ModelPass, PassOutputs, no_targets
+from service.engine.batch_arrays import Batch
+from service.engine.passes import ModelPass, PassOutputs, no_targets
 from service.engine.runtime import Runtime
 from service.tasks.ranking import rank_tokens
 from service.tasks.results import WordFill

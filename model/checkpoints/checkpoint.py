@@ -8,31 +8,31 @@ mapping of their family. The reader never executes code of a checkpoint.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from model.checkpoints.families.family import Family, ParsedConfig
-from model.checkpoints.families.fields import Fields
+from model.checkpoints.assembly import assemble
+from model.checkpoints.families.family import Family
+from model.checkpoints.families.reading import read_family_config
 from model.checkpoints.families.registry import FAMILIES
-from model.checkpoints.families.tensors import HEAD_PREFIXES, encoder_tensors, stored_name
+from model.checkpoints.families.tensors import encoder_tensors, stored_name
 from model.checkpoints.tensor_files import TensorFiles
+from model.encoder.classifier import ClassifierConfig
 from model.encoder.config import EncoderConfig
-from model.encoder.encoder import TiedEncoder
+from model.encoder.encoder import HEAD_PREFIXES, TiedEncoder
 from model.files import atomic_replace, read_object
-from model.memory import release_memory
 from model.quantization.rounding_plan import RoundingPlan
 from model.tokenizers.loading import read_tokenizer_files
 
 OWN_MODEL_TYPE = "fillmask"
-VALUES_AT_ONCE = 2**22
+FILL_MASK, TEXT_CLASSIFICATION = "fill-mask", "text-classification"
 ROUNDING = "rounding."  # name prefix of rounding factors in model.safetensors
 
 
@@ -50,7 +50,8 @@ class Checkpoint:
     Attributes:
         model: the encoder with the checkpoint's weights, on the CPU, in fp32.
         tokenizer_json: content of a complete tokenizer.json. None without a tokenizer.
-        head_is_new: True for a checkpoint without a head. The model then has a new, random head.
+        head_is_new: True for a checkpoint without a masked-language-model head. The model then has
+            a new, random head.
         rounding: factors of weights that training has rounded to int8. None for unrounded weights.
         mask_token: text of the mask token. None without a tokenizer.
     """
@@ -60,6 +61,13 @@ class Checkpoint:
     head_is_new: bool
     rounding: RoundingPlan | None = None
     mask_token: str | None = None
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """Tasks for which the checkpoint has a trained head."""
+        fills = () if self.head_is_new else (FILL_MASK,)
+        labels = () if self.model.classifier is None else (TEXT_CLASSIFICATION,)
+        return fills + labels
 
     def require_head(self) -> None:
         """Reject a checkpoint with a new, untrained head.
@@ -79,6 +87,8 @@ def save_checkpoint(
     model: TiedEncoder,
     tokenizer_json: bytes,
     rounding: RoundingPlan | None = None,
+    *,
+    fills: bool = True,
 ) -> None:
     """Write a checkpoint that stores the embedding table once.
 
@@ -87,14 +97,28 @@ def save_checkpoint(
         model: the encoder.
         tokenizer_json: content of the encoder's tokenizer.json.
         rounding: factors of the rounded weights. None for unrounded weights.
+        fills: whether to store the masked-language-model head.
+
+    Raises:
+        ValueError: fills is False for an encoder without a classification head.
     """
+    if not fills and model.classifier is None:
+        raise ValueError("an encoder without a classification head must be saved with fills=True")
     directory.mkdir(parents=True, exist_ok=True)
     fields = {"model_type": OWN_MODEL_TYPE, **model.config.to_dict()}
+    if model.classifier is not None:
+        fields["classifier"] = model.classifier.config.to_dict()
+    if not fills:
+        fields["tasks"] = [TEXT_CLASSIFICATION]
     with atomic_replace(directory / "config.json") as temporary:
         temporary.write_text(json.dumps(fields, indent=2) + "\n")
     with atomic_replace(directory / "tokenizer.json") as temporary:
         temporary.write_bytes(tokenizer_json)
-    tensors = {name: tensor.contiguous().cpu() for name, tensor in model.state_dict().items()}
+    tensors = {
+        name: tensor.contiguous().cpu()
+        for name, tensor in model.state_dict().items()
+        if fills or not name.startswith(HEAD_PREFIXES)
+    }
     if rounding:
         tensors |= {ROUNDING + name: f.clone().cpu() for name, f in rounding.factors.items()}
     # an interrupted save must leave the previous weights readable
@@ -115,28 +139,82 @@ def load_checkpoint(directory: Path) -> Checkpoint:
         raise CheckpointError(str(error)) from None
 
 
+def read_own_config(fields: Mapping[str, Any]) -> tuple[EncoderConfig, ClassifierConfig | None]:
+    """Read the fields of a config.json in fillmask's own format.
+
+    Returns:
+        The configurations of the encoder and of its classification head. The second is None for a
+        checkpoint without a classification head.
+
+    Raises:
+        ValueError: a field is unknown, missing or invalid.
+    """
+    remaining = dict(fields)
+    remaining.pop("model_type", None)
+    head, tasks = remaining.pop("classifier", None), remaining.pop("tasks", None)
+    config = EncoderConfig.from_dict(remaining)
+    if "tasks" in fields and (tasks != [TEXT_CLASSIFICATION] or head is None):
+        raise ValueError(
+            f'tasks must be ["{TEXT_CLASSIFICATION}"] in a checkpoint with a classifier; '
+            f"remove the field from other checkpoints (got {tasks!r})"
+        )
+    return config, None if head is None else ClassifierConfig.from_dict(head)
+
+
 def _load(directory: Path) -> Checkpoint:
-    path = directory / "config.json"
-    fields = read_object(path)
+    fields = read_object(directory / "config.json")
     stored = TensorFiles(directory)
     model_type = fields.pop("model_type", None)
-    with _prefix_errors(path):
-        parsed, family = _read_config(model_type, fields)
-    with _prefix_errors(directory):
-        tensors = dict(stored) if family is None else encoder_tensors(stored, family, parsed)
-    rounding = _pop_rounding(tensors) if family is None else None
-    head_is_new = family is not None and not any(n.startswith(HEAD_PREFIXES) for n in tensors)
-    with _prefix_errors(directory):
-        display_name = partial(stored_name, family) if family else str
-        model = _build_encoder(parsed.config, tensors, display_name, head_is_new=head_is_new)
-    if rounding:
-        with _prefix_errors(f"{directory}: the rounding of the weights"):
-            rounding.check(model)
+    if model_type == OWN_MODEL_TYPE:
+        model, rounding, head_is_new = _load_own(directory, fields, stored)
+    else:
+        rounding = None
+        model, head_is_new = _load_family(directory, model_type, fields, stored)
     tokenizer = read_tokenizer_files(directory, model_type)
     if tokenizer is None:
         return Checkpoint(model.eval(), None, head_is_new, rounding)
     tokenizer_json, mask_token = tokenizer.tokenizer_json, tokenizer.mask_token
     return Checkpoint(model.eval(), tokenizer_json, head_is_new, rounding, mask_token)
+
+
+def _load_own(
+    directory: Path, fields: dict[str, Any], stored: TensorFiles
+) -> tuple[TiedEncoder, RoundingPlan | None, bool]:
+    """Load a checkpoint in fillmask's own format.
+
+    Returns:
+        The encoder, the rounding of its weights, and whether its masked-language-model head is new.
+    """
+    with _prefix_errors(directory / "config.json"):
+        config, classifier = read_own_config(fields)
+        head_is_new = "tasks" in fields
+    tensors = dict(stored)
+    rounding = _pop_rounding(tensors)
+    with _prefix_errors(directory):
+        model = assemble(config, classifier, tensors, str, head_is_new=head_is_new)
+    if rounding:
+        with _prefix_errors(f"{directory}: the rounding of the weights"):
+            rounding.check(model)
+    return model, rounding, head_is_new
+
+
+def _load_family(
+    directory: Path, model_type: object, fields: dict[str, Any], stored: TensorFiles
+) -> tuple[TiedEncoder, bool]:
+    """Load a checkpoint of a Hugging Face family.
+
+    Returns:
+        The encoder, and whether its masked-language-model head is new.
+    """
+    with _prefix_errors(directory / "config.json"):
+        found = read_family_config(_family(model_type), fields, stored)
+    with _prefix_errors(directory):
+        tensors = encoder_tensors(stored, found.family, found.parsed)
+        head_is_new = not any(name.startswith(HEAD_PREFIXES) for name in tensors)
+        display_name = partial(stored_name, found.family)
+        config = found.parsed.config
+        model = assemble(config, found.classifier, tensors, display_name, head_is_new=head_is_new)
+    return model, head_is_new
 
 
 @contextmanager
@@ -148,21 +226,6 @@ def _prefix_errors(where: object) -> Iterator[None]:
         raise ValueError(f"{where}: {error}") from None
 
 
-def _read_config(model_type: object, fields: dict[str, Any]) -> tuple[ParsedConfig, Family | None]:
-    """Parse the fields of config.json.
-
-    Returns:
-        The configuration, and the family. The family is None for fillmask's own checkpoints.
-    """
-    if model_type == OWN_MODEL_TYPE:
-        return ParsedConfig(EncoderConfig.from_dict(fields)), None
-    family = _family(model_type)
-    remaining = Fields(fields)
-    parsed = family.read(remaining)
-    remaining.reject_unknown()
-    return parsed, family
-
-
 def _family(model_type: object) -> Family:
     family = FAMILIES.get(model_type) if isinstance(model_type, str) else None
     if family is None:
@@ -171,66 +234,7 @@ def _family(model_type: object) -> Family:
     return family
 
 
-def _build_encoder(
-    config: EncoderConfig,
-    tensors: dict[str, Tensor],
-    display_name: Callable[[str], str],
-    *,
-    head_is_new: bool,
-) -> TiedEncoder:
-    """Build an encoder with given weights, without copying float32 tensors.
-
-    Args:
-        config: sizes and choices of the encoder.
-        tensors: weights by the names of `TiedEncoder`.
-        display_name: function that returns a tensor's name in the checkpoint, for error messages.
-        head_is_new: whether to initialise a new head.
-    """
-    with torch.device("cpu" if head_is_new else "meta"):
-        model = TiedEncoder(config)
-    expected = model.state_dict()
-    if head_is_new:
-        tensors |= {n: tensor for n, tensor in expected.items() if n.startswith(HEAD_PREFIXES)}
-    _check_tensors(tensors, expected, display_name)
-    weights = {name: tensors[name].float() for name in expected}
-    broken = [display_name(name) for name, tensor in weights.items() if not _is_finite(tensor)]
-    if broken:
-        raise ValueError(f"weights must be finite (got NaN or infinity in {', '.join(broken)})")
-    model.load_state_dict(weights, assign=True)
-    model.embeddings.compute_sinusoids()  # checkpoints do not store sinusoids
-    release_memory(weights.values())  # the check has loaded every page of a mapped file
-    return model
-
-
-def _is_finite(tensor: Tensor) -> bool:
-    """Return whether all values are finite.
-
-    The check runs part by part, because isfinite on a whole table doubles its memory.
-    """
-    parts = torch.split(tensor.flatten(), VALUES_AT_ONCE)
-    return all(bool(part.isfinite().all()) for part in parts)
-
-
 def _pop_rounding(tensors: dict[str, Tensor]) -> RoundingPlan | None:
     names = [name for name in tensors if name.startswith(ROUNDING)]
     factors = {name.removeprefix(ROUNDING): tensors.pop(name) for name in names}
     return RoundingPlan(factors) if factors else None
-
-
-def _check_tensors(
-    tensors: dict[str, Tensor], expected: dict[str, Tensor], display_name: Callable[[str], str]
-) -> None:
-    problems = []
-    if missing := sorted(set(expected) - set(tensors)):
-        problems.append(f"missing tensors: {', '.join(map(display_name, missing))}")
-    if extra := sorted(set(tensors) - set(expected)):
-        problems.append(f"unexpected tensors: {', '.join(map(display_name, extra))}")
-    if wrong := [
-        f"{display_name(name)} must be {tuple(expected[name].shape)} "
-        f"(got {tuple(tensors[name].shape)})"
-        for name in sorted(set(tensors) & set(expected))
-        if tensors[name].shape != expected[name].shape
-    ]:
-        problems.append(f"wrong shapes: {', '.join(wrong)}")
-    if problems:
-        raise ValueError("; ".join(problems))

@@ -1,4 +1,4 @@
-"""Memory-mapped files of training rows.
+"""Memory-mapped files of training rows and sentences.
 
 A resumed run reads these files instead of tokenizing the corpus again. Token ids take two bytes in
 a file without ids above 65,535. Rows of 150 million such ids take 300 MB of page cache, which Linux
@@ -49,18 +49,38 @@ def load_or_build_rows(
         key: all inputs that determine the rows, as a JSON object.
         make: function that creates the rows.
     """
+
+    def arrays() -> dict[str, TokenRows]:
+        rows = make()
+        short = {f"short_{tokens:04}": part for tokens, part in rows.short.items()}
+        return {"packed": rows.packed, "held_out": rows.held_out} | short
+
+    named = load_or_build_arrays(directory, key, arrays)
+    short = [named[name] for name in sorted(named) if name.startswith("short_")]
+    return TrainingRows(
+        packed=named["packed"],
+        held_out=named["held_out"],
+        short={rows.shape[1]: rows for rows in short},
+    )
+
+
+def load_or_build_arrays(
+    directory: Path, key: Mapping[str, Any], make: Callable[[], Mapping[str, TokenRows]]
+) -> dict[str, TokenRows]:
+    """Map a directory's arrays into memory by name, after building them if the key differs.
+
+    Args:
+        directory: directory with only these arrays. New arrays replace arrays with another key.
+        key: all inputs that determine the arrays, as a JSON object.
+        make: function that creates the arrays. Arrays without a value above 65,535 become uint16.
+    """
     if not _has_key(directory, key):
         shutil.rmtree(directory, ignore_errors=True)
         _write(directory, make())
         # write the key last, because the loader ignores files without a key
         with atomic_replace(directory / KEY_NAME) as temporary:
             temporary.write_text(json.dumps(key, indent=2) + "\n", encoding="utf-8")
-    short = sorted(directory.glob("short_*.npy"))
-    return TrainingRows(
-        packed=_map(directory / "packed.npy"),
-        held_out=_map(directory / "held_out.npy"),
-        short={rows.shape[1]: rows for rows in map(_map, short)},
-    )
+    return {path.stem: _map(path) for path in directory.glob("*.npy")}
 
 
 def sha256_of(files: Iterable[Path]) -> str:
@@ -77,11 +97,9 @@ def _has_key(directory: Path, key: Mapping[str, Any]) -> bool:
     return path.is_file() and json.loads(path.read_text(encoding="utf-8")) == key
 
 
-def _write(directory: Path, rows: TrainingRows) -> None:
+def _write(directory: Path, arrays: Mapping[str, TokenRows]) -> None:
     directory.mkdir(parents=True)
-    named = {"packed": rows.packed, "held_out": rows.held_out}
-    named |= {f"short_{tokens:04}": part for tokens, part in rows.short.items()}
-    for name, part in named.items():
+    for name, part in arrays.items():
         fits = part.size == 0 or part.max() <= _TWO_BYTES
         with atomic_replace(directory / f"{name}.npy") as temporary, temporary.open("wb") as stream:
             np.save(stream, part.astype(np.uint16) if fits else part)

@@ -6,7 +6,6 @@ alone gives an encoder that is less accurate on single sentences (docs/log.md, 2
 
 from __future__ import annotations
 
-import re
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,15 +16,11 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from model.data.corpus import SpecialTokens, TokenRows, epoch_order
+from model.data.sentences import SENTENCE_END
 
 SHORTEST_TOKENS, LONGEST_TOKENS = 6, 64  # length of a row, special tokens included
 MOST_SENTENCES = 3
 TEXTS_PER_CALL = 2_000
-# initials and titles do not end a sentence
-_SENTENCE_END = re.compile(
-    r"(?:(?<=[.!?])|(?<=[.!?][\"')])|(?<=[.!?][\"')]{2}))"
-    r"(?<![A-Z]\.)(?<!Mr\.)(?<!Mrs\.)(?<!Dr\.)(?<!St\.)\s+"
-)
 
 
 class ShortTexts:
@@ -99,7 +94,7 @@ def short_rows(
 def _texts(documents: Iterable[str], generator: np.random.Generator) -> Iterator[str]:
     for document in documents:
         for line in document.splitlines():
-            sentences = iter(_SENTENCE_END.split(line.strip()))
+            sentences = iter(SENTENCE_END.split(line.strip()))
             while text := " ".join(islice(sentences, _draw_sentence_count(generator))):
                 yield text
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from model.encoder.classifier import ClassifierConfig
 from model.encoder.config import EncoderConfig
 
 
@@ -19,7 +20,7 @@ class ParameterCount:
         norms: layer norms of all blocks and the final layer norm.
         head_transform: dense layer and layer norm before the output projection.
         head_bias: one bias per vocabulary entry.
-        d_model: width of the hidden states.
+        classification_head: dense layer, layer norm and output layer of the classification head.
     """
 
     word_embeddings: int
@@ -29,7 +30,7 @@ class ParameterCount:
     norms: int
     head_transform: int
     head_bias: int
-    d_model: int
+    classification_head: int
 
     @property
     def encoder(self) -> int:
@@ -44,12 +45,12 @@ class ParameterCount:
 
     @property
     def tied(self) -> int:
-        """Number of parameters of the model with a tied output projection."""
+        """Number of parameters of the language model with a tied output projection."""
         return self.encoder + self.head_transform + self.head_bias
 
     @property
     def untied(self) -> int:
-        """Number of parameters of the model with a separate output projection."""
+        """Number of parameters of the language model with a separate output projection."""
         return self.tied + self.word_embeddings
 
     @property
@@ -57,9 +58,10 @@ class ParameterCount:
         """Number of parameters that tying saves, divided by the number in the tied model."""
         return self.word_embeddings / self.tied
 
-    def classifier(self, num_classes: int) -> int:
-        """Return the number of parameters of the encoder with a linear classification head."""
-        return self.encoder + (self.d_model + 1) * num_classes
+    @property
+    def classifier(self) -> int:
+        """Number of parameters of the encoder with the classification head alone."""
+        return self.encoder + self.classification_head
 
     def table(self) -> str:
         """Format the counts as a text table."""
@@ -74,20 +76,37 @@ class ParameterCount:
             ("tied model", self.tied),
             ("untied model", self.untied),
         ]
-        rows = "\n".join(f"{name:<18}{count:>14,}" for name, count in lines)
+        if self.classification_head:
+            lines += [
+                ("classification head", self.classification_head),
+                ("classifier", self.classifier),
+            ]
+        rows = "\n".join(f"{name:<19}{count:>14,}" for name, count in lines)
         return (
             f"{rows}\ntying saves {self.word_embeddings:,} parameters, "
             f"{100 * self.saved_share:.1f} % of the tied model"
         )
 
 
-def count_parameters(config: EncoderConfig) -> ParameterCount:
-    """Count parameters from a configuration, without creating weights."""
+def count_parameters(
+    config: EncoderConfig, classifier: ClassifierConfig | None = None
+) -> ParameterCount:
+    """Count parameters from a configuration, without creating weights.
+
+    Args:
+        config: sizes and choices of the encoder.
+        classifier: labels and choices of the classification head. None without such a head.
+    """
     D, E, d_ff, blocks = config.d_model, config.table_width, config.d_ff, config.num_blocks
 
     def norm(width: int) -> int:
         return (1 + config.norm_bias) * width if config.norm_affine else 0
 
+    label_layers = 0
+    if classifier is not None:
+        label_layers = (D + 1) * len(classifier.labels) + (norm(D) if classifier.norm else 0)
+        if classifier.activation is not None:
+            label_layers += D * D + (D if classifier.dense_bias else 0)
     projection = D * D + (D if config.attention_bias else 0)
     inner_maps = 2 if config.gated_ffn else 1
     inner_bias = d_ff if config.ffn_bias != "none" else 0
@@ -106,5 +125,5 @@ def count_parameters(config: EncoderConfig) -> ParameterCount:
         if config.head_transform
         else 0,
         head_bias=config.vocab_size if config.head_bias else 0,
-        d_model=D,
+        classification_head=label_layers,
     )

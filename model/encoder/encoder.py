@@ -25,12 +25,16 @@ from model.encoder.block import (
     attention_contexts,
     gelu,
 )
+from model.encoder.classifier import ClassificationHead, ClassifierConfig, mean_of_tokens
 from model.encoder.config import EncoderConfig
 from model.encoder.embeddings import Embeddings
 from model.encoder.layers import layer_norm
 
 TABLE = "embeddings.word.weight"  # the embedding table, tied to the output projection
 OUTPUT_TABLE = "output_table.weight"  # the output projection of an untied encoder
+HEAD_BIAS = "head_bias"
+# name prefixes of the tensors of the masked-language-model head
+HEAD_PREFIXES = ("head.", HEAD_BIAS, OUTPUT_TABLE)
 INIT_STD = 0.02  # Devlin et al. 2019
 
 
@@ -39,14 +43,29 @@ def output_table(config: EncoderConfig) -> str:
     return TABLE if config.tied else OUTPUT_TABLE
 
 
+def new_head(config: EncoderConfig) -> dict[str, Tensor]:
+    """Return the tensors of a new masked-language-model head by name.
+
+    The weights are random.
+    """
+    parts = nn.ModuleDict()
+    if config.head_transform:
+        parts["head"] = HeadTransform(config)
+    if not config.tied:
+        parts["output_table"] = nn.Embedding(config.vocab_size, config.table_width)
+    tensors: dict[str, Tensor] = parts.apply(_initialise).state_dict()
+    return tensors | ({HEAD_BIAS: torch.zeros(config.vocab_size)} if config.head_bias else {})
+
+
 class TiedEncoder(nn.Module):
     """Masked-language-model encoder with a tied embedding table and output projection.
 
     Args:
         config: sizes and choices of the encoder.
+        classifier: choices of the classification head. None without such a head.
     """
 
-    def __init__(self, config: EncoderConfig) -> None:
+    def __init__(self, config: EncoderConfig, classifier: ClassifierConfig | None = None) -> None:
         super().__init__()
         self.config = config
         self.embeddings = Embeddings(config)
@@ -62,6 +81,7 @@ class TiedEncoder(nn.Module):
             self.head_bias = nn.Parameter(torch.zeros(config.vocab_size))
         else:
             self.register_parameter("head_bias", None)
+        self.classifier = None if classifier is None else ClassificationHead(config, classifier)
         self.apply(_initialise)
 
     def forward(
@@ -84,6 +104,37 @@ class TiedEncoder(nn.Module):
         """
         masked_NT = mask_indicator > 0.5
         return self.logits(self.hidden(input_ids, attention_mask, token_type_ids, masked_NT))
+
+    def classify(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+    ) -> Tensor:
+        """Compute the logits of the labels.
+
+        Args:
+            input_ids: (N, T) integers in [0, V).
+            attention_mask: (N, T), nonzero for real tokens. None without padding.
+            token_type_ids: (N, T). None for type 0 at every position.
+
+        Returns:
+            (N, L) float logits.
+
+        Raises:
+            ValueError: the encoder has no classification head.
+        """
+        if self.classifier is None:
+            raise ValueError("the encoder must have a classification head; give it a classifier")
+        if self.classifier.config.pooling == "mean":
+            hidden_NTD = self.hidden(input_ids, attention_mask, token_type_ids)
+            pooled_ND = mean_of_tokens(hidden_NTD, attention_mask)
+        else:
+            first_NT = torch.zeros_like(input_ids, dtype=torch.bool)
+            first_NT[:, 0] = True
+            pooled_ND = self.hidden(input_ids, attention_mask, token_type_ids, first_NT)
+        logits_NL: Tensor = self.classifier(pooled_ND)
+        return logits_NL
 
     def hidden(
         self,

@@ -33,10 +33,10 @@ from torch import Tensor, nn
 
 from model.data.corpus import TokenRows
 from model.encoder.encoder import TiedEncoder
-from model.quantization.calibration import (
+from model.quantization.calibration import collect_statistics
+from model.quantization.input_recorder import (
     VOCABULARY,
     InputStatistics,
-    collect_statistics,
     is_int8_linear,
     shared_input_name,
 )
@@ -54,7 +54,7 @@ class RoundingPlan:
     Attributes:
         factors: (in,) float32 by the linear layer's name. The output projection has the name
             `VOCABULARY`. Channels in float32 have factor 0. Layers with the same input have the
-            same factors.
+            same factors. A plan for labels alone has no factors of the masked-language-model head.
     """
 
     factors: dict[str, Tensor]
@@ -73,7 +73,7 @@ class RoundingPlan:
         gate = ["ffn_gate"] if model.config.gated_ffn else []
         for block in range(model.config.num_blocks):
             parts = [
-                (["query", "key", "value"], FLOAT_CHANNELS),
+                *((layers, FLOAT_CHANNELS) for layers in _attention_inputs(block, statistics)),
                 (["output"], 0),
                 (["ffn_in", *gate], 0),
             ]
@@ -87,6 +87,8 @@ class RoundingPlan:
                 hidden = f"blocks.{block}.ffn_out"
                 found[hidden] = torch.ones(model.config.d_ff)
                 found[hidden][choose_float_channels(statistics[hidden], FLOAT_HIDDEN_CHANNELS)] = 0
+        if VOCABULARY not in statistics:
+            return cls(found)
         if isinstance(dense := getattr(model.head, "dense", None), nn.Linear):
             rows = statistics["head.dense"]
             found["head.dense"] = _factors(dense.weight, rows, FLOAT_CHANNELS)
@@ -150,6 +152,12 @@ class RoundingPlan:
                 raise ValueError(
                     f"factors of {name} must equal those of {first}, which has the same input"
                 )
+
+
+def _attention_inputs(block: int, statistics: Mapping[str, InputStatistics]) -> list[list[str]]:
+    """Return the layers at the start of a block, grouped by their inputs."""
+    query, key = (statistics[f"blocks.{block}.{part}"] for part in ("query", "key"))
+    return [["query", "key", "value"]] if query is key else [["query"], ["key", "value"]]
 
 
 def choose_float_channels(statistics: InputStatistics, count: int) -> NDArray[np.int64]:

@@ -64,6 +64,12 @@ class TrainConfig:
     evaluate_every_steps: int = _field(500, "number of steps between held-out evaluations")
     evaluation_rows: int = _field(256, "maximum number of held-out rows per evaluation")
     checkpoint_every_steps: int = _field(500, "number of steps between checkpoints for --resume")
+    # model.training.next_sentence
+    next_sentence: bool = _field(
+        default=False,
+        meaning="train on pairs of segments instead of packed rows, and add the loss of BERT's "
+        "next-sentence prediction",
+    )
     # model.quantization.rounding
     round_weights: bool = _field(
         default=False, meaning="train with weights rounded to int8, in a final phase"
@@ -96,6 +102,16 @@ class TrainConfig:
             raise ValueError(
                 "average_decay must be 0 with round_weights, because averages are not rounded "
                 f"(got {self.average_decay})"
+            )
+        if self.next_sentence and self.round_weights:
+            raise ValueError(
+                "next_sentence cannot be combined with round_weights, which trains on packed rows; "
+                "remove one of them"
+            )
+        if self.next_sentence and self.short_share == 1:
+            raise ValueError(
+                "short_share must be below 1 with next_sentence, because short texts are not pairs "
+                f"(got {self.short_share!r})"
             )
 
     def _check_schedule(self) -> None:

@@ -44,6 +44,13 @@ class HeldOutMetrics:
         """Return all metrics as plain numbers."""
         return asdict(self)
 
+    def summary(self) -> str:
+        """Format the metrics for one line of output."""
+        return (
+            f"held-out loss {self.loss:.3f}, top 1 {100 * self.top_1:.1f} %, "
+            f"top 5 {100 * self.top_5:.1f} %, perplexity {self.perplexity:.1f}"
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Intervals:

@@ -1,4 +1,4 @@
-"""Pretraining loop of masked-language modelling on packed rows and short texts.
+"""Pretraining loop of masked-language modelling on packed rows, pairs and short texts.
 
 Rows, masks and learning rate of a step depend only on the seed and the number of the step. A
 resumed run therefore computes the same steps as an uninterrupted run.
@@ -18,6 +18,7 @@ from tqdm import tqdm
 from model.checkpoints.checkpoint import save_checkpoint
 from model.data.corpus import SpecialTokens, TokenRows, epoch_order
 from model.data.masking import MaskedBatch, Masker
+from model.data.pairs import PairBatch
 from model.data.short_texts import ShortTexts
 from model.encoder.encoder import TiedEncoder
 from model.quantization.rounding import RoundedEncoder
@@ -25,6 +26,7 @@ from model.quantization.rounding_plan import RoundingPlan
 from model.training.config import TrainConfig, learning_rate
 from model.training.evaluation import evaluate
 from model.training.loss import summed_cross_entropy
+from model.training.next_sentence import NextSentence, summed_losses
 from model.training.progress import MetricsLog, draw_curve
 from model.training.state import STATE_NAME, read_state, write_state
 from model.training.weight_average import WeightAverage
@@ -38,9 +40,10 @@ class Pretraining:
 
     Args:
         model: encoder to train. The run moves it to the device.
-        rows: (rows, row_tokens) training rows.
+        rows: (rows, row_tokens) training rows. A run with `next_sentence` ignores them.
         held_out: (rows, row_tokens) evaluation rows.
         short_texts: batches of short texts. None if `short_share` is 0.
+        next_sentence: training and held-out pairs. None without `next_sentence`.
         tokenizer_json: content of tokenizer.json, saved with every checkpoint.
         special: ids of the tokenizer's special tokens.
         config: hyperparameters.
@@ -55,13 +58,14 @@ class Pretraining:
         rows: TokenRows,
         held_out: TokenRows,
         short_texts: ShortTexts | None = None,
+        next_sentence: NextSentence | None = None,
         tokenizer_json: bytes,
         special: SpecialTokens,
         config: TrainConfig,
         directory: Path,
         device: str,
     ) -> None:
-        if len(rows) < config.batch_rows:
+        if next_sentence is None and len(rows) < config.batch_rows:
             raise ValueError(
                 f"the number of rows of {config.row_tokens} tokens in the text must be at least "
                 f"batch_rows, {config.batch_rows} (got {len(rows)}); add text or reduce batch_rows"
@@ -72,6 +76,7 @@ class Pretraining:
             )
         self.model = model.to(device)
         self.rows, self.held_out, self.short_texts = rows, held_out, short_texts
+        self.next_sentence = next_sentence
         self.tokenizer_json = tokenizer_json
         self.config, self.directory, self.device = config, directory, torch.device(device)
         self.masker = Masker(model.config.vocab_size, special.mask, special.all, config.select_rate)
@@ -170,17 +175,25 @@ class Pretraining:
         self.optimizer.zero_grad(set_to_none=True)
         # one generator per step, so that a resumed run draws the same masks
         generator = torch.Generator().manual_seed(config.seed * 1_000_003 + self.step)
+        first = self.step * config.accumulate_passes
+        numbers = range(first, first + config.accumulate_passes)
+        pairs = [self._pairs(number) for number in numbers]
         passes = [
-            self.masker(self._batch(self.step * config.accumulate_passes + i), generator)
-            for i in range(config.accumulate_passes)
+            self.masker(self._batch(number) if pair is None else pair.input_ids, generator)
+            for number, pair in zip(numbers, pairs, strict=True)
         ]
         # at least 1, so that the loss without selected tokens is 0 instead of 0 / 0
         predicted = max(1, sum(len(masked.labels) for masked in passes))
+        classified = sum(len(pair.labels) for pair in pairs if pair is not None)
         loss_sum = 0.0
-        for masked in passes:
+        for masked, pair in zip(passes, pairs, strict=True):
             with self._autocast():
                 # one divisor for all passes, so that every predicted token has the same weight
-                loss = self._summed_loss(masked) / predicted
+                if pair is None:
+                    loss = self._summed_loss(masked) / predicted
+                else:
+                    token_loss, pair_loss = summed_losses(self.model, masked, pair)
+                    loss = token_loss / predicted + pair_loss / classified
             loss.backward()  # type: ignore[no-untyped-call]  # torch publishes no type for it
             loss_sum += float(loss.detach())
         if not math.isfinite(loss_sum):
@@ -196,10 +209,7 @@ class Pretraining:
 
     def _summed_loss(self, masked: MaskedBatch) -> torch.Tensor:
         """Return the sum of the cross-entropy over the selected positions, in nats."""
-        input_ids, selected = (
-            masked.input_ids.to(self.device),
-            masked.selected.to(self.device),
-        )
+        input_ids, selected = masked.input_ids.to(self.device), masked.selected.to(self.device)
         labels = masked.labels.to(self.device)
         if self.rounded:
             logits_MV = self.rounded.logits(input_ids, selected)
@@ -223,13 +233,25 @@ class Pretraining:
 
         Batches of short texts come at regular intervals.
         """
-        share = self.config.short_share
-        short_before = math.floor(number * share)
-        if self.short_texts and math.floor((number + 1) * share) > short_before:
+        short_before, is_short = self._short_batches(number)
+        if self.short_texts and is_short:
             rows = self.short_texts.batch(short_before)
         else:
             rows = self._packed_batch(number - short_before)
         return torch.from_numpy(rows.astype(np.int64))
+
+    def _pairs(self, number: int) -> PairBatch | None:
+        """Return the run's `number`-th batch if it contains pairs, else None."""
+        if self.next_sentence is None:
+            return None
+        short_before, is_short = self._short_batches(number)
+        return None if is_short else self.next_sentence.training.batch(number - short_before)
+
+    def _short_batches(self, number: int) -> tuple[int, bool]:
+        """Return the number of earlier batches of short texts, and whether this batch is one."""
+        share = self.config.short_share
+        before = math.floor(number * share)
+        return before, math.floor((number + 1) * share) > before
 
     def _packed_batch(self, number: int) -> TokenRows:
         """Return the `number`-th batch of packed rows.
@@ -245,15 +267,19 @@ class Pretraining:
     def _evaluate(self, log: MetricsLog, tokens: int, write: Callable[[str], None]) -> None:
         rows = self.held_out[: self.config.evaluation_rows]
         with self._autocast():
-            figures = evaluate(self._published_model(), [rows], self.evaluation_masker).metrics()
+            model = self._published_model()
+            figures = evaluate(model, [rows], self.evaluation_masker).metrics()
+            pairs = self.next_sentence and self.next_sentence.held_out.evaluate(
+                model, self.config.evaluation_rows
+            )
         held_out = {f"held_out_{name}": value for name, value in figures.to_dict().items()}
+        report = f"step {self.step}: {figures.summary()}"
+        if pairs:
+            held_out |= pairs.log_fields()
+            report += f", {pairs.summary()}"
         log.append(step=self.step, tokens=tokens, **held_out)
         draw_curve(log)
-        write(
-            f"step {self.step}: held-out loss {figures.loss:.3f}, "
-            f"top 1 {100 * figures.top_1:.1f} %, top 5 {100 * figures.top_5:.1f} %, "
-            f"perplexity {figures.perplexity:.1f}"
-        )
+        write(report)
 
 
 def has_bfloat16(device: str) -> bool:

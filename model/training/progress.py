@@ -10,6 +10,8 @@ from model.files import atomic_replace
 
 LOG_NAME = "metrics.jsonl"
 CURVE_NAME = "curve.png"
+NEXT_SENTENCE_ACCURACY = "held_out_next_sentence_accuracy"
+NEXT_SENTENCE_LOSS = "held_out_next_sentence_loss"
 MILLION = 1e6
 
 
@@ -61,6 +63,13 @@ def draw_curve(log: MetricsLog) -> None:
         losses.plot(tokens, [line["held_out_loss"] for line in held_out], label="held out")
         accuracies.plot(tokens, [100 * line["held_out_top_1"] for line in held_out], label="top 1")
         accuracies.plot(tokens, [100 * line["held_out_top_5"] for line in held_out], label="top 5")
+        pairs = [
+            (line["tokens"] / MILLION, 100 * line[NEXT_SENTENCE_ACCURACY])
+            for line in held_out
+            if NEXT_SENTENCE_ACCURACY in line
+        ]
+        if pairs:
+            accuracies.plot(*zip(*pairs, strict=True), label="next sentence")
     losses.set(xlabel="million tokens seen", ylabel="cross-entropy, nats")
     accuracies.set(xlabel="million tokens seen", ylabel="held-out masked accuracy, %")
     for axes in (losses, accuracies):

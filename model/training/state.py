@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,9 @@ def read_state(directory: Path, config: TrainConfig, device: torch.device) -> di
         state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
     except (RuntimeError, pickle.UnpicklingError, EOFError):
         raise ValueError(f"{path} is incomplete or not a training state; start a new run") from None
-    before, now = state["config"], asdict(config)
+    # states of earlier versions lack newer fields, whose defaults change nothing
+    defaults = {field.name: field.default for field in fields(TrainConfig)}
+    before, now = defaults | state["config"], asdict(config)
     changed = [
         f"{name} must be {before.get(name)!r} (got {now.get(name)!r})"
         for name in sorted(before.keys() | now.keys())

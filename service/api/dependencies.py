@@ -3,6 +3,7 @@
 from starlette.applications import Starlette
 from starlette.requests import Request
 
+from service.bundles.description import Task
 from service.errors import NotReadyError
 from service.observability.request_context import MODEL
 from service.registry.registry import ModelRegistry
@@ -21,16 +22,17 @@ def get_registry(app: Starlette) -> ModelRegistry:
     return models
 
 
-def get_model(request: Request, name: str | None = None) -> ServedModel:
-    """Return the named model. Without a name, return the default model.
+def get_model(request: Request, name: str | None, task: Task | None) -> ServedModel:
+    """Return the named model. Without a name, return the default model for a task.
 
     The function also stores the model's name in the request scope for the statistics.
 
     Raises:
         NotReadyError: no model is loaded yet.
         NotFoundError: no loaded model has the requested name.
+        InvalidRequestError: the model does not have the task.
     """
-    served = get_registry(request.app).get(name)
+    served = get_registry(request.app).get(name, task)
     request.scope[MODEL] = served.info.name
     return served
 

@@ -18,20 +18,22 @@ _ERRORS = {
     },
 }
 
-# Rules for fill and score requests that a JSON schema cannot express, because a rule needs the
+# Rules for requests with texts that a JSON schema cannot express, because a rule needs the
 # model's tokenizer or compares two parts of a request.
 BEYOND_THE_SCHEMA = """
 
-- A text to fill contains at least one mask (`mask_token` in GET /info). A text to score contains
-  no mask. No text contains another special token. Every text has at least one token.
+- The model has the task (`tasks` in GET /info). Only a model with `pairs` reads pairs.
+- A text or a pair to fill contains at least one mask (`mask_token` in GET /info). A text to score
+  contains no mask. No text contains another special token. Every text has at least one token.
 - A request stays within the `limits` in GET /info for tokens, masks and passes. It has at most
   65,536 JSON values and 262,144 bytes of targets.
 - The model's vocabulary can spell each target.
 - A list of parameters requires a list with the same number of texts.
+- With `on_long_text` "window", an overlong pair has all its masks in `text`.
 - `targets`, `granularity` "word" and `strategy` "joint" are mutually exclusive. With
   `strategy` "joint", all masks of a text fit into one input of the model.
-- The shape of a tensor matches its number of elements. One tensor contains the texts.
-  A second tensor named "targets" is optional.
+- The shape of a tensor matches its number of elements. One tensor contains the texts. The tensors
+  named "text_pair", with one element per text, and "targets" are optional.
 """
 
 
@@ -39,23 +41,6 @@ def json_request_body(schema: dict[str, Any]) -> dict[str, Any]:
     """Return the OpenAPI request body for a JSON schema without references."""
     content = {"application/json": {"schema": schema}}
     return {"requestBody": {"required": True, "content": content}}
-
-
-def inline_refs(schema: dict[str, Any]) -> dict[str, Any]:
-    """Replace the references in a pydantic schema with their definitions."""
-    definitions = schema.get("$defs", {})
-
-    def inlined(value: Any) -> Any:
-        if isinstance(value, list):
-            return [inlined(item) for item in value]
-        if not isinstance(value, dict):
-            return value
-        if "$ref" in value:
-            return inlined(definitions[value["$ref"].removeprefix("#/$defs/")])
-        return {key: inlined(item) for key, item in value.items() if key != "$defs"}
-
-    result: dict[str, Any] = inlined(schema)
-    return result
 
 
 def with_common_parts(

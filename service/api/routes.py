@@ -1,17 +1,19 @@
 """The endpoints and their OpenAPI descriptions."""
 
 import asyncio
-from typing import Any
+from typing import Any, NoReturn
 
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 
+from service.api.bodies.classify import ClassifyRequest, ClassifyResponse
+from service.api.bodies.fill_request import FillMaskRequest
+from service.api.bodies.fill_response import FillMaskResponse
+from service.api.bodies.request_body import ErrorResponse
+from service.api.bodies.score import ScoreRequest, ScoreResponse, scores_to_json
 from service.api.dependencies import get_model, get_ready_model, get_registry
-from service.api.fill_request import FillMaskRequest
-from service.api.fill_response import FillMaskResponse
 from service.api.openapi import BEYOND_THE_SCHEMA, json_request_body
-from service.api.request_body import ErrorResponse
-from service.api.score import ScoreRequest, ScoreResponse, scores_to_json
+from service.bundles.description import Task
 from service.errors import NotReadyError
 from service.http.disconnect import CancelOnDisconnect
 from service.observability.health import Health
@@ -25,9 +27,10 @@ class HealthStatus(BaseModel):
     status: str
 
 
-FILL_MASK_PATH = "/fill-mask"
-# paths to which Hugging Face's clients send the same bodies as to /fill-mask
+FILL_MASK_PATH, CLASSIFY_PATH = "/fill-mask", "/classify"
+# paths to which Hugging Face's clients send the bodies of the first task of a model
 ROOT_PATH, MODEL_PATH = "/", "/models/{name}"
+MODEL_CLASSIFY_PATH = "/models/{name}/classify"
 
 _ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": ErrorResponse, "description": description}
@@ -56,8 +59,10 @@ _NO_SUCH_MODEL: dict[int | str, dict[str, Any]] = {
 def create_router(health: Health, max_texts: int, max_top_k: int) -> APIRouter:
     """Create the endpoints, which respond with status 503 until `app.state.models` is set."""
     router = APIRouter()
-    # Scores come first, because /models/a/score is also the path of a model with the name a/score.
+    # These routes come first, because /models/a/score is also the path of a model with the name
+    # a/score.
     _add_scores(router, max_texts)
+    _add_labels(router, health, max_texts)
     _add_fills(router, health, max_texts, max_top_k)
     _add_service(router)
     return router
@@ -71,19 +76,36 @@ def _add_fills(router: APIRouter, health: Health, max_texts: int, max_top_k: int
         ),
     }
     responses = {200: {"model": FillMaskResponse}, **_ERRORS}
+    # TaskSchemas documents the bodies of paths whose task depends on the model
+    first: dict[str, Any] = {
+        "summary": "Fill the masks of texts, or classify texts",
+        "description": "A model with the task fill-mask fills masks. Any other model classifies.",
+        "openapi_extra": json_request_body({}),
+        "tags": ["Hugging Face"],
+    }
 
     @router.post(FILL_MASK_PATH, tags=["Fills"], responses=responses, **fills)
-    @router.post(ROOT_PATH, tags=["Hugging Face"], responses=responses, **fills)
-    async def fill_mask() -> None:
-        # FillMaskApp routes these requests to FillMaskEndpoint once the models are loaded
-        raise NotReadyError(health.not_ready_reason or "The service is starting.")
+    async def fill_mask(request: Request) -> None:
+        _raise_not_ready(request, health, None, "fill-mask")
 
-    @router.post(
-        "/models/{name:path}", tags=["Hugging Face"], responses=responses | _NO_SUCH_MODEL, **fills
-    )
-    async def fill_mask_of_model(request: Request, name: str) -> None:
-        get_registry(request.app).get(name)
-        await fill_mask()
+    @router.post(ROOT_PATH, responses=responses, **first)
+    async def first_task(request: Request) -> None:
+        _raise_not_ready(request, health, None, None)
+
+    @router.post("/models/{name:path}", responses=responses | _NO_SUCH_MODEL, **first)
+    async def first_task_of_model(request: Request, name: str) -> None:
+        _raise_not_ready(request, health, name, None)
+
+
+def _raise_not_ready(
+    request: Request, health: Health, name: str | None, task: Task | None
+) -> NoReturn:
+    """Raise the error of a request that FillMaskApp did not route to TaskEndpoint.
+
+    Either the service is not ready, or no model has the requested name and task.
+    """
+    get_registry(request.app).get(name, task)
+    raise NotReadyError(health.not_ready_reason or "The service is starting.")
 
 
 def _add_scores(router: APIRouter, max_texts: int) -> None:
@@ -105,14 +127,14 @@ def _add_scores(router: APIRouter, max_texts: int) -> None:
 
     async def score(request: Request, name: str | None) -> Response:
         body, content_type = await request.body(), request.headers.get("content-type")
-        served = get_model(request, name)
+        served = get_model(request, name, "fill-mask")
         with served.in_use:
             served.batcher.raise_if_overloaded(bulk=True)
             parsed = await asyncio.to_thread(
                 ScoreRequest.read, body, content_type, served.info.limits
             )
             with CancelOnDisconnect(request.receive):
-                scored = await served.scoring.score(
+                scored = await served.require_scoring().score(
                     parsed.texts,
                     parsed.variants,
                     "inputs",
@@ -121,6 +143,27 @@ def _add_scores(router: APIRouter, max_texts: int) -> None:
                 )
         content = await asyncio.to_thread(scores_to_json, scored, single=parsed.single)
         return Response(content, media_type="application/json")
+
+
+def _add_labels(router: APIRouter, health: Health, max_texts: int) -> None:
+    labels: dict[str, Any] = {
+        "summary": "Classify one or more texts",
+        "openapi_extra": json_request_body(ClassifyRequest.schema_with_limits(max_texts)),
+    }
+    responses = {200: {"model": ClassifyResponse}, **_ERRORS}
+
+    @router.post(
+        "/models/{name:path}/classify",
+        tags=["Labels"],
+        responses=responses | _NO_SUCH_MODEL,
+        **labels,
+    )
+    async def classify_with_model(request: Request, name: str) -> None:
+        _raise_not_ready(request, health, name, "text-classification")
+
+    @router.post(CLASSIFY_PATH, tags=["Labels"], responses=responses, **labels)
+    async def classify(request: Request) -> None:
+        _raise_not_ready(request, health, None, "text-classification")
 
 
 def _add_service(router: APIRouter) -> None:

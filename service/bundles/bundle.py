@@ -21,9 +21,9 @@ from service.bundles.description import (
     GoldenFill,
     GoldenPrompt,
     Int8Figures,
-    read_model,
-    refuse,
+    LabelInt8Figures,
 )
+from service.bundles.validation import read_model, refuse
 from service.errors import BundleError
 
 __all__ = [
@@ -85,6 +85,16 @@ class Bundle(Description):
         if self.precision != "int8" or "int8" not in self.verification:
             return None
         return read_model(Int8Figures, self.verification["int8"], where=("verification", "int8"))
+
+    def label_int8_figures(self) -> LabelInt8Figures:
+        """Return the figures from the verification of the labels of an int8 model.
+
+        Raises:
+            BundleError: a figure is missing or not a number.
+        """
+        labels = self.verification.get("labels")
+        figures = labels.get("int8") if isinstance(labels, dict) else None
+        return read_model(LabelInt8Figures, figures, where=("verification", "labels", "int8"))
 
 
 def default_bundle_path() -> Path:

@@ -1,42 +1,28 @@
-"""Strict pydantic models of bundle.json, and their error messages.
+"""Strict pydantic models of bundle.json.
 
 Strict models do not convert types, such as the text "1" to a number. Unknown fields are errors.
 """
 
-import json
-from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal, NoReturn, Self, TypeVar
+from collections.abc import Sequence
+from typing import Annotated, Any, Final, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from service.errors import BundleError, quote
+from service.bundles.validation import EXPORT_AGAIN
+from service.errors import quote
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
+READABLE_VERSIONS = (2, 3)  # version 2 has only fill-mask, and no pairs
 MODEL_FILE: Final = "model.onnx"
 WEIGHTS_FILE: Final = "weights.bin"  # a separate file, which may have more than 2 GB
 TOKENIZER_FILE: Final = "tokenizer.json"
 DESCRIPTION_FILE = "bundle.json"
 FILES = (MODEL_FILE, WEIGHTS_FILE, TOKENIZER_FILE)
 
-# phrases of error messages by pydantic's error type, as format strings for the error's context
-_EXPECTED = {
-    "string_type": "a text",
-    "bool_type": "true or false",
-    "int_type": "a whole number",
-    "float_type": "a number",
-    "finite_number": "a finite number",
-    "model_type": "an object",
-    "dict_type": "an object",
-    "tuple_type": "a list",
-    "too_short": "a list with at least {min_length} entry",
-    "greater_than_equal": "at least {ge}",
-    "greater_than": "more than {gt:g}",
-    "literal_error": "{expected}",
-}
-_MAX_VALUE_CHARS = 40
-_EXPORT_AGAIN = "export the checkpoint with this release of fillmask"
+Task = Literal["fill-mask", "text-classification"]
+ProblemType = Literal["single_label_classification", "multi_label_classification", "regression"]
+Pooling = Literal["first", "mean"]
 
-_Model = TypeVar("_Model", bound=BaseModel)
 _Entry = TypeVar("_Entry")
 Size = Annotated[int, Field(ge=1)]
 TokenId = Annotated[int, Field(ge=0)]
@@ -97,17 +83,40 @@ class GoldenFill(_Strict):
 
 
 class GoldenPrompt(_Strict):
-    """A text with the expected fills of each of its masks, best first."""
+    """A text or a pair with the expected fills of each of its masks, the best first."""
 
     text: str
+    text_pair: str | None = None
     fills: List[FilledList[GoldenFill]]
 
 
-class Golden(_Strict):
-    """Golden prompts, whose fills must match within the tolerance on every machine."""
+class GoldenLabels(_Strict):
+    """A text or a pair with the expected logit of each label."""
 
-    log_prob_tolerance: Annotated[float, Field(gt=0)]
-    prompts: FilledList[GoldenPrompt]
+    text: str
+    text_pair: str | None = None
+    logits: FilledList[float]
+
+
+class Golden(_Strict):
+    """Golden prompts, whose results must match within the tolerances on every machine.
+
+    The task fill-mask needs `prompts` with their tolerance. The task text-classification needs
+    `labels` with their tolerance.
+    """
+
+    log_prob_tolerance: Annotated[float, Field(gt=0)] | None = None
+    prompts: List[GoldenPrompt]
+    logit_tolerance: Annotated[float, Field(gt=0)] | None = None
+    labels: List[GoldenLabels] = ()
+
+
+class Classification(_Strict):
+    """The classification head of a model, with the labels in the order of the logits."""
+
+    labels: FilledList[str]
+    problem_type: ProblemType
+    pooling: Pooling
 
 
 class Int8Figures(_Strict):
@@ -119,8 +128,21 @@ class Int8Figures(_Strict):
     p99_log_prob_difference: float
 
 
+class LabelInt8Figures(_Strict):
+    """Differences of the labels' logits between int8 and fp32."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    mean_logit_difference: float
+    p99_logit_difference: float
+
+
 class Description(_Strict):
-    """Content of bundle.json. The number `max_tokens` includes special tokens."""
+    """Content of bundle.json.
+
+    `max_tokens` includes special tokens. With `pairs`, the model also reads pairs of texts. With
+    more than one of `token_types`, the graph has an input for the types of the tokens.
+    """
 
     schema_version: int
     name: str
@@ -133,6 +155,10 @@ class Description(_Strict):
     mask_token_id: TokenId
     special_token_ids: List[TokenId]
     precision: Literal["fp32", "int8"]
+    tasks: FilledList[Task] = ("fill-mask",)
+    pairs: bool = False
+    token_types: Size = 1
+    classification: Classification | None = None
     files: FileRecords
     verification: dict[str, Any]
     golden: Golden
@@ -140,10 +166,9 @@ class Description(_Strict):
     @field_validator("schema_version")
     @classmethod
     def _check_version(cls, version: int) -> int:
-        if version != SCHEMA_VERSION:
-            raise ValueError(
-                f"schema_version must be {SCHEMA_VERSION} (got {version}); {_EXPORT_AGAIN}"
-            )
+        if version not in READABLE_VERSIONS:
+            allowed = " or ".join(map(str, READABLE_VERSIONS))
+            raise ValueError(f"schema_version must be {allowed} (got {version}); {EXPORT_AGAIN}")
         return version
 
     @model_validator(mode="after")
@@ -164,67 +189,51 @@ class Description(_Strict):
                 f"special_token_ids must be below architecture.vocab_size, {sizes.vocab_size} "
                 f"(got {largest})"
             )
+        self._check_pairs()
+        self._check_tasks()
         return self
 
+    def _check_pairs(self) -> None:
+        if self.token_types > 1 and not self.pairs:
+            raise ValueError(f"token_types must be 1 without pairs (got {self.token_types})")
+        golden: list[GoldenPrompt | GoldenLabels] = [*self.golden.prompts, *self.golden.labels]
+        seconds = [one.text_pair for one in golden if one.text_pair is not None]
+        if seconds and not self.pairs:
+            raise ValueError(
+                f"golden must have no text_pair without pairs (got {quote(seconds[0])})"
+            )
 
-def refuse(reason: str) -> NoReturn:
-    """Raise a BundleError with this reason."""
-    raise BundleError(f"The bundle is invalid: {reason}.")
-
-
-def read_model(
-    model: type[_Model], fields: object, where: tuple[str, ...] = (), context: object = None
-) -> _Model:
-    """Validate parsed JSON and return it as a pydantic model.
-
-    Args:
-        model: class of the strict model.
-        fields: the parsed JSON.
-        where: path of the fields in bundle.json.
-        context: value for the validators of the model.
-
-    Raises:
-        BundleError: a field is missing, unknown or invalid. The message has the path of the first
-            such field with its expected and its actual value.
-    """
-    try:
-        return model.model_validate(fields, context=context)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-    path = _path((*where, *first["loc"]))
-    match first["type"]:
-        case "value_error":  # raised by the validators above
-            refuse(str(first["ctx"]["error"]))
-        case "missing":
-            refuse(f"{path} is missing; {_EXPORT_AGAIN}")
-        case "extra_forbidden":
-            refuse(f"{path} is an unknown field; {_EXPORT_AGAIN}")
-        case kind if kind in _EXPECTED:
-            expected = _EXPECTED[kind].format_map(first.get("ctx", {}))
-            refuse(f"{path} must be {expected} (got {_shown(first['input'])})")
-    refuse(f"{path} is invalid: {first['msg']} (got {_shown(first['input'])})")
-
-
-def _path(location: tuple[str | int, ...]) -> str:
-    """Return pydantic's location of a field as a path in bundle.json.
-
-    Examples are `golden.prompts[0].fills` and `files["model.onnx"]`.
-    """
-    path = ""
-    for step in location:
-        if isinstance(step, int):
-            path += f"[{step}]"
-        elif step.isidentifier() and quote(step) == f'"{step}"':
-            path += f".{step}"
-        else:
-            path += f"[{quote(step)}]"
-    return path.removeprefix(".") or DESCRIPTION_FILE
+    def _check_tasks(self) -> None:
+        _check_distinct("tasks", self.tasks)
+        classifies = "text-classification" in self.tasks
+        if classifies != (self.classification is not None):
+            raise ValueError(
+                "classification and the task text-classification must be present together "
+                f"(got the tasks {', '.join(self.tasks)})"
+            )
+        golden = self.golden
+        for name, given, task, tolerance in (
+            ("prompts", golden.prompts, "fill-mask", "log_prob_tolerance"),
+            ("labels", golden.labels, "text-classification", "logit_tolerance"),
+        ):
+            if bool(given) != (task in self.tasks):
+                raise ValueError(
+                    f"golden.{name} must have entries if and only if tasks contains {task} "
+                    f"(got {len(given)} with the tasks {', '.join(self.tasks)})"
+                )
+            if given and getattr(golden, tolerance) is None:
+                raise ValueError(f"golden.{tolerance} is missing; {EXPORT_AGAIN}")
+        if self.classification is None:
+            return
+        _check_distinct("classification.labels", self.classification.labels)
+        labels = len(self.classification.labels)
+        if wrong := [len(one.logits) for one in self.golden.labels if len(one.logits) != labels]:
+            raise ValueError(
+                f"golden.labels must have one logit for each of {labels} labels (got {wrong[0]})"
+            )
 
 
-def _shown(value: object) -> str:
-    if isinstance(value, Mapping):
-        return "an object"
-    if isinstance(value, list) and value:
-        return "a list"
-    text = json.dumps(value)
-    return text if len(text) <= _MAX_VALUE_CHARS else f"{text[:_MAX_VALUE_CHARS]}…"
+def _check_distinct(name: str, entries: Sequence[str]) -> None:
+    repeated = [one for index, one in enumerate(entries) if one in entries[:index]]
+    if repeated:
+        raise ValueError(f"{name} must differ from each other (got {quote(repeated[0])} twice)")

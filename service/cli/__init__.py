@@ -1,1 +1,1 @@
-"""The fillmask command, which fills one text, a file or a stream without a server."""
+"""The fillmask command, which fills, scores or classifies texts without a server."""

@@ -10,10 +10,10 @@ from service.cli.arguments import parse_arguments
 from service.cli.commands import Command, FileCommand, StreamCommand
 from service.cli.errors import CommandError, reason
 from service.cli.formats.durable_files import STANDARD_OUTPUT, name_in_errors
-from service.cli.one_text import fill_text
+from service.cli.one_text import process_text
 from service.cli.signals import SignalError, run_until_signal
-from service.cli.stream import fill_stream
-from service.cli.whole_file import fill_file
+from service.cli.stream import process_stream
+from service.cli.whole_file import process_file
 from service.errors import FillMaskError, InvalidRequestError, StartupError
 from service.settings import Settings, read_settings
 
@@ -77,11 +77,11 @@ def _exit_code_and_message(error: Exception) -> tuple[int, str]:
 async def _run(command: Command, settings: Settings) -> None:
     match command:
         case FileCommand():
-            await fill_file(command, settings)
+            await process_file(command, settings)
         case StreamCommand():
-            await fill_stream(command, settings)
+            await process_stream(command, settings)
         case _:
-            await fill_text(command, settings)
+            await process_text(command, settings)
 
 
 if __name__ == "__main__":

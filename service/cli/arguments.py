@@ -1,7 +1,7 @@
 """Command-line arguments of fillmask."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, get_args
@@ -9,6 +9,7 @@ from typing import Any, NoReturn, get_args
 from service import __version__
 from service.cli.commands import (
     DEFAULT_FIELD,
+    DEFAULT_PAIR_FIELD,
     Command,
     FileCommand,
     RowOptions,
@@ -20,8 +21,11 @@ from service.cli.error_policy import OnError
 from service.cli.errors import CommandError, reason
 from service.cli.formats.base import is_encodable
 from service.cli.formats.by_ending import READ, WRITTEN
+from service.cli.tasks import DEFAULT_TASK, TASKS
+from service.cli.tasks.base import TaskName
 from service.errors import quote
 from service.settings import Settings
+from service.tasks.classification import FunctionToApply
 from service.tasks.options import (
     DEFAULT_TOP_K,
     DEFAULT_WORD_TOKENS,
@@ -31,6 +35,7 @@ from service.tasks.options import (
     Order,
     Strategy,
 )
+from service.tasks.scoring import Variant
 
 STANDARD_STREAM = "-"
 # settings that the command accepts as flags
@@ -38,7 +43,10 @@ _SETTINGS = ("bundle", "threads", "max_batch_tokens")
 # name of a parameter -> (choices, help). The request schema of the HTTP API validates the values
 # later, so that the command and the API have the same error messages.
 _PARAMETERS: dict[str, tuple[tuple[str, ...], str]] = {
-    "top_k": ((), f"maximum number of fills per mask (default {DEFAULT_TOP_K}; with targets, all)"),
+    "top_k": (
+        (),
+        f"maximum fills per mask (default {DEFAULT_TOP_K}; with targets, all) or labels per text",
+    ),
     "granularity": (
         get_args(Granularity),
         "fill a mask with a single token or with a word of several tokens",
@@ -56,10 +64,22 @@ _PARAMETERS: dict[str, tuple[tuple[str, ...], str]] = {
         get_args(OnLongText),
         "reject a text that exceeds the model's input, or read windows around its masks",
     ),
+    "variant": (
+        get_args(Variant),
+        "score a token without or with the later tokens of its word",
+    ),
+    "function_to_apply": (
+        get_args(FunctionToApply),
+        "function from logits to the scores of labels",
+    ),
 }
+# parameters whose default depends on the model
+_MODEL_DEFAULTS = ("function_to_apply",)
 _EPILOG = f"""\
 fillmask "Paris is the [MASK] of France."
 fillmask --input texts.jsonl --output fills.jsonl --top-k 3
+fillmask --task score "Paris is the capital of France."
+fillmask --task classify --input texts.csv --output labels.csv --bundle path/to/bundle
 
 Names of output files end in {", ".join(WRITTEN)}.
 Names of input files end in {", ".join(READ)}.
@@ -91,16 +111,22 @@ def parse_arguments(arguments: Sequence[str]) -> Arguments:
     given = vars(_parser().parse_args(arguments))
     settings = tuple(f"{_flag(name)}={given.pop(name)}" for name in _SETTINGS if name in given)
     parameters = _parameters(given)
+    task = given.get("task", DEFAULT_TASK)
+    _check_parameters(task, parameters)
     text = given.pop("text", None)
     as_json = given.pop("json", False)
     if text is not None:
+        text_pair = given.pop("text_pair", None)
+        given.pop("task", None)
         if given:
             raise CommandError(
                 f"{_flag(next(iter(given)))} cannot be combined with a text; remove one of them."
             )
-        return Arguments(TextCommand(text, parameters, as_json), settings)
-    if not given:
-        raise CommandError("The command has nothing to fill; give a text, or --input and --output.")
+        return Arguments(TextCommand(text, parameters, as_json, task, text_pair), settings)
+    if not given.keys() - {"task"}:
+        raise CommandError("The command has no input; give a text, or --input and --output.")
+    if "text_pair" in given:
+        raise CommandError("--text-pair needs a text; for files, use --text-pair-column.")
     if as_json:
         raise CommandError(
             "--json is only for a text; for files, the ending of --output sets the format."
@@ -144,6 +170,17 @@ def _parameters(given: dict[str, Any]) -> dict[str, Any]:
     return {**parameters, "targets": targets} if targets else parameters
 
 
+def _check_parameters(task: TaskName, parameters: Mapping[str, Any]) -> None:
+    """Reject the parameters of other tasks."""
+    allowed = TASKS[task].parameters
+    for name in parameters:
+        if name not in allowed:
+            flags = ", ".join(map(_flag, allowed))
+            raise CommandError(
+                f"{_flag(name)} is not a parameter of --task {task}; allowed: {flags}."
+            )
+
+
 def _read_lines(path: Path) -> list[str]:
     try:
         content = path.read_text(encoding="utf-8-sig")
@@ -172,28 +209,37 @@ class _Parser(argparse.ArgumentParser):
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="fillmask",
-        description="Fill the masks of a text, or of all texts in a file.",
+        description="Fill, score or classify a text, or all texts in a file.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
         argument_default=argparse.SUPPRESS,
     )
-    parser.add_argument("text", nargs="?", metavar="TEXT", help="a text with at least one mask")
+    parser.add_argument(
+        "text", nargs="?", metavar="TEXT", help="a text, with at least one mask for fill-mask"
+    )
+    parser.add_argument(
+        "--task",
+        choices=tuple(TASKS),
+        metavar="|".join(TASKS),
+        help=f"task to run (default {DEFAULT_TASK})",
+    )
+    parser.add_argument("--text-pair", metavar="TEXT", help="second text of a pair")
     parser.add_argument("--version", action="version", version=f"fillmask {__version__}")
     parser.add_argument(
-        "--json", action="store_true", help="print the JSON response of POST /fill-mask"
+        "--json", action="store_true", help="print the JSON response of the HTTP API"
     )
 
-    fill_options = parser.add_argument_group("fill options")
+    options = parser.add_argument_group("parameters of the tasks")
     for name, (choices, meaning) in _PARAMETERS.items():
-        default = f" (default {choices[0]})" if choices else ""
-        fill_options.add_argument(
+        default = f" (default {choices[0]})" if choices and name not in _MODEL_DEFAULTS else ""
+        options.add_argument(
             _flag(name), metavar="|".join(choices) or "N", help=f"{meaning}{default}"
         )
-    fill_options.add_argument(
+    options.add_argument(
         "--target", action="append", metavar="WORD", help="rank only the given targets (repeatable)"
     )
-    fill_options.add_argument(
+    options.add_argument(
         "--targets",
         action="append",
         type=Path,
@@ -202,10 +248,16 @@ def _parser() -> argparse.ArgumentParser:
     )
 
     files = parser.add_argument_group("files")
-    files.add_argument("--input", metavar="FILE", help="file to fill, or - for standard input")
+    files.add_argument("--input", metavar="FILE", help="file to read, or - for standard input")
     files.add_argument("--output", metavar="FILE", help="file to write, or - for standard output")
     files.add_argument(
         "--field", metavar="NAME", help=f"field or column of the texts (default {DEFAULT_FIELD})"
+    )
+    files.add_argument(
+        "--text-pair-column",
+        metavar="NAME",
+        help="field or column of the second texts (default for classify: "
+        f"{DEFAULT_PAIR_FIELD}, in rows with this field)",
     )
     files.add_argument(
         "--on-error",

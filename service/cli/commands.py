@@ -1,4 +1,4 @@
-"""Commands that fill a text, a file or a stream, with their options."""
+"""Commands for a text, a file or a stream, with their options."""
 
 import re
 from collections.abc import Mapping
@@ -8,9 +8,13 @@ from typing import Any, Self
 
 from service.cli.error_policy import OnError
 from service.cli.errors import CommandError
+from service.cli.requests import TextFields
+from service.cli.tasks import DEFAULT_TASK
+from service.cli.tasks.base import TaskName
 from service.errors import quote
 
 DEFAULT_FIELD = "inputs"
+DEFAULT_PAIR_FIELD = "text_pair"  # only for the task classify
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +56,21 @@ WHOLE = Shard(0, 1)
 
 @dataclass(frozen=True, slots=True)
 class TextCommand:
-    """Command that fills one text and prints its fills.
+    """Command that processes one text and prints the result.
 
     Attributes:
-        text: a text with at least one mask.
+        text: the text, or the first text of a pair.
         parameters: parameters of the HTTP API, not validated yet.
         as_json: print JSON instead of a table.
+        task: task to run.
+        text_pair: the second text of a pair.
     """
 
     text: str
     parameters: Mapping[str, Any]
     as_json: bool = False
+    task: TaskName = DEFAULT_TASK
+    text_pair: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +82,30 @@ class RowOptions:
         field: name of the field or column with the texts.
         on_error: policy for invalid rows.
         shard: shard of the rows to process.
+        task: task to run.
+        text_pair_column: name of the field or column with the second texts. None means
+            DEFAULT_PAIR_FIELD for the task classify, where a row without a second text is a single
+            text. For other tasks, None means no second texts.
     """
 
     parameters: Mapping[str, Any]
     field: str = DEFAULT_FIELD
     on_error: OnError = "error"
     shard: Shard = WHOLE
+    task: TaskName = DEFAULT_TASK
+    text_pair_column: str | None = None
+
+    @property
+    def text_fields(self) -> TextFields:
+        """Fields or columns of the texts."""
+        if self.text_pair_column is None and self.task == "classify":
+            return TextFields(self.field, DEFAULT_PAIR_FIELD, optional_pair=True)
+        return TextFields(self.field, self.text_pair_column)
 
 
 @dataclass(frozen=True, slots=True)
 class FileCommand:
-    """Command that fills the rows of a file and writes them to another file.
+    """Command that processes the rows of a file and writes them to another file.
 
     Attributes:
         overwrite: replace an existing output file.
@@ -100,7 +121,7 @@ class FileCommand:
 
 @dataclass(frozen=True, slots=True)
 class StreamCommand:
-    """Command that fills rows and writes them to standard output as JSONL.
+    """Command that processes rows and writes them to standard output as JSONL.
 
     Attributes:
         input: file to read. None means JSONL on standard input.

@@ -1,4 +1,4 @@
-"""The row pipeline, which fills many rows at a time in bounded memory."""
+"""The row pipeline, which processes many rows at a time in bounded memory."""
 
 import asyncio
 import contextlib
@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from service.api.fill_response import fills_to_json
 from service.cli.formats.answers import Problem
 from service.cli.formats.base import Block, Write
-from service.cli.requests import Item, RequestBlock, RowRequest
+from service.cli.requests import Item, RequestBlock
+from service.cli.tasks.base import AnyTask
 from service.errors import InvalidRequestError
-from service.tasks.fill_mask import FillMaskPipeline
-from service.tasks.options import DEFAULT_TOP_K
+from service.registry.served_model import ServedModel
 
 # number of queued batches per worker, so that no worker is idle while the next texts are tokenized
 _WAITING_BATCHES = 8
@@ -22,7 +21,6 @@ _MIN_ROWS = 2
 # limits for started rows without a written answer, in rows and in characters of texts and answers
 _MAX_ROWS = 4096
 _MAX_CHARS = 2**25
-_CHARS_PER_FILL = 150  # characters of a fill's JSON without its sequence
 # The pipeline writes ready answers before the end of their block if they have this size or if the
 # last write is this old.
 _LONG_ANSWERS_BYTES = 2**20
@@ -54,25 +52,23 @@ class _InFlightRow:
 
 
 class RowPipeline:
-    """Pipeline that fills the rows of a file or a stream.
+    """Pipeline that runs a task for the rows of a file or a stream.
 
     The pipeline starts rows while the batcher has too few tokens to keep its workers busy. Batches
     are therefore full, both for rows of one pass and for rows of thousands of passes. The queue of
     the batcher stays short.
 
     Args:
-        fill_mask: pipeline that fills the texts.
+        task: task to run.
+        model: model that has the task.
         field: field of the texts, for error messages.
-        mask_token: the model's mask token.
         batch_tokens: number of tokens that all workers together compute in one full batch each.
     """
 
-    def __init__(
-        self, fill_mask: FillMaskPipeline, field: str, mask_token: str, batch_tokens: int
-    ) -> None:
-        self._fill_mask = fill_mask
+    def __init__(self, task: AnyTask, model: ServedModel, field: str, batch_tokens: int) -> None:
+        self._task = task
+        self._model = model
         self._field = field
-        self._mask_token = mask_token
         self._max_tokens = _WAITING_BATCHES * batch_tokens
         self._rows: asyncio.Queue[_InFlightRow | None] = asyncio.Queue()  # None marks the end
         self._ready: list[tuple[_InFlightRow, bytes]] = []
@@ -84,7 +80,7 @@ class RowPipeline:
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="fillmask-files")
 
     async def run(self, blocks: Iterator[RequestBlock], write: Write) -> None:
-        """Fill all rows and write them in order. A pipeline runs only once.
+        """Process all rows and write them in order. A pipeline runs only once.
 
         Args:
             blocks: blocks with the requests of their rows. Another thread reads the blocks.
@@ -156,10 +152,8 @@ class RowPipeline:
             return item.line
         self._in_flight += 1
         try:
-            result = await self._fill_mask.fill([item.text], item.options, self._field)
-            if result.is_large:
-                return await asyncio.to_thread(fills_to_json, result, single=True)
-            return fills_to_json(result, single=True)
+            result = await self._task.run(self._model, item.text, item.options, self._field)
+            return await self._task.answer(result)
         except InvalidRequestError as error:
             return Problem(error.text).line
         finally:
@@ -171,7 +165,7 @@ class RowPipeline:
             self._in_flight >= _MIN_ROWS
             and (
                 self._chars + chars > _MAX_CHARS
-                or self._fill_mask.accepted_tokens >= self._max_tokens
+                or self._model.batcher.accepted_tokens >= self._max_tokens
             )
         ):
             self._changed.clear()
@@ -180,11 +174,9 @@ class RowPipeline:
                     await self._changed.wait()
 
     def _chars_of(self, item: Item) -> int:
-        if not isinstance(item, RowRequest):
+        if isinstance(item, Problem):
             return 0
-        masks = 1 if item.options.strategy == "joint" else item.text.count(self._mask_token)
-        fills = item.options.top_k or len(item.options.targets or ()) or DEFAULT_TOP_K
-        return len(item.text) + masks * fills * (len(item.text) + _CHARS_PER_FILL)
+        return self._task.estimate_chars(self._model.bundle, item.text, item.options)
 
     async def _cancel(self, starting: asyncio.Task[None]) -> None:
         starting.cancel()

@@ -1,18 +1,19 @@
-"""Requests for the fills of rows, with texts and options."""
+"""Requests of rows, with texts and options."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from service.api.fill_request import FillMaskRequest
-from service.api.request_body import ValidationContext, describe
+from service.api.bodies.values import describe
 from service.bundles.bundle import Bundle
 from service.cli.errors import CommandError
 from service.cli.formats.answers import Problem
 from service.cli.formats.base import Block, Fields, Rows, UnreadableRow, describe_name_clash
+from service.cli.tasks.base import AnyTask
 from service.errors import InvalidRequestError, quote
 from service.settings import Settings
-from service.tasks.options import FillOptions, Limits
+from service.tasks.options import Limits
+from service.tokenization.encoded_text import InputText, TextPair
 
 # a row with this many passes takes about 200 MB of memory while the row waits
 MAX_PASSES = 2**16
@@ -53,34 +54,63 @@ _MAX_NAMED = 8  # maximum number of fields that an error message names
 
 @dataclass(frozen=True, slots=True)
 class RowRequest:
-    """A text with its options."""
+    """A text or a pair with its options."""
 
-    text: str
-    options: FillOptions
+    text: InputText
+    options: Any
 
 
 Item = RowRequest | Problem
 RequestBlock = tuple[Block, Sequence[Item]]
 
 
-def read_options(parameters: object, limits: Limits) -> FillOptions:
-    """Validate parameters against the request schema of the HTTP API.
+@dataclass(frozen=True, slots=True)
+class TextFields:
+    """Fields or columns of the texts of a row.
 
-    Raises:
-        InvalidRequestError: a parameter is invalid.
+    Attributes:
+        text: field of the text.
+        text_pair: field of the second text. None without pairs.
+        optional_pair: True if a row whose second field is missing, null or empty is a single text.
     """
-    # the validation ignores the text
-    body = {"inputs": "-", PARAMETERS: parameters}
-    options = FillMaskRequest.check(body, ValidationContext(limits)).options
-    assert isinstance(options, FillOptions)  # noqa: S101 - only a list of texts has a list of options
-    return options
+
+    text: str
+    text_pair: str | None = None
+    optional_pair: bool = False
+
+    def read(self, fields: Fields) -> InputText | Problem:
+        """Return the text or the pair of a row, or the problem of the row."""
+        text = _read_text(fields, self.text, "--field")
+        if self.text_pair is None or isinstance(text, Problem):
+            return text
+        if self.optional_pair and fields.get(self.text_pair) in (None, ""):
+            return text
+        second = _read_text(fields, self.text_pair, "--text-pair-column")
+        return second if isinstance(second, Problem) else TextPair(text, second)
+
+    def check_columns(self, rows: Rows) -> None:
+        """Reject a file without the columns of the texts.
+
+        Raises:
+            CommandError: a column is missing.
+        """
+        if rows.columns is None:
+            return
+        wanted = {self.text: "--field"}
+        if self.text_pair is not None and not self.optional_pair:
+            wanted[self.text_pair] = "--text-pair-column"
+        for name, flag in wanted.items():
+            if name not in rows.columns:
+                existing = _list_fields("columns", rows.columns, flag)
+                raise CommandError(f"{rows.name} has no column {quote(name)}; {existing}")
 
 
 class RowRequestReader:
-    """Reader that turns rows into fill requests.
+    """Reader that turns rows into requests.
 
     Args:
-        field: name of the field or column with the texts.
+        task: task of the requests.
+        text_fields: fields or columns of the texts.
         parameters: default parameters. A row's own `parameters` field overrides them.
         limits: limits for the parameters.
         rows: the rows to read.
@@ -88,7 +118,7 @@ class RowRequestReader:
 
     Raises:
         InvalidRequestError: a parameter is invalid.
-        CommandError: the rows have no column with the name `field`.
+        CommandError: the rows lack a column of the texts.
 
     Attributes:
         options: options of rows without parameters of their own.
@@ -96,22 +126,21 @@ class RowRequestReader:
 
     def __init__(
         self,
-        field: str,
+        task: AnyTask,
+        text_fields: TextFields,
         parameters: Mapping[str, Any],
         limits: Limits,
         rows: Rows,
         reserved: tuple[str, ...],
     ) -> None:
-        self.options = read_options(parameters, limits)
-        self._field = field
+        self.options = task.read_options(parameters, limits)
+        self._task = task
+        self._text_fields = text_fields
         self._parameters = parameters
         self._limits = limits
         self._rows = rows
         self._reserved = reserved
-        if rows.columns is not None and field not in rows.columns:
-            raise CommandError(
-                f"{rows.name} has no column {quote(field)}; {_list_fields('columns', rows.columns)}"
-            )
+        text_fields.check_columns(rows)
 
     def read(self, start: int, stop: int | None) -> Iterator[RequestBlock]:
         """Read the requests of the rows from index `start` up to, but not including, `stop`.
@@ -119,7 +148,9 @@ class RowRequestReader:
         Raises:
             CommandError: the file is damaged.
         """
-        needed = (self._field, PARAMETERS) if self._rows.row_parameters else (self._field,)
+        own = PARAMETERS if self._rows.row_parameters else None
+        names = (self._text_fields.text, self._text_fields.text_pair, own)
+        needed = [name for name in names if name is not None]
         for block in self._rows.blocks(start, stop, needed):
             yield block, [self._parse(row) for row in block.fields()]
 
@@ -128,21 +159,18 @@ class RowRequestReader:
             return Problem(fields.message, readable=False)
         if clash := describe_name_clash(fields, self._reserved):
             return Problem(f"The row {clash}", readable=False)
-        if self._field not in fields:
-            return Problem(
-                f"The row has no field {quote(self._field)}; {_list_fields('fields', fields)}"
-            )
-        text = fields[self._field]
-        if not isinstance(text, str) or not text:
-            return Problem(f"{self._field} must be a non-empty text (got {_describe_value(text)}).")
+        text = self._text_fields.read(fields)
+        if isinstance(text, Problem):
+            return text
         own = fields.get(PARAMETERS) if self._rows.row_parameters else None
         return RowRequest(text, self.options) if own is None else self._with_parameters(text, own)
 
-    def _with_parameters(self, text: str, own: object) -> RowRequest | Problem:
+    def _with_parameters(self, text: InputText, own: object) -> RowRequest | Problem:
         try:
-            return RowRequest(text, read_options(self._with_defaults(own), self._limits))
+            options = self._task.read_options(self._with_defaults(own), self._limits)
         except InvalidRequestError as error:
             return Problem(error.text)
+        return RowRequest(text, options)
 
     def _with_defaults(self, own: object) -> object:
         """Merge a row's parameters into the default parameters. Null keeps the default."""
@@ -152,6 +180,23 @@ class RowRequestReader:
         return {**self._parameters, **overrides}
 
 
+def _read_text(fields: Fields, name: str, flag: str) -> str | Problem:
+    """Return the text in a field, or the problem of the row.
+
+    Args:
+        fields: fields of the row.
+        name: name of the field.
+        flag: flag of the command that selects the field.
+    """
+    if name not in fields:
+        existing = _list_fields("fields", fields, flag)
+        return Problem(f"The row has no field {quote(name)}; {existing}")
+    text = fields[name]
+    if not isinstance(text, str) or not text:
+        return Problem(f"{name} must be a non-empty text (got {_describe_value(text)}).")
+    return text
+
+
 def _describe_value(value: object) -> str:
     try:
         return describe(value)
@@ -159,9 +204,10 @@ def _describe_value(value: object) -> str:
         return f"a value of type {type(value).__name__}"
 
 
-def _list_fields(noun: str, names: Mapping[str, Any] | tuple[str, ...]) -> str:
-    """Return the end of an error message, with the existing fields and the flag --field."""
+def _list_fields(noun: str, names: Mapping[str, Any] | tuple[str, ...], flag: str) -> str:
+    """Return the end of an error message, with the existing fields and a flag."""
     shown = ", ".join(quote(name) for name in list(names)[:_MAX_NAMED])
     more = " and others" if len(names) > _MAX_NAMED else ""
     existing = f"its {noun} are {shown}{more}" if names else f"it has no {noun}"
-    return f"{existing}. Select the field of the texts with --field."
+    kind = "second texts" if flag == "--text-pair-column" else "texts"
+    return f"{existing}. Select the field of the {kind} with {flag}."

@@ -1,4 +1,4 @@
-"""The stream command, which writes each filled row to standard output immediately.
+"""The stream command, which writes each row with its result to standard output immediately.
 
 The command saves no results. Therefore, an interrupted stream cannot continue.
 """
@@ -20,15 +20,17 @@ from service.cli.formats.jsonl import JsonRows, JsonRowWriter, write_lines
 from service.cli.formats.lines import Stream
 from service.cli.pipeline import RowPipeline
 from service.cli.progress import print_status, show_progress
-from service.cli.requests import RowRequestReader, limits_of, read_options, without_limits
+from service.cli.requests import RowRequestReader, limits_of, without_limits
+from service.cli.tasks import TASKS
+from service.cli.tasks.base import check_bundle
 from service.registry.loader import load_model
 from service.settings import Settings
 
 _STANDARD_INPUT = 0
 
 
-async def fill_stream(command: StreamCommand, settings: Settings) -> None:
-    """Fill the rows of the input and write them to standard output.
+async def process_stream(command: StreamCommand, settings: Settings) -> None:
+    """Process the rows of the input and write them to standard output.
 
     Raises:
         CommandError: the input or a row is invalid.
@@ -36,13 +38,15 @@ async def fill_stream(command: StreamCommand, settings: Settings) -> None:
         FillMaskError: a parameter is invalid, or the model has failed.
     """
     row_options = command.row_options
+    task = TASKS[row_options.task]
     rows = await asyncio.to_thread(_open, command.input, row_options.field)
     bundle = await asyncio.to_thread(read_bundle, settings.bundle)
+    check_bundle(task, bundle, pairs=row_options.text_pair_column is not None)
     limits = limits_of(bundle)
-    options = read_options(row_options.parameters, limits)
-    writer = JsonRowWriter(rows, OutputOptions(options, row_options.on_error == "report"))
+    options = task.read_options(row_options.parameters, limits)
+    writer = JsonRowWriter(rows, OutputOptions(task, options, row_options.on_error == "report"))
     reader = RowRequestReader(
-        row_options.field, row_options.parameters, limits, rows, writer.reserved
+        task, row_options.text_fields, row_options.parameters, limits, rows, writer.reserved
     )
     start, stop = 0, None
     if command.input is not None:
@@ -50,7 +54,7 @@ async def fill_stream(command: StreamCommand, settings: Settings) -> None:
     total = None if stop is None else stop - start
     bar = not sys.stdout.isatty()
     with show_progress(sys.stderr, rows.name, total, bar=bar) as progress:
-        write_to_stdout = write_lines(sys.stdout.buffer)
+        write_to_stdout = write_lines(sys.stdout.buffer, task.field)
 
         def write(block: Block, answers: Sequence[bytes]) -> None:
             with name_in_errors(STANDARD_OUTPUT):
@@ -59,11 +63,9 @@ async def fill_stream(command: StreamCommand, settings: Settings) -> None:
 
         problems = ErrorPolicy(write, rows.name, row_options.on_error)
         async with aclosing(await load_model(without_limits(settings), lambda _: None)) as model:
-            model.fill_mask.check_targets(options)
+            task.check_options(model, options)
             batch_tokens = settings.threads * settings.max_batch_tokens
-            pipeline = RowPipeline(
-                model.fill_mask, row_options.field, bundle.mask_token, batch_tokens
-            )
+            pipeline = RowPipeline(task, model, row_options.field, batch_tokens)
             await pipeline.run(reader.read(start, stop), problems.write)
     print_status(f"{rows.name}: {problems}.")
 

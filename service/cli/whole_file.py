@@ -1,4 +1,4 @@
-"""The file command, which fills the rows of a file and can continue after an interruption."""
+"""The file command, which processes the rows of a file and can continue after an interruption."""
 
 import asyncio
 import sys
@@ -23,9 +23,11 @@ from service.cli.formats.by_ending import (
 )
 from service.cli.pipeline import RowPipeline
 from service.cli.progress import print_status, show_progress
-from service.cli.requests import RowRequestReader, limits_of, read_options, without_limits
+from service.cli.requests import RowRequestReader, limits_of, without_limits
 from service.cli.resume.job import Job, fingerprint, locked, parts_directory
 from service.cli.resume.parts import PartFiles
+from service.cli.tasks import TASKS
+from service.cli.tasks.base import AnyTask, check_bundle
 from service.registry.loader import load_model
 from service.settings import Settings
 
@@ -71,26 +73,26 @@ class _Plan:
     """Data that a file command needs besides the model.
 
     Attributes:
+        task: task of the rows.
         rows: rows of the input.
         reader: reader of the requests of the rows.
         writer: writer of the output.
         start: index of the shard's first row.
         stop: index after the shard's last row.
         fingerprint: identity of the job.
-        mask_token: the model's mask token.
     """
 
+    task: AnyTask
     rows: Rows
     reader: RowRequestReader
     writer: RowWriter
     start: int
     stop: int
     fingerprint: Mapping[str, Any]
-    mask_token: str
 
 
-async def fill_file(command: FileCommand, settings: Settings) -> None:
-    """Fill the rows of a file or continue an interrupted job.
+async def process_file(command: FileCommand, settings: Settings) -> None:
+    """Process the rows of a file or continue an interrupted job.
 
     Raises:
         CommandError: the input, the output or a row is invalid.
@@ -112,7 +114,7 @@ async def fill_file(command: FileCommand, settings: Settings) -> None:
         parts = PartFiles(job.directory, plan.start)
         try:
             if parts.next_row < plan.stop:
-                await _fill_rows(command, plan, parts, settings)
+                await _process_rows(command, plan, parts, settings)
             problems = await asyncio.to_thread(_join_parts, command, plan, parts, job.joined)
         except asyncio.CancelledError:
             done, rows = parts.next_row - plan.start, plan.stop - plan.start
@@ -136,33 +138,33 @@ async def fill_file(command: FileCommand, settings: Settings) -> None:
 
 def _make_plan(command: FileCommand, settings: Settings) -> _Plan:
     row_options = command.row_options
+    task = TASKS[row_options.task]
     bundle = read_bundle(settings.bundle)
+    check_bundle(task, bundle, pairs=row_options.text_pair_column is not None)
     rows = open_rows(command.input, row_options.field)
     limits = limits_of(bundle)
-    options = read_options(row_options.parameters, limits)
+    options = task.read_options(row_options.parameters, limits)
     writer = make_writer(
-        command.output, rows, OutputOptions(options, row_options.on_error == "report")
+        command.output, rows, OutputOptions(task, options, row_options.on_error == "report")
     )
     start, stop = row_options.shard.range_of(rows.count())
     return _Plan(
+        task=task,
         rows=rows,
         reader=RowRequestReader(
-            row_options.field, row_options.parameters, limits, rows, writer.reserved
+            task, row_options.text_fields, row_options.parameters, limits, rows, writer.reserved
         ),
         writer=writer,
         start=start,
         stop=stop,
-        fingerprint=fingerprint(
-            command.input, row_options.field, row_options.parameters, bundle, row_options.shard
-        ),
-        mask_token=bundle.mask_token,
+        fingerprint=fingerprint(command.input, row_options, bundle),
     )
 
 
-async def _fill_rows(
+async def _process_rows(
     command: FileCommand, plan: _Plan, parts: PartFiles, settings: Settings
 ) -> None:
-    """Fill the rows that have no saved answers yet."""
+    """Process the rows that have no saved answers yet."""
     row_options = command.row_options
     if parts.next_row > plan.start:
         print_status(f"Continuing after row {parts.next_row} of {command.input.name}.")
@@ -174,11 +176,9 @@ async def _fill_rows(
             progress.update(len(block))
 
         async with aclosing(await load_model(without_limits(settings), lambda _: None)) as model:
-            model.fill_mask.check_targets(plan.reader.options)
+            plan.task.check_options(model, plan.reader.options)
             batch_tokens = settings.threads * settings.max_batch_tokens
-            pipeline = RowPipeline(
-                model.fill_mask, row_options.field, plan.mask_token, batch_tokens
-            )
+            pipeline = RowPipeline(plan.task, model, row_options.field, batch_tokens)
             unanswered = plan.reader.read(parts.next_row, plan.stop)
             try:
                 await pipeline.run(

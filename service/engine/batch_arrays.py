@@ -1,4 +1,4 @@
-"""Arrays of model passes, of batches and of their outputs.
+"""Arrays of a batch, the inputs of the served graph.
 
 Shape legend:
     N: texts
@@ -6,75 +6,29 @@ Shape legend:
     R: tokens of all texts, packed end to end without padding
     B: attention rows (`attention_rows`)
     W: slots of one attention row
-    Q: masks of the row with the most masks, at least 2
+    Q: masks and pooled tokens of the row with the most of them, at least 2
     M: masks of all texts, ordered by text and position
     m: masks of one text
+    C: tokens of all texts that the classification head reads, ordered by text and position
+    c: tokens of one text that the classification head reads
+    N': texts whose labels the graph computes
+    L: labels of the classification head
     K: targets of the mask with the most targets
     k: top_k
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from service.arrays import FloatArray, IntArray, int_array, ordinals_in_group, start_offsets
+from service.arrays import IntArray, int_array, ordinals_in_group, start_offsets
 from service.engine.attention_rows import RowPacking
+from service.engine.passes import NO_POSITIONS, BatchOutputs, ModelPass, PassOutputs
 
 # The runtime's attention rounds differently for a row with only one query.
 # With at least two queries, the result of a text does not depend on other masks in its row.
 MIN_QUERIES = 2
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ModelPass:
-    """A text with masks that the model computes in one pass.
-
-    Attributes:
-        input_ids: (T,) int64, including special tokens.
-        mask_positions: (m,) int64, ascending positions in input_ids.
-        top_k: number of ids to return for each mask, at least 1.
-        target_ids: (m, K) int64, token ids to score. K may be 0.
-    """
-
-    input_ids: IntArray
-    mask_positions: IntArray
-    top_k: int
-    target_ids: IntArray
-
-    @property
-    def tokens(self) -> int:
-        """Length of the text in tokens, which is the cost of the pass."""
-        return len(self.input_ids)
-
-
-def no_targets(masks: int) -> IntArray:
-    """Return the empty target ids (m, 0) of a pass without targets."""
-    return np.empty((masks, 0), dtype=np.int64)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class BatchOutputs:
-    """Outputs of the served graph for a batch.
-
-    Attributes:
-        top_ids: (M, k) int64, by descending log-probability.
-        top_log_probs: (M, k) float32.
-        target_log_probs: (M, K) float32.
-    """
-
-    top_ids: IntArray
-    top_log_probs: FloatArray
-    target_log_probs: FloatArray
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PassOutputs(BatchOutputs):
-    """Outputs of one pass, where M is the number of masks of this pass."""
-
-
-# function that computes passes and returns their outputs in the same order
-Submit = Callable[[Sequence[ModelPass]], Awaitable[Sequence[PassOutputs]]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,9 +42,13 @@ class Batch:
         pad_index: (B, W) index of the token in each slot (0 in unused slots).
         slot_texts: (B, W) index of the text in each slot (-1 in unused slots).
         unpad_index: (R,) flat slot b*W + w of each token.
-        query_index: (B, Q) index of the token at each row's q-th mask (0 in unused entries).
-        query_texts: (B, Q) index of the text of each row's q-th mask (-1 in unused entries).
+        query_index: (B, Q) index of the q-th token of each row that a head reads, a mask or a
+            pooled token (0 in unused entries).
+        query_texts: (B, Q) index of the text of the same token (-1 in unused entries).
         mask_slots: (M,) flat entry b*Q + q of each mask.
+        label_slots: (C,) flat entry b*Q + q of each pooled token.
+        label_texts: (C,) number of each pooled token's text among the texts with labels.
+        label_lengths: (N',) number of pooled tokens of each text with labels.
         top_k: (1,) the largest top_k of the passes.
         target_ids: (M, K) ids to score (0 in unused entries).
     """
@@ -104,6 +62,9 @@ class Batch:
     query_index: IntArray
     query_texts: IntArray
     mask_slots: IntArray
+    label_slots: IntArray
+    label_texts: IntArray
+    label_lengths: IntArray
     top_k: IntArray
     target_ids: IntArray
 
@@ -128,14 +89,23 @@ class Batch:
         pad_index.ravel()[unpad_index_R] = tokens_R
         slot_texts.ravel()[unpad_index_R] = np.repeat(texts_N, lengths_N)
 
-        rows_M = np.repeat(rows_N, masks_N)
-        queries_M = ordinals_in_group(rows_M, packing.count)
-        most_masks = max(MIN_QUERIES, int(queries_M.max()) + 1)
-        mask_slots_M = rows_M * most_masks + queries_M
-        query_index, query_texts = _empty_grids(packing.count, most_masks)
-        mask_positions_M = np.concatenate([p.mask_positions for p in passes])
-        query_index.ravel()[mask_slots_M] = np.repeat(starts_N, masks_N) + mask_positions_M
-        query_texts.ravel()[mask_slots_M] = np.repeat(texts_N, masks_N)
+        positions = [p.mask_positions for p in passes]
+        read_texts = np.repeat(texts_N, masks_N)
+        masks, label_texts, label_lengths = len(read_texts), NO_POSITIONS, NO_POSITIONS
+        pooled = [len(p.pooled_positions) for p in passes]
+        if any(pooled):  # after the masks of all texts
+            pooled_N = int_array(pooled)
+            positions += [p.pooled_positions for p in passes]
+            read_texts = np.concatenate([read_texts, np.repeat(texts_N, pooled_N)])
+            label_lengths = pooled_N[pooled_N > 0]
+            label_texts = np.repeat(np.arange(len(label_lengths)), label_lengths)
+        rows = rows_N[read_texts]
+        queries = ordinals_in_group(rows, packing.count)
+        most_queries = max(MIN_QUERIES, int(queries.max()) + 1)
+        slots = rows * most_queries + queries
+        query_index, query_texts = _empty_grids(packing.count, most_queries)
+        query_index.ravel()[slots] = starts_N[read_texts] + np.concatenate(positions)
+        query_texts.ravel()[slots] = read_texts
 
         return cls(
             passes=tuple(passes),
@@ -146,15 +116,28 @@ class Batch:
             unpad_index=unpad_index_R,
             query_index=query_index,
             query_texts=query_texts,
-            mask_slots=mask_slots_M,
+            mask_slots=slots[:masks],
+            label_slots=slots[masks:],
+            label_texts=label_texts,
+            label_lengths=label_lengths,
             top_k=int_array([max(p.top_k for p in passes)]),
-            target_ids=_stack_targets(passes, len(rows_M)),
+            target_ids=_stack_targets(passes, masks),
         )
 
     @property
     def tokens(self) -> int:
         """Number of tokens of all texts, R."""
         return len(self.input_ids)
+
+    @property
+    def token_types(self) -> IntArray:
+        """Token types of all texts, (R,), an input of graphs with several token types only."""
+        return np.concatenate(
+            [
+                np.zeros_like(p.input_ids) if p.token_types is None else p.token_types
+                for p in self.passes
+            ]
+        )
 
     @property
     def slots(self) -> int:
@@ -164,15 +147,20 @@ class Batch:
     def unpack(self, outputs: BatchOutputs) -> list[PassOutputs]:
         """Return the outputs of each pass, in the order of `passes`."""
         unpacked = []
-        start = 0
+        start = label = 0
+        labels = slice(0)
         for model_pass in self.passes:
             masks = slice(start, start + len(model_pass.mask_positions))
             targets = model_pass.target_ids.shape[1]
+            if len(self.label_slots):
+                labels = slice(label, label + (len(model_pass.pooled_positions) > 0))
+                label = labels.stop
             unpacked.append(
                 PassOutputs(
-                    top_ids=outputs.top_ids[masks, : model_pass.top_k],
-                    top_log_probs=outputs.top_log_probs[masks, : model_pass.top_k],
-                    target_log_probs=outputs.target_log_probs[masks, :targets],
+                    outputs.top_ids[masks, : model_pass.top_k],
+                    outputs.top_log_probs[masks, : model_pass.top_k],
+                    outputs.target_log_probs[masks, :targets],
+                    outputs.label_logits[labels],
                 )
             )
             start = masks.stop

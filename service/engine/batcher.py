@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable, Sequence
 
 from service.engine.admission import Admission
-from service.engine.batch_arrays import Batch, BatchOutputs, ModelPass, PassOutputs
+from service.engine.batch_arrays import Batch
 from service.engine.batch_formation import LaneQueue, batch_budget, exceeds_interactive_lane
+from service.engine.passes import BatchOutputs, ModelPass, PassOutputs
 from service.engine.pending_requests import PendingRequest, QueuedPass
 from service.errors import NotReadyError, safe_traceback
 from service.observability.statistics import BatchStatistics, QueueLoad

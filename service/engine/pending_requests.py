@@ -4,7 +4,7 @@ import asyncio
 import time
 from dataclasses import dataclass
 
-from service.engine.batch_arrays import ModelPass, PassOutputs
+from service.engine.passes import ModelPass, PassOutputs
 
 
 class PendingRequest:

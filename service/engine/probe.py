@@ -8,8 +8,8 @@ import time
 
 import numpy as np
 
-from service.engine.batch_arrays import ModelPass, no_targets
 from service.engine.batcher import Batcher
+from service.engine.passes import ModelPass, no_targets
 from service.errors import FillMaskError
 
 RECENT_S = 10  # the default period of a Kubernetes probe
@@ -22,15 +22,17 @@ class Probe:
     Args:
         batcher: batcher of the model.
         token_id: id of the only token in the test pass.
+        fills: whether the model fills masks. Otherwise the test pass computes labels.
     """
 
-    def __init__(self, batcher: Batcher, token_id: int) -> None:
+    def __init__(self, batcher: Batcher, token_id: int, *, fills: bool = True) -> None:
         self._batcher = batcher
-        self._test_pass = ModelPass(
-            input_ids=np.full(1, token_id, dtype=np.int64),
-            mask_positions=np.zeros(1, dtype=np.int64),
-            top_k=1,
-            target_ids=no_targets(1),
+        input_ids = np.full(1, token_id, dtype=np.int64)
+        first = np.zeros(1, dtype=np.int64)
+        self._test_pass = (
+            ModelPass(input_ids, first, top_k=1, target_ids=no_targets(1))
+            if fills
+            else ModelPass.for_labels(input_ids, None, "first")
         )
         self._running: asyncio.Task[str | None] | None = None
         self._last_failure: str | None = None

@@ -12,15 +12,18 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 import onnxruntime as ort
 
 from service.bundles.bundle import WEIGHTS_FILE
-from service.engine.batch_arrays import Batch, BatchOutputs
+from service.bundles.description import Pooling, Task
+from service.engine.batch_arrays import Batch
 from service.engine.memory import collapse_heap, copy_mapped_file, return_free_memory
+from service.engine.passes import BatchOutputs
 from service.errors import BundleError
 from service.host import may_saturate_int8
 
 _INT64, _FLOAT32 = "tensor(int64)", "tensor(float)"
 # Element type and number of axes of each input and output. service.engine.batch_arrays explains
 # the axes.
-_INPUTS = {
+_Nodes = dict[str, tuple[str, int]]
+_TEXT_INPUTS: _Nodes = {
     "input_ids": (_INT64, 1),
     "positions": (_INT64, 1),
     "pad_index": (_INT64, 2),
@@ -28,15 +31,18 @@ _INPUTS = {
     "unpad_index": (_INT64, 1),
     "query_index": (_INT64, 2),
     "query_texts": (_INT64, 2),
-    "mask_slots": (_INT64, 1),
-    "top_k": (_INT64, 1),
-    "target_ids": (_INT64, 2),
 }
-_OUTPUTS = {
+_TOKEN_TYPES: _Nodes = {"token_types": (_INT64, 1)}
+_FILL_INPUTS: _Nodes = {"mask_slots": (_INT64, 1), "top_k": (_INT64, 1), "target_ids": (_INT64, 2)}
+_FILL_OUTPUTS: _Nodes = {
     "top_ids": (_INT64, 2),
     "top_log_probs": (_FLOAT32, 2),
     "target_log_probs": (_FLOAT32, 2),
 }
+_LABEL_INPUTS: _Nodes = {"label_slots": (_INT64, 1)}
+# inputs of a head that reads the mean of all tokens
+_MEAN_INPUTS: _Nodes = {"label_texts": (_INT64, 1), "label_lengths": (_INT64, 1)}
+_LABEL_OUTPUTS: _Nodes = {"label_logits": (_FLOAT32, 2)}
 
 
 class Runtime:
@@ -90,15 +96,32 @@ class Runtime:
                 f"The bundle is invalid: onnxruntime cannot load {model_path.name}; "
                 "export the bundle again."
             ) from error
-        _check_nodes(model_path.name, "input", self._session.get_inputs(), _INPUTS)
-        _check_nodes(model_path.name, "output", self._session.get_outputs(), _OUTPUTS)
+        self._inputs, self._outputs = _contract(self._session)
+        _check_nodes(model_path.name, "input", self._session.get_inputs(), self._inputs)
+        _check_nodes(model_path.name, "output", self._session.get_outputs(), self._outputs)
         self.weights_copied = copy_mapped_file(model_path.with_name(WEIGHTS_FILE))
         collapse_heap()  # after the weights have their final addresses
 
     def run(self, batch: Batch) -> BatchOutputs:
         """Compute a batch. Other Python threads can run during the computation."""
-        feed = {name: getattr(batch, name) for name in _INPUTS}
-        return BatchOutputs(*self._session.run(list(_OUTPUTS), feed))
+        feed = {name: getattr(batch, name) for name in self._inputs}
+        outputs = self._session.run(list(self._outputs), feed)
+        if "top_ids" in self._outputs:  # the outputs of fills precede the output of labels
+            return BatchOutputs(*outputs)
+        return BatchOutputs(label_logits=outputs[0])
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        """Tasks whose outputs the graph has."""
+        fills: tuple[Task, ...] = ("fill-mask",) if "top_ids" in self._outputs else ()
+        return (*fills, "text-classification") if "label_logits" in self._outputs else fills
+
+    @property
+    def pooling(self) -> Pooling | None:
+        """Tokens that the classification head reads. None for a graph without labels."""
+        if "label_logits" not in self._outputs:
+            return None
+        return "mean" if _MEAN_INPUTS.keys() & self._inputs.keys() else "first"
 
     def close(self) -> None:
         """Free the weights. No run may be in progress."""
@@ -125,9 +148,27 @@ def _register_arena() -> None:
     ort.create_and_register_allocator(memory, ort.OrtArenaCfg(config))
 
 
-def _check_nodes(
-    file: str, kind: str, nodes: list[ort.NodeArg], contract: dict[str, tuple[str, int]]
-) -> None:
+def _contract(session: ort.InferenceSession) -> tuple[_Nodes, _Nodes]:
+    """Return the inputs and outputs that a graph with these outputs must have."""
+    inputs = {node.name for node in session.get_inputs()}
+    outputs = {node.name for node in session.get_outputs()}
+    classifies = outputs >= _LABEL_OUTPUTS.keys()
+    fills = not classifies or bool(outputs & _FILL_OUTPUTS.keys())
+    expected_inputs, expected_outputs = dict(_TEXT_INPUTS), _Nodes()
+    if inputs & _TOKEN_TYPES.keys():
+        expected_inputs |= _TOKEN_TYPES
+    if fills:
+        expected_inputs |= _FILL_INPUTS
+        expected_outputs |= _FILL_OUTPUTS
+    if classifies:
+        expected_inputs |= _LABEL_INPUTS
+        expected_outputs |= _LABEL_OUTPUTS
+        if inputs & _MEAN_INPUTS.keys():
+            expected_inputs |= _MEAN_INPUTS
+    return expected_inputs, expected_outputs
+
+
+def _check_nodes(file: str, kind: str, nodes: list[ort.NodeArg], contract: _Nodes) -> None:
     found = {node.name: (node.type, len(node.shape)) for node in nodes}
     if found == contract:
         return

@@ -5,7 +5,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from service.engine.batch_arrays import Batch, BatchOutputs, ModelPass
+from service.bundles.description import Pooling
+from service.engine.batch_arrays import Batch
+from service.engine.passes import BatchOutputs, ModelPass
 from service.errors import BundleError
 
 # Longer texts are rare. A warm-up with a text of 8,192 tokens delays the start by half a minute.
@@ -21,6 +23,9 @@ def warm_up(
     max_batch_tokens: int,
     max_masks: int,
     top_k: int,
+    pooling: Pooling | None = None,
+    *,
+    fills: bool = True,
 ) -> tuple[int, float]:
     """Run a batch of the longest texts, up to 1,024 tokens each, and a batch of sentences.
 
@@ -31,6 +36,8 @@ def warm_up(
         max_batch_tokens: token budget of a batch. A longer text forms a batch alone.
         max_masks: maximum number of masks in the first batch.
         top_k: number of ids to return for each mask.
+        pooling: pooling of the classification head. None without such a head.
+        fills: whether the model fills masks. Without fills, the batches have no masks.
 
     Returns:
         The number of tokens in the batch of sentences, and the seconds of this batch.
@@ -40,13 +47,14 @@ def warm_up(
     """
     length = min(max_tokens, MAX_WARM_UP_TOKENS)
     texts = max(1, max_batch_tokens // length)
-    masks = min(length, max(1, max_masks // texts))
+    masks = min(length, max(1, max_masks // texts)) if fills else 0
     try:
-        run(Batch.pack([_model_pass(token_id, length, masks, top_k)] * texts))
+        run(_batch(token_id, texts, length, masks, top_k, pooling))
         length = min(max_tokens, _TYPICAL_TOKENS)
-        texts, masks = max(1, max_batch_tokens // length), 1
+        texts, masks = max(1, max_batch_tokens // length), int(fills)
+        batch = _batch(token_id, texts, length, masks, min(top_k, 5), pooling)
         started_s = time.perf_counter()
-        run(Batch.pack([_model_pass(token_id, length, masks, min(top_k, 5))] * texts))
+        run(batch)
         return texts * length, time.perf_counter() - started_s
     except Exception as error:  # onnxruntime's exceptions have no public base class
         raise BundleError(
@@ -56,10 +64,14 @@ def warm_up(
         ) from error
 
 
-def _model_pass(token_id: int, tokens: int, masks: int, top_k: int) -> ModelPass:
-    return ModelPass(
-        input_ids=np.full(tokens, token_id, dtype=np.int64),
-        mask_positions=np.arange(masks, dtype=np.int64),
-        top_k=top_k,
-        target_ids=np.zeros((masks, 1), dtype=np.int64),
-    )
+def _batch(
+    token_id: int, texts: int, tokens: int, masks: int, top_k: int, pooling: Pooling | None
+) -> Batch:
+    """Return a batch of equal texts. With both heads, every second text has masks."""
+    input_ids = np.full(tokens, token_id, dtype=np.int64)
+    positions = np.arange(masks, dtype=np.int64)
+    passes = [ModelPass(input_ids, positions, top_k, np.zeros((masks, 1), dtype=np.int64))]
+    if pooling is not None:
+        labels = ModelPass.for_labels(input_ids, None, pooling)
+        passes = [*passes, labels] if masks else [labels]
+    return Batch.pack([passes[text % len(passes)] for text in range(texts)])

@@ -18,3 +18,14 @@ export function setAttribute(element, name, value) {
   if (value === null) element.removeAttribute(name);
   else if (element.getAttribute(name) !== value) element.setAttribute(name, value);
 }
+
+/** Replace a range of a text area like typing, so that the browser's undo reverts the change. The focus stays. */
+export function insertInto(area, start, end, inserted) {
+  const focused = document.activeElement;
+  area.focus({ preventScroll: true });
+  area.setSelectionRange(start, end);
+  // deprecated, but the only edit that the undo of browsers records
+  const isDone = document.execCommand(inserted ? "insertText" : "delete", false, inserted);
+  if (!isDone) area.setRangeText(inserted, start, end, "end");
+  if (focused && focused !== document.body) focused.focus({ preventScroll: true });
+}

@@ -1,6 +1,7 @@
 // The editor of the text. A mirror of the text behind the text area draws the masks.
 
-import { byId, el, setAttribute } from "./dom.js";
+import { byId, el, insertInto, setAttribute } from "./dom.js";
+import { SecondText } from "./second_text.js";
 import { difference, findMasks, maskingAt } from "./text.js";
 
 const MAX_STEPS = 100;
@@ -10,10 +11,13 @@ const MAC = /Mac|iPhone|iPad/.test(navigator.platform);
 export class Editor {
   #area = byId("text");
   #mirror = byId("mirror");
+  #second;
+  #isInSecond = false; // the second text was focused last
   #button = byId("mask");
   #undo = byId("undo");
   #steps = []; // edits by the page, as {before, after}
   #maskToken = null; // null until the models are loaded
+  #mayMask = false; // whether the model fills masks
   #isInserting = false;
   #typedAt = -Infinity;
   #timer;
@@ -22,6 +26,16 @@ export class Editor {
   /** Calls `onChange(typed)` with true for typing and false for other changes. */
   constructor(onChange) {
     this.#onChange = onChange;
+    this.#second = new SecondText((typed) => {
+      this.#labelSoon();
+      onChange(typed);
+    });
+    for (const [area, isInSecond] of [[this.#area, false], [this.#second.area, true]]) {
+      area.addEventListener("focus", () => {
+        this.#isInSecond = isInSecond;
+        this.#labelSoon();
+      });
+    }
     this.#label();
     this.#area.addEventListener("input", () => {
       if (!this.#isInserting) this.#changed(true);
@@ -47,8 +61,18 @@ export class Editor {
     return this.#area.value;
   }
 
-  /** Set the mask token and replace the previous mask token in the text. */
-  set maskToken(maskToken) {
+  /** The second text of a pair, with its field. */
+  get second() {
+    return this.#second;
+  }
+
+  /** Use a model. Its mask token replaces the previous mask token in the texts. */
+  use({ mask_token: maskToken, pairs, tasks }) {
+    this.#mayMask = tasks.includes("fill-mask");
+    this.#second.use({ pairs, maskToken: this.#mayMask ? maskToken : null });
+    if (!pairs) this.#isInSecond = false;
+    this.#button.hidden = byId("editor-hint").hidden = !this.#mayMask;
+    byId("text-label").textContent = this.#mayMask ? "Text with masks" : "Text";
     const rewritten = (text) => (this.#maskToken ? text.replaceAll(this.#maskToken, maskToken) : text);
     if (rewritten(this.text) !== this.text) this.#area.value = rewritten(this.text);
     this.#steps = this.#steps.map(({ before, after }) => ({ before: rewritten(before), after: rewritten(after) }));
@@ -82,12 +106,17 @@ export class Editor {
   }
 
   #masking() {
-    if (!this.#maskToken) return null;
+    if (!this.#mayMask) return null;
+    if (this.#isInSecond) return this.#second.masking;
     const { selectionStart, selectionEnd } = this.#area;
     return maskingAt(this.text, selectionStart, selectionEnd, this.#maskToken);
   }
 
   #mask() {
+    if (this.#isInSecond) {
+      this.#second.mask();
+      return;
+    }
     const plan = this.#masking();
     if (!plan) return;
     this.#insert(plan.start, plan.end, plan.inserted);
@@ -99,7 +128,7 @@ export class Editor {
     const { selectionStart: at, selectionEnd } = this.#area;
     if (!this.text.slice(at, selectionEnd).trim()) return;
     if (this.#masking()) this.#mask();
-    else if (this.#maskToken) this.#selectMask(at);
+    else if (this.#mayMask) this.#selectMask(at);
   }
 
   /** Select the mask at an offset, or the first mask after the offset. */
@@ -111,16 +140,10 @@ export class Editor {
   #insert(start, end, inserted) {
     if (start === end && !inserted) return;
     const before = this.text;
-    const focused = document.activeElement;
-    this.#area.focus({ preventScroll: true });
-    this.#area.setSelectionRange(start, end);
     this.#isInserting = true;
-    // deprecated, but the only edit that the undo of browsers records
-    const isDone = document.execCommand(inserted ? "insertText" : "delete", false, inserted);
-    if (!isDone) this.#area.setRangeText(inserted, start, end, "end");
+    insertInto(this.#area, start, end, inserted);
     this.#isInserting = false;
     this.#steps = [...this.#steps.slice(1 - MAX_STEPS), { before, after: this.text }];
-    if (focused && focused !== document.body) focused.focus({ preventScroll: true });
     this.#changed(false);
   }
 

@@ -17,15 +17,34 @@ const EXAMPLES = [
   { name: "Whole words", text: (mask) => `She works as a ${mask}.`, options: { mode: "word" } },
   { name: "Surprisal", text: () => "The dog parked at the mailman." },
 ];
+const LABELS = {
+  name: "Labels",
+  text: () => "The train was late again, and nobody told us why.",
+  options: { mode: "labels" },
+};
+const PAIR = {
+  name: "Two texts",
+  text: () => "Where is the station?",
+  second: "It is next to the park.",
+  options: { mode: "labels" },
+};
 
-/** Create buttons that call `choose(text, options)`, and return the text of the first example. */
-export function showExamples(maskToken, choose) {
+/**
+ * Create buttons for a model's tasks that call `choose({text, second, options})`, and return the
+ * text of the first example.
+ */
+export function showExamples({ mask_token: maskToken, tasks, pairs }, choose) {
+  const labels = pairs ? [LABELS, PAIR] : [LABELS];
+  const examples = [
+    ...(tasks.includes("fill-mask") ? EXAMPLES : []),
+    ...(tasks.includes("text-classification") ? labels : []),
+  ];
   byId("examples").replaceChildren(
-    ...EXAMPLES.map(({ name, text, options }) => {
+    ...examples.map(({ name, text, second, options }) => {
       const button = el("button", { type: "button", class: "example" }, name);
-      button.addEventListener("click", () => choose(text(maskToken), options ?? {}));
+      button.addEventListener("click", () => choose({ text: text(maskToken), second, options }));
       return button;
     }),
   );
-  return EXAMPLES[0].text(maskToken);
+  return examples[0].text(maskToken);
 }

@@ -7,15 +7,16 @@ const NAMES = {
   windowed: "window",
 };
 const CHOICES = {
-  mode: ["token", "word", "targets", "joint"],
+  mode: ["token", "word", "targets", "joint", "labels"],
   order: ["confidence", "left_to_right"],
   windowed: ["true", "false"],
   maxWordTokens: ["1", "2", "3", "4", "5"],
 };
 
-/** Return the fragment for a text, options and a model, without defaults. */
-export function toFragment(text, options, model) {
+/** Return the fragment for a text, a second text, options and a model, without defaults. */
+export function toFragment(text, second, options, model) {
   const parameters = new URLSearchParams({ text });
+  if (second) parameters.set("text_pair", second);
   if (model && !model.isDefault) parameters.set("model", model.name);
   for (const [key, name] of Object.entries(NAMES)) {
     const value = String(options[key]);
@@ -25,14 +26,16 @@ export function toFragment(text, options, model) {
 }
 
 /**
- * Parse a fragment into `{text, model, options, unread}`. `model` is undefined without a model name.
- * `unread` contains the names of invalid parts. A fragment without a text returns null.
+ * Parse a fragment into `{text, second, model, options, unread}`. `second` is empty without a second
+ * text. `model` is undefined without a model name. `unread` contains the names of invalid parts. A fragment without a text returns null.
  */
 export function fromFragment(fragment) {
   const parameters = new URLSearchParams(fragment.slice(1));
   const text = parameters.get("text");
   if (text === null) return null;
+  const second = parameters.get("text_pair") ?? "";
   const model = parameters.get("model") ?? undefined;
+  parameters.delete("text_pair");
   parameters.delete("text");
   parameters.delete("model");
   const options = {};
@@ -42,7 +45,7 @@ export function fromFragment(fragment) {
     if (!key || !isAllowed(key, value)) unread.push(name);
     else options[key] = READERS[key]?.(value) ?? value;
   }
-  return { text, model, options, unread };
+  return { text, second, model, options, unread };
 }
 
 const READERS = {

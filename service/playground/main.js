@@ -11,10 +11,12 @@ import { showExamples } from "./examples.js";
 import { showFacts } from "./facts.js";
 import { FillsView } from "./fills_view.js";
 import { listsOf } from "./fills.js";
+import { LabelsView } from "./labels_view.js";
 import { fromFragment, toFragment } from "./link.js";
 import { Models } from "./models.js";
 import { bits, figure, percent } from "./numbers.js";
 import { Options } from "./options.js";
+import { inputsOf, joined, maskInputs, splitFilled, tokensInJoined } from "./pairs.js";
 import { isPassing, showProblem, waitingSentence } from "./problem.js";
 import { Question } from "./question.js";
 import { requestFor } from "./requests.js";
@@ -26,10 +28,13 @@ const BULK_TYPING_MS = 300; // before requests that need many passes
 const MOST_ANNOUNCED = 5; // masks in an announcement
 const EMPTY = "Write a sentence. Insert a mask to get fills for it. Without a mask, you get the surprisal of each token.";
 
+const EMPTY_LABELS = "Write a text to get the labels of the model with their scores.";
+
 const results = byId("results");
 const editor = new Editor(changed);
 const options = new Options(changed);
 const code = new CodePanel(say);
+const labels = new LabelsView();
 const fills = new FillsView({ choose, point: (index) => editor.point(index) });
 const alternatives = new Alternatives({ choose, settled: (request) => code.show(request) });
 const score = new ScoreView(alternatives.panel, {
@@ -60,7 +65,7 @@ byId("again").addEventListener("click", () => {
   else list.ask({ path: "models" });
 });
 byId("copy-link").addEventListener("click", () => {
-  const link = address("") + toFragment(editor.text, options.value, models.current);
+  const link = address("") + toFragment(editor.text, editor.second.text, options.value, models.current);
   copy(link, byId("copy-link"), say);
 });
 
@@ -75,20 +80,22 @@ function started({ name }) {
   const example = useModel();
   tell(null);
   if (editor.text) changed(false);
-  else if (!beginWithLink()) begin(example);
+  else if (!beginWithLink()) begin({ text: example });
 }
 
 /** Use the chosen model and return an initial text. */
 function useModel() {
-  const { mask_token: maskToken, limits } = models.current;
-  editor.maskToken = maskToken;
+  const { limits, tasks } = models.current;
+  editor.use(models.current);
   options.limit(limits);
+  options.tasks = tasks;
   showFacts(models.current);
-  return showExamples(maskToken, begin);
+  return showExamples(models.current, begin);
 }
 
-function begin(text, given = {}) {
+function begin({ text, second = "", options: given = {} }) {
   options.value = given;
+  editor.second.start(second);
   if (editor.text) editor.replace(text);
   else editor.start(text);
   changed(false);
@@ -99,7 +106,9 @@ function beginWithLink() {
   if (!link || !models.current) return false;
   if (!models.choose(link.model)) link.unread.push("model");
   useModel();
-  begin(link.text, link.options);
+  if (link.options.mode && !options.allows(link.options.mode)) link.unread.push("mode");
+  if (link.second && !models.current.pairs) link.unread.push("text_pair");
+  begin(link);
   const names = link.unread.join(", ");
   showProblem(byId("link-problem"), names && `This page ignores invalid parts of the link: ${names}.`, "error");
   return true;
@@ -114,27 +123,28 @@ function changed(typed) {
     asked = answeredRequest = null;
     tell(null);
     code.show(null);
-    show("Fills", el("p", { class: "empty" }, EMPTY));
+    const isLabelling = options.value.mode === "labels";
+    show(isLabelling ? "Labels" : "Fills", el("p", { class: "empty" }, isLabelling ? EMPTY_LABELS : EMPTY));
     setUsable(true);
     return;
   }
-  const request = requestFor(text, options.value, models.current);
+  const request = requestFor(inputsOf(text, editor.second.text), options.value, models.current);
   const isKnown = JSON.stringify(request) === answeredRequest;
   setStale(!isKnown);
   if (isKnown) {
     asked = request;
     tell(null);
-    if (score.chosen && request.masks === 0) askAlternatives(score.chosen);
+    if (score.chosen && request.kind === "score") askAlternatives(score.chosen);
     return;
   }
   alternatives.drop();
-  if (request.masks && options.problem) {
+  if (request.kind === "fills" && options.problem) {
     setUsable(false);
     return;
   }
   asked = request;
   const { mode } = options.value;
-  const quick = request.masks && (mode === "token" || mode === "targets");
+  const quick = request.kind === "labels" || (request.kind === "fills" && (mode === "token" || mode === "targets"));
   ask(typed ? (quick ? TYPING_MS : BULK_TYPING_MS) : 0);
 }
 
@@ -148,14 +158,16 @@ function askAlternatives(piece) {
     alternatives.refuse(options.problem);
     return;
   }
-  const { inputs } = asked.body;
-  const masked = inputs.slice(0, piece.start) + models.current.mask_token + inputs.slice(piece.end);
+  const masked = maskInputs(asked.body.inputs, piece, models.current.mask_token);
   alternatives.open(piece, requestFor(masked, options.value, models.current));
 }
 
 function choose(fill, mask = 0) {
+  const inputs = inputsOf(editor.text, editor.second.text);
+  const [text, second] = splitFilled(inputs, fill.sequence, models.current.mask_token);
   place = { mask };
-  place.unit = editor.replace(fill.sequence);
+  const end = second === undefined ? 0 : editor.second.replace(second);
+  place.unit = text === editor.text ? text.length + 1 + end : editor.replace(text);
 }
 
 function waiting(problem) {
@@ -175,12 +187,11 @@ function refused(refusal) {
 function answered(answer) {
   const within = results.contains(document.activeElement);
   setStale(false);
-  if (asked.masks === 0) showScore(answer);
-  else showFills(answer);
+  ({ labels: showLabels, fills: showFills, score: showScore })[asked.kind](answer);
   tell(null);
   answeredRequest = JSON.stringify(asked);
   settle();
-  if (within && place) (asked.masks === 0 ? score.focus(place.unit) : fills.focus(place.mask));
+  if (within && place) (asked.kind === "score" ? score.focus(place.unit) : fills.focus(place.mask));
   if (within && !results.contains(document.activeElement)) byId("results-title").focus();
   place = null;
 }
@@ -193,7 +204,7 @@ function settle() {
 function showFills(answer) {
   const lists = listsOf(answer);
   const { mask_token: maskToken } = models.current;
-  const { inputs } = asked.body;
+  const inputs = joined(asked.body.inputs);
   const contexts = findMasks(inputs, maskToken).map((span) =>
     around(span, inputs).map((side) => side.replaceAll(maskToken, "___")),
   );
@@ -205,12 +216,20 @@ function showFills(answer) {
 }
 
 function showScore(answer) {
-  const most = score.render(asked.body.inputs, answer);
+  const { inputs } = asked.body;
+  // one character between the parts, as in the service's joined text
+  const most = score.render(joined(inputs, "\n"), { ...answer, tokens: tokensInJoined(inputs, answer.tokens) });
   show("Surprisal", score.root);
   say(
     `Pseudo-perplexity ${figure(answer.pseudo_perplexity)}; ` +
       `most surprising: ${most.text}, ${bits(most.surprisal)}.`,
   );
+}
+
+function showLabels([found]) {
+  const best = labels.render(found, models.current.problem_type === "regression");
+  show("Labels", labels.root);
+  say(`Best: ${best}.`);
 }
 
 function show(title, view, scale = "") {
@@ -220,7 +239,7 @@ function show(title, view, scale = "") {
 }
 
 function setStale(stale) {
-  fills.stale = score.stale = stale;
+  fills.stale = score.stale = labels.stale = stale;
   if (!stale) setUsable(true);
 }
 

@@ -20,6 +20,9 @@ export function figure(number) {
   return number.toLocaleString("en", options).replace("-", "−");
 }
 
+/** Return a logit with four decimals and a real minus sign, such as "−1.2617". */
+export const score = (number) => number.toFixed(4).replace("-", "−");
+
 export const whole = (number) => number.toLocaleString("en");
 
 /** Return the smallest round share that no bar exceeds, which a full bar represents. */

@@ -1,4 +1,4 @@
-// Options of fills. The four modes exclude combinations that the service does not support.
+// Options of fills and labels. The modes exclude combinations that the service does not support.
 
 import { byId, setAttribute } from "./dom.js";
 import { whole } from "./numbers.js";
@@ -26,6 +26,25 @@ export class Options {
     this.#show();
   }
 
+  /** Show the modes of a model's tasks. If the chosen mode is missing, choose the model's first mode. */
+  set tasks(tasks) {
+    const fills = tasks.includes("fill-mask");
+    const modes = [...this.#root.querySelectorAll("[name=mode]")];
+    for (const one of modes) {
+      one.disabled = one.value === "labels" ? !tasks.includes("text-classification") : !fills;
+      one.parentElement.hidden = one.disabled;
+    }
+    byId("modes-legend").textContent = tasks.length === 1 ? "Fill each mask with" : "Result";
+    byId("modes").hidden = tasks.length === 1 && !fills;
+    if (!this.allows(this.#mode)) modes.find(({ disabled }) => !disabled).checked = true;
+    this.#show();
+  }
+
+  /** Return whether the model has a mode. */
+  allows(mode) {
+    return !this.#root.querySelector(`[name=mode][value=${mode}]`).disabled;
+  }
+
   /** The chosen options. */
   get value() {
     return {
@@ -41,7 +60,8 @@ export class Options {
   /** Choose options. Missing options get their defaults. */
   set value(given) {
     const { mode, topK, targets, maxWordTokens, order, windowed } = { ...DEFAULTS, ...given };
-    this.#root.querySelector(`[name=mode][value=${mode}]`).checked = true;
+    const chosen = [mode, DEFAULTS.mode, "labels"].find((one) => this.allows(one));
+    this.#root.querySelector(`[name=mode][value=${chosen}]`).checked = true;
     this.#topK.value = topK;
     this.#targets.value = targets.join(", ");
     byId("max-word-tokens").value = maxWordTokens;
@@ -53,6 +73,7 @@ export class Options {
   /** The reason why the options are invalid, undefined for valid options. */
   get problem() {
     const { mode, targets } = this.value;
+    if (mode === "labels") return undefined;
     if (mode === "targets") return targets.length ? undefined : "Write the words to rank, separated by commas.";
     if (this.#topK.checkValidity()) return undefined;
     return `Fills per mask must be a whole number from 1 to ${this.#topK.max}.`;
@@ -67,7 +88,9 @@ export class Options {
       detail.hidden = detail.dataset.mode !== this.#mode;
     }
     const isRanking = this.#mode === "targets";
-    byId("count").hidden = isRanking;
+    const isLabelling = this.#mode === "labels";
+    byId("count").hidden = isRanking || isLabelling;
+    byId("windowing").hidden = isLabelling;
     // an empty list is not an error
     showProblem(byId("option-problem"), this.problem, isRanking ? "hint" : "error");
     setAttribute(this.#topK, "aria-invalid", this.#topK.checkValidity() ? null : "true");

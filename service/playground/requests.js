@@ -1,5 +1,6 @@
 // HTTP requests for a text and options.
 
+import { partsOf } from "./pairs.js";
 import { findMasks } from "./text.js";
 
 export const DEFAULTS = {
@@ -7,15 +8,21 @@ export const DEFAULTS = {
 };
 
 /**
- * Return the request to a model as `{path, body, masks}`. A text without masks is scored. The
- * request omits the service's defaults, except for the number of fills.
+ * Return the request to a model as `{path, body, kind, masks}`. The kind is "labels", "fills" or
+ * "score". In fill modes, a text without masks is scored. The request omits the service's defaults,
+ * except for the number of fills.
+ *
+ * @param inputs a text, or a pair as `{text, text_pair}`.
  */
-export function requestFor(text, options, { name, isDefault, mask_token: maskToken }) {
-  const masks = findMasks(text, maskToken).length;
+export function requestFor(inputs, options, { name, isDefault, mask_token: maskToken }) {
+  const masks = partsOf(inputs).reduce((sum, part) => sum + findMasks(part, maskToken).length, 0);
   const named = `models/${name.split("/").map(encodeURIComponent).join("/")}`;
-  if (masks === 0) return { path: isDefault ? "score" : `${named}/score`, body: { inputs: text }, masks };
+  if (options.mode === "labels") {
+    return { path: isDefault ? "classify" : `${named}/classify`, body: { inputs }, kind: "labels", masks };
+  }
+  if (masks === 0) return { path: isDefault ? "score" : `${named}/score`, body: { inputs }, kind: "score", masks };
   const path = isDefault ? "fill-mask" : named;
-  return { path, body: { inputs: text, parameters: parametersOf(options) }, masks };
+  return { path, body: { inputs, parameters: parametersOf(options) }, kind: "fills", masks };
 }
 
 function parametersOf({ mode, topK, targets, maxWordTokens, order, windowed }) {

@@ -28,22 +28,24 @@ function curl(url, body, withKey) {
 const shell = (text) => `'${text.replaceAll("'", String.raw`'\''`)}'`;
 
 /** Return whether the client of huggingface_hub supports the request. */
-function isPlain({ body, masks }) {
-  return masks === 1 && Object.keys(body.parameters).join() === "top_k";
+function isPlain({ body, kind, masks }) {
+  if (typeof body.inputs !== "string") return false;
+  return kind === "labels" || (masks === 1 && Object.keys(body.parameters).join() === "top_k");
 }
 
-function pythonClient(url, { inputs, parameters }, withKey) {
+function pythonClient(url, { inputs, parameters }, withKey, { one, figure, text }) {
   const model = `model=${JSON.stringify(url)}`;
+  const call = JSON.stringify(inputs) + (parameters ? `, top_k=${parameters.top_k}` : "");
   const given = withKey ? `\n    ${model},\n    token=${PYTHON_KEY},\n` : model;
   return `${withKey ? "import os\n\n" : ""}from huggingface_hub import InferenceClient
 
 client = InferenceClient(${given})
-for fill in client.fill_mask(${JSON.stringify(inputs)}, top_k=${parameters.top_k}):
-    print(f"{fill.score:.4f}", fill.token_str)`;
+for ${one} in client.${parameters ? "fill_mask" : "text_classification"}(${call}):
+    print(f"{${one}.${figure}:.4f}", ${one}.${text})`;
 }
 
-function python(url, body, withKey, { one, figure, digits, text, tokens, nested }) {
-  const found = `response.json()${tokens ? '["tokens"]' : ""}`;
+function python(url, body, withKey, { one, figure, digits, text, at, nested }) {
+  const found = `response.json()${at === undefined ? "" : `[${JSON.stringify(at)}]`}`;
   const print = `print(f"{${one}['${figure}']:.${digits}f}", ${one}["${text}"])`;
   const loop = nested
     ? `for number, fills in enumerate(${found}, 1):
@@ -61,8 +63,8 @@ response.raise_for_status()
 ${loop}`;
 }
 
-function javascript(url, body, withKey, { one, figure, digits, text, tokens, nested }) {
-  const found = tokens ? "answer.tokens" : "answer";
+function javascript(url, body, withKey, { one, figure, digits, text, at, nested }) {
+  const found = at === undefined ? "answer" : { tokens: "answer.tokens", 0: "answer[0]" }[at];
   const log = `console.log(${one}.${figure}.toFixed(${digits}), ${one}.${text});`;
   const loop = nested
     ? `for (const [index, fills] of ${found}.entries()) {
@@ -86,10 +88,13 @@ if (!response.ok) throw new Error(answer.error);
 ${loop}`;
 }
 
-/** Return the loops over a response and the fields to print. */
-function shape({ body, masks }) {
-  if (masks === 0) {
-    return { one: "token", figure: "surprisal", digits: 1, text: "token_str", tokens: true };
+/** Return the loops over a response or its element `at`, and the fields to print. */
+function shape({ body, kind, masks }) {
+  if (kind === "labels") {
+    return { one: "label", figure: "score", digits: 4, text: "label", at: 0 };
+  }
+  if (kind === "score") {
+    return { one: "token", figure: "surprisal", digits: 1, text: "token_str", at: "tokens" };
   }
   const together = body.parameters.strategy === "joint";
   return {

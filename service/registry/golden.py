@@ -1,4 +1,4 @@
-"""Golden check, which compares the expected fills of golden prompts with fills on this machine."""
+"""Golden check, which compares the results in a bundle with the results on this machine."""
 
 import math
 from collections.abc import Sequence
@@ -6,14 +6,22 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Self
 
-from service.bundles.bundle import Bundle, GoldenFill
+import numpy as np
+
+from service.bundles.bundle import Bundle, GoldenFill, GoldenPrompt
+from service.bundles.description import GoldenLabels
 from service.errors import BundleError, FillMaskError
+from service.tasks.classification import ClassificationPipeline
 from service.tasks.fill_mask import FillMaskPipeline
 from service.tasks.options import FillOptions
 from service.tasks.results import Fill
+from service.tokenization.encoded_text import InputText, TextPair
 
 # measured standard deviation of a mask's mean difference, divided by the mean over all masks
 MASK_DEVIATION = 0.5
+# The same for the logits of a text. Measured deviations are 0.3 to 0.7 with seven labels. With one
+# label, most deviations are about 1.2, and the largest is 1.5.
+TEXT_DEVIATION = 1.2
 STANDARD_ERRORS = 4
 # multiple of the 99th percentile, because the largest of about a hundred differences exceeds this
 # percentile
@@ -22,10 +30,13 @@ LARGEST_DISTANCES = 4
 
 @dataclass(frozen=True, slots=True)
 class GoldenTolerance:
-    """Bounds on differences of log-probabilities, in nats.
+    """Bounds on differences of log-probabilities in nats, or on differences of logits.
+
+    The bounds of int8 bundles come from the verification figures, because early int8 bundles
+    contain a tolerance that is valid on one kind of CPU only.
 
     Attributes:
-        mean: bound on the mean difference over all golden fills.
+        mean: bound on the mean difference over all golden fills or logits.
         largest: bound on each difference.
     """
 
@@ -34,32 +45,91 @@ class GoldenTolerance:
 
     @classmethod
     def of(cls, bundle: Bundle) -> Self:
-        """Return the bounds for a bundle.
-
-        The bounds of int8 bundles come from the verification figures, because early int8 bundles
-        contain a tolerance that is valid on one kind of CPU only.
+        """Return the bounds for the fills of a bundle with the task fill-mask.
 
         Raises:
             BundleError: the verification figures of int8 are not numbers.
         """
-        named = bundle.golden.log_prob_tolerance
+        named = bundle.golden.log_prob_tolerance or 0.0
         figures = bundle.int8_figures()
         if figures is None:
             return cls(mean=named, largest=named)
         masks = sum(len(prompt.fills) for prompt in bundle.golden.prompts)
-        allowance = 1 + STANDARD_ERRORS * MASK_DEVIATION / math.sqrt(max(masks, 1))
-        mean = math.sqrt(2) * allowance * figures.mean_log_prob_difference
+        mean = _mean_bound(figures.mean_log_prob_difference, MASK_DEVIATION, masks)
         largest = largest_int8_difference(figures.p99_log_prob_difference)
         return cls(mean=mean, largest=max(named, largest))
 
+    @classmethod
+    def of_labels(cls, bundle: Bundle) -> Self:
+        """Return the bounds for the logits of a bundle with the task text-classification.
 
-def largest_int8_difference(p99: float) -> float:
-    """Return the bound on one difference, in nats.
+        Raises:
+            BundleError: the verification figures of int8 are missing or not numbers.
+        """
+        named = bundle.golden.logit_tolerance or 0.0
+        if bundle.precision != "int8":
+            return cls(mean=named, largest=named)
+        figures = bundle.label_int8_figures()
+        texts = len(bundle.golden.labels)
+        mean = _mean_bound(figures.mean_logit_difference, TEXT_DEVIATION, texts)
+        return cls(mean=mean, largest=largest_int8_difference(figures.p99_logit_difference))
+
+
+def _mean_bound(mean: float, deviation: float, samples: int) -> float:
+    """Return the bound on the mean difference between two CPUs.
 
     Args:
-        p99: 99th percentile of the differences between int8 and fp32, in nats.
+        mean: mean difference between int8 and fp32.
+        deviation: standard deviation of one sample's mean difference, divided by the mean.
+        samples: number of golden masks or texts.
+    """
+    allowance = 1 + STANDARD_ERRORS * deviation / math.sqrt(max(samples, 1))
+    return math.sqrt(2) * allowance * mean
+
+
+def largest_int8_difference(p99: float) -> float:
+    """Return the bound on one difference of a log-probability or of a logit.
+
+    Args:
+        p99: 99th percentile of the differences between int8 and fp32.
     """
     return LARGEST_DISTANCES * p99
+
+
+async def check_golden_labels(bundle: Bundle, classification: ClassificationPipeline) -> None:
+    """Check that the pipeline for requests reproduces the logits of the golden texts.
+
+    Raises:
+        BundleError: the logits differ by more than rounding explains. The message names the text
+            or the mean difference.
+    """
+    tolerance = GoldenTolerance.of_labels(bundle)
+    differences: list[float] = []
+    for index, golden in enumerate(bundle.golden.labels):
+        label = f"golden text {index}"
+        try:
+            [found] = await classification.logits([_input(golden)])
+        except FillMaskError as error:
+            raise _mismatch(f"{label} cannot be classified: {error.text.rstrip('.')}") from error
+        actual = np.asarray(found)
+        if len(actual) != len(golden.logits):
+            raise _mismatch(
+                f"{label} has {len(actual)} logits, but the bundle has {len(golden.logits)}"
+            )
+        distances = np.abs(actual - np.array(golden.logits))
+        worst = int(distances.argmax())  # NaN counts as the largest number
+        if not distances[worst] <= tolerance.largest:
+            raise _mismatch(
+                f"{label} differs by {distances[worst]:.2g} in the logit of label {worst}, and the "
+                f"tolerance is {tolerance.largest:.2g}"
+            )
+        differences += distances.tolist()
+    mean = fmean(differences)
+    if not mean <= tolerance.mean:
+        raise _mismatch(
+            f"its golden texts differ by {mean:.2g} on average in {len(differences)} logits, and "
+            f"rounding explains only {tolerance.mean:.2g}"
+        )
 
 
 async def check_golden_prompts(bundle: Bundle, fill_mask: FillMaskPipeline) -> None:
@@ -80,7 +150,7 @@ async def check_golden_prompts(bundle: Bundle, fill_mask: FillMaskPipeline) -> N
         # more fills than in the bundle, because a token may have a lower rank on this machine
         top_k = min(2 * max(map(len, prompt.fills), default=1), ordinary_tokens)
         try:
-            result = await fill_mask.fill([prompt.text], FillOptions(top_k=top_k))
+            result = await fill_mask.fill([_input(prompt)], FillOptions(top_k=top_k))
         except FillMaskError as error:
             raise _mismatch(f"{label} cannot be filled ({error.text.rstrip('.')})") from error
         [masks] = result.fills
@@ -126,6 +196,12 @@ def _differences(
             raise _mismatch(f"{label} has the tokens {here} instead of {tokens}")
         differences.append(max(difference, 0.0))
     return differences
+
+
+def _input(golden: GoldenPrompt | GoldenLabels) -> InputText:
+    if golden.text_pair is None:
+        return golden.text
+    return TextPair(golden.text, golden.text_pair)
 
 
 def _log(probability: float) -> float:

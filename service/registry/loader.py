@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from service import __version__
-from service.bundles.bundle import WEIGHTS_FILE, Bundle, read_bundle
+from service.bundles.bundle import MODEL_FILE, WEIGHTS_FILE, Bundle, read_bundle
 from service.bundles.discovery import FileState, Fingerprint, file_state, fingerprint
 from service.engine.batcher import Batcher
 from service.engine.probe import Probe
@@ -17,9 +17,10 @@ from service.engine.warm_up import warm_up
 from service.errors import BundleError, SettingsError
 from service.observability.statistics import ProcessStatistics
 from service.observability.tracing import Tracer
-from service.registry.golden import check_golden_prompts
+from service.registry.golden import check_golden_labels, check_golden_prompts
 from service.registry.served_model import ModelInfo, ServedModel
 from service.settings import Settings
+from service.tasks.classification import ClassificationPipeline
 from service.tasks.fill_mask import FillMaskPipeline
 from service.tasks.options import Limits
 from service.tasks.scoring import ScoringPipeline
@@ -80,24 +81,36 @@ async def load_model(
             file = bundle.path / WEIGHTS_FILE
             watching = asyncio.create_task(watch_weights(file, seen[WEIGHTS_FILE], fail))
             closing.callback(watching.cancel)
-        fills = partial(
-            FillMaskPipeline,
-            tokenizer,
-            batcher,
-            max_tokens=bundle.max_tokens,
-            vocab_size=bundle.architecture.vocab_size,
-            tracer=tracer,
-        )
-        # without the request limits, because a golden prompt may have more masks than a request
-        await check_golden_prompts(bundle, fills(max_masks=bundle.max_tokens, max_passes=1))
+        fill_mask = scoring = classification = None
+        if "fill-mask" in bundle.tasks:
+            fills = partial(
+                FillMaskPipeline,
+                tokenizer,
+                batcher,
+                max_tokens=bundle.max_tokens,
+                vocab_size=bundle.architecture.vocab_size,
+                tracer=tracer,
+            )
+            # without the request limits, because a golden prompt may have more masks than a request
+            await check_golden_prompts(bundle, fills(max_masks=bundle.max_tokens, max_passes=1))
+            fill_mask = fills(max_masks=settings.max_masks, max_passes=settings.max_passes)
+            scoring = ScoringPipeline(
+                tokenizer, batcher, bundle.max_tokens, settings.max_passes, tracer
+            )
+        if (head := bundle.classification) is not None:
+            classification = ClassificationPipeline(
+                tokenizer, batcher, head, bundle.max_tokens, tracer
+            )
+            await check_golden_labels(bundle, classification)
         return ServedModel(
             bundle,
             seen,
             _info(bundle, limits, settings.threads),
-            fills(max_masks=settings.max_masks, max_passes=settings.max_passes),
-            ScoringPipeline(tokenizer, batcher, bundle.max_tokens, settings.max_passes, tracer),
+            fill_mask,
+            scoring,
+            classification,
             batcher,
-            Probe(batcher, bundle.mask_token_id),
+            Probe(batcher, bundle.mask_token_id, fills=fill_mask is not None),
             closing.pop_all(),
         )
 
@@ -123,10 +136,15 @@ async def watch_weights(file: Path, seen: FileState | None, on_change: Callable[
 
 
 def _info(bundle: Bundle, limits: Limits, threads: int) -> ModelInfo:
+    head = bundle.classification
     return ModelInfo(
         name=bundle.name,
         license=bundle.license,
         description=bundle.description,
+        tasks=bundle.tasks,
+        pairs=bundle.pairs,
+        labels=None if head is None else head.labels,
+        problem_type=None if head is None else head.problem_type,
         mask_token=bundle.mask_token,
         limits=limits,
         precision=bundle.precision,
@@ -155,6 +173,7 @@ def _read(
     # One thread per run, with as many concurrent runs as threads, gives the highest throughput. The
     # model loads before the tokenizer, because loading the model needs the most memory.
     runtime = Runtime(bundle.model_path, threads_per_run=1)
+    _check_tasks(bundle, runtime)
     tokenizer = Tokenizer.from_bundle(bundle)
     if fingerprint(path) != before:  # the files in memory may differ from the verified files
         raise BundleError(
@@ -168,8 +187,25 @@ def _read(
         max_batch_tokens=settings.max_batch_tokens,
         max_masks=settings.max_masks,
         top_k=limits.max_top_k,
+        pooling=None if bundle.classification is None else bundle.classification.pooling,
+        fills="fill-mask" in bundle.tasks,
     )
     return bundle, before, limits, runtime, tokenizer, throughput
+
+
+def _check_tasks(bundle: Bundle, runtime: Runtime) -> None:
+    """Check that the graph has the outputs and the pooling of the bundle's tasks."""
+    if set(runtime.tasks) != set(bundle.tasks):
+        raise BundleError(
+            f"The bundle is invalid: tasks must be {', '.join(runtime.tasks)}, the outputs of "
+            f"{MODEL_FILE} (got {', '.join(bundle.tasks)}); export the bundle again."
+        )
+    head = bundle.classification
+    if head is not None and head.pooling != runtime.pooling:
+        raise BundleError(
+            f"The bundle is invalid: classification.pooling must be {runtime.pooling}, as in "
+            f"{MODEL_FILE} (got {head.pooling}); export the bundle again."
+        )
 
 
 def _limits(settings: Settings, bundle: Bundle) -> Limits:

@@ -5,8 +5,16 @@ import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from service.bundles.description import Task
 from service.bundles.discovery import find_bundles, fingerprint
-from service.errors import BundleError, NotFoundError, SettingsError, StartupError, quote
+from service.errors import (
+    BundleError,
+    InvalidRequestError,
+    NotFoundError,
+    SettingsError,
+    StartupError,
+    quote,
+)
 from service.observability.metrics import ModelState
 from service.observability.statistics import ProcessStatistics
 from service.observability.tracing import Tracer
@@ -66,18 +74,32 @@ class ModelRegistry:
             for model in self._by_name.values()
         ]
 
-    def get(self, name: str | None = None) -> ServedModel:
-        """Return the named model. Without a name, return the default model.
+    def get(self, name: str | None = None, task: Task | None = None) -> ServedModel:
+        """Return a model.
+
+        Args:
+            name: name of the model. Without a name, the function returns the default model if it
+                has the task, and otherwise the first model with the task.
+            task: task that the model must have. None for any model.
 
         Raises:
             NotFoundError: no model has the given name.
+            InvalidRequestError: the model does not have the task. The message names the models
+                with the task.
         """
-        if name is None:
-            return self.default
-        if name not in self._by_name:
+        if name is not None and name not in self._by_name:
             served = ", ".join(map(quote, self._by_name))
             raise NotFoundError(f"Unknown model {quote(name)}; served models: {served}.")
-        return self._by_name[name]
+        model = self.default if name is None else self._by_name[name]
+        if task is None or task in model.bundle.tasks:
+            return model
+        able = [one for one in self._by_name.values() if task in one.bundle.tasks]
+        if name is None and able:
+            return able[0]
+        names = ", ".join(quote(one.name) for one in able)
+        advice = f"models with this task: {names}" if able else "no model has this task"
+        subject = "This service" if name is None else f"Model {quote(name)}"
+        raise InvalidRequestError(f"{subject} does not have the task {task}; {advice}.")
 
     async def load_all(self) -> None:
         """Load the models of all bundles.

@@ -2,14 +2,18 @@
 
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 from pydantic import BaseModel, Field
 
 from service.bundles.bundle import Architecture, Bundle
+from service.bundles.description import ProblemType, Task
 from service.bundles.discovery import Fingerprint
 from service.concurrency import UseCounter
 from service.engine.batcher import Batcher
 from service.engine.probe import Probe
+from service.errors import InvalidRequestError, quote
+from service.tasks.classification import ClassificationPipeline
 from service.tasks.fill_mask import FillMaskPipeline
 from service.tasks.options import Limits
 from service.tasks.scoring import ScoringPipeline
@@ -21,6 +25,14 @@ class ModelInfo(BaseModel):
     name: str
     license: str
     description: str
+    tasks: tuple[Task, ...] = Field(description="Tasks of the model.")
+    pairs: bool = Field(description="Whether the model reads pairs of texts.")
+    labels: tuple[str, ...] | None = Field(
+        description="Labels of the classification head. null without the task text-classification."
+    )
+    problem_type: ProblemType | None = Field(
+        description="Meaning of the labels. null without the task text-classification."
+    )
     mask_token: str
     limits: Limits
     precision: str
@@ -37,9 +49,10 @@ class ServedModel:
         bundle: source of the model.
         fingerprint: state of the bundle's files before the load.
         info: name, limits and sizes, as the API returns them.
-        fill_mask: pipeline that fills masks.
-        scoring: pipeline that scores texts.
-        batcher: batcher of the passes of both pipelines.
+        fill_mask: pipeline that fills masks. None without the task fill-mask.
+        scoring: pipeline that scores texts. None without the task fill-mask.
+        classification: pipeline that classifies texts. None without the task text-classification.
+        batcher: batcher of the passes of all pipelines.
         probe: readiness probe of the model.
         closing: exit stack that frees the model.
         in_use: reference count of running requests. `retire` waits until the count is zero.
@@ -48,8 +61,9 @@ class ServedModel:
     bundle: Bundle
     fingerprint: Fingerprint
     info: ModelInfo
-    fill_mask: FillMaskPipeline
-    scoring: ScoringPipeline
+    fill_mask: FillMaskPipeline | None
+    scoring: ScoringPipeline | None
+    classification: ClassificationPipeline | None
     batcher: Batcher
     probe: Probe
     closing: AsyncExitStack
@@ -59,6 +73,36 @@ class ServedModel:
     def name(self) -> str:
         """Name of the model, from its bundle."""
         return self.info.name
+
+    def require_fill_mask(self) -> FillMaskPipeline:
+        """Return the pipeline that fills masks.
+
+        Raises:
+            InvalidRequestError: the model does not have the task fill-mask.
+        """
+        return self.fill_mask or self._refuse("fill-mask")
+
+    def require_scoring(self) -> ScoringPipeline:
+        """Return the pipeline that scores texts.
+
+        Raises:
+            InvalidRequestError: the model does not have the task fill-mask.
+        """
+        return self.scoring or self._refuse("fill-mask")
+
+    def require_classification(self) -> ClassificationPipeline:
+        """Return the pipeline that classifies texts.
+
+        Raises:
+            InvalidRequestError: the model does not have the task text-classification.
+        """
+        return self.classification or self._refuse("text-classification")
+
+    def _refuse(self, task: Task) -> NoReturn:
+        raise InvalidRequestError(
+            f"Model {quote(self.name)} does not have the task {task}; its tasks are: "
+            f"{', '.join(self.info.tasks)}."
+        )
 
     async def aclose(self) -> None:
         """Finish the accepted requests and free the model."""

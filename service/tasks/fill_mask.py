@@ -13,7 +13,8 @@ from service.tasks.plan import FillPlan, FillPlanner
 from service.tasks.response_size import Reserve, estimate_response_size, reserve_nothing
 from service.tasks.results import FillResult, RejectedText
 from service.tasks.strategies import FillStrategies
-from service.tasks.targets import check_targets_size
+from service.tasks.targets.targets import check_targets_size
+from service.tokenization.encoded_text import InputText
 from service.tokenization.reader import text_label
 from service.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
 
@@ -69,7 +70,7 @@ class FillMaskPipeline:
 
     async def fill(
         self,
-        texts: Sequence[str],
+        texts: Sequence[InputText],
         options: FillOptions | Sequence[FillOptions],
         label: str = "inputs",
         *,
@@ -79,7 +80,7 @@ class FillMaskPipeline:
         """Rank the fills of each mask of each text, best first.
 
         Args:
-            texts: one or more texts, each with at least one mask.
+            texts: one or more texts or pairs, each with at least one mask.
             options: options for all texts, or a sequence with the options of each text.
             label: the client's name for the texts, for error messages.
             report_errors: True if the result contains the errors of invalid texts and targets.
@@ -132,7 +133,12 @@ class FillMaskPipeline:
         return self._plan if self._tracer is None else self._tracer.traced("tokenize", self._plan)
 
     def _plan(
-        self, texts: Sequence[str], each: Sequence[FillOptions], label: str, *, report_errors: bool
+        self,
+        texts: Sequence[InputText],
+        each: Sequence[FillOptions],
+        label: str,
+        *,
+        report_errors: bool,
     ) -> list[FillPlan | RejectedText]:
         planned: list[FillPlan | RejectedText] = []
         for index, (text, options) in enumerate(zip(texts, each, strict=True)):

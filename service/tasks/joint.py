@@ -13,10 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from service.arrays import IntArray
-from service.engine.batch_arrays import ModelPass, PassOutputs, Submit, no_targets
+from service.engine.passes import ModelPass, PassOutputs, Submit, no_targets
 from service.tasks.options import Order
 from service.tasks.results import NO_SINGLE_TOKEN, JointFill
-from service.tokenization.tokenizer import EncodedText, Tokenizer
+from service.tokenization.encoded_text import EncodedText
+from service.tokenization.tokenizer import Tokenizer
 
 MIN_BEAM_WIDTH = 5
 
@@ -74,7 +75,7 @@ async def fill_jointly(
         open_masks = [_open_masks(hypothesis) for hypothesis in beam]
         outputs = await submit(
             [
-                _model_pass(hypothesis, encoded.mask_positions[masks], width, tokenizer)
+                _model_pass(hypothesis, encoded, masks, width, tokenizer)
                 for hypothesis, masks in zip(beam, open_masks, strict=True)
             ]
         )
@@ -93,10 +94,16 @@ def _open_masks(hypothesis: _Hypothesis) -> list[int]:
 
 
 def _model_pass(
-    hypothesis: _Hypothesis, positions: IntArray, width: int, tokenizer: Tokenizer
+    hypothesis: _Hypothesis,
+    encoded: EncodedText,
+    masks: Sequence[int],
+    width: int,
+    tokenizer: Tokenizer,
 ) -> ModelPass:
+    positions = encoded.mask_positions[masks]
     top_k = width + len(tokenizer.special_token_ids)
-    return ModelPass(hypothesis.input_ids, positions, top_k, no_targets(len(positions)))
+    none = no_targets(len(positions))
+    return ModelPass(hypothesis.input_ids, positions, top_k, none, encoded.token_types)
 
 
 def _expand(

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from service.errors import InvalidRequestError
 from service.tasks.joint import max_joint_passes
 from service.tasks.options import DEFAULT_TOP_K, FillOptions
-from service.tasks.target_passes import count_target_passes
-from service.tasks.targets import Targets
+from service.tasks.targets.target_passes import count_target_passes
+from service.tasks.targets.targets import Targets
 from service.tasks.words import max_word_passes
 from service.tokenization.byte_cache import ByteCache
+from service.tokenization.encoded_text import EncodedText, InputText
 from service.tokenization.reader import TextReader
-from service.tokenization.tokenizer import EncodedText, Tokenizer
+from service.tokenization.tokenizer import Tokenizer
 from service.tokenization.windows import Window
 
 # four lists of 10,000 words, which take about 2 MB each
@@ -23,7 +24,7 @@ class FillPlan:
     """A tokenized text with its options.
 
     Attributes:
-        text: the client's text.
+        text: the user's text, or the joined text of a pair.
         options: options of the text.
         targets: the only words and phrases to rank. None means the whole vocabulary.
         windows: one or more parts of the text, which the model reads.
@@ -88,11 +89,13 @@ class FillPlanner:
         if options.targets:
             self._resolve(options.targets).check()
 
-    def plan(self, text: str, options: FillOptions, label: str, *, report_errors: bool) -> FillPlan:
+    def plan(
+        self, text: InputText, options: FillOptions, label: str, *, report_errors: bool
+    ) -> FillPlan:
         """Make the plan of one text.
 
         Args:
-            text: a text with at least one mask.
+            text: a text or a pair with at least one mask.
             options: options of the text.
             label: the client's name for the text, for error messages.
             report_errors: True to ignore invalid targets if at least one target is valid.
@@ -113,12 +116,12 @@ class FillPlanner:
                     f"{label} has masks too far apart for joint filling; use a shorter text or "
                     'strategy "independent".'
                 )
-            return FillPlan(text, options, targets, windows)
+            return FillPlan(str(text), options, targets, windows)
         encoded = self._texts.read_masked(text, label)
         if longest > 1:
             tokens = len(encoded.input_ids) - 1 + longest
             self._texts.check_tokens(tokens, label, f" with {longest} in place of a mask")
-        return FillPlan(text, options, targets, [Window(encoded)])
+        return FillPlan(str(text), options, targets, [Window(encoded)])
 
     def _resolve(self, texts: tuple[str, ...]) -> Targets:
         targets = self._cached.get(texts)

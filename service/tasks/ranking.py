@@ -9,10 +9,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from service.engine.batch_arrays import PassOutputs
+from service.engine.passes import PassOutputs
 from service.tasks.results import NO_SINGLE_TOKEN, Fill, TargetFill
-from service.tasks.targets import Targets
-from service.tokenization.tokenizer import EncodedText, Tokenizer
+from service.tasks.targets.targets import Targets
+from service.tokenization.encoded_text import EncodedText
+from service.tokenization.tokenizer import Tokenizer
 
 
 def rank_targets(

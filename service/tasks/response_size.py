@@ -16,15 +16,15 @@ LARGE_RESPONSE_CHARS = 100_000
 # JSON of a fill without its text and tokens, and JSON of a token with its id and two copies of its
 # text
 _FRAME_BYTES, _TOKEN_BYTES = 190, 60
-# sorting this many targets takes 0.3 ms
-_LARGE_RANKING = 5_000
+# sorting this many targets or labels takes 0.3 ms
+LARGE_RANKING = 5_000
 # creating a fill takes about as long as copying this many characters
 _FILL_COST_CHARS = 500
 
 # a fill as an object, with its numbers and the header of its string
 _FILL_BYTES = 350
 # memory contains the JSON twice, as a list of parts and as the joined body
-_JSON_COPIES = 2
+JSON_COPIES = 2
 # a queued or running pass, with its queue entry, its arrays and its caller's task
 _PASS_BYTES = 6_000
 # one target at one mask, with an id, a log-probability and a sum of log-probabilities
@@ -85,8 +85,8 @@ def estimate_response_size(plans: Iterable[FillPlan]) -> ResponseSize:
         )
     return ResponseSize(
         json_bytes,
-        memory_bytes + _JSON_COPIES * json_bytes,
-        ranked > _LARGE_RANKING or cost_chars > LARGE_RESPONSE_CHARS,
+        memory_bytes + JSON_COPIES * json_bytes,
+        ranked > LARGE_RANKING or cost_chars > LARGE_RESPONSE_CHARS,
     )
 
 

@@ -16,16 +16,18 @@ from typing import Literal
 
 import numpy as np
 
-from service.engine.batch_arrays import ModelPass, PassOutputs
 from service.engine.batcher import Batcher
+from service.engine.passes import ModelPass, PassOutputs
 from service.errors import InvalidRequestError
 from service.observability.tracing import Tracer
 from service.tasks.response_size import Reserve, reserve_nothing
 from service.tasks.results import RejectedText
+from service.tokenization.encoded_text import EncodedWords, InputText, TextPair
 from service.tokenization.reader import TextReader, text_label
-from service.tokenization.tokenizer import LONG_TEXT_CHARS, EncodedWords, Tokenizer
+from service.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
 
 Variant = Literal["within_word", "original"]
+Part = Literal["text", "text_pair"]
 DEFAULT_VARIANT: Variant = "within_word"
 
 # one pass, with its queue entry, its arrays, and its score as an object and as JSON
@@ -39,10 +41,11 @@ class TokenScore:
     Attributes:
         token: the token's id.
         token_str: the token as text.
-        start: index of the token's first character in the text.
+        start: index of the token's first character in the text, or in its part of a pair.
         end: index after the token's last character.
         log_prob: log-probability given the rest of the text, in nats.
         surprisal: -log2 of the same probability, in bits.
+        part: part of the pair that contains the token. None for a single text.
     """
 
     token: int
@@ -51,6 +54,7 @@ class TokenScore:
     end: int
     log_prob: float
     surprisal: float
+    part: Part | None = None
 
 
 @dataclass(slots=True)
@@ -97,7 +101,7 @@ class ScoringPipeline:
 
     async def score(
         self,
-        texts: Sequence[str],
+        texts: Sequence[InputText],
         variants: Sequence[Variant],
         label: str,
         *,
@@ -107,7 +111,7 @@ class ScoringPipeline:
         """Score each text.
 
         Args:
-            texts: one or more texts without masks.
+            texts: one or more texts or pairs without masks.
             variants: variant of each text, which selects the tokens to mask besides the predicted
                 token.
             label: the client's name for the texts, for error messages.
@@ -134,7 +138,7 @@ class ScoringPipeline:
             for one in score_passes(words, variant, mask)
         ]
         outputs = await self._batcher.submit(passes, bulk=True) if passes else []
-        return await asyncio.to_thread(self._scores, encoded, outputs)
+        return await asyncio.to_thread(self._scores, texts, encoded, outputs)
 
     @property
     def _tokenize_all(self) -> Callable[..., list[EncodedWords | RejectedText]]:
@@ -144,7 +148,7 @@ class ScoringPipeline:
         return tokenize if self._tracer is None else self._tracer.traced("tokenize", tokenize)
 
     def _tokenize(
-        self, texts: Sequence[str], label: str, *, report_errors: bool
+        self, texts: Sequence[InputText], label: str, *, report_errors: bool
     ) -> list[EncodedWords | RejectedText]:
         encoded: list[EncodedWords | RejectedText] = []
         for index, text in enumerate(texts):
@@ -163,11 +167,14 @@ class ScoringPipeline:
         return encoded
 
     def _scores(
-        self, encoded: Sequence[EncodedWords | RejectedText], outputs: Sequence[PassOutputs]
+        self,
+        texts: Sequence[InputText],
+        encoded: Sequence[EncodedWords | RejectedText],
+        outputs: Sequence[PassOutputs],
     ) -> list[TextScore | RejectedText]:
         remaining = iter(outputs)
         scores: list[TextScore | RejectedText] = []
-        for words in encoded:
+        for text, words in zip(texts, encoded, strict=True):
             if isinstance(words, RejectedText):
                 scores.append(words)
                 continue
@@ -187,11 +194,22 @@ class ScoringPipeline:
                     words.input_ids[words.positions].tolist(), words.spans, log_probs, strict=True
                 )
             ]
+            if isinstance(text, TextPair):
+                _name_parts(tokens, words, text)
             scores.append(TextScore(total, math.exp(-total / len(tokens)), 1, tokens))
         scored = [score for score in scores if isinstance(score, TextScore)]
         for score in scored:
             score.rank += sum(other.log_prob > score.log_prob for other in scored)
         return scores
+
+
+def _name_parts(tokens: Sequence[TokenScore], words: EncodedWords, pair: TextPair) -> None:
+    """Store the part of each token of a pair, and count its span in that part."""
+    for token, part in zip(tokens, words.parts.tolist(), strict=True):
+        token.part = "text_pair" if part else "text"
+        if part:
+            token.start -= pair.second_start
+            token.end -= pair.second_start
 
 
 def _memory_bytes(words: EncodedWords) -> int:
@@ -212,4 +230,4 @@ def score_passes(words: EncodedWords, variant: Variant, mask_token_id: int) -> I
         input_ids = words.input_ids.copy()
         input_ids[masked] = mask_token_id
         target = words.input_ids[position : position + 1]
-        yield ModelPass(input_ids, one + position, 1, target[None, :])
+        yield ModelPass(input_ids, one + position, 1, target[None, :], words.token_types)

@@ -7,16 +7,17 @@ from itertools import islice
 from typing import Any
 
 from service.concurrency import gather_or_cancel
-from service.engine.batch_arrays import ModelPass, Submit, no_targets
 from service.engine.batcher import Batcher
+from service.engine.passes import ModelPass, Submit, no_targets
 from service.tasks.joint import fill_jointly, max_joint_passes
 from service.tasks.plan import FillPlan
 from service.tasks.ranking import rank_targets, rank_tokens
 from service.tasks.results import Fill, JointFill, TargetFill, WordFill
-from service.tasks.target_passes import TargetPasses
-from service.tasks.targets import Targets
+from service.tasks.targets.target_passes import TargetPasses
+from service.tasks.targets.targets import Targets
 from service.tasks.words import WordSearch, max_word_passes
-from service.tokenization.tokenizer import EncodedText, Tokenizer
+from service.tokenization.encoded_text import EncodedText
+from service.tokenization.tokenizer import Tokenizer
 
 # Requests with more passes per text use the bulk lane, so that short requests do not wait.
 INTERACTIVE_PASSES = 8
@@ -77,6 +78,7 @@ class FillStrategies:
                     mask_positions=text.mask_positions,
                     top_k=graph_top_k,
                     target_ids=no_targets(len(text.mask_spans)),
+                    token_types=text.token_types,
                 )
                 for text in encoded
             ],

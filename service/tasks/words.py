@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from service.concurrency import gather_or_cancel
-from service.engine.batch_arrays import ModelPass, Submit, no_targets
+from service.engine.passes import ModelPass, Submit, no_targets
 from service.tasks.results import NO_SINGLE_TOKEN, WordFill
 from service.tokenization.detokenizer import TokenText
-from service.tokenization.tokenizer import EncodedText, Tokenizer
+from service.tokenization.encoded_text import EncodedText
+from service.tokenization.tokenizer import Tokenizer
 
 # number of incomplete words that the search keeps per word length
 BEAM_WIDTH = 5
@@ -114,7 +115,8 @@ class WordSearch:
     ) -> ModelPass:
         masks = [self.tokenizer.mask_token_id] * (length - len(ids))
         position = encoded.mask_positions[mask : mask + 1] + len(ids)
-        return ModelPass(encoded.replace_mask(mask, [*ids, *masks]), position, top_k, no_targets(1))
+        text = encoded.replace_mask(mask, [*ids, *masks])
+        return ModelPass(text.input_ids, position, top_k, no_targets(1), text.token_types)
 
     def _is_allowed(self, token: int, place: int, *, bare: bool) -> bool:
         if token in self.tokenizer.special_token_ids:

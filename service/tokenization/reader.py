@@ -2,8 +2,12 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from service.errors import InvalidRequestError
-from service.tokenization.tokenizer import EncodedText, EncodedWords, Tokenizer
+from service.tokenization.encoded_text import EncodedText, EncodedWords, InputText, TextPair
+from service.tokenization.tokenizer import Tokenizer
 from service.tokenization.windows import Window, split_into_windows
 
 # Texts of white space or unknown words have many characters per token. No natural language has more
@@ -26,16 +30,17 @@ class TextReader:
         self._tokenizer = tokenizer
         self._max_tokens = max_tokens
 
-    def read_masked(self, text: str, label: str) -> EncodedText:
+    def read_masked(self, text: InputText, label: str) -> EncodedText:
         """Tokenize a text with at least one mask.
 
         Args:
-            text: the client's text.
+            text: the client's text or pair.
             label: name of the text in error messages.
 
         Raises:
             InvalidRequestError: the text is too long, has no mask, or contains a special token.
         """
+        self._check_pair(text, label)
         self._check_chars(text, label)
         encoded = self._tokenizer.encode(text)
         self.check_tokens(len(encoded.input_ids), label)
@@ -43,11 +48,11 @@ class TextReader:
             raise self._no_mask(label)
         return encoded
 
-    def read_windows(self, text: str, label: str, spare_tokens: int) -> list[Window]:
+    def read_windows(self, text: InputText, label: str, spare_tokens: int) -> list[Window]:
         """Tokenize a text with at least one mask. Split an overlong text into windows.
 
         Args:
-            text: the client's text.
+            text: the client's text or pair.
             label: name of the text in error messages.
             spare_tokens: number of tokens that stay free in each window, for masks that become
                 several tokens.
@@ -56,6 +61,7 @@ class TextReader:
             InvalidRequestError: the text has no mask, contains a special token, or has more than
                 MAX_WINDOWED_CHARS characters.
         """
+        self._check_pair(text, label)
         if len(text) > MAX_WINDOWED_CHARS:
             raise InvalidRequestError(
                 f"{label} has {len(text)} characters; at most {MAX_WINDOWED_CHARS} are allowed "
@@ -63,24 +69,27 @@ class TextReader:
             )
         words = self._tokenizer.encode_words(text)
         mask_token_id = self._tokenizer.mask_token_id
-        if mask_token_id not in words.input_ids[words.positions]:
+        is_mask = words.input_ids[words.positions] == mask_token_id
+        if not is_mask.any():
             raise self._no_mask(label)
         room = self._max_tokens - spare_tokens
         if len(words.input_ids) <= room:
             return [Window(self._tokenizer.encode(text))]
+        self._check_windowed_pair(words, is_mask, label)
         return split_into_windows(words, mask_token_id, room)
 
-    def read_words(self, text: str, label: str) -> EncodedWords:
+    def read_words(self, text: InputText, label: str) -> EncodedWords:
         """Tokenize a text without masks and find its words.
 
         Args:
-            text: the client's text.
+            text: the client's text or pair.
             label: name of the text in error messages.
 
         Raises:
             InvalidRequestError: the text is too long, contains a mask or another special token, or
                 has no tokens.
         """
+        self._check_pair(text, label)
         self._check_chars(text, label)
         words = self._tokenizer.encode_words(text)
         self.check_tokens(len(words.input_ids), label)
@@ -88,8 +97,28 @@ class TextReader:
             mask_token = self._tokenizer.mask_token
             raise InvalidRequestError(f"{label} has a mask; remove {mask_token} to score the text.")
         if not len(words.positions):
-            raise InvalidRequestError(f"{label} has no tokens; write at least one word.")
+            raise self._no_tokens(label)
         return words
+
+    def read_plain(self, text: InputText, label: str) -> EncodedText:
+        """Tokenize a text to classify, with or without masks.
+
+        Args:
+            text: the client's text or pair.
+            label: name of the text in error messages.
+
+        Raises:
+            InvalidRequestError: the text is too long, contains a special token other than the
+                mask, or has no tokens.
+        """
+        self._check_pair(text, label)
+        self._check_chars(text, label)
+        encoded = self._tokenizer.encode(text)
+        tokens = len(encoded.input_ids)
+        self.check_tokens(tokens, label)
+        if tokens == self._tokenizer.count_special_tokens(text):
+            raise self._no_tokens(label)
+        return encoded
 
     def check_tokens(self, tokens: int, label: str, cause: str = "") -> None:
         """Reject a text that exceeds the model's input.
@@ -108,12 +137,36 @@ class TextReader:
                 f"most {self._max_tokens}."
             )
 
+    def _check_pair(self, text: InputText, label: str) -> None:
+        if isinstance(text, TextPair) and not self._tokenizer.reads_pairs:
+            raise InvalidRequestError(
+                f"{label} is a pair, but this model reads single texts; remove text_pair."
+            )
+
+    def _check_windowed_pair(
+        self, words: EncodedWords, is_mask: NDArray[np.bool_], label: str
+    ) -> None:
+        """Reject a pair that windows of its first text cannot show completely."""
+        if is_mask[words.parts == 1].any():
+            raise InvalidRequestError(
+                f"{label} is too long and has a mask in text_pair; windows need all masks in text."
+            )
+        second = int((words.parts == 1).sum())
+        if second > self._max_tokens // 2:
+            raise InvalidRequestError(
+                f"{label}.text_pair has {second} tokens; at most {self._max_tokens // 2} are "
+                "allowed with windows."
+            )
+
+    def _no_tokens(self, label: str) -> InvalidRequestError:
+        return InvalidRequestError(f"{label} has no tokens; write at least one word.")
+
     def _no_mask(self, label: str) -> InvalidRequestError:
         return InvalidRequestError(
             f"{label} has no mask; write {self._tokenizer.mask_token} in place of a word."
         )
 
-    def _check_chars(self, text: str, label: str) -> None:
+    def _check_chars(self, text: InputText, label: str) -> None:
         max_chars = self._max_tokens * MAX_CHARS_PER_TOKEN
         if len(text) > max_chars:
             raise InvalidRequestError(

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import compress
 from operator import not_
 
@@ -13,6 +12,7 @@ from service.arrays import IntArray, int_array
 from service.bundles.bundle import Bundle
 from service.errors import BundleError, InvalidRequestError, quote
 from service.tokenization.detokenizer import Detokenizer, MaskSlot, TokenText
+from service.tokenization.encoded_text import EncodedText, EncodedWords, InputText, TextPair
 from service.tokenization.tokenizer_file import load_tokenizer
 
 # The calling thread tokenizes, because the library's thread pool competes with batches for CPUs.
@@ -27,49 +27,6 @@ LONG_TEXT_CHARS = 1_000
 MAX_TARGET_CHARS = 256
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class EncodedText:
-    """Tokens and masks of a text.
-
-    Attributes:
-        input_ids: (T,) int64, including special tokens.
-        mask_positions: (m,) int64, ascending positions in input_ids.
-        mask_spans: start and end of each mask in the text, in characters.
-    """
-
-    input_ids: IntArray
-    mask_positions: IntArray
-    mask_spans: tuple[tuple[int, int], ...]
-
-    def replace_mask(self, mask: int, token_ids: Sequence[int]) -> IntArray:
-        """Return the input ids with other ids in place of one mask.
-
-        Args:
-            mask: index of the mask in the text, from 0.
-            token_ids: ids in place of the mask.
-        """
-        position = self.mask_positions[mask]
-        inserted = int_array(token_ids)
-        return np.concatenate([self.input_ids[:position], inserted, self.input_ids[position + 1 :]])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class EncodedWords:
-    """Tokens and words of a text.
-
-    Attributes:
-        input_ids: (T,) int64, including special tokens.
-        positions: (t,) int64, ascending positions of the t ordinary tokens in input_ids.
-        spans: start and end of each ordinary token in the text, in characters.
-        words: (t,) int64, ascending index of the word of each ordinary token.
-    """
-
-    input_ids: IntArray
-    positions: IntArray
-    spans: tuple[tuple[int, int], ...]
-    words: IntArray
-
-
 class Tokenizer:
     """A tokenizer in which the mask is the only special token that a text can contain.
 
@@ -80,6 +37,8 @@ class Tokenizer:
         mask_token: text of the mask token.
         mask_token_id: id of the mask token.
         special_token_ids: ids of all special tokens, including the mask.
+        pairs: whether the model reads pairs.
+        token_types: number of token types that the model distinguishes.
 
     Raises:
         BundleError: tokenizer.json is not a tokenizer, or its mask token has another id.
@@ -91,6 +50,9 @@ class Tokenizer:
         mask_token: str,
         mask_token_id: int,
         special_token_ids: Sequence[int],
+        *,
+        pairs: bool = False,
+        token_types: int = 1,
     ) -> None:
         try:
             loaded = load_tokenizer(tokenizer_json, mask_token, mask_token_id)
@@ -110,6 +72,8 @@ class Tokenizer:
         self.mask_token = mask_token
         self.mask_token_id = mask_token_id
         self.special_token_ids = frozenset(special_token_ids)
+        self.reads_pairs = pairs
+        self._has_token_types = token_types > 1
         self._unknown_id = loaded.unknown_id
         self._forbidden_ids = self.special_token_ids - {mask_token_id, loaded.unknown_id}
 
@@ -125,10 +89,12 @@ class Tokenizer:
             bundle.mask_token,
             bundle.mask_token_id,
             bundle.special_token_ids,
+            pairs=bundle.pairs,
+            token_types=bundle.token_types,
         )
 
-    def encode(self, text: str) -> EncodedText:
-        """Tokenize a text and find its masks.
+    def encode(self, text: InputText) -> EncodedText:
+        """Tokenize a text or a pair and find its masks.
 
         Raises:
             InvalidRequestError: the text contains a special token other than the mask.
@@ -136,15 +102,19 @@ class Tokenizer:
         encoding = self._encode_text(text)
         ids, is_special = encoding.ids, encoding.special_tokens_mask
         positions = [p for p in _positions(ids, self.mask_token_id) if not is_special[p]]
-        offsets = encoding.offsets
+        if isinstance(text, str):
+            offsets = encoding.offsets
+            spans = tuple([_trim(text, *offsets[p]) for p in positions])
+            return EncodedText(int_array(ids), int_array(positions), spans)
         return EncodedText(
             input_ids=int_array(ids),
             mask_positions=int_array(positions),
-            mask_spans=tuple(_trim(text, *offsets[p]) for p in positions),
+            mask_spans=_pair_spans(text, encoding, positions),
+            token_types=self._token_types(encoding),
         )
 
-    def encode_words(self, text: str) -> EncodedWords:
-        """Tokenize a text and find the words of the pre-tokenizer.
+    def encode_words(self, text: InputText) -> EncodedWords:
+        """Tokenize a text or a pair and find the words of the pre-tokenizer.
 
         Raises:
             InvalidRequestError: the text contains a special token other than the mask.
@@ -152,13 +122,31 @@ class Tokenizer:
         encoding = self._encode_text(text)
         ids, is_special = encoding.ids, encoding.special_tokens_mask
         positions = [position for position, special in enumerate(is_special) if not special]
-        offsets, words = encoding.offsets, encoding.word_ids
+        word_ids = encoding.word_ids
+        words = np.array([word_ids[p] for p in positions], dtype=np.int64)
+        if isinstance(text, str):
+            offsets = encoding.offsets
+            spans = tuple([_trim(text, *offsets[p]) for p in positions])
+            parts, token_types = np.zeros_like(words), None
+        else:
+            spans = _pair_spans(text, encoding, positions)
+            sequence_ids = encoding.sequence_ids
+            parts = np.array([sequence_ids[p] for p in positions], dtype=np.int64)
+            # the words of each part count from 0
+            words += parts * (words.max(initial=0) + 1)
+            token_types = self._token_types(encoding)
         return EncodedWords(
             input_ids=int_array(ids),
             positions=int_array(positions),
-            spans=tuple(_trim(text, *offsets[p]) for p in positions),
-            words=np.array([words[p] for p in positions], dtype=np.int64),
+            spans=spans,
+            words=words,
+            parts=parts,
+            token_types=token_types,
         )
+
+    def count_special_tokens(self, text: InputText) -> int:
+        """Return the number of special tokens that the tokenizer adds to a text or a pair."""
+        return self._tokenizer.num_special_tokens_to_add(isinstance(text, TextPair))
 
     def encode_target(self, target: str) -> tuple[int, ...]:
         """Return the ids of a target's tokens.
@@ -220,17 +208,22 @@ class Tokenizer:
         """Return the position of the mask at a span of a text."""
         return MaskSlot(text, span, self._detokenizer)
 
-    def _encode_text(self, text: str) -> Encoding:
+    def _token_types(self, encoding: Encoding) -> IntArray | None:
+        return int_array(encoding.type_ids) if self._has_token_types else None
+
+    def _encode_text(self, text: InputText) -> Encoding:
         """Tokenize a text and reject special tokens other than the mask."""
         encoding = self._encode(text, special_tokens=True)
         is_special = encoding.special_tokens_mask
         self._reject_special_tokens(compress(encoding.ids, map(not_, is_special)))
         return encoding
 
-    def _encode(self, text: str, *, special_tokens: bool) -> Encoding:
+    def _encode(self, text: InputText, *, special_tokens: bool) -> Encoding:
+        first, second = (text, None) if isinstance(text, str) else (text.text, text.text_pair)
         if len(text) < LONG_TEXT_CHARS:
-            return self._tokenizer.encode(text, add_special_tokens=special_tokens)
-        return self._tokenizer.encode_batch([text], add_special_tokens=special_tokens)[0]
+            return self._tokenizer.encode(first, second, add_special_tokens=special_tokens)
+        one = first if second is None else (first, second)
+        return self._tokenizer.encode_batch([one], add_special_tokens=special_tokens)[0]
 
     def _reject_special_tokens(self, ids: Iterable[int]) -> None:
         for token_id in self._forbidden_ids.intersection(ids):
@@ -247,6 +240,18 @@ def _positions(ids: list[int], token_id: int) -> Iterator[int]:
     for _ in range(ids.count(token_id)):
         position = ids.index(token_id, position + 1)
         yield position
+
+
+def _pair_spans(
+    pair: TextPair, encoding: Encoding, positions: Iterable[int]
+) -> tuple[tuple[int, int], ...]:
+    """Return the spans of tokens in the joined text of a pair, in characters."""
+    offsets, sequence_ids, joined = encoding.offsets, encoding.sequence_ids, str(pair)
+    starts = (0, pair.second_start)
+    return tuple(
+        _trim(joined, *(starts[sequence_ids[p] or 0] + offset for offset in offsets[p]))
+        for p in positions
+    )
 
 
 def _trim(text: str, start: int, end: int) -> tuple[int, int]:

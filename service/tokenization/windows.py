@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from service.arrays import IntArray, int_array
-from service.tokenization.tokenizer import EncodedText, EncodedWords
+from service.tokenization.encoded_text import EncodedText, EncodedWords
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,25 +32,29 @@ class Window:
 def split_into_windows(words: EncodedWords, mask_token_id: int, max_tokens: int) -> list[Window]:
     """Split an overlong text into windows, in the order of the masks.
 
+    Each window of a pair contains the whole second text. All masks are in the first text.
+
     Args:
         words: tokens of the whole text.
         mask_token_id: id of the mask token.
         max_tokens: maximum length of a window in tokens, including special tokens.
     """
-    own = words.input_ids[words.positions]
-    first, last = int(words.positions[0]), int(words.positions[-1])
-    before, after = words.input_ids[:first], words.input_ids[last + 1 :]
-    room = max_tokens - len(before) - len(after)
-    masks = np.flatnonzero(own == mask_token_id).tolist()
+    own = np.flatnonzero(words.parts == 0)
+    first, last = int(words.positions[own[0]]), int(words.positions[own[-1]])
+    room = max_tokens - len(words.input_ids) + len(own)
+    masks = np.flatnonzero(words.input_ids[words.positions[own]] == mask_token_id).tolist()
     windows = []
     for group in _group_masks(masks, room):
-        start, end = _place_window(group, words.words, room)
+        start, end = _place_window(group, words.words[own], room)
+        kept = np.r_[0:first, first + start : first + end, last + 1 : len(words.input_ids)]
+        types = words.token_types
         windows.append(
             Window(
                 EncodedText(
-                    input_ids=np.concatenate([before, own[start:end], after]),
-                    mask_positions=int_array(group) - start + len(before),
+                    input_ids=words.input_ids[kept],
+                    mask_positions=int_array(group) - start + first,
                     mask_spans=tuple(words.spans[mask] for mask in group),
+                    token_types=None if types is None else types[kept],
                 ),
                 (words.spans[start][0], words.spans[end - 1][1]),
             )

@@ -15,6 +15,7 @@ import pytest
 from benchmarks.running_server import running_server
 from tests.docs import pages
 from tests.docs.shell_examples import check_shell_examples
+from tests.service.classifiers import ANSWERS, KINDS, write_taught_classifier
 
 PAGES = ("filling.md", "protocols.md", "requests.md", "scoring.md")
 HOST = "127.0.0.1:8000"
@@ -56,4 +57,7 @@ def test_page_has_examples_in_each_language(page: str) -> None:
 
 
 def test_commands_print_what_is_shown(tmp_path: Path) -> None:
+    """The models of the examples with labels are small models with the names on the page."""
+    write_taught_classifier(tmp_path / "kinds", KINDS)
+    write_taught_classifier(tmp_path / "answers", ANSWERS)
     assert check_shell_examples(pages.read(pages.DOCS / "whole-files.md"), tmp_path) >= 5

@@ -14,7 +14,7 @@ from service.observability.metrics import REJECTED_CONNECTIONS, REJECTED_REQUEST
 from service.settings import Settings
 from service.tasks.plan import CACHED_TARGETS_BYTES
 from service.tasks.response_size import MAX_RESPONSE_BYTES
-from service.tasks.targets import MAX_TARGETS_BYTES
+from service.tasks.targets.targets import MAX_TARGETS_BYTES
 from service.tokenization.unigram import CACHED_WORDS_BYTES
 from tests.deploy import monitoring
 from tests.docs import pages

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from model.encoder.config import EncoderConfig
 from model.encoder.encoder import TiedEncoder
-from service.engine.batch_arrays import ModelPass
+from service.engine.passes import ModelPass
 from tests.model.samples import small_config
 
 CONFIGS: dict[str, EncoderConfig] = {

@@ -21,7 +21,8 @@ from export.reference import reference_graph
 from export.weights import encoder_weights
 from model.checkpoints.checkpoint import Checkpoint, load_checkpoint
 from model.encoder.encoder import TiedEncoder
-from service.engine.batch_arrays import Batch, ModelPass
+from service.engine.batch_arrays import Batch
+from service.engine.passes import ModelPass
 from service.engine.runtime import Runtime
 from tests.model.checkpoints.families.samples import SAMPLES, Inputs, reading_tokens
 

@@ -21,7 +21,8 @@ from export.ranking import MASKS_PER_ROUND
 from export.weights import encoder_weights
 from model.checkpoints.checkpoint import Checkpoint
 from model.encoder.encoder import TiedEncoder
-from service.engine.batch_arrays import Batch, BatchOutputs, ModelPass
+from service.engine.batch_arrays import Batch
+from service.engine.passes import BatchOutputs, ModelPass
 from service.engine.runtime import Runtime
 from tests.export.samples import CONFIGS, padded_batch
 from tests.model.samples import random_encoder

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from export.int8_weights import Int8Weights
 from export.quantize import GELU_SMALLEST_STEP, GELU_ZERO, QuantizedRows
-from model.quantization.calibration import InputStatistics
+from model.quantization.input_recorder import InputStatistics
 from model.quantization.rounding import round_weight
 from model.quantization.rounding_plan import RoundingPlan, choose_float_channels
 from model.quantization.smoothing import smoothing_factors

@@ -18,7 +18,8 @@ from export.weight_file import WeightFile
 from export.weights import encoder_weights
 from model.checkpoints.checkpoint import Checkpoint
 from model.encoder.encoder import TABLE, TiedEncoder
-from service.engine.batch_arrays import Batch, BatchOutputs, ModelPass
+from service.engine.batch_arrays import Batch
+from service.engine.passes import BatchOutputs, ModelPass
 from service.engine.runtime import Runtime
 from tests.export.samples import CONFIGS
 from tests.model.samples import random_encoder

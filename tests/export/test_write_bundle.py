@@ -123,8 +123,10 @@ def test_replaces_a_bundle_and_keeps_other_files(
 def test_a_wrong_graph_is_not_written(
     checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def changed(model: TiedEncoder, max_tokens: int) -> dict[str, NDArray[np.float32]]:
-        weights = encoder_weights(model, max_tokens)
+    def changed(
+        model: TiedEncoder, max_tokens: int, token_types: int
+    ) -> dict[str, NDArray[np.float32]]:
+        weights = encoder_weights(model, max_tokens, token_types)
         return weights | {"blocks.1.ffn_in.bias": weights["blocks.1.ffn_in.bias"] + 0.1}
 
     monkeypatch.setattr("export.graph_files.encoder_weights", changed)
@@ -140,9 +142,9 @@ def test_the_encoder_is_gone_before_a_graph_is_loaded(
     encoders: list[weakref.ref[TiedEncoder]] = []
     alive_at_load: list[bool] = []
 
-    def save(model: TiedEncoder, *arguments: Any) -> None:
+    def save(model: TiedEncoder, *arguments: Any, **options: Any) -> None:
         encoders.append(weakref.ref(model))
-        save_graph(model, *arguments)
+        save_graph(model, *arguments, **options)
 
     class Watched(Runtime):
         def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -151,6 +153,7 @@ def test_the_encoder_is_gone_before_a_graph_is_loaded(
 
     monkeypatch.setattr("export.write_bundle.save_graph", save)
     monkeypatch.setattr("export.write_bundle.Runtime", Watched)
+    monkeypatch.setattr("export.expected_results.Runtime", Watched)
     write_bundle(load_checkpoint(checkpoint_path), tmp_path / "bundle", _label("int8"), texts)
     assert len(encoders) == 2
     assert alive_at_load == [False] * 3
@@ -255,7 +258,7 @@ def test_renews_golden_prompts(
     sentences = tmp_path / "texts.txt"
     sentences.write_text("\n".join([*VERSES, "the sun", "word " * 99]))
     assert main([str(path), "--renew-golden", "--texts", str(sentences)]) == 0
-    assert "written: 4 golden prompts" in capsys.readouterr().out
+    assert "written: 4 golden results" in capsys.readouterr().out
     renewed = json.loads((path / "bundle.json").read_text())
     expected = json.loads(made["bundle.json"])
     *verses, short = renewed["golden"]["prompts"]

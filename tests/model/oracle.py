@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from model.encoder.classifier import ClassifierConfig
 from model.encoder.config import EncoderConfig
 
 Floats = NDArray[np.float64]
@@ -88,6 +89,36 @@ def encoder_logits(
         logits = weights["embeddings.word.weight"] @ x
         rows.append(logits + weights["head_bias"] if config.head_bias else logits)
     return np.array(rows)
+
+
+def label_logits(
+    config: EncoderConfig,
+    classifier: ClassifierConfig,
+    weights: Mapping[str, Floats],
+    hidden: Floats,
+) -> Floats:
+    """Return the (L,) logits of the labels of one sequence with hidden states (T, D)."""
+    x = hidden[0] if classifier.pooling == "first" else hidden.mean(0)
+    if classifier.activation is not None:
+        activations: dict[str, Callable[[Floats], Floats]] = {
+            "tanh": np.tanh,
+            "relu": lambda y: np.where(y > 0, y, 0),
+            "gelu_tanh": gelu_tanh,
+            "gelu_erf": gelu_erf,
+        }
+        x = activations[classifier.activation](_linear(weights, "classifier.dense", x))
+    if classifier.norm:
+        x = _Norms(config, weights)(x, "classifier.norm")
+    return _linear(weights, "classifier.output", x)
+
+
+def cross_entropy(logits: Iterable[Floats], labels: Iterable[int]) -> float:
+    """Return the mean of minus the logarithm of each label's probability, in nats."""
+    losses = [
+        -math.log(np.exp(row[label]) / sum(np.exp(row)))
+        for row, label in zip(logits, labels, strict=True)
+    ]
+    return math.fsum(losses) / len(losses)
 
 
 def sinusoids(positions: int, width: int) -> Floats:

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from model.encoder.classifier import ClassifierConfig
 from model.encoder.config import EncoderConfig
 from model.encoder.encoder import TiedEncoder
-from model.quantization.calibration import VOCABULARY, is_int8_linear, shared_input_name
+from model.quantization.input_recorder import VOCABULARY, is_int8_linear, shared_input_name
 from model.quantization.rounding_plan import RoundingPlan
 
 SMALL: dict[str, Any] = {
@@ -42,9 +43,11 @@ def small_config(**changes: Any) -> EncoderConfig:
     return EncoderConfig(**(SMALL | changes))
 
 
-def random_encoder(config: EncoderConfig, seed: int = 0) -> TiedEncoder:
+def random_encoder(
+    config: EncoderConfig, seed: int = 0, classifier: ClassifierConfig | None = None
+) -> TiedEncoder:
     """Return an encoder in evaluation mode whose parameters are all random."""
-    model = TiedEncoder(config).eval()
+    model = TiedEncoder(config, classifier).eval()
     randomise(model, seed)
     return model
 

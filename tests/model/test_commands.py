@@ -12,12 +12,13 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
-from model import commands
-from model.checkpoints.checkpoint import load_checkpoint
+from model.checkpoints.checkpoint import load_checkpoint, save_checkpoint
 from model.commands import main
 from model.data.corpus import SpecialTokens, pack_rows, read_documents
+from model.encoder.classifier import ClassifierConfig
+from model.training import commands
 from tests.model.command_line import ENCODER, pretrain, save_small
-from tests.model.samples import repetitive_text, small_config
+from tests.model.samples import random_encoder, repetitive_text, small_config
 
 pytestmark = pytest.mark.usefixtures("workplace")
 
@@ -148,4 +149,18 @@ def test_parameters_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
     saved = save_small("run", None)
     assert main(["parameters", "run/config.json"]) == 0
     total = sum(parameter.numel() for parameter in saved.model.parameters())
-    assert f"{total:,}" in capsys.readouterr().out
+    table = capsys.readouterr().out
+    assert f"{total:,}" in table
+    assert "classif" not in table
+
+
+def test_parameters_of_a_classification_head_are_printed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    classifier = ClassifierConfig(labels=("cat", "dog"))
+    model = random_encoder(small_config(), classifier=classifier)
+    save_checkpoint(Path("run"), model, b"", fills=False)
+    assert main(["parameters", "run/config.json"]) == 0
+    head = sum(p.numel() for name, p in model.named_parameters() if name.startswith("classifier."))
+    table = capsys.readouterr().out
+    assert f"classification head {head:>13,}" in table

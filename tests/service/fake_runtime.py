@@ -7,8 +7,9 @@ from contextlib import asynccontextmanager
 
 import numpy as np
 
-from service.engine.batch_arrays import Batch, BatchOutputs, ModelPass, PassOutputs
+from service.engine.batch_arrays import Batch
 from service.engine.batcher import Batcher
+from service.engine.passes import BatchOutputs, ModelPass, PassOutputs
 from service.observability.statistics import BatchStatistics
 
 BAD_ID = 666

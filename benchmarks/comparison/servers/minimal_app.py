@@ -1,4 +1,4 @@
-"""Minimal FastAPI application for a fill-mask function, similar to a user's own server.
+"""Minimal FastAPI application for a function of a text, similar to a user's own server.
 
 A thread pool computes the requests with one text per run. Requests and responses have Hugging
 Face's format, which fillmask also uses.
@@ -18,7 +18,7 @@ from pydantic import BaseModel
 
 from benchmarks.comparison.process import HOST
 
-Fill = Callable[[str, int], Any]
+Answer = Callable[[str, int], Any]
 
 
 class Parameters(BaseModel):
@@ -34,14 +34,15 @@ class Body(BaseModel):
     parameters: Parameters = Parameters()
 
 
-def serve(fill: Fill, *, runs: int, port: int) -> None:
+def serve(answer: Answer, *, runs: int, port: int, path: str = "/fill-mask") -> None:
     """Serve until SIGTERM.
 
     Args:
-        fill: function of a text and top_k that returns fills in Hugging Face's format. Several
-            threads call the function concurrently.
+        answer: function of a text and top_k that returns the body of the response. Several threads
+            call the function concurrently.
         runs: number of concurrent runs.
         port: port on this machine.
+        path: path of the endpoint.
     """
 
     @asynccontextmanager
@@ -51,9 +52,9 @@ def serve(fill: Fill, *, runs: int, port: int) -> None:
 
     app = FastAPI(lifespan=lifespan)
 
-    @app.post("/fill-mask")
-    def fill_mask(body: Body) -> JSONResponse:
-        return JSONResponse(fill(body.inputs, body.parameters.top_k))
+    @app.post(path)
+    def endpoint(body: Body) -> JSONResponse:
+        return JSONResponse(answer(body.inputs, body.parameters.top_k))
 
     @app.get("/health/ready")
     async def ready() -> dict[str, str]:

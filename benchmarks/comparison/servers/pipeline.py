@@ -1,4 +1,4 @@
-"""Server of transformers' fill-mask pipeline in a FastAPI application with a thread pool."""
+"""Server of one of transformers' pipelines in a FastAPI application with a thread pool."""
 
 from __future__ import annotations
 
@@ -11,22 +11,25 @@ from transformers import pipeline
 
 from benchmarks.comparison.servers.minimal_app import serve
 
+PATHS = {"fill-mask": "/fill-mask", "text-classification": "/classify"}
+
 
 def main() -> None:
     """Load the checkpoint and serve it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--checkpoint", required=True, type=Path)
+    parser.add_argument("--task", choices=PATHS, default="fill-mask")
     parser.add_argument("--runs", required=True, type=int)
     parser.add_argument("--threads", required=True, type=int, help="number of threads per run")
     parser.add_argument("--port", required=True, type=int)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    fill_mask = pipeline("fill-mask", model=str(options.checkpoint), device="cpu")
+    run = pipeline(options.task, model=str(options.checkpoint), device="cpu")
 
-    def fill(text: str, top_k: int) -> Any:
-        return fill_mask(text, top_k=top_k)
+    def answer(text: str, top_k: int) -> Any:
+        return run(text, top_k=top_k)
 
-    serve(fill, runs=options.runs, port=options.port)
+    serve(answer, runs=options.runs, port=options.port, path=PATHS[options.task])
 
 
 if __name__ == "__main__":

@@ -16,7 +16,8 @@ from benchmarks.comparison.engines import Engine, OnnxRuntimeEngine, OpenVinoEng
 from benchmarks.comparison.servers.minimal_app import serve
 from benchmarks.comparison.workspace import Workspace
 from service.arrays import FloatArray
-from service.tokenization.tokenizer import EncodedText, Tokenizer
+from service.tokenization.encoded_text import EncodedText
+from service.tokenization.tokenizer import Tokenizer
 
 
 def fills(

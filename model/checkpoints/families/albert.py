@@ -1,9 +1,14 @@
-"""Mapping of ALBERT checkpoints (Lan et al. 2020) from AlbertForMaskedLM."""
+"""Mapping of ALBERT checkpoints (Lan et al. 2020)."""
 
 from __future__ import annotations
 
 from model.checkpoints.families import bert
-from model.checkpoints.families.family import Family, ParsedConfig
+from model.checkpoints.families.family import (
+    SEQUENCE_CLASSIFICATION,
+    ClassifierMapping,
+    Family,
+    ParsedConfig,
+)
 from model.checkpoints.families.fields import Fields
 from model.encoder.config import EncoderConfig
 
@@ -64,4 +69,5 @@ FAMILY = Family(
     decoder="predictions.decoder",
     bias="predictions.bias",
     ignored=(*bert.IGNORED, r"sop_classifier\..*"),
+    classifiers={SEQUENCE_CLASSIFICATION: ClassifierMapping(dense="pooler", output="classifier")},
 )

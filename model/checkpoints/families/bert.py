@@ -1,9 +1,15 @@
-"""Mapping of BERT checkpoints (Devlin et al. 2019) from BertForMaskedLM and BertModel."""
+"""Mapping of BERT checkpoints (Devlin et al. 2019)."""
 
 from __future__ import annotations
 
-from model.checkpoints.families.family import Family, ParsedConfig
+from model.checkpoints.families.family import (
+    SEQUENCE_CLASSIFICATION,
+    ClassifierMapping,
+    Family,
+    ParsedConfig,
+)
 from model.checkpoints.families.fields import Fields
+from model.encoder.classifier import NEXT_SENTENCE_LABELS
 from model.encoder.config import EncoderConfig
 
 EMBEDDINGS = {
@@ -22,6 +28,9 @@ BLOCKS = {
     "encoder.layer.{}.output.dense": "blocks.{}.ffn_out",
     "encoder.layer.{}.output.LayerNorm": "blocks.{}.ffn_norm",
 }
+NEXT_SENTENCE = ClassifierMapping(
+    dense="pooler.dense", output="cls.seq_relationship", labels=NEXT_SENTENCE_LABELS
+)
 IGNORED = (r"pooler\..*", r"embeddings\.position_ids", r"embeddings\.token_type_ids")
 
 
@@ -49,4 +58,9 @@ FAMILY = Family(
     decoder="cls.predictions.decoder",
     bias="cls.predictions.bias",
     ignored=(*IGNORED, r"cls\.seq_relationship\..*"),
+    classifiers={
+        SEQUENCE_CLASSIFICATION: ClassifierMapping(dense="pooler.dense", output="classifier"),
+        "ForNextSentencePrediction": NEXT_SENTENCE,
+        "ForPreTraining": NEXT_SENTENCE,
+    },
 )

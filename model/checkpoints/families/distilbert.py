@@ -1,8 +1,13 @@
-"""Mapping of DistilBERT checkpoints (Sanh et al. 2019) from DistilBertForMaskedLM."""
+"""Mapping of DistilBERT checkpoints (Sanh et al. 2019)."""
 
 from __future__ import annotations
 
-from model.checkpoints.families.family import Family, ParsedConfig
+from model.checkpoints.families.family import (
+    SEQUENCE_CLASSIFICATION,
+    ClassifierMapping,
+    Family,
+    ParsedConfig,
+)
 from model.checkpoints.families.fields import Fields
 from model.encoder.config import EncoderConfig
 
@@ -47,4 +52,9 @@ FAMILY = Family(
     },
     decoder="vocab_projector",
     ignored=(r"embeddings\.position_ids",),
+    classifiers={
+        SEQUENCE_CLASSIFICATION: ClassifierMapping(
+            dense="pre_classifier", output="classifier", activation="relu"
+        )
+    },
 )

@@ -1,11 +1,16 @@
-"""Mapping of ELECTRA generators (Clark et al. 2020) from ElectraForMaskedLM."""
+"""Mapping of ELECTRA generators and classifiers (Clark et al. 2020)."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from model.checkpoints.families import bert
-from model.checkpoints.families.family import Family, ParsedConfig
+from model.checkpoints.families.family import (
+    SEQUENCE_CLASSIFICATION,
+    ClassifierMapping,
+    Family,
+    ParsedConfig,
+)
 from model.checkpoints.families.fields import Fields
 
 
@@ -32,4 +37,9 @@ FAMILY = Family(
     },
     decoder="generator_lm_head",
     ignored=(*bert.IGNORED, r"discriminator_predictions\..*"),
+    classifiers={
+        SEQUENCE_CLASSIFICATION: ClassifierMapping(
+            dense="classifier.dense", output="classifier.out_proj", activation="gelu_erf"
+        )
+    },
 )

@@ -1,10 +1,15 @@
-"""Mapping of ESM-2 (Lin et al. 2023) and ESM-1b (Rives et al. 2021) from EsmForMaskedLM."""
+"""Mapping of ESM-2 (Lin et al. 2023) and ESM-1b (Rives et al. 2021) checkpoints."""
 
 from __future__ import annotations
 
 from model.checkpoints.families.family import Family, ParsedConfig
 from model.checkpoints.families.fields import Fields
-from model.checkpoints.families.roberta import HEAD, PAD_TOKEN_ID, offset_positions
+from model.checkpoints.families.roberta import (
+    CLASSIFIERS,
+    HEAD,
+    PAD_TOKEN_ID,
+    offset_positions,
+)
 from model.encoder.config import EncoderConfig
 
 _POSITIONS = ("absolute", "rotary")
@@ -69,4 +74,5 @@ FAMILY = Family(
         r"contact_head\..*",
         r"pooler\..*",
     ),
+    classifiers=CLASSIFIERS,
 )

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 from model.checkpoints.families.fields import Fields
+from model.encoder.classifier import HeadActivation
 from model.encoder.config import EncoderConfig
 
 # checkpoints converted from TensorFlow call a layer norm's parameters gamma and beta
 _OLD_NAMES = {".gamma": ".weight", ".beta": ".bias"}
+SEQUENCE_CLASSIFICATION = "ForSequenceClassification"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,34 @@ class ParsedConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClassifierMapping:
+    """Mapping of a family's classification head to `ClassificationHead`.
+
+    Attributes:
+        dense: name of the dense layer in a checkpoint, without the family's prefix.
+        output: name of the output layer in a checkpoint.
+        norm: name of the layer norm in a checkpoint. Empty without a layer norm.
+        activation: activation after the dense layer.
+        choices: function that reads fields of `ClassifierConfig` from the family's own fields in
+            config.json. None for a family without such fields.
+        labels: fixed labels. Empty for a head with its labels in config.json.
+    """
+
+    dense: str
+    output: str
+    norm: str = ""
+    activation: HeadActivation = "tanh"
+    choices: Callable[[Fields, EncoderConfig], dict[str, Any]] | None = None
+    labels: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Name of each layer in `TiedEncoder` by the layer's name in a checkpoint."""
+        names = {self.dense: "classifier.dense", self.output: "classifier.output"}
+        return names | ({self.norm: "classifier.norm"} if self.norm else {})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
     """Mapping of a checkpoint family to `TiedEncoder`.
 
@@ -40,6 +71,8 @@ class Family:
             the weight of this module.
         bias: name of the output projection's bias. The default is `{decoder}.bias`.
         ignored: patterns of tensors to ignore. A pattern matches the full name after the prefix.
+        classifiers: classification heads by the end of the architecture's name, such as
+            ForSequenceClassification.
     """
 
     read: Callable[[Fields], ParsedConfig]
@@ -48,6 +81,15 @@ class Family:
     decoder: str
     bias: str = ""
     ignored: tuple[str, ...] = ()
+    classifiers: Mapping[str, ClassifierMapping] = field(default_factory=dict)
+
+    def with_classifier(self, head: ClassifierMapping) -> Self:
+        """Return the mapping of a checkpoint with a classification head.
+
+        In ModernBERT, layers of the classification head have the names of layers of the
+        masked-language-model head. These names then refer to the classification head.
+        """
+        return replace(self, names={**self.names, **head.names})
 
     def strip_prefix(self, name: str) -> str:
         """Return a tensor's name without the prefix of the family.
@@ -60,7 +102,7 @@ class Family:
         return name.removeprefix(self.prefix)
 
     def is_ignored(self, name: str) -> bool:
-        """Return whether a tensor is irrelevant to masked-language modelling."""
+        """Return whether no head of the encoder uses a tensor."""
         return any(re.fullmatch(pattern, name) for pattern in self.ignored)
 
     def encoder_names(self, name: str) -> tuple[str, ...]:

@@ -17,14 +17,15 @@ ACTIVATIONS: dict[str, Activation] = {
     "gelu_fast": "gelu_tanh",
     "gelu_pytorch_tanh": "gelu_tanh",
 }
-# fields that do not change the predictions of a masked language model
+# fields that do not change the predictions of the encoder
 _IRRELEVANT = re.compile(
     r"""
     _name_or_path | _attn_implementation.* | attn_implementation | _commit_hash
     | architectures | transformers_version | torch_dtype | dtype | model_max_length
     | .*dropout.* | .*drop_rate | .*_prob | initializer_.* | gradient_checkpointing
-    | .*_token_id | .*_token_type | language | directionality | name | tokenizer_class | prefix
-    | num_labels | id2label | label2id | problem_type | finetuning_task | task_specific_params
+    | .*_token_ids? | .*_token_type | language | directionality | name | tokenizer_class | prefix
+    | _?num_labels | id2label | label2id | problem_type | finetuning_task | task_specific_params
+    | sentence_transformers | sbert_ce_default_activation_function | tie_weights_ | xla_device
     | use_cache | return_dict | output_(attentions|hidden_states|past|scores) | torchscript
     | use_bfloat16 | tf_legacy_loss | return_dict_in_generate | keys_to_ignore_at_inference
     | (max|min)_length | do_sample | early_stopping | num_beams | num_beam_groups | temperature

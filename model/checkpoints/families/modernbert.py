@@ -1,15 +1,22 @@
-"""Mapping of ModernBERT checkpoints (Warner et al. 2024) from ModernBertForMaskedLM."""
+"""Mapping of ModernBERT checkpoints (Warner et al. 2024)."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from model.checkpoints.families.family import Family, ParsedConfig
+from model.checkpoints.families.family import (
+    SEQUENCE_CLASSIFICATION,
+    ClassifierMapping,
+    Family,
+    ParsedConfig,
+)
 from model.checkpoints.families.fields import Fields
+from model.encoder.classifier import Pooling
 from model.encoder.config import EncoderConfig
 
 _LOCAL, _GLOBAL = "sliding_attention", "full_attention"
 _BASES = {_GLOBAL: ("global_rope_theta", 160_000.0), _LOCAL: ("local_rope_theta", 10_000.0)}
+_POOLINGS: dict[str, Pooling] = {"cls": "first", "mean": "mean"}
 # runtime options of other libraries, which do not change the result
 _RUNTIME_FIELDS = (
     "deterministic_flash_attn",
@@ -92,6 +99,22 @@ def _rotary_bases(fields: Fields) -> dict[str, float]:
     return bases
 
 
+def read_choices(fields: Fields, config: EncoderConfig) -> dict[str, Any]:
+    """Read the choices of ModernBERT's classification head.
+
+    Both heads of ModernBERT use `classifier_activation` and `classifier_bias`.
+    """
+    pooling = fields.get("classifier_pooling", "cls")
+    if not isinstance(pooling, str) or pooling not in _POOLINGS:
+        raise ValueError(f"classifier_pooling must be {' or '.join(_POOLINGS)} (got {pooling!r})")
+    return {
+        "pooling": _POOLINGS[pooling],
+        "activation": config.head_activation,
+        "dense_bias": config.head_dense_bias,
+        "norm": True,
+    }
+
+
 FAMILY = Family(
     read=read,
     prefix="model.",
@@ -109,4 +132,9 @@ FAMILY = Family(
         "head.norm": "head.norm",
     },
     decoder="decoder",
+    classifiers={
+        SEQUENCE_CLASSIFICATION: ClassifierMapping(
+            dense="head.dense", norm="head.norm", output="classifier", choices=read_choices
+        )
+    },
 )

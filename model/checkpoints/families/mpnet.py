@@ -1,4 +1,4 @@
-"""Mapping of MPNet checkpoints (Song et al. 2020) from MPNetForMaskedLM."""
+"""Mapping of MPNet checkpoints (Song et al. 2020)."""
 
 from __future__ import annotations
 
@@ -38,4 +38,5 @@ FAMILY = Family(
     decoder="lm_head.decoder",
     bias="lm_head.bias",
     ignored=bert.IGNORED,
+    classifiers=roberta.CLASSIFIERS,
 )

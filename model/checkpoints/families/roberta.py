@@ -5,10 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 from model.checkpoints.families import bert
-from model.checkpoints.families.family import Family, ParsedConfig
+from model.checkpoints.families.family import (
+    SEQUENCE_CLASSIFICATION,
+    ClassifierMapping,
+    Family,
+    ParsedConfig,
+)
 from model.checkpoints.families.fields import Fields
 
 HEAD = {"lm_head.dense": "head.dense", "lm_head.layer_norm": "head.norm"}
+CLASSIFIERS = {
+    SEQUENCE_CLASSIFICATION: ClassifierMapping(
+        dense="classifier.dense", output="classifier.out_proj"
+    )
+}
 PAD_TOKEN_ID = 1
 
 
@@ -36,4 +46,5 @@ FAMILY = Family(
     decoder="lm_head.decoder",
     bias="lm_head.bias",
     ignored=bert.IGNORED,
+    classifiers=CLASSIFIERS,
 )

@@ -10,12 +10,11 @@ from torch import Tensor
 
 from model.checkpoints.families.family import Family, ParsedConfig
 from model.encoder.config import EncoderConfig
-from model.encoder.encoder import OUTPUT_TABLE, TABLE
+from model.encoder.encoder import HEAD_BIAS, HEAD_PREFIXES, OUTPUT_TABLE, TABLE
 
-HEAD_BIAS = "head_bias"
 POSITIONS = "embeddings.position.weight"
-# tensors of the masked-language-model head
-HEAD_PREFIXES = ("head.", HEAD_BIAS)
+_POOLER = "pooler"  # module of the encoder that classification heads use
+_TASK_HEAD = re.compile(r"(classifier|pre_classifier|qa_outputs|sequence_summary)\..*")
 
 
 def encoder_tensors(
@@ -41,18 +40,21 @@ def encoder_tensors(
     unknown = []
     output = {f"{family.decoder}.weight", f"{family.decoder}.bias", family.bias}
     for short, name in plain.items():
-        if short in output or family.is_ignored(short):
-            continue
         ours = family.encoder_names(short)
         if not ours:
-            unknown.append(name)
+            if short not in output and not family.is_ignored(short):
+                unknown.append(name)
             continue
         # a tensor with too few rows to split fails the check of shapes later
         found |= zip(ours, stored[name].chunk(len(ours)), strict=False)
     if unknown:
-        raise ValueError(
-            f"unknown tensors: {', '.join(unknown)}; remove them or use a supported architecture"
-        )
+        advice = "remove them or use a supported architecture"
+        if any(_TASK_HEAD.fullmatch(name) for name in unknown):
+            advice = (
+                "set architectures in config.json to the name of a class for sequence "
+                "classification if they belong to its head, otherwise remove them"
+            )
+        raise ValueError(f"unknown tensors: {', '.join(unknown)}; {advice}")
     if POSITIONS in found:
         found[POSITIONS] = found[POSITIONS][parsed.skipped_positions :]
     at_output = {short: stored[plain[short]] for short in output & plain.keys()}
@@ -72,7 +74,8 @@ def stored_name(family: Family, ours: str) -> str:
             pattern = re.escape(name).replace(r"\{\}", r"(\d+)")
             if match := re.fullmatch(rf"{pattern}(\.\w+)?", ours):
                 *numbers, suffix = match.groups("")
-                prefix = "" if ours.startswith(HEAD_PREFIXES) else family.prefix
+                of_head = ours.startswith((*HEAD_PREFIXES, "classifier."))
+                prefix = "" if of_head and not theirs.startswith(_POOLER) else family.prefix
                 # ALBERT's second number, the layer within its group, is always 0
                 return prefix + theirs.format(*numbers, 0) + suffix
     return ours

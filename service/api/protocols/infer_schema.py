@@ -2,27 +2,34 @@
 
 from typing import Any
 
-from service.api.fill_request import FillMaskRequest
-from service.api.openapi import inline_refs
-from service.api.protocols.open_inference import OUTPUTS, InferBody
+from service.api.bodies.values import inline_refs
+from service.api.protocols.infer_request import InferBody
+from service.api.protocols.metadata import OUTPUTS
 from service.api.protocols.tensors import MAX_AXES
+from service.bundles.description import Task
 
 _FLAG = {"type": "boolean"}
 _SIZE = {"type": "integer", "minimum": 4}  # 4 bytes for the length field of one text
 
 
-def infer_schema(max_texts: int, max_top_k: int) -> dict[str, Any]:
-    """Return the JSON schema of `InferBody` without references and with this server's limits."""
+def infer_schema(task: Task, body: dict[str, Any]) -> dict[str, Any]:
+    """Return the JSON schema of `InferBody` without references and with this server's limits.
+
+    Args:
+        task: task of the request.
+        body: schema of a request for the same task in the service's own format.
+    """
     schema = inline_refs(InferBody.model_json_schema())
     properties = schema["properties"]
-    fills = FillMaskRequest.schema_with_limits(max_texts, max_top_k)
-    parameters = fills["properties"]["parameters"]["anyOf"][0]
+    parameters = body["properties"]["parameters"]["anyOf"][0]
+    chosen = {"type": "string", "enum": [task], "description": "Task of the request."}
     properties["parameters"] = parameters | {
-        "properties": parameters["properties"] | {"binary_data_output": _FLAG}
+        "properties": parameters["properties"] | {"task": chosen, "binary_data_output": _FLAG}
     }
 
     inputs = properties["inputs"]
-    inputs |= {"minItems": 1, "maxItems": 2}  # texts and optional targets
+    # one tensor of texts, and the optional tensors text_pair and targets
+    inputs |= {"minItems": 1, "maxItems": 3 if task == "fill-mask" else 2}
     tensor = inputs["items"]["properties"]
     tensor["datatype"] = {"type": "string", "enum": ["BYTES"]}
     axis = {"type": "integer", "minimum": 0}
@@ -35,7 +42,7 @@ def infer_schema(max_texts: int, max_top_k: int) -> dict[str, Any]:
     }
 
     output = properties["outputs"]["anyOf"][0]["items"]["properties"]
-    output["name"] = {"type": "string", "enum": list(OUTPUTS)}
+    output["name"] = {"type": "string", "enum": list(OUTPUTS[task])}
     output["parameters"] = _only(binary_data=_FLAG)
     return schema
 

@@ -2,32 +2,48 @@
 
 from typing import Any
 
-from service.api.fill_request import FillMaskRequest
-from service.api.fill_response import response_parts
-from service.api.request_body import ValidationContext, describe
-from service.api.strict_json import read_json
+from service.api.bodies.classify import ClassifyRequest, labels_to_json
+from service.api.bodies.fill_request import FillMaskRequest
+from service.api.bodies.fill_response import response_parts
+from service.api.bodies.request_body import ValidationContext
+from service.api.bodies.strict_json import read_json
+from service.api.bodies.values import describe
+from service.bundles.description import Task
 from service.errors import InvalidRequestError, quote
+from service.tasks.classification import ClassificationResult
 from service.tasks.options import Limits
 from service.tasks.results import FillResult
 
 _FIELDS = ("instances", "parameters", "on_error")
 
 
-def request_schema(max_texts: int, max_top_k: int) -> dict[str, Any]:
-    """Return the JSON schema of a request without references and with this server's limits."""
-    schema = FillMaskRequest.schema_with_limits(max_texts, max_top_k)
-    properties = schema["properties"]
-    texts = properties.pop("inputs")["anyOf"][1]
-    return schema | {
+def request_schema(body: dict[str, Any]) -> dict[str, Any]:
+    """Return the JSON schema of a request without references and with this server's limits.
+
+    Args:
+        body: schema of a request for the same task in the service's own format.
+    """
+    properties = dict(body["properties"])
+    [*_, texts] = properties.pop("inputs")["anyOf"]
+    [example, *_] = body["examples"]
+    return body | {
         "title": "PredictRequest",
         "required": ["instances"],
-        "examples": [{"instances": ["Paris is the [MASK] of France."]}],
+        "examples": [{"instances": [example["inputs"]]}],
         "properties": {"instances": texts, **properties},
     }
 
 
-def parse_request(body: bytes, content_type: str | None, limits: Limits) -> FillMaskRequest:
+def parse_request(
+    body: bytes, content_type: str | None, limits: Limits, task: Task
+) -> FillMaskRequest | ClassifyRequest:
     """Parse and check a request such as `{"instances": ["a [MASK]"], "parameters": {"top_k": 3}}`.
+
+    Args:
+        body: JSON.
+        content_type: value of the header Content-Type.
+        limits: limits of this server.
+        task: task of the model, which determines the parameters.
 
     Raises:
         FillMaskError: the request is invalid. The message describes the first error.
@@ -45,9 +61,14 @@ def parse_request(body: bytes, content_type: str | None, limits: Limits) -> Fill
         raise InvalidRequestError(f"instances must be a list of texts (got {describe(texts)}).")
     context = ValidationContext(limits, texts="instances")
     others = {name: value.get(name) for name in ("parameters", "on_error")}
-    return FillMaskRequest.check({"inputs": texts, **others}, context)
+    request_type = FillMaskRequest if task == "fill-mask" else ClassifyRequest
+    return request_type.check({"inputs": texts, **others}, context)
 
 
-def response_json(result: FillResult) -> bytes:
+def response_json(result: FillResult | ClassificationResult) -> bytes:
     """Return the response body. Each prediction has Hugging Face's format for a single text."""
-    return b"".join([b'{"predictions":', *response_parts(result, single=False), b"}"])
+    if isinstance(result, FillResult):
+        parts = response_parts(result, single=False)
+    else:
+        parts = [labels_to_json(result.labels, single=False)]
+    return b"".join([b'{"predictions":', *parts, b"}"])

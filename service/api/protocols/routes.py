@@ -6,23 +6,25 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from service import __version__
+from service.api.bodies.classify import ClassifyRequest
+from service.api.bodies.fill_request import FillMaskRequest
+from service.api.bodies.request_body import ErrorResponse
 from service.api.dependencies import get_model, get_ready_model, get_registry
-from service.api.fill_request import FillMaskRequest
 from service.api.openapi import BEYOND_THE_SCHEMA, json_request_body
-from service.api.protocols.infer_schema import infer_schema
-from service.api.protocols.open_inference import (
-    MODEL_VERSION,
-    InferRequest,
-    metadata,
-    response_body,
-)
-from service.api.protocols.predict_v1 import parse_request, request_schema, response_json
-from service.api.request_body import ErrorResponse
+from service.api.protocols.infer_request import InferRequest
+from service.api.protocols.infer_response import fill_tensors, label_tensors, response_body
+from service.api.protocols.metadata import MODEL_VERSION, metadata
+from service.api.protocols.predict_v1 import parse_request, response_json
 from service.errors import NotFoundError, quote
 from service.http.disconnect import CancelOnDisconnect
 from service.observability.request_context import RESERVE
 from service.registry.served_model import ServedModel
+from service.tasks.classification import ClassificationResult
 from service.tasks.results import FillResult
+
+PREDICT_PATH = "/v1/models/{name}:predict"
+_MODEL, _VERSION = "/v2/models/{name}", "/v2/models/{name}/versions/{version}"
+INFER_PATHS = (f"{_MODEL}/infer", f"{_VERSION}/infer")
 
 _JSON = "application/json"
 _JSON_BYTES = "inference-header-content-length"
@@ -40,17 +42,19 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
 }
 
 
-def create_protocol_router(max_texts: int, max_top_k: int) -> APIRouter:
-    """Create the endpoints, which use the model registry at `app.state.models`."""
+def create_protocol_router() -> APIRouter:
+    """Create the endpoints, which use the model registry at `app.state.models`.
+
+    TaskSchemas documents their request bodies.
+    """
     router = APIRouter(responses=_ERRORS)
-    _add_open_inference(router, max_texts, max_top_k)
-    _add_predict(router, max_texts, max_top_k)
+    _add_open_inference(router)
+    _add_predict(router)
     return router
 
 
-def _add_open_inference(router: APIRouter, max_texts: int, max_top_k: int) -> None:
+def _add_open_inference(router: APIRouter) -> None:
     tags: list[Any] = ["Open Inference Protocol v2"]
-    model, version = "/v2/models/{name}", "/v2/models/{name}/versions/{version}"
 
     @router.get("/v2", summary="Describe the server", tags=tags)
     async def server() -> dict[str, Any]:
@@ -74,17 +78,17 @@ def _add_open_inference(router: APIRouter, max_texts: int, max_top_k: int) -> No
             for name in get_registry(request.app).by_name
         ]
 
-    @router.get(model, summary="Describe the model", tags=tags)
-    @router.get(version, summary="Describe the model", tags=tags)
+    @router.get(_MODEL, summary="Describe the model", tags=tags)
+    @router.get(_VERSION, summary="Describe the model", tags=tags)
     async def model_metadata(
         request: Request, name: str, version: str = MODEL_VERSION
     ) -> dict[str, Any]:
-        get_registry(request.app).get(name)
+        info = get_registry(request.app).get(name).info
         _check_version(version)
-        return metadata(name)
+        return metadata(name, info.tasks, pairs=info.pairs)
 
-    @router.get(f"{model}/ready", summary="Check that the model is ready", tags=tags)
-    @router.get(f"{version}/ready", summary="Check that the model is ready", tags=tags)
+    @router.get(f"{_MODEL}/ready", summary="Check that the model is ready", tags=tags)
+    @router.get(f"{_VERSION}/ready", summary="Check that the model is ready", tags=tags)
     async def model_ready(
         request: Request, name: str, version: str = MODEL_VERSION
     ) -> dict[str, Any]:
@@ -93,47 +97,51 @@ def _add_open_inference(router: APIRouter, max_texts: int, max_top_k: int) -> No
         return {"name": name, "ready": True}
 
     infers: dict[str, Any] = {
-        "summary": "Fill masks",
-        "openapi_extra": json_request_body(infer_schema(max_texts, max_top_k)),
+        "summary": "Fill masks or classify texts",
+        "openapi_extra": json_request_body({}),
     }
 
-    @router.post(f"{model}/infer", tags=tags, **infers)
-    @router.post(f"{version}/infer", tags=tags, **infers)
+    @router.post(INFER_PATHS[0], tags=tags, **infers)
+    @router.post(INFER_PATHS[1], tags=tags, **infers)
     async def infer(request: Request, name: str, version: str = MODEL_VERSION) -> Response:
         body, json_bytes = await request.body(), request.headers.get(_JSON_BYTES)
-        served = get_model(request, name)
+        served = get_model(request, name, None)
         _check_version(version)
         with served.in_use:
             served.batcher.raise_if_overloaded()
             parsed = await asyncio.to_thread(
-                InferRequest.read, body, json_bytes, served.info.limits
+                InferRequest.read, body, json_bytes, served.info.limits, served.info.tasks[0]
             )
-            filled = await _fill(request, served, parsed.fill, parsed.label)
-        content, head_bytes = await asyncio.to_thread(response_body, name, parsed, filled.fills)
+            get_registry(request.app).get(name, parsed.task)
+            result = await _run(request, served, parsed.body, parsed.label)
+        content, head_bytes = await asyncio.to_thread(_infer_response, name, parsed, result)
         if head_bytes is None:
             return Response(content, media_type=_JSON)
         headers = {_JSON_BYTES: str(head_bytes)}
         return Response(content, media_type="application/octet-stream", headers=headers)
 
 
-def _add_predict(router: APIRouter, max_texts: int, max_top_k: int) -> None:
+def _add_predict(router: APIRouter) -> None:
     tags: list[Any] = ["V1 protocol"]
 
     # This route comes first, because Starlette takes the Allow header from the first match.
     @router.post(
-        "/v1/models/{name}:predict",
-        summary="Fill masks",
+        PREDICT_PATH,
+        summary="Fill masks or classify texts",
         tags=tags,
-        openapi_extra=json_request_body(request_schema(max_texts, max_top_k)),
+        openapi_extra=json_request_body({}),
     )
     async def predict(request: Request, name: str) -> Response:
         body, content_type = await request.body(), request.headers.get("content-type")
-        served = get_model(request, name)
+        served = get_model(request, name, None)
+        info = served.info
         with served.in_use:
             served.batcher.raise_if_overloaded()
-            parsed = await asyncio.to_thread(parse_request, body, content_type, served.info.limits)
-            filled = await _fill(request, served, parsed, "instances")
-        content = await asyncio.to_thread(response_json, filled)
+            parsed = await asyncio.to_thread(
+                parse_request, body, content_type, info.limits, info.tasks[0]
+            )
+            result = await _run(request, served, parsed, "instances")
+        content = await asyncio.to_thread(response_json, result)
         return Response(content, media_type=_JSON)
 
     @router.get("/v1/models", summary="List the served models", tags=tags)
@@ -146,17 +154,30 @@ def _add_predict(router: APIRouter, max_texts: int, max_top_k: int) -> None:
         return {"name": name, "ready": True}
 
 
-async def _fill(
-    request: Request, served: ServedModel, body: FillMaskRequest, label: str
-) -> FillResult:
+async def _run(
+    request: Request, served: ServedModel, body: FillMaskRequest | ClassifyRequest, label: str
+) -> FillResult | ClassificationResult:
+    common: dict[str, Any] = {
+        "report_errors": body.report_errors,
+        "reserve": request.scope[RESERVE],
+    }
     with CancelOnDisconnect(request.receive):
-        return await served.fill_mask.fill(
-            body.texts,
-            body.options,
-            label,
-            report_errors=body.report_errors,
-            reserve=request.scope[RESERVE],
-        )
+        if isinstance(body, FillMaskRequest):
+            fill_mask = served.require_fill_mask()
+            return await fill_mask.fill(body.texts, body.options, label, **common)
+        classification = served.require_classification()
+        return await classification.classify(body.texts, body.options, label, **common)
+
+
+def _infer_response(
+    name: str, request: InferRequest, result: FillResult | ClassificationResult
+) -> tuple[bytes, int | None]:
+    tensors = (
+        fill_tensors(result.fills)
+        if isinstance(result, FillResult)
+        else label_tensors(result.accepted)
+    )
+    return response_body(name, request, tensors)
 
 
 def _check_version(version: str) -> None:

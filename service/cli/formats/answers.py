@@ -1,21 +1,21 @@
 """Answers of rows as lines of JSON.
 
-An answer with fills is a list, as in the response of POST /fill-mask to one text. An answer with a
-problem is an object.
+The fills or labels of a row are a list. The score of a row is an object. A problem is an object
+whose only field is `error` or `unreadable`.
 """
 
 import json
 from dataclasses import dataclass
-from typing import Any
 
 from pydantic_core import to_json
 
 _READABLE, _UNREADABLE = "error", "unreadable"
+_PROBLEMS = tuple(b'{"%b":' % kind.encode() for kind in (_READABLE, _UNREADABLE))
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Error of a row that has no fills.
+    """Error of a row that has no results.
 
     Attributes:
         message: error message for the user.
@@ -32,14 +32,8 @@ class Problem:
 
 
 def parse_problem(answer: bytes) -> Problem | None:
-    """Return the problem in an answer, or None for an answer with fills."""
-    if not answer.startswith(b"{"):
+    """Return the problem in an answer, or None for an answer with results."""
+    if not answer.startswith(_PROBLEMS):
         return None
     [(kind, message)] = json.loads(answer).items()
     return Problem(message, readable=kind == _READABLE)
-
-
-def parse_fills(answer: bytes) -> list[list[dict[str, Any]]]:
-    """Return one list of fills per mask. Joint fills form a single list."""
-    fills: list[Any] = json.loads(answer)
-    return fills if fills and isinstance(fills[0], list) else [fills]

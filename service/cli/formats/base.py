@@ -1,4 +1,4 @@
-"""Interfaces that all formats implement, to read rows in blocks and to write rows with fills."""
+"""Interfaces that all formats implement, to read rows in blocks and to write rows with results."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,8 +10,8 @@ from typing import Any, Protocol, Self, TypeVar
 from pydantic_core import PydanticSerializationError, to_json
 
 from service.cli.errors import CommandError
+from service.cli.tasks.base import AnyTask
 from service.errors import quote
-from service.tasks.options import FillOptions
 
 Item = TypeVar("Item")
 Fields = dict[str, Any]
@@ -189,7 +189,7 @@ def as_json(value: object) -> bytes:
         ) from error
 
 
-FILLS, ERROR = "fills", "error"
+ERROR = "error"
 
 # function that writes rows with their answers, in order
 Write = Callable[[Block, Sequence[bytes]], None]
@@ -200,21 +200,22 @@ class OutputOptions:
     """Options for the fields that the output adds to a row.
 
     Attributes:
-        fill_options: options of rows without parameters of their own.
-        report_errors: true if a row may have an error instead of fills.
+        task: task of the rows.
+        task_options: options of rows without parameters of their own.
+        report_errors: true if a row may have an error instead of results.
     """
 
-    fill_options: FillOptions
+    task: AnyTask
+    task_options: Any
     report_errors: bool
 
-    @property
-    def field_names(self) -> tuple[str, ...]:
-        """Names of the added fields."""
-        return (FILLS, ERROR) if self.report_errors else (FILLS,)
+    def with_error(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return the names of added fields, with the field of errors if a row may have an error."""
+        return (*names, ERROR) if self.report_errors else tuple(names)
 
 
 class RowWriter(Protocol):
-    """Writer of rows with their fills in one format.
+    """Writer of rows with their results in one format.
 
     Attributes:
         reserved: names of added fields. A row with such a field is invalid. The tuple is empty if

@@ -62,7 +62,7 @@ def open_rows(path: Path, field: str) -> Rows:
 
 
 def make_writer(path: Path, rows: Rows, options: OutputOptions) -> RowWriter:
-    """Return a writer for rows and their fills.
+    """Return a writer for rows and their results.
 
     Args:
         path: file to write.

@@ -1,4 +1,4 @@
-"""CSV, with one text per input row and one fill per output row."""
+"""CSV, with the columns of the input and of the results."""
 
 import csv
 import io
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from service.cli.errors import CommandError
-from service.cli.formats.answers import parse_fills, parse_problem
+from service.cli.formats.answers import parse_problem
 from service.cli.formats.base import (
     BLOCK_ROWS,
     ERROR,
@@ -31,7 +31,6 @@ from service.cli.formats.base import (
 from service.cli.formats.durable_files import create, sync
 from service.cli.formats.lines import MAX_LINE_BYTES
 from service.errors import quote
-from service.tasks.options import FillOptions
 
 
 @dataclass(frozen=True)
@@ -132,13 +131,11 @@ class CsvRows(Rows):
             yield line
 
 
-_POSITION_FIELDS = ("row", "mask", "rank")
-_REQUIRED_FIELDS = ("score", "token", "token_str", "sequence")
-_OPTIONAL_FIELDS = ("log_prob", "target_score", "tokens", "token_strs", "window")
+ROW = "row"  # column for the number of a row, from 1
 
 
 class CsvRowWriter:
-    """Writer of CSV with one row per fill.
+    """Writer of CSV with the rows of a task's results.
 
     Args:
         rows: the rows to write. If the rows may have different fields, the writer first reads all
@@ -151,12 +148,9 @@ class CsvRowWriter:
 
     def __init__(self, rows: Rows, options: OutputOptions) -> None:
         columns = _columns_of(rows)
-        optional: tuple[str, ...] = _OPTIONAL_FIELDS
-        if not rows.row_parameters:
-            optional = _optional_fields(options.fill_options)
-        self._fill_columns = (*_REQUIRED_FIELDS, *optional)
-        errors = (ERROR,) if options.report_errors else ()
-        self._added_columns = (*_POSITION_FIELDS, *self._fill_columns, *errors)
+        self._task = options.task
+        added = self._task.csv_columns(options.task_options, row_parameters=rows.row_parameters)
+        self._added_columns = options.with_error(added)
         reports_rows = rows.columns is None and options.report_errors
         self.reserved = self._added_columns if reports_rows else ()
         if not self.reserved:
@@ -185,15 +179,10 @@ class CsvRowWriter:
         readable = problem is None or problem.readable
         known = {} if isinstance(fields, UnreadableRow) or not readable else fields
         row = [_cell(known.get(column)) for column in self._columns]
-        if problem:
-            empty = [""] * (len(self._added_columns) - 2)
-            yield [*row, str(number), *empty, problem.message]
-            return
-        for mask, fills in enumerate(parse_fills(answer), 1):
-            for rank, fill in enumerate(fills, 1):
-                cells = [_cell(fill.get(column)) for column in self._fill_columns]
-                no_error = [""] * (len(self._added_columns) - len(_POSITION_FIELDS) - len(cells))
-                yield [*row, str(number), str(mask), str(rank), *cells, *no_error]
+        results = [{ERROR: problem.message}] if problem else self._task.csv_rows(answer)
+        for result in results:
+            values = {ROW: number, **result}
+            yield [*row, *(_cell(values.get(column)) for column in self._added_columns)]
 
 
 def _columns_of(rows: Rows) -> tuple[str, ...]:
@@ -206,23 +195,6 @@ def _columns_of(rows: Rows) -> tuple[str, ...]:
             if not isinstance(fields, UnreadableRow):
                 found |= dict.fromkeys(fields)
     return tuple(found)
-
-
-def _optional_fields(options: FillOptions) -> tuple[str, ...]:
-    """Return the names of the fields that options add to fills.
-
-    The parameters of single rows have no influence, so that all shards have the same fields.
-    """
-    columns = []
-    if options.targets or options.granularity == "word" or options.strategy == "joint":
-        columns += ["log_prob", "tokens"]
-    if options.targets:
-        columns.append("target_score")
-    if options.strategy == "joint":
-        columns.append("token_strs")
-    if options.on_long_text == "window":
-        columns.append("window")
-    return tuple(column for column in _OPTIONAL_FIELDS if column in columns)
 
 
 def _cell(value: Any) -> str:

@@ -9,12 +9,11 @@ from typing import BinaryIO
 
 from pydantic_core import to_json
 
-from service.api.request_body import describe
-from service.api.strict_json import parse_json
+from service.api.bodies.strict_json import parse_json
+from service.api.bodies.values import describe
 from service.cli.formats.answers import parse_problem
 from service.cli.formats.base import (
     ERROR,
-    FILLS,
     Block,
     Fields,
     ListBlock,
@@ -170,32 +169,39 @@ class JsonRowWriter:
     """
 
     def __init__(self, rows: Rows, options: OutputOptions) -> None:
-        reject_name_clash(rows.name, rows.columns or (), options.field_names)
-        self.reserved = options.field_names if rows.columns is None else ()
+        self._field = options.task.field
+        added = options.with_error([self._field])
+        reject_name_clash(rows.name, rows.columns or (), added)
+        self.reserved = added if rows.columns is None else ()
 
     @contextmanager
     def open(self, path: Path) -> Iterator[Write]:
         """See `RowWriter`."""
         with create(path) as stream:
-            yield write_lines(stream)
+            yield write_lines(stream, self._field)
             sync(stream, path)
 
 
-def write_lines(stream: BinaryIO) -> Write:
-    """Return a function that writes rows with their answers and flushes the stream."""
+def write_lines(stream: BinaryIO, field: str) -> Write:
+    """Return a function that writes rows with their answers and flushes the stream.
+
+    Args:
+        stream: stream to write.
+        field: name of the field for the results of a row.
+    """
 
     def write(block: Block, answers: Sequence[bytes]) -> None:
         pairs = zip(block.json_objects(), answers, strict=True)
-        stream.writelines(_line(row, answer) for row, answer in pairs)
+        stream.writelines(_line(row, field, answer) for row, answer in pairs)
         stream.flush()
 
     return write
 
 
-def _line(row: bytes, answer: bytes) -> bytes:
+def _line(row: bytes, field: str, answer: bytes) -> bytes:
     problem = parse_problem(answer)
     if problem is None:
-        return _with_field(row, FILLS, answer)
+        return _with_field(row, field, answer)
     return _with_field(row if problem.readable else b"{}", ERROR, to_json(problem.message))
 
 

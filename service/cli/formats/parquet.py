@@ -1,21 +1,19 @@
-"""Parquet, with one text per row and an added column of fills in the output."""
+"""Parquet, with one text per row and added columns of results in the output."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from service.cli.errors import CommandError
-from service.cli.formats.answers import parse_fills, parse_problem
+from service.cli.formats.answers import parse_problem
 from service.cli.formats.arrow_values import rows_of
 from service.cli.formats.base import (
     BLOCK_ROWS,
     ERROR,
-    FILLS,
     Block,
     Fields,
     OutputOptions,
@@ -25,6 +23,7 @@ from service.cli.formats.base import (
     reject_name_clash,
 )
 from service.cli.formats.durable_files import create, sync
+from service.cli.formats.parquet_types import RESULT_COLUMNS
 from service.errors import quote
 
 # maximum size of a block in bytes, so that blocks with long cells have fewer rows
@@ -144,23 +143,6 @@ def _read_row(row: pa.RecordBatch, number: int) -> Fields | UnreadableRow:
     return fields
 
 
-# Fills with any options have this type. Fields that a fill lacks are null.
-FILL_TYPE = pa.struct(
-    [
-        ("mask", pa.int32()),  # number of the mask in its text, from 1
-        ("score", pa.float64()),
-        ("token", pa.int32()),
-        ("token_str", pa.string()),
-        ("sequence", pa.string()),
-        ("log_prob", pa.float64()),
-        ("target_score", pa.float64()),
-        ("tokens", pa.list_(pa.int32())),
-        ("token_strs", pa.list_(pa.string())),
-        ("window", pa.list_(pa.int32())),
-    ]
-)
-FILLS_TYPE = pa.list_(FILL_TYPE)
-
 _GROUP_ROWS, _GROUP_BYTES = 2**14, 2**26
 
 
@@ -180,15 +162,16 @@ class ParquetRowWriter:
     def __init__(self, rows: Rows, options: OutputOptions) -> None:
         self._name = rows.name
         reports_rows = rows.columns is None and options.report_errors
-        self.reserved = options.field_names if reports_rows else ()
-        self._input = _schema_of(rows, self.reserved)
-        reject_name_clash(rows.name, self._input.names, options.field_names)
-        self._errors = options.report_errors
-        self._schema = self._input.append(pa.field(FILLS, FILLS_TYPE))
+        self._task = options.task
+        self._added = RESULT_COLUMNS[self._task.name]
         if options.report_errors:
-            self._schema = self._schema.append(pa.field(ERROR, pa.string()))
+            self._added = self._added.append(pa.field(ERROR, pa.string()))
+        self.reserved = tuple(self._added.names) if reports_rows else ()
+        self._input = _schema_of(rows, self.reserved)
+        reject_name_clash(rows.name, self._input.names, self._added.names)
+        self._schema = pa.schema([*self._input, *self._added], metadata=self._input.metadata)
         with _as_command_error(self._name), pq.ParquetWriter(pa.BufferOutputStream(), self._schema):
-            pass  # check the schema now, because writing starts after all rows are filled
+            pass  # check the schema now, because writing starts after the last answer
 
     @contextmanager
     def open(self, path: Path) -> Iterator[Write]:
@@ -224,21 +207,12 @@ class ParquetRowWriter:
                 for row, problem in zip(block.fields(), problems, strict=True)
             ]
             columns = pa.RecordBatch.from_pylist(rows, self._input).columns
-        fills = [
-            None if problem else _flatten(answer)
+        results = [
+            {ERROR: problem.message} if problem else self._task.parquet_values(answer)
             for answer, problem in zip(answers, problems, strict=True)
         ]
-        columns = [*columns, pa.array(fills, FILLS_TYPE)]
-        if self._errors:
-            messages = [problem and problem.message for problem in problems]
-            columns.append(pa.array(messages, pa.string()))
-        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
-
-
-def _flatten(answer: bytes) -> list[dict[str, Any]]:
-    """Return the fills of all masks in one list, each with the number of its mask."""
-    masks = enumerate(parse_fills(answer), 1)
-    return [{"mask": mask, **fill} for mask, fills in masks for fill in fills]
+        added = pa.RecordBatch.from_pylist(results, self._added).columns
+        return pa.RecordBatch.from_arrays([*columns, *added], schema=self._schema)
 
 
 def _schema_of(rows: Rows, reserved: Sequence[str]) -> pa.Schema:

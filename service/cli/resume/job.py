@@ -11,25 +11,25 @@ from typing import Any
 
 from service import __version__
 from service.bundles.bundle import DESCRIPTION_FILE, Bundle
-from service.cli.commands import Shard
+from service.cli.commands import RowOptions
 from service.cli.errors import CommandError, RetryError
 from service.cli.formats.durable_files import replace_durably, write_json
 from service.cli.resume.parts import PART_NAME, UNFINISHED
 from service.errors import quote
 
 
-def fingerprint(
-    path: Path, field: str, parameters: Mapping[str, Any], bundle: Bundle, shard: Shard
-) -> dict[str, Any]:
+def fingerprint(path: Path, row_options: RowOptions, bundle: Bundle) -> dict[str, Any]:
     """Return the identity of a job, which contains all values that determine its answers."""
     # The hash of bundle.json is enough, because bundle.json has the hashes of the other files.
     return {
         "version": __version__,
         "input": _sha256(path),
-        "field": field,
-        "parameters": dict(parameters),
+        "task": row_options.task,
+        "field": row_options.field,
+        "text_pair_column": row_options.text_pair_column,
+        "parameters": dict(row_options.parameters),
         "bundle": _sha256(bundle.path / DESCRIPTION_FILE),
-        "shard": str(shard),
+        "shard": str(row_options.shard),
     }
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.comparison.in_process import Setting, by_tokens, drive, variants
-from service.tokenization.tokenizer import EncodedText
+from service.tokenization.encoded_text import EncodedText
 
 
 def _text(tokens: int) -> EncodedText:

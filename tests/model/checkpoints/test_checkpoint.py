@@ -9,13 +9,16 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from torch import Tensor
 
 from model.checkpoints import checkpoint as checkpoint_module
 from model.checkpoints.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
+from model.encoder.classifier import ClassifierConfig
 from model.encoder.config import EncoderConfig
 from model.quantization.rounding_plan import RoundingPlan
 from tests.model.samples import (
+    assert_same_weights,
     change_config,
     change_tensors,
     plan_of,
@@ -136,6 +139,69 @@ def configure(**changes: Any) -> Callable[[Path], None]:
     return lambda directory: change_config(directory, **changes)
 
 
+BARE = EncoderConfig.packed(vocab_size=61, d_model=24, num_layers=2, num_heads=3, max_positions=17)
+CLASSIFIER = ClassifierConfig(labels=("cat", "dog", "fox"), problem_type="regression")
+
+
+@pytest.mark.parametrize(
+    "config", [small_config(), small_config(tied=False), BARE], ids=["tied", "not tied", "bare"]
+)
+def test_a_classifier_is_saved_with_or_without_its_masked_language_model_head(
+    tmp_path: Path, config: EncoderConfig
+) -> None:
+    """A checkpoint without the masked-language-model head gets a new one."""
+    model = random_encoder(config, classifier=CLASSIFIER)
+    save_checkpoint(tmp_path / "both", model, TOKENIZER_JSON)
+    save_checkpoint(tmp_path / "labels", model, TOKENIZER_JSON, fills=False)
+    both, labels = load_checkpoint(tmp_path / "both"), load_checkpoint(tmp_path / "labels")
+    assert (both.tasks, both.head_is_new) == (("fill-mask", "text-classification"), False)
+    assert (labels.tasks, labels.head_is_new) == (("text-classification",), True)
+    assert_same_weights(both.model, model)
+    stored = load_file(tmp_path / "labels" / "model.safetensors")
+    of_head = {n for n in model.state_dict() if n.startswith(("head", "output_table"))}
+    assert stored.keys() == model.state_dict().keys() - of_head
+    for name, tensor in labels.model.state_dict().items():
+        assert torch.equal(tensor, model.state_dict()[name]) == (name not in of_head), name
+    assert labels.model.classifier is not None
+    assert labels.model.classifier.config == CLASSIFIER
+
+
+def test_a_new_head_has_the_initial_values_of_an_encoder(tmp_path: Path) -> None:
+    config = small_config(tied=False, d_model=72)
+    model = random_encoder(config, classifier=CLASSIFIER)
+    save_checkpoint(tmp_path, model, TOKENIZER_JSON, fills=False)
+    new = load_checkpoint(tmp_path).model
+    weights = new.state_dict()
+    assert weights["head_bias"].count_nonzero() == 0
+    assert weights["head.dense.bias"].count_nonzero() == 0
+    assert torch.equal(weights["head.norm.weight"], torch.ones(72))
+    for name in ("head.dense.weight", "output_table.weight"):
+        assert float(weights[name].std()) == pytest.approx(0.02, rel=0.1)
+    assert all(parameter.requires_grad for parameter in new.parameters())
+
+
+def test_a_checkpoint_needs_a_head_to_save(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="classification head must be saved with fills=True"):
+        save_checkpoint(tmp_path, random_encoder(small_config()), TOKENIZER_JSON, fills=False)
+    assert not list(tmp_path.iterdir())
+
+
+def as_classifier(change: Callable[[Path], Any], *, fills: bool = True) -> Callable[[Path], Any]:
+    """Return a function that saves a classifier and then damages it."""
+
+    def replace(directory: Path) -> None:
+        model = random_encoder(small_config(), classifier=CLASSIFIER)
+        save_checkpoint(directory, model, TOKENIZER_JSON, fills=fills)
+        change(directory)
+
+    return replace
+
+
+def relabel(**changes: Any) -> Callable[[Path], None]:
+    """Return a function that changes fields of the classifier in config.json."""
+    return configure(classifier=CLASSIFIER.to_dict() | changes)
+
+
 SPOILT: dict[str, tuple[Callable[[Path], Any], str]] = {
     "no config.json": (lambda d: (d / "config.json").unlink(), r"config\.json does not exist"),
     "no weights": (
@@ -190,6 +256,38 @@ SPOILT: dict[str, tuple[Callable[[Path], Any], str]] = {
     "two tensors misshapen": (
         put(head_bias=torch.zeros(60), blocks__1__ffn_in__weight=torch.zeros(24, 40)),
         r"wrong shapes: blocks\.1\.ffn_in\.weight must be .* \(got \(24, 40\)\), head_bias must be",
+    ),
+    "tasks without a classifier": (
+        configure(tasks=["text-classification"]),
+        r'config\.json: tasks must be \["text-classification"\] in a checkpoint with a classifier',
+    ),
+    "unknown tasks": (
+        as_classifier(configure(tasks=["fill-mask", "ranking"])),
+        r"config\.json: tasks must be .* \(got \['fill-mask', 'ranking'\]\)",
+    ),
+    "a classifier that is no object": (
+        configure(classifier=["cat", "dog"]),
+        r"config\.json: classifier must be an object with labels .* \(got \['cat', 'dog'\]\)",
+    ),
+    "a label twice": (
+        as_classifier(relabel(labels=["cat", "cat", "dog"])),
+        r"config\.json: labels must differ from each other \(got 'cat' twice\)",
+    ),
+    "labels of another number": (
+        as_classifier(relabel(labels=["cat", "dog"])),
+        r"classifier\.output\.weight must be \(2, 24\) \(got \(3, 24\)\)",
+    ),
+    "a classifier without its dense layer": (
+        as_classifier(drop("classifier.dense.weight", "classifier.dense.bias")),
+        r"missing tensors: classifier\.dense\.bias, classifier\.dense\.weight",
+    ),
+    "a classifier that config.json lacks": (
+        as_classifier(configure(classifier=None)),
+        r"unexpected tensors: classifier\.dense\.bias, classifier\.dense\.weight",
+    ),
+    "a head that config.json denies": (
+        as_classifier(put(head_bias=torch.zeros(61)), fills=False),
+        "unexpected tensors: head_bias",
     ),
     "missing, left over and misshapen at once": (
         lambda d: change_tensors(d, spoil_three),

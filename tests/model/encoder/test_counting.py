@@ -6,6 +6,7 @@ import itertools
 
 import pytest
 
+from model.encoder.classifier import ClassifierConfig
 from model.encoder.config import EncoderConfig
 from model.encoder.counting import count_parameters
 from model.encoder.encoder import TiedEncoder
@@ -90,8 +91,28 @@ def test_published_count_of_a_50001_token_encoder() -> None:
     """The counts are 20,964,400 untied parameters, and 10,964,602 with a head of two classes."""
     count = count_parameters(FIFTY_THOUSAND_WORDS)
     assert count.untied == 20_964_400
-    assert count.classifier(2) == 10_964_602
+    linear = ClassifierConfig(labels=("no", "yes"), activation=None)
+    assert count_parameters(FIFTY_THOUSAND_WORDS, linear).classifier == 10_964_602
     assert count.untied - count.tied == 10_000_200
+
+
+@pytest.mark.parametrize(
+    "classifier",
+    [
+        ClassifierConfig(labels=("a", "b", "c")),
+        ClassifierConfig(labels=("a",), activation=None),
+        ClassifierConfig(labels=("a", "b"), dense_bias=False, norm=True),
+    ],
+)
+@pytest.mark.parametrize("config", [small_config(), small_config(norm_bias=False)])
+def test_the_count_of_a_classification_head_is_that_of_the_module(
+    classifier: ClassifierConfig, config: EncoderConfig
+) -> None:
+    model, count = TiedEncoder(config, classifier), count_parameters(config, classifier)
+    everything = sum(p.numel() for p in model.parameters())
+    assert count.classification_head == counted(model, "classifier.")
+    assert count.tied == everything - count.classification_head
+    assert count.classifier == everything - counted(model, "head.", "head_bias")
 
 
 def test_published_count_of_gpt_2() -> None:
@@ -108,6 +129,14 @@ def test_published_count_of_gpt_2() -> None:
 def test_published_count_of_bert_base() -> None:
     """The count is that of Hugging Face's BertForMaskedLM."""
     assert count_parameters(BERT_BASE).tied == 109_514_298
+
+
+def test_published_count_of_a_bert_classifier() -> None:
+    """The count is that of Hugging Face's BertForSequenceClassification with two labels."""
+    two = ClassifierConfig(labels=("negative", "positive"))
+    count = count_parameters(BERT_BASE, two)
+    assert count.classifier == 109_483_778
+    assert "classification head       592,130" in count.table()
 
 
 def test_the_table_for_people_says_what_tying_saves() -> None:

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import pytest
 import torch
 
-from model.quantization.calibration import VOCABULARY, collect_statistics
-from tests.model.samples import random_encoder, small_config
+from model.encoder.classifier import ClassifierConfig, Pooling
+from model.encoder.encoder import TiedEncoder
+from model.quantization.calibration import collect_statistics
+from model.quantization.input_recorder import VOCABULARY, is_int8_linear
+from model.quantization.rounding_plan import RoundingPlan
+from tests.model.samples import random_encoder, randomise, small_config
+
+# layers with the input of the block, and layers that the graph computes for few tokens
+PARTS = ("query", "key", "value", "output", "ffn_in", "ffn_out")
+READ = ("query", "output", "ffn_in", "ffn_out")
 
 
 def test_statistics_are_those_of_the_inputs() -> None:
@@ -44,3 +55,75 @@ def test_every_linear_map_has_statistics_and_no_hook_is_left() -> None:
     assert set(statistics) == linear | {VOCABULARY}
     assert not any(module._forward_pre_hooks for module in model.modules())
     assert statistics["blocks.1.ffn_out"].gram.shape == (40, 40)
+
+
+TEXTS = [np.array([5, 6, 7, 8]), np.array([9, 10]), np.array([11, 12, 13])]
+
+
+def classifier(pooling: Pooling = "first", **changes: Any) -> TiedEncoder:
+    """Return a random encoder with a classification head."""
+    head = ClassifierConfig(labels=("a", "b"), pooling=pooling)
+    model = TiedEncoder(small_config(**changes), head).eval()
+    randomise(model, 0)
+    return model
+
+
+def test_labels_read_the_last_block_at_the_first_token() -> None:
+    """The keys and values of the last block have the inputs of all tokens, without masks."""
+    model = classifier()
+    statistics = collect_statistics(model, TEXTS, 0, fills=False, labels=True)
+    linear = {n for n, module in model.named_modules() if is_int8_linear(n, module)}
+    assert set(statistics) == {name for name in linear if not name.startswith("head.")}
+    rows = {name: len(one.rows) for name, one in statistics.items()}
+    assert {rows[f"blocks.0.{part}"] for part in PARTS} == {9}
+    assert rows["blocks.1.key"] == rows["blocks.1.value"] == 9
+    assert {rows[f"blocks.1.{part}"] for part in READ} == {3}
+    assert statistics["blocks.1.key"] is statistics["blocks.1.value"]
+    first = statistics["blocks.1.key"].rows[[0, 4, 6]]
+    np.testing.assert_allclose(statistics["blocks.1.query"].rows, first, rtol=1e-6)
+    with torch.inference_mode():
+        after = [
+            model.hidden(torch.from_numpy(ids)[None], selected_NT=torch.arange(len(ids))[None] == 0)
+            for ids in TEXTS
+        ]
+        inner = statistics["blocks.1.ffn_out"].rows
+        recomputed = model.blocks[1].ffn_norm(  # type: ignore[operator]  # nn.ModuleList returns modules
+            torch.from_numpy(statistics["blocks.1.ffn_in"].rows)
+            + model.blocks[1].ffn_out(torch.from_numpy(inner))  # type: ignore[operator]
+        )
+    np.testing.assert_allclose(recomputed, torch.cat(after), atol=1e-5)
+
+
+def test_a_mean_reads_all_tokens() -> None:
+    model = classifier("mean")
+    statistics = collect_statistics(model, TEXTS, 0, fills=False, labels=True)
+    assert {len(one.rows) for one in statistics.values()} == {9}
+    assert statistics["blocks.1.key"] is statistics["blocks.1.query"]
+
+
+def test_both_heads_use_texts_with_and_without_masks() -> None:
+    model = classifier()
+    both = collect_statistics(model, TEXTS, 0, labels=True)
+    fills = collect_statistics(model, TEXTS, 0)
+    labels = collect_statistics(model, TEXTS, 0, fills=False, labels=True)
+    for name, one in both.items():
+        gram = fills[name].gram + (labels[name].gram if name in labels else 0)
+        np.testing.assert_allclose(one.gram, gram, rtol=1e-5, atol=1e-5)
+
+
+def test_shared_blocks_use_all_tokens() -> None:
+    """A shared block also computes other layers, which need all tokens."""
+    model = classifier(block_order=(0, 0))
+    statistics = collect_statistics(model, TEXTS, 0, fills=False, labels=True)
+    assert {len(one.rows) for one in statistics.values()} == {18}
+
+
+@pytest.mark.parametrize("labels", [True, False])
+def test_the_plan_groups_layers_by_their_inputs(labels: bool) -> None:  # noqa: FBT001 - pytest passes it by name
+    model = classifier()
+    statistics = collect_statistics(model, TEXTS, 0, fills=not labels, labels=labels)
+    factors = RoundingPlan.from_statistics(model, statistics).factors
+    assert (VOCABULARY in factors) is ("head.dense" in factors) is not labels
+    assert factors["blocks.0.query"] is factors["blocks.0.key"] is factors["blocks.0.value"]
+    assert factors["blocks.1.key"] is factors["blocks.1.value"]
+    assert (factors["blocks.1.query"] is factors["blocks.1.key"]) is not labels

@@ -9,7 +9,7 @@ import torch
 
 from model.checkpoints.checkpoint import load_checkpoint
 from model.encoder.encoder import TABLE
-from model.quantization.calibration import VOCABULARY
+from model.quantization.input_recorder import VOCABULARY
 from model.quantization.rounding import RoundedEncoder, round_weight
 from tests.model.samples import metrics_of, plan_of, random_encoder, small_config
 

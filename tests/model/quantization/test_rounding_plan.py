@@ -9,7 +9,7 @@ from torch import nn
 
 from model.encoder.config import EncoderConfig
 from model.encoder.encoder import TiedEncoder
-from model.quantization.calibration import VOCABULARY, InputStatistics
+from model.quantization.input_recorder import VOCABULARY, InputStatistics
 from model.quantization.rounding_plan import FLOAT_CHANNELS, RoundingPlan, choose_float_channels
 from tests.model.samples import plan_of, random_encoder, small_config
 

@@ -36,3 +36,12 @@ def test_warm_up_and_decay_may_fill_a_run_but_not_more() -> None:
     assert learning_rate(full, 8) == full.learning_rate
     with pytest.raises(ValueError, match=r"must be at most steps, 40 \(got 8 and 33\)"):
         TrainConfig(steps=40, warmup_steps=8, decay_steps=33)
+
+
+def test_pairs_need_passes_without_rounding() -> None:
+    """Short texts may be any share of the passes below 1."""
+    assert TrainConfig(next_sentence=True, short_share=0.9).next_sentence
+    with pytest.raises(ValueError, match=r"short_share must be below 1 .* \(got 1\.0\)"):
+        TrainConfig(next_sentence=True, short_share=1.0)
+    with pytest.raises(ValueError, match="next_sentence cannot be combined with round_weights"):
+        TrainConfig(next_sentence=True, round_weights=True)

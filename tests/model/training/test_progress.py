@@ -42,7 +42,7 @@ def test_a_line_cut_short_is_dropped(tmp_path: Path) -> None:
 
 
 def test_the_curve_is_a_picture(tmp_path: Path) -> None:
-    """The curve is a PNG, with or without held-out figures."""
+    """The curve is a PNG, with or without held-out figures and next-sentence accuracy."""
     log = MetricsLog(tmp_path, first_step=1)
     sizes = []
     for figures in (
@@ -61,6 +61,14 @@ def test_the_curve_is_a_picture(tmp_path: Path) -> None:
             "held_out_top_1": 0.9,
             "held_out_top_5": 1,
         },
+        {
+            "step": 4,
+            "tokens": 256,
+            "held_out_loss": 1.0,
+            "held_out_top_1": 0.9,
+            "held_out_top_5": 1,
+            "held_out_next_sentence_accuracy": 0.7,
+        },
     ):
         log.append(**figures)
         draw_curve(log)
@@ -70,4 +78,4 @@ def test_the_curve_is_a_picture(tmp_path: Path) -> None:
         width, height = struct.unpack(">II", picture[16:24])
         assert (width, height) == (1080, 480)
         sizes.append(len(picture))
-    assert len(set(sizes)) == 3
+    assert len(set(sizes)) == 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import torch
 from model.checkpoints.checkpoint import load_checkpoint
 from model.encoder.encoder import TiedEncoder
 from model.training.loop import Pretraining
+from model.training.state import read_state
 from tests.model.samples import assert_same_weights, metrics_of, small_config
 
 
@@ -116,6 +118,20 @@ def test_a_longer_run_is_the_run_that_was_planned_so(pretraining: Any, no_curve:
     longer.resume()
     longer.run()
     assert_same_weights(longer.model, whole.model)
+
+
+def test_states_of_earlier_versions_lack_new_fields(pretraining: Any, no_curve: None) -> None:
+    """A field that is missing in the state has its default."""
+    pretraining().run(until_step=20)
+    path = pretraining().directory / "train_state.pt"
+    state = torch.load(path, weights_only=True)
+    assert state["config"].pop("next_sentence") is False
+    torch.save(state, path)
+    resumed = pretraining()
+    resumed.resume()
+    assert resumed.step == 20
+    with pytest.raises(ValueError, match=r"next_sentence must be False \(got True\)"):
+        read_state(resumed.directory, replace(resumed.config, next_sentence=True), resumed.device)
 
 
 def test_a_run_cannot_end_before_its_state(pretraining: Any, no_curve: None) -> None:

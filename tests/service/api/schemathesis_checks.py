@@ -12,7 +12,9 @@ from schemathesis import Case, CheckContext, Response
 
 # Messages of these rules. Any other message of a 422 is about the schema.
 BEYOND_THE_SCHEMA = re.compile(
-    r"has no mask; write"
+    r"does not have the task|is a pair, but this model reads single texts"
+    r"|is too long and has a mask in text_pair"
+    r"|has no mask; write"
     r"|has a mask; remove "
     r"|is a special token of the model|has a special token of the model"
     r"|has no tokens; write at least one word|has characters that the model's vocabulary lacks"
@@ -22,7 +24,8 @@ BEYOND_THE_SCHEMA = re.compile(
     r"|parameters is a list but \S+ is one text|parameters must have one object per text of"
     r"|cannot be combined|masks too far apart"
     r"|The input .* has the shape|The input .* is a duplicate|must have either data or"
-    r"|The input .* has no data|inputs must have one tensor of texts",
+    r"|The input .* has no data|inputs must have one tensor of texts"
+    r"|The input .* must have one text per text of|text_pair must be a non-empty text",
     re.DOTALL,
 )
 

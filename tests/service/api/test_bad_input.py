@@ -10,13 +10,14 @@ from fastapi.testclient import TestClient
 from tests.service.refusal import check_refusal
 
 JSON = {"content-type": "application/json"}
-LIST = "it must be a text or a list of texts."
+PAIR = 'a pair {"text", "text_pair"}'
+LIST = f"it must be a text, {PAIR} or a list of these."
 TOP_K = "parameters.top_k must be a whole number from 1 to 20 (got"
 TARGETS = "parameters.targets must be a list of 1 to 10000 texts (got"
 NO_OBJECT = "The body must be a JSON object (got"
-NO_TEXT = "inputs must be a text or a list of texts (got"
+NO_TEXT = f"inputs must be a text, {PAIR} or a list of these (got"
 NO_MASK = "inputs has no mask; write [MASK] in place of a word."
-NOT_A_TEXT, NOT_EMPTY = "must be a text (got", "must be a non-empty text (got"
+NOT_A_TEXT, NOT_EMPTY = f"must be a text or {PAIR} (got", "must be a non-empty text (got"
 DEEP = b'{"inputs": "[MASK]", "parameters": {"top_k": %s}}' % (b"[" * 900 + b"]" * 900)
 FIELDS = "allowed: inputs, parameters, on_error."
 
@@ -101,7 +102,10 @@ INVALID: dict[str, tuple[Any, str]] = {
     "only parameters": ({"parameters": {"top_k": 1}}, f"inputs is missing; {LIST}"),
     "inputs null": ({"inputs": None}, f"{NO_TEXT} null)."),
     "inputs a number": ({"inputs": 5}, f"{NO_TEXT} 5)."),
-    "inputs an object": ({"inputs": {"text": "[MASK]"}}, f"{NO_TEXT} an object)."),
+    "inputs an object": (
+        {"inputs": {"texts": "[MASK]"}},
+        'Unknown field "texts" in inputs; allowed: text, text_pair.',
+    ),
     "inputs empty": ({"inputs": ""}, f"inputs is empty; {LIST}"),
     "inputs no texts": ({"inputs": []}, f"inputs is empty; {LIST}"),
     "a text empty": (

@@ -13,10 +13,11 @@ import pytest
 import uvicorn
 from fastapi.testclient import TestClient
 
-from service.api import fill_mask
-from service.api.fill_request import FillMaskRequest
+from service.api import task_endpoint
+from service.api.bodies.fill_request import FillMaskRequest
 from service.app import FillMaskApp, create_app
-from service.engine.batch_arrays import Batch, BatchOutputs
+from service.engine.batch_arrays import Batch
+from service.engine.passes import BatchOutputs
 from service.engine.runtime import Runtime
 from service.http.middleware.request_memory import LONG_BODY_BYTES
 from service.settings import Settings
@@ -31,7 +32,7 @@ STEPS = {
     "look up": (Tokenizer, "encode_target"),
     "encode": (Tokenizer, "encode"),
     "rank": (strategies, "rank_tokens"),
-    "write": (fill_mask, "fills_to_json"),
+    "write": (task_endpoint, "fills_to_json"),
 }
 
 
@@ -106,7 +107,7 @@ def test_ranking_many_targets_does_not_stall_the_event_loop(
     spied = watch._spy("rank targets", rank_targets)
     monkeypatch.setattr(strategies, "rank_targets", spied)
     for limit, where in ((5, OFF_THE_LOOP), (6, ON_THE_LOOP)):
-        monkeypatch.setattr(response_size, "_LARGE_RANKING", limit)
+        monkeypatch.setattr(response_size, "LARGE_RANKING", limit)
         parameters = {"targets": ["dog", "cat", "tea"], "top_k": 1}
         post(client, {"inputs": "the [MASK] and [MASK]", "parameters": parameters})
         assert watch.where["rank targets"] == where

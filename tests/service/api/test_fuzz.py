@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from benchmarks.running_server import running_server
+from tests.service.api.labels.bundles import write_label_bundle
 
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "12"))
 CONFIG = Path(__file__).with_name("schemathesis.toml")
@@ -28,6 +29,7 @@ NAME = "fillmask-minilm-en"
 PATHS = [
     "/fill-mask",
     "/score",
+    "/classify",
     "/",
     f"/models/{NAME}",
     f"/v1/models/{NAME}:predict",
@@ -53,6 +55,24 @@ def test_answers_are_as_documented(url: str, tmp_path: Path) -> None:
 
     In addition to its own checks, schemathesis runs the check in schemathesis_checks.py.
     """
+    check_answers(url, tmp_path)
+
+
+@pytest.mark.parametrize("fills", [False, True])
+def test_answers_with_labels_are_as_documented(tmp_path: Path, *, fills: bool) -> None:
+    """The document has the request bodies of the models' tasks."""
+    bundle = write_label_bundle(tmp_path / "bundle", fills=fills)
+    log = tmp_path / "log"
+    # the vocabulary has 101 tokens, and the document allows the top_k of the settings
+    flags = ("--bundle", str(bundle), "--max-top-k", "20")
+    with log.open("w") as errors, running_server(*flags, errors=errors) as server:
+        check_answers(server.url, tmp_path)
+        assert server.process.poll() is None
+    assert "Traceback" not in log.read_text()
+
+
+def check_answers(url: str, tmp_path: Path) -> None:
+    """Run schemathesis against a service."""
     done = subprocess.run(
         [
             *(str(Path(sys.executable).with_name("schemathesis")), "--config-file", str(CONFIG)),
@@ -85,6 +105,7 @@ def value(draw: random.Random, depth: int = 0) -> Any:
     if kind == 6:
         return [value(draw, depth + 1) for _ in range(draw.randrange(5))]
     names = ["inputs", "parameters", "instances", "top_k", "targets", "on_error", "name", "data"]
+    names += ["text", "text_pair"]
     return {draw.choice(names): value(draw, depth + 1) for _ in range(draw.randrange(5))}
 
 
@@ -118,6 +139,8 @@ def bodies(draw: random.Random) -> Iterator[bytes]:
             b'"[MASK]' + b" [MASK]" * 10_000 + b'"',
             json.dumps("\u202e[MASK]\u200b" * 20, ensure_ascii=False).encode(),
             b'["[MASK]"' + b',"[MASK]"' * 5_000 + b"]",
+            b'[{"text":"a"}' + b',{"text":"[MASK]","text_pair":"a"}' * 5_000 + b"]",
+            b'{"text":"[MASK]","text_pair":"' + b"a " * 50_000 + b'"}',
         ]
     )
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from service.api.fill_request import FillMaskRequest
-from service.api.protocols.open_inference import InferRequest
+from service.api.bodies.fill_request import FillMaskRequest
+from service.api.bodies.score import ScoreRequest
+from service.api.protocols.infer_request import InferRequest
 from service.api.protocols.predict_v1 import parse_request
-from service.api.score import ScoreRequest
 from service.errors import FillMaskError
 from service.tasks.options import Limits
 
@@ -98,7 +98,7 @@ def check(read: Callable[[bytes], object], body: bytes) -> None:
 
 @pytest.mark.parametrize("body", INFER.values(), ids=INFER)
 def test_infer(body: dict[str, Any]) -> None:
-    check(lambda content: InferRequest.read(content, None, LIMITS), encoded(body))
+    check(lambda content: InferRequest.read(content, None, LIMITS, "fill-mask"), encoded(body))
 
 
 @pytest.mark.parametrize("body", TEXTS.values(), ids=TEXTS)
@@ -114,11 +114,16 @@ def test_score(body: dict[str, Any]) -> None:
 @pytest.mark.parametrize("body", TEXTS.values(), ids=TEXTS)
 def test_predict(body: dict[str, Any]) -> None:
     renamed = {"instances" if name == "inputs" else name: value for name, value in body.items()}
-    check(lambda content: parse_request(content, JSON, LIMITS), encoded(renamed))
+    check(lambda content: parse_request(content, JSON, LIMITS, "fill-mask"), encoded(renamed))
 
 
 def test_a_shape_is_shown_if_it_is_short() -> None:
     """The message omits axis lengths of more than 64 bits."""
+
+    def read(shape: list[int]) -> InferRequest:
+        body = encoded({"inputs": [tensor(shape=shape)]})
+        return InferRequest.read(body, None, LIMITS, "fill-mask")
+
     for shape, shown in (
         ([2], "[2]; the product of the shape must be 1,"),
         ([-1], "[-1]; the product of the shape must be 1,"),
@@ -127,9 +132,9 @@ def test_a_shape_is_shown_if_it_is_short() -> None:
         ([1] * 9, "a shape of 9 axes; at most 8 are allowed."),
     ):
         with pytest.raises(FillMaskError) as caught:
-            InferRequest.read(encoded({"inputs": [tensor(shape=shape)]}), None, LIMITS)
+            read(shape)
         assert shown in caught.value.text
-    assert InferRequest.read(encoded({"inputs": [tensor(shape=[1] * 8)]}), None, LIMITS)
+    assert read([1] * 8)
 
 
 def encoded(value: dict[str, Any]) -> bytes:

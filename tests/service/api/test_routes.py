@@ -110,6 +110,10 @@ def test_info(client: TestClient, tiny: Tiny) -> None:
     assert architecture["vocab_size"] == len(tiny.vocabulary)
     assert info == {
         "name": "tiny",
+        "tasks": ["fill-mask"],
+        "pairs": False,
+        "labels": None,
+        "problem_type": None,
         "license": "Apache-2.0",
         "description": "A bag of words.",
         "mask_token": "[MASK]",
@@ -198,7 +202,7 @@ def test_openapi_document_matches_the_endpoint(client: TestClient) -> None:
         name = "FillMaskResponse" if status == "200" else "ErrorResponse"
         assert schema == {"$ref": f"#/components/schemas/{name}"}
     schema = post["requestBody"]["content"]["application/json"]["schema"]
-    assert schema["properties"]["inputs"]["anyOf"][1]["maxItems"] == 4
+    assert schema["properties"]["inputs"]["anyOf"][2]["maxItems"] == 4
     assert client.post("/fill-mask", json=schema["examples"][0]).status_code == 200
     assert "HTTPValidationError" not in document["components"]["schemas"]
     assert client.get("/docs").status_code == 200

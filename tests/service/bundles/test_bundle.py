@@ -66,8 +66,8 @@ BAD_DESCRIPTIONS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     ),
     "object": (lambda b: b.update(golden=[]), "golden must be an object (got [])"),
     "version": (
-        lambda b: b.update(schema_version=3),
-        "schema_version must be 2 (got 3)" + EXPORT_AGAIN,
+        lambda b: b.update(schema_version=4),
+        "schema_version must be 2 or 3 (got 4)" + EXPORT_AGAIN,
     ),
     "precision": (
         lambda b: b.update(precision="fp8"),
@@ -95,7 +95,10 @@ BAD_DESCRIPTIONS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     ),
     "no prompts": (
         lambda b: b["golden"].update(prompts=[]),
-        "golden.prompts must be a list with at least 1 entry (got [])",
+        (
+            "golden.prompts must have entries if and only if tasks contains fill-mask "
+            "(got 0 with the tasks fill-mask)"
+        ),
     ),
     "no fills": (
         lambda b: b["golden"]["prompts"][0].update(fills=[[]]),
@@ -149,7 +152,7 @@ BAD_DESCRIPTIONS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "list for text": (lambda b: b.update(name=[1, 2]), "name must be a text (got a list)"),
     "several": (
         lambda b: b.update(schema_version=1, name=3, colour=1),
-        "schema_version must be 2 (got 1)" + EXPORT_AGAIN,
+        "schema_version must be 2 or 3 (got 1)" + EXPORT_AGAIN,
     ),
     "hash": (
         lambda b: b["files"]["model.onnx"].update(sha256="0" * 64),

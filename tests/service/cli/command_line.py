@@ -1,5 +1,6 @@
 """Runs of the command in the test's process, and input files for the runs."""
 
+import csv
 import io
 import json
 import random
@@ -65,3 +66,8 @@ def numbered(texts: Sequence[str]) -> list[dict[str, Any]]:
 def read_rows(path: Path) -> list[dict[str, Any]]:
     """Return the rows of a JSONL file."""
     return [json.loads(line) for line in path.read_bytes().splitlines()]
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    """Return the rows of a CSV file by column."""
+    return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))

@@ -7,6 +7,7 @@ import pytest
 from service.cli.arguments import parse_arguments
 from service.cli.commands import FileCommand, RowOptions, Shard, StreamCommand, TextCommand
 from service.cli.errors import CommandError
+from service.cli.requests import TextFields
 
 TEXT = "a [MASK]"
 
@@ -66,6 +67,35 @@ def test_a_file() -> None:
     assert parse_arguments([*names, *more, "--top-k=1"]).command == expected
 
 
+def test_tasks_and_pairs() -> None:
+    """The task and the second texts belong to one text, a file or a stream."""
+    assert parse_arguments(["--task=classify", "--text-pair", "b", "--top-k=2", "a"]).command == (
+        TextCommand("a", {"top_k": 2}, task="classify", text_pair="b")
+    )
+    parsed = parse_arguments(["--task=score", "--variant=original", "a", "--json"])
+    assert parsed.command == TextCommand("a", {"variant": "original"}, as_json=True, task="score")
+    flags = ["--input=a.csv", "--output=-", "--text-pair-column=p"]
+    row_options = RowOptions({}, task="classify", text_pair_column="p")
+    assert parse_arguments(["--task=classify", *flags]).command == StreamCommand(
+        Path("a.csv"), row_options
+    )
+
+
+@pytest.mark.parametrize(
+    ("row_options", "fields"),
+    [
+        (RowOptions({}), TextFields("inputs")),
+        (RowOptions({}, task="score", text_pair_column="p"), TextFields("inputs", "p")),
+        (RowOptions({}, "t", task="classify"), TextFields("t", "text_pair", optional_pair=True)),
+        (RowOptions({}, task="classify", text_pair_column="p"), TextFields("inputs", "p")),
+    ],
+)
+def test_second_texts_by_default_only_for_classify(
+    row_options: RowOptions, fields: TextFields
+) -> None:
+    assert row_options.text_fields == fields
+
+
 def test_streams() -> None:
     """The input is standard input, a file or a shard of a file."""
     assert parse_arguments(["--input=-", "--output=-"]).command == StreamCommand(
@@ -78,8 +108,33 @@ def test_streams() -> None:
 @pytest.mark.parametrize(
     ("parsed", "sentence"),
     [
-        ([], "The command has nothing to fill; give a text, or --input and --output."),
-        (["--top-k=1"], "The command has nothing to fill; give a text, or --input and --output."),
+        (["--task=score"], "The command has no input; give a text, or --input and --output."),
+        (
+            ["--input=x", "--output=y", "--text-pair=b"],
+            "--text-pair needs a text; for files, use --text-pair-column.",
+        ),
+        (
+            [TEXT, "--text-pair-column=b"],
+            "--text-pair-column cannot be combined with a text; remove one of them.",
+        ),
+        (
+            [TEXT, "--task=classify", "--strategy=joint"],
+            "--strategy is not a parameter of --task classify; allowed: --top-k, --funct",
+        ),
+        (
+            [TEXT, "--task=score", "--target=a"],
+            "--targets is not a parameter of --task score; allowed: --variant.",
+        ),
+        (
+            [TEXT, "--variant=original"],
+            "--variant is not a parameter of --task fill-mask; allowed: --top-k, --targ",
+        ),
+        (
+            [TEXT, "--task=fill"],
+            "argument --task: invalid choice: 'fill' (choose from 'fill-mask', 'score', 'class",
+        ),
+        ([], "The command has no input; give a text, or --input and --output."),
+        (["--top-k=1"], "The command has no input; give a text, or --input and --output."),
         ([TEXT, "--input", "x"], "--input cannot be combined with a text; remove one of them."),
         (
             [TEXT, "--on-error=report"],

@@ -3,7 +3,8 @@
 import asyncio
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -14,10 +15,13 @@ from service.cli.formats.base import Block
 from service.cli.formats.jsonl import JsonBlock
 from service.cli.pipeline import RowPipeline
 from service.cli.requests import Item, RequestBlock, RowRequest
-from service.engine.batch_arrays import Batch, BatchOutputs
+from service.cli.tasks.fill_mask import FillMaskTask
+from service.engine.batch_arrays import Batch
 from service.engine.batcher import Batcher
+from service.engine.passes import BatchOutputs
 from service.engine.runtime import Runtime
 from service.errors import InvalidRequestError
+from service.registry.served_model import ServedModel
 from service.tasks.fill_mask import FillMaskPipeline
 from service.tasks.options import FillOptions
 from service.tasks.results import Fill, FillResult
@@ -25,6 +29,7 @@ from tests.service.cli.command_line import dice, random_texts
 from tests.service.tiny import MAX_TOKENS, VOCABULARY, Tiny
 from tests.service.tiny_calls import make_tokenizer
 
+MASK = "[MASK]"
 Answering = Callable[[str], Any]
 
 
@@ -78,6 +83,16 @@ def questions(count: int) -> list[Item]:
     return [RowRequest(str(number), FillOptions()) for number in range(count)]
 
 
+def make_pipeline(fill_mask: object, batcher: object, batch_tokens: int) -> RowPipeline:
+    """Return a row pipeline that fills with another pipeline."""
+    model = SimpleNamespace(
+        require_fill_mask=lambda: fill_mask,
+        batcher=batcher,
+        bundle=SimpleNamespace(mask_token=MASK),
+    )
+    return RowPipeline(FillMaskTask(), cast("ServedModel", model), "text", batch_tokens)
+
+
 async def run(
     fake: FakeFillMask,
     asked: Iterator[RequestBlock],
@@ -87,7 +102,7 @@ async def run(
     tasks = asyncio.all_tasks()
     try:
         async with asyncio.timeout(30):
-            await RowPipeline(fake, "text", "[MASK]", 10).run(asked, write)  # type: ignore[arg-type]
+            await make_pipeline(fake, fake, 10).run(asked, write)
     finally:
         assert asyncio.all_tasks() == tasks
         assert fake.at_work == 0
@@ -169,7 +184,7 @@ async def test_passes_that_end_make_room() -> None:
         fake._answering = lambda _text: go.wait()
         fake.accepted_tokens = 10**9
         flowing = asyncio.create_task(
-            RowPipeline(fake, "text", "[MASK]", 10).run(blocks(questions(9), 3), Written().write)  # type: ignore[arg-type]
+            make_pipeline(fake, fake, 10).run(blocks(questions(9), 3), Written().write)
         )
         await until(lambda: fake.at_work >= 2)
         await asyncio.sleep(0.05)
@@ -255,7 +270,7 @@ async def test_answers_do_not_wait_for_a_row_that_takes_long(
 
         fake = FakeFillMask(answering)
         flowing = asyncio.create_task(
-            RowPipeline(fake, "text", "[MASK]", 10).run(blocks(questions(20), 20), written.write)  # type: ignore[arg-type]
+            make_pipeline(fake, fake, 10).run(blocks(questions(20), 20), written.write)
         )
         await until(lambda: len(written.numbers) >= 5)
         assert not flowing.done()
@@ -303,7 +318,7 @@ async def test_cancelled_pipeline_writes_ready_answers() -> None:
 
         fake._answering = answering
         flowing = asyncio.create_task(
-            RowPipeline(fake, "text", "[MASK]", 10).run(blocks(questions(20), 20), written.write)  # type: ignore[arg-type]
+            make_pipeline(fake, fake, 10).run(blocks(questions(20), 20), written.write)
         )
         await until(lambda: fake.at_work == 1)
         await asyncio.sleep(0.05)
@@ -372,12 +387,12 @@ async def test_batches_are_full(tiny: Tiny, options: FillOptions, count: int, wa
             )
             asked: list[Item] = [RowRequest(text, options) for text in random_texts(count)]
             flowing = asyncio.create_task(
-                RowPipeline(use_case, "text", "[MASK]", workers * budget).run(
+                make_pipeline(use_case, batcher, workers * budget).run(
                     blocks(asked, 50), written.write
                 )
             )
             while not flowing.done():
-                most_waiting = max(most_waiting, use_case.accepted_tokens)
+                most_waiting = max(most_waiting, batcher.accepted_tokens)
                 await asyncio.sleep(0.001)
             await flowing
         finally:

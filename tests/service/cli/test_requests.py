@@ -1,5 +1,6 @@
 """Requests made from rows, with their texts and options, and messages for invalid rows."""
 
+from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -11,15 +12,18 @@ import pytest
 from service.bundles.bundle import read_bundle
 from service.cli.errors import CommandError
 from service.cli.formats.answers import Problem
+from service.cli.formats.base import Rows
 from service.cli.formats.by_ending import open_rows
 from service.cli.requests import (
     MAX_PASSES,
     Item,
     RowRequest,
     RowRequestReader,
+    TextFields,
     limits_of,
     without_limits,
 )
+from service.cli.tasks.fill_mask import FillMaskTask
 from service.errors import InvalidRequestError
 from service.settings import Settings
 from service.tasks.options import FillOptions, Limits
@@ -46,6 +50,17 @@ LIMITS = Limits(
 )
 
 
+def reader_of(
+    field: str,
+    parameters: Mapping[str, Any],
+    limits: Limits,
+    rows: Rows,
+    reserved: tuple[str, ...],
+) -> RowRequestReader:
+    """Return a reader of fill requests without pairs."""
+    return RowRequestReader(FillMaskTask(), TextFields(field), parameters, limits, rows, reserved)
+
+
 def ask(
     tmp_path: Path,
     row: dict[str, Any],
@@ -55,7 +70,9 @@ def ask(
 ) -> Item:
     """Return the request of one JSONL row."""
     rows = open_rows(write_rows(tmp_path / "rows.jsonl", [row]), field)
-    [(_, [item])] = RowRequestReader(field, parameters, LIMITS, rows, reserved).read(0, None)
+    [(_, [item])] = RowRequestReader(
+        FillMaskTask(), TextFields(field), parameters, LIMITS, rows, reserved
+    ).read(0, None)
     return item
 
 
@@ -121,7 +138,9 @@ def test_bad_rows(tmp_path: Path, row: dict[str, Any], sentence: str) -> None:
 def test_unreadable_row(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_bytes(b"nothing\n")
-    [(_, [item])] = RowRequestReader("x", {}, LIMITS, open_rows(path, "x"), ()).read(0, None)
+    [(_, [item])] = RowRequestReader(
+        FillMaskTask(), TextFields("x"), {}, LIMITS, open_rows(path, "x"), ()
+    ).read(0, None)
     assert isinstance(item, Problem)
     assert not item.readable
 
@@ -152,10 +171,12 @@ def test_missing_column(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("inputs,parameters\na,b\n")
     rows = open_rows(path, "inputs")
-    [(_, items)] = RowRequestReader("inputs", {}, LIMITS, rows, ()).read(0, None)
+    [(_, items)] = RowRequestReader(
+        FillMaskTask(), TextFields("inputs"), {}, LIMITS, rows, ()
+    ).read(0, None)
     assert items == [RowRequest("a", FillOptions())]
     with pytest.raises(CommandError) as caught:
-        RowRequestReader("text", {}, LIMITS, rows, ())
+        reader_of("text", {}, LIMITS, rows, ())
     assert str(caught.value) == (
         'rows.csv has no column "text"; its columns are "inputs", "parameters". Select the '
         "field of the texts with --field."
@@ -171,7 +192,11 @@ def test_parquet_values_that_are_not_text(tmp_path: Path) -> None:
     }
     pq.write_table(pa.table(columns), path)
     rows = open_rows(path, "inputs")
-    [(_, [item])] = RowRequestReader("inputs", {}, LIMITS, rows, ()).read(0, None)
+    [(_, [item])] = RowRequestReader(
+        FillMaskTask(), TextFields("inputs"), {}, LIMITS, rows, ()
+    ).read(0, None)
     assert item == Problem("inputs must be a non-empty text (got a value of type Decimal).")
-    [(_, [item])] = RowRequestReader("text", {"top_k": 4}, LIMITS, rows, ()).read(0, None)
+    [(_, [item])] = RowRequestReader(
+        FillMaskTask(), TextFields("text"), {"top_k": 4}, LIMITS, rows, ()
+    ).read(0, None)
     assert item == RowRequest("a", FillOptions(top_k=3))

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from service.engine.batch_arrays import Batch, BatchOutputs, ModelPass
+from service.engine.batch_arrays import Batch
+from service.engine.passes import BatchOutputs, ModelPass
 
 
 def model_pass(

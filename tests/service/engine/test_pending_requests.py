@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from service.engine.batch_arrays import PassOutputs
+from service.engine.passes import PassOutputs
 from service.engine.pending_requests import PendingRequest
 from tests.service.fake_runtime import text
 

@@ -2,9 +2,13 @@
 
 import asyncio
 
+import numpy as np
 import pytest
 
 from service.engine import probe
+from service.engine.batch_arrays import Batch
+from service.engine.batcher import Batcher
+from service.engine.passes import BatchOutputs, ModelPass
 from service.engine.probe import Probe
 from tests.service.fake_runtime import BAD_ID, FakeRuntime, running_batcher, text
 
@@ -76,3 +80,22 @@ async def test_cancelled_caller_does_not_cancel_the_probe() -> None:
         leaver.cancel()
         fake.go.set()
         assert await other is None
+
+
+async def test_model_without_fills_is_probed_with_labels() -> None:
+    """The graph of such a model has no outputs for masks."""
+    passes: list[ModelPass] = []
+
+    def run(batch: Batch) -> BatchOutputs:
+        passes.extend(batch.passes)
+        return BatchOutputs(label_logits=np.zeros((len(batch.label_lengths), 2), np.float32))
+
+    batcher = Batcher(run, 1, 192, 4096, 4096, 1e3, pytest.fail)
+    try:
+        await asyncio.sleep(0.11)
+        assert await Probe(batcher, token_id=7, fills=False).failure_reason() is None
+    finally:
+        await batcher.close()
+    [one] = passes
+    assert (one.input_ids.tolist(), one.pooled_positions.tolist()) == ([7], [0])
+    assert len(one.mask_positions) == 0

@@ -10,7 +10,8 @@ import numpy as np
 import onnx
 import pytest
 
-from service.engine.batch_arrays import Batch, ModelPass
+from service.engine.batch_arrays import Batch
+from service.engine.passes import ModelPass
 from service.engine.runtime import Runtime
 from service.errors import BundleError
 from tests.service.tiny import MAX_TOKENS, VOCABULARY, Tiny

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from service.engine.batch_arrays import Batch, BatchOutputs
+from service.bundles.description import Pooling
+from service.engine.batch_arrays import Batch
+from service.engine.passes import BatchOutputs
 from service.engine.warm_up import warm_up
 from service.errors import BundleError
 
@@ -66,3 +68,29 @@ def test_a_failing_model_is_rejected() -> None:
         BundleError, match=r"test batch \(texts: 2, tokens per text: 32, masks per text: 4\)"
     ):
         warm_up(recorder.run, 4, 32, 64, 8, top_k=5)
+
+
+@pytest.mark.parametrize(("pooling", "read"), [("first", 1), ("mean", 32)])
+def test_a_model_without_fills_computes_labels(pooling: Pooling, read: int) -> None:
+    recorder = Recorder()
+    tokens, _ = warm_up(recorder.run, 4, 32, 256, 128, top_k=1, pooling=pooling, fills=False)
+    assert tokens == 256
+    assert len(recorder.batches) == 2
+    for batch in recorder.batches:
+        assert len(batch.mask_slots) == 0
+        assert batch.label_lengths.tolist() == [read] * 8
+
+
+def test_a_model_with_both_heads_computes_both() -> None:
+    """Every second text has masks, and the other texts have labels."""
+    recorder = Recorder()
+    warm_up(recorder.run, 4, 32, 256, 128, top_k=5, pooling="first")
+    for batch, masks in zip(recorder.batches, (16, 1), strict=True):
+        assert [len(one.mask_positions) for one in batch.passes] == [masks, 0] * 4
+        assert batch.label_lengths.tolist() == [1] * 4
+
+
+def test_a_failing_model_without_fills_is_rejected() -> None:
+    recorder = Recorder(RuntimeError("out of memory"))
+    with pytest.raises(BundleError, match=r"texts: 2, tokens per text: 32, masks per text: 0"):
+        warm_up(recorder.run, 4, 32, 64, 8, top_k=5, pooling="first", fills=False)

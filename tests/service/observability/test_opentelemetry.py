@@ -119,7 +119,7 @@ def test_only_server_errors_mark_the_span(
     def fail(*_: object) -> None:
         raise RuntimeError(WRITTEN)
 
-    monkeypatch.setattr("service.api.fill_mask.fills_to_json", fail)
+    monkeypatch.setattr("service.api.task_endpoint.fills_to_json", fail)
     failed, wrong = (
         span
         for span in spans_of(

@@ -3,12 +3,15 @@
 Run this module with `python -m tests.service.playground.screenshots`.
 """
 
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Literal
 
 from playwright.sync_api import Browser, ViewportSize
 
+from tests.service.classifiers import ANSWERS, QUESTION, write_taught_classifier
 from tests.service.playground.browser import ROOT, page_server, running_browser
 from tests.service.playground.playground import Playground
 
@@ -39,12 +42,22 @@ def surprisal(playground: Playground) -> None:
     playground.fills.last.wait_for()
 
 
+def labels(playground: Playground) -> None:
+    """Show the labels of a pair of texts."""
+    playground.page.get_by_role("textbox", name="Text", exact=True).fill(QUESTION)
+    playground.page.get_by_role("textbox", name="Second text").fill("Rome is the capital.")
+    playground.wait_until_answered()
+
+
 Scheme = Literal["light", "dark"]
 
 PICTURES: dict[str, tuple[Scheme, Callable[[Playground], None]]] = {
     "playground-light.png": ("light", fills),
     "playground-dark.png": ("dark", together),
     "playground-surprisal.png": ("light", surprisal),
+}
+LABELS: dict[str, tuple[Scheme, Callable[[Playground], None]]] = {
+    "playground-labels.png": ("light", labels),
 }
 
 
@@ -63,14 +76,17 @@ def opened(browser: Browser, url: str, scheme: Scheme) -> Iterator[Playground]:
 
 
 def take() -> None:
-    """Take all screenshots."""
-    with page_server("--port", PORT) as url, running_browser() as browser:
-        for name, (scheme, set_up) in PICTURES.items():
-            with opened(browser, url, scheme) as playground:
-                set_up(playground)
-                playground.page.mouse.move(0, 0)
-                playground.page.evaluate("document.activeElement.blur()")
-                playground.page.screenshot(path=ROOT / "docs" / name, full_page=True)
+    """Take all screenshots, with the built-in model and with a model that classifies."""
+    with running_browser() as browser, tempfile.TemporaryDirectory() as scratch:
+        bundle = write_taught_classifier(Path(scratch) / "answers", ANSWERS)
+        for pictures, flags in ((PICTURES, []), (LABELS, ["--bundle", str(bundle)])):
+            with page_server("--port", PORT, *flags) as url:
+                for name, (scheme, set_up) in pictures.items():
+                    with opened(browser, url, scheme) as playground:
+                        set_up(playground)
+                        playground.page.mouse.move(0, 0)
+                        playground.page.evaluate("document.activeElement.blur()")
+                        playground.page.screenshot(path=ROOT / "docs" / name, full_page=True)
 
 
 if __name__ == "__main__":

@@ -63,3 +63,39 @@ def test_ceiling(playground: Playground) -> None:
     cases = [([0.7, 0.1], 1), ([0.5], 0.5), ([0.11], 0.2), ([0.001], 0.01), ([1.0000001], 1)]
     for shares, full in cases:
         assert call(playground, "numbers.js", "ceiling", shares) == full
+
+
+def test_split_of_filled_pairs(playground: Playground) -> None:
+    """A fill changes the part with its mask. Joint fills change both parts."""
+    cases = [
+        (["the [MASK]", "a cat"], "the dog a cat", ["the dog", "a cat"]),
+        (["the [MASK]", "a [MASK]"], "the [MASK] a cat", ["the [MASK]", "a cat"]),
+        (["the [MASK]", "a [MASK]"], "the new dog a cat", ["the new dog", "a cat"]),
+        (["a (b) [MASK]?", "[MASK] $1."], "a (b) c? d $1.", ["a (b) c?", "d $1."]),
+        (["walk [MASK]", "x"], "walking x", ["walking", "x"]),
+        (["walk", "[MASK] x"], "walking x", ["walk", "ing x"]),
+        (["the dog", "a cat"], "the dog a cup", ["the dog", "a cup"]),
+    ]
+    for (text, second), sequence, parts in cases:
+        inputs = {"text": text, "text_pair": second}
+        assert call(playground, "pairs.js", "splitFilled", inputs, sequence, "[MASK]") == parts
+    assert call(playground, "pairs.js", "splitFilled", "a [MASK]", "a b", "[MASK]") == ["a b"]
+
+
+def test_places_in_pairs(playground: Playground) -> None:
+    """Places count characters in responses and UTF-16 units on the page."""
+    inputs = {"text": "😀 a", "text_pair": "b 😀 c"}
+    tokens = [{"part": "text", "start": 2, "end": 3}, {"part": "text_pair", "start": 4, "end": 5}]
+    found = call(playground, "pairs.js", "tokensInJoined", inputs, tokens)
+    assert [(token["start"], token["end"]) for token in found] == [(2, 3), (8, 9)]
+    pieces = call(
+        playground,
+        "tokens.js",
+        "piecesOf",
+        "😀 a\nb 😀 c",
+        [token | {"surprisal": 1} for token in found],
+    )
+    named = [piece for piece in pieces if "tokens" in piece]
+    assert [piece["text"] for piece in named] == ["a", "c"]
+    masked = [call(playground, "pairs.js", "maskInputs", inputs, one, "[MASK]") for one in named]
+    assert masked == [inputs | {"text": "😀 [MASK]"}, inputs | {"text_pair": "b 😀 [MASK]"}]

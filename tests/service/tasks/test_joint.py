@@ -7,7 +7,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from service.app import create_app
-from service.engine.batch_arrays import Batch, BatchOutputs, ModelPass
+from service.engine.batch_arrays import Batch
+from service.engine.passes import BatchOutputs, ModelPass
 from service.settings import Settings
 from service.tasks.joint import MIN_BEAM_WIDTH, max_joint_passes
 from tests.service.tiny import MASK_ID, SPECIAL, VOCABULARY, Tiny

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from pydantic_core import to_json
 
-from service.api.fill_response import fills_to_json
-from service.api.protocols.open_inference import InferRequest, response_body
+from service.api.bodies.fill_response import fills_to_json
+from service.api.protocols.infer_request import InferRequest
+from service.api.protocols.infer_response import fill_tensors, response_body
 from service.api.protocols.predict_v1 import response_json
 from service.engine.batcher import Batcher
 from service.engine.runtime import Runtime
@@ -107,8 +108,9 @@ async def test_answer_is_never_larger_than_estimated(
     ]
     for binary in (False, True):
         body = {"inputs": masks, "parameters": {"binary_data_output": binary}}
-        read = InferRequest.read(to_json(body), None, LIMITS)
-        assert len(response_body("tiny", read, found.fills)[0]) < size.json_bytes + 1_000
+        read = InferRequest.read(to_json(body), None, LIMITS, "fill-mask")
+        content, _ = response_body("tiny", read, fill_tensors(found.fills))
+        assert len(content) < size.json_bytes + 1_000
 
 
 @pytest.mark.parametrize(("texts", "options"), CASES.values(), ids=CASES)

@@ -9,7 +9,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from service.app import create_app
-from service.engine.batch_arrays import ModelPass, PassOutputs
+from service.engine.passes import ModelPass, PassOutputs
 from service.settings import Settings
 from service.tasks.words import BEAM_WIDTH, WordSearch, max_word_passes
 from service.tokenization.tokenizer import Tokenizer

@@ -8,7 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from service.tokenization import reader
-from service.tokenization.tokenizer import EncodedWords
+from service.tokenization.encoded_text import EncodedWords
 from service.tokenization.windows import split_into_windows
 from tests.service.tiny import MASK_ID, VOCABULARY
 
@@ -26,6 +26,7 @@ def long_text(length: int, masks: list[int], continuations: list[int]) -> Encode
         positions=np.arange(1, length + 1),
         spans=tuple((2 * i, 2 * i + 1) for i in range(length)),
         words=words,
+        parts=np.zeros(length, dtype=np.int64),
     )
 
 

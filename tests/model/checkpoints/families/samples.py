@@ -70,10 +70,16 @@ class Sample:
     fields: dict[str, Any]
     own_mask: int | None = None
 
-    def make(self, seed: int = 3) -> Any:
-        """Return a model of transformers with random weights, in evaluation mode."""
-        config = getattr(transformers, f"{self.family}Config")(**self.fields)
-        model = getattr(transformers, f"{self.family}ForMaskedLM")(config).eval()
+    def make(self, seed: int = 3, head: str = "ForMaskedLM", **changes: Any) -> Any:
+        """Return a model of transformers with random weights, in evaluation mode.
+
+        Args:
+            seed: seed of the weights.
+            head: end of the class name, after the family.
+            changes: fields that replace those of the sample.
+        """
+        config = getattr(transformers, f"{self.family}Config")(**(self.fields | changes))
+        model = getattr(transformers, f"{self.family}{head}")(config).eval()
         randomise(model, seed)
         return model
 

@@ -6,15 +6,17 @@ import jsonschema_rs
 import pytest
 from pydantic_core import to_json
 
+from service.api.bodies.fill_request import FillMaskRequest
+from service.api.protocols.infer_request import InferRequest
 from service.api.protocols.infer_schema import infer_schema
-from service.api.protocols.open_inference import InferRequest
 from service.errors import InvalidRequestError
 from service.tasks.options import Limits
 
 LIMITS = Limits(
     max_tokens=9, max_texts=3, max_masks=9, max_top_k=7, max_passes=9, max_body_bytes=999
 )
-SCHEMA = jsonschema_rs.validator_for(infer_schema(max_texts=3, max_top_k=7))
+BODY = FillMaskRequest.schema_with_limits(max_texts=3, max_top_k=7)
+SCHEMA = jsonschema_rs.validator_for(infer_schema("fill-mask", BODY))
 TEXT = {"name": "text", "datatype": "BYTES", "shape": [1], "data": ["a"]}
 TARGETS = TEXT | {"name": "targets"}
 
@@ -38,14 +40,15 @@ def body(**fields: Any) -> dict[str, Any]:
 def test_what_the_schema_takes_is_taken(request_body: dict[str, Any]) -> None:
     """Numbers without a fraction count as integers."""
     assert SCHEMA.is_valid(request_body)
-    assert InferRequest.read(to_json(request_body), None, LIMITS).fill.texts == ["a"]
+    read = InferRequest.read(to_json(request_body), None, LIMITS, "fill-mask")
+    assert read.body.texts == ["a"]
 
 
 @pytest.mark.parametrize(
     "request_body",
     [
         body(inputs=[]),
-        body(inputs=[TEXT, TARGETS, TEXT | {"name": "more"}]),
+        body(inputs=[TEXT, TARGETS, TEXT | {"name": "text_pair"}, TEXT | {"name": "more"}]),
         body(inputs=[TEXT | {"datatype": "FP32"}]),
         body(inputs=[TEXT | {"shape": []}]),
         body(inputs=[TEXT | {"shape": [-1]}]),
@@ -74,4 +77,4 @@ def test_what_the_schema_takes_is_taken(request_body: dict[str, Any]) -> None:
 def test_what_the_schema_refuses_is_refused(request_body: dict[str, Any]) -> None:
     assert not SCHEMA.is_valid(request_body)
     with pytest.raises(InvalidRequestError):
-        InferRequest.read(to_json(request_body), None, LIMITS)
+        InferRequest.read(to_json(request_body), None, LIMITS, "fill-mask")

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from tritonclient.utils import InferenceServerException
 
 from service import __version__
-from service.api.protocols.open_inference import InferRequest, response_body
+from service.api.protocols.infer_request import InferRequest
+from service.api.protocols.infer_response import fill_tensors, response_body
 from service.tasks.options import Limits
 from service.tasks.results import Fill
 from tests.service.conftest import StartServer
@@ -228,8 +229,8 @@ def test_masks_filled_together(client: TestClient) -> None:
 
 def test_rows_of_different_lengths_are_filled_up() -> None:
     fill = Fill(0.5, 7, "dog", "the dog")
-    read = InferRequest.read(json.dumps(body()).encode(), None, LIMITS)
-    content, _ = response_body("tiny", read, [[[fill, fill]], [[fill], []]])
+    read = InferRequest.read(json.dumps(body()).encode(), None, LIMITS, "fill-mask")
+    content, _ = response_body("tiny", read, fill_tensors([[[fill, fill]], [[fill], []]]))
     tensors = {output["name"]: output for output in json.loads(content)["outputs"]}
     assert tensors["text_index"]["data"] == [0, 1, 1]
     assert tensors["token"]["shape"] == [3, 2]

@@ -39,7 +39,7 @@ def test_models(client: TestClient) -> None:
         ({}, "instances must be a list of texts (got null)."),
         ({"instances": "a [MASK]"}, 'instances must be a list of texts (got "a [MASK]").'),
         ({"instances": []}, "instances is empty"),
-        ({"instances": [{"text": "a [MASK]"}]}, "instances[0] must be a text (got an object)."),
+        ({"instances": [{"text": 5}]}, "instances[0].text must be a non-empty text (got 5)."),
         ({"instances": ["a [MASK]", "b"]}, "instances[1] has no mask"),
         ({"instances": ["[MASK]"], "signature_name": "x"}, 'Unknown field "signature_name" in the'),
         ({"instances": ["[MASK]"], "parameters": {"top_k": 0}}, "parameters.top_k must be"),

@@ -1,16 +1,14 @@
-"""Parsing of a row's answer, which is either fills or a problem."""
+"""Parsing of a row's answer, which is either a result or a problem."""
 
 import json
 
-from service.cli.formats.answers import Problem, parse_fills, parse_problem
+from service.cli.formats.answers import Problem, parse_problem
 
 
-def test_fills_of_each_mask() -> None:
-    """The result has one list of fills per mask, even for a single mask without fills."""
-    assert parse_fills(b'[{"token": 1}, {"token": 2}]') == [[{"token": 1}, {"token": 2}]]
-    assert parse_fills(b'[[{"token": 1}], []]') == [[{"token": 1}], []]
-    assert parse_fills(b"[]") == [[]]
-    assert parse_problem(b"[]") is None
+def test_results_are_no_problems() -> None:
+    """Fills and labels are lists. Scores are objects."""
+    for answer in (b"[]", b'[{"error":1}]', b'{"log_prob":-1.5,"pseudo_perplexity":2.0}'):
+        assert parse_problem(answer) is None
 
 
 def test_problems_are_read_back() -> None:

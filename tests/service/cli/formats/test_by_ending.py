@@ -11,9 +11,10 @@ from service.cli.formats.by_ending import READ, WRITTEN, check_ending, make_writ
 from service.cli.formats.csv import CsvRows, CsvRowWriter
 from service.cli.formats.jsonl import JsonRows, JsonRowWriter, TextRows
 from service.cli.formats.parquet import ParquetRowWriter
+from service.cli.tasks.fill_mask import FillMaskTask
 from service.tasks.options import FillOptions
 
-GIVEN = OutputOptions(FillOptions(), report_errors=False)
+GIVEN = OutputOptions(FillMaskTask(), FillOptions(), report_errors=False)
 
 
 @pytest.mark.parametrize(

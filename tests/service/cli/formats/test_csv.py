@@ -17,6 +17,7 @@ from service.cli.formats.answers import Problem
 from service.cli.formats.base import Fields, OutputOptions, UnreadableRow
 from service.cli.formats.by_ending import open_rows
 from service.cli.formats.csv import CsvRows, CsvRowWriter
+from service.cli.tasks.fill_mask import FillMaskTask
 from service.tasks.options import FillOptions
 from tests.service.cli.command_line import write_rows
 
@@ -142,7 +143,7 @@ def write(
     rows = open_rows(source, "inputs")
     output = source.with_name("out.csv")
     lines = [a.line if isinstance(a, Problem) else json.dumps(a).encode() for a in answers]
-    with CsvRowWriter(rows, OutputOptions(options or FillOptions(), errors)).open(
+    with CsvRowWriter(rows, OutputOptions(FillMaskTask(), options or FillOptions(), errors)).open(
         output
     ) as write_block:
         for block in rows.blocks():

@@ -13,6 +13,7 @@ from service.cli.formats.base import BLOCK_ROWS, Fields, OutputOptions, Unreadab
 from service.cli.formats.by_ending import open_rows
 from service.cli.formats.jsonl import JsonBlock, JsonRowWriter, write_lines
 from service.cli.formats.lines import read_lines
+from service.cli.tasks.fill_mask import FillMaskTask
 from service.tasks.options import FillOptions
 from tests.service.cli.command_line import write_rows
 
@@ -120,13 +121,13 @@ def test_blank_lines_at_the_end_are_no_rows(tmp_path: Path, name: str, end: byte
     assert (rows.count(), fields_of(path)) == (0, [])
 
 
-GIVEN = OutputOptions(FillOptions(), report_errors=True)
+GIVEN = OutputOptions(FillMaskTask(), FillOptions(), report_errors=True)
 
 
 def written(row: bytes, answer: bytes) -> bytes:
     """Return the output line of a row."""
     stream = io.BytesIO()
-    write_lines(stream)(JsonBlock(0, [row]), [answer])
+    write_lines(stream, "fills")(JsonBlock(0, [row]), [answer])
     return stream.getvalue()
 
 
@@ -160,7 +161,12 @@ def test_a_column_of_the_same_name_is_refused(tmp_path: Path) -> None:
     rows = open_rows(path, "inputs")
     with pytest.raises(CommandError, match=r'rows.csv has a field "error"'):
         JsonRowWriter(rows, GIVEN)
-    assert JsonRowWriter(rows, OutputOptions(FillOptions(), report_errors=False)).reserved == ()
+    assert (
+        JsonRowWriter(
+            rows, OutputOptions(FillMaskTask(), FillOptions(), report_errors=False)
+        ).reserved
+        == ()
+    )
     jsonl = open_rows(write_rows(tmp_path / "rows.jsonl", [{"error": 1}]), "inputs")
     assert JsonRowWriter(jsonl, GIVEN).reserved == ("fills", "error")
 

@@ -16,7 +16,9 @@ from service.cli.formats import parquet
 from service.cli.formats.answers import Problem
 from service.cli.formats.base import BLOCK_ROWS, OutputOptions, UnreadableRow
 from service.cli.formats.by_ending import open_rows
-from service.cli.formats.parquet import FILLS_TYPE, ParquetRows, ParquetRowWriter
+from service.cli.formats.parquet import ParquetRows, ParquetRowWriter
+from service.cli.formats.parquet_types import FILL_TYPE
+from service.cli.tasks.fill_mask import FillMaskTask
 from service.tasks.options import FillOptions
 from tests.service.cli.command_line import write_rows
 
@@ -137,7 +139,9 @@ def write(source: Path, answers: Sequence[Any], *, errors: bool = False) -> pa.T
     rows = open_rows(source, "inputs")
     output = source.with_name("out.parquet")
     lines = [a.line if isinstance(a, Problem) else json.dumps(a).encode() for a in answers]
-    with ParquetRowWriter(rows, OutputOptions(FillOptions(), errors)).open(output) as write_block:
+    with ParquetRowWriter(rows, OutputOptions(FillMaskTask(), FillOptions(), errors)).open(
+        output
+    ) as write_block:
         for block in rows.blocks():
             write_block(block, lines[block.first : block.first + len(block)])
     return pq.read_table(output)
@@ -171,8 +175,8 @@ def test_fills_have_one_type_whatever_was_asked(tmp_path: Path) -> None:
     path = parquet_file(tmp_path, {"inputs": ["x", "y", "z"]})
     joint = FILL | {"log_prob": -1.5, "tokens": [1, 2], "token_strs": ["p", "q"], "window": [0, 9]}
     table = write(path, [[FILL, FILL], [[FILL], [], [joint]], []])
-    assert table.schema.field("fills").type == FILLS_TYPE
-    nothing = dict.fromkeys(field.name for field in FILLS_TYPE.value_type)
+    assert table.schema.field("fills").type == pa.list_(FILL_TYPE)
+    nothing = dict.fromkeys(field.name for field in FILL_TYPE)
     assert table["fills"].to_pylist() == [
         [nothing | FILL | {"mask": 1}] * 2,
         [nothing | FILL | {"mask": 1}, nothing | joint | {"mask": 3}],

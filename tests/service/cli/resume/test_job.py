@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from service.bundles.bundle import read_bundle
-from service.cli.commands import WHOLE, Shard
+from service.cli.commands import RowOptions, Shard
 from service.cli.errors import CommandError, RetryError
 from service.cli.resume.job import Job, fingerprint, locked, parts_directory
 from tests.service.conftest import EditBundle
@@ -22,7 +22,7 @@ def test_the_same_content_is_the_same_job(tiny: Tiny, tmp_path: Path) -> None:
     prints = []
     for name in ("a.jsonl", "b.jsonl"):
         (tmp_path / name).write_text("same")
-        prints.append(fingerprint(tmp_path / name, "x", {"top_k": 1}, bundle, WHOLE))
+        prints.append(fingerprint(tmp_path / name, RowOptions({"top_k": 1}), bundle))
     assert prints[0] == prints[1]
 
 
@@ -33,6 +33,8 @@ def test_the_same_content_is_the_same_job(tiny: Tiny, tmp_path: Path) -> None:
         ("field", {"field": "y"}),
         ("parameters", {"parameters": {"top_k": 2}}),
         ("shard", {"shard": Shard(0, 2)}),
+        ("task", {"task": "score"}),
+        ("text_pair_column", {"text_pair_column": "z"}),
     ],
 )
 def test_changes_that_make_another_job(
@@ -41,9 +43,9 @@ def test_changes_that_make_another_job(
     path = tmp_path / "a.jsonl"
     prints = []
     for more in ({}, change):
-        asked: dict[str, Any] = {"field": "x", "parameters": {"top_k": 1}, "shard": WHOLE, **more}
+        asked: dict[str, Any] = {"field": "x", "parameters": {"top_k": 1}, **more}
         path.write_text(asked.pop("content", "same"))
-        prints.append(fingerprint(path, bundle=read_bundle(tiny.path), **asked))
+        prints.append(fingerprint(path, RowOptions(**asked), read_bundle(tiny.path)))
     assert [key for key in prints[0] if prints[0][key] != prints[1][key]] == [name]
 
 
@@ -53,7 +55,7 @@ def test_another_model_is_another_job(tiny: Tiny, tmp_path: Path, edit_bundle: E
     path.touch()
     other = edit_bundle(lambda bundle: bundle.update(name="other"))
     one, two = (
-        fingerprint(path, "x", {}, read_bundle(bundle), WHOLE) for bundle in (tiny.path, other)
+        fingerprint(path, RowOptions({}), read_bundle(bundle)) for bundle in (tiny.path, other)
     )
     assert one["bundle"] != two["bundle"]
 

@@ -29,6 +29,7 @@ from service.cli.formats.durable_files import (
 )
 from service.cli.formats.jsonl import JsonBlock
 from service.cli.resume.parts import UNFINISHED, PartFiles
+from service.cli.tasks.fill_mask import FillMaskTask
 from service.tasks.options import FillOptions
 from tests.service.cli.command_line import dice
 from tests.service.tiny import Tiny
@@ -86,7 +87,9 @@ def test_full_disk_error_names_the_output(tmp_path: Path, ending: str, size_byte
     rng = dice()
     source.write_text("".join(f"{rng.getrandbits(600)}\n" for _ in range(1000)))
     rows = open_rows(source, "inputs")
-    output = make_writer(path, rows, OutputOptions(FillOptions(), report_errors=False))
+    output = make_writer(
+        path, rows, OutputOptions(FillMaskTask(), FillOptions(), report_errors=False)
+    )
 
     def write_all() -> None:
         with output.open(path) as write:

@@ -1,0 +1,1 @@
+"""Worked example of text classification, for docs/classification.md."""

@@ -1,0 +1,40 @@
+"""Accuracy of a classifier that sees only the style of a paragraph, none of its words.
+
+A logistic regression reads the lengths of the paragraph, its words and its sentences, and its
+numbers of commas, apostrophes and hyphens. Its accuracy above chance measures how far the sources
+differ in other ways than by their words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from benchmarks.classification.paragraphs import Example
+
+
+def style_features(text: str) -> list[float]:
+    """Return the lengths and counts of a paragraph."""
+    lengths = [len(word) for word in text.split()]
+    counts = [float(text.count(mark)) for mark in ".,'-"]
+    return [len(text), len(lengths), float(np.mean(lengths)), float(np.std(lengths)), *counts]
+
+
+def style_accuracy(training: Sequence[Example], test: Sequence[Example]) -> str:
+    """Return a sentence with the accuracy on the test paragraphs."""
+    classifier = make_pipeline(StandardScaler(), LogisticRegression())
+    classifier.fit(_features(training), [example.label for example in training])
+    accuracy = classifier.score(_features(test), [example.label for example in test])
+    return (
+        "A logistic regression on lengths and counts of punctuation marks alone reaches an "
+        f"accuracy of {accuracy:.3f}, while chance is {1 / len({e.label for e in test}):.3f}."
+    )
+
+
+def _features(examples: Sequence[Example]) -> NDArray[np.float64]:
+    return np.array([style_features(example.text) for example in examples])

@@ -1,0 +1,1 @@
+"""Benchmark of /classify against transformers' pipeline, on the same weights, texts and CPUs."""

@@ -1,0 +1,53 @@
+"""Reader of the config.json of a Hugging Face checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from model.checkpoints.families.classification import read_classifier, select_classifier
+from model.checkpoints.families.family import Family, ParsedConfig
+from model.checkpoints.families.fields import Fields
+from model.encoder.classifier import ClassifierConfig
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyConfig:
+    """Result of reading the config.json of a Hugging Face checkpoint.
+
+    Attributes:
+        family: mapping of the checkpoint, with its classification head.
+        parsed: configuration of the encoder.
+        classifier: labels and choices of the classification head. None without such a head.
+    """
+
+    family: Family
+    parsed: ParsedConfig
+    classifier: ClassifierConfig | None
+
+
+def read_family_config(
+    family: Family, values: Mapping[str, Any], stored: Mapping[str, Tensor]
+) -> FamilyConfig:
+    """Read a config.json.
+
+    Args:
+        family: family of the checkpoint.
+        values: the file's object, without `model_type`.
+        stored: tensors by their names in the checkpoint.
+
+    Raises:
+        ValueError: a field is unknown, missing or unsupported.
+    """
+    fields = Fields(values)
+    head = select_classifier(family, fields)
+    parsed = family.read(fields)
+    classifier = None
+    if head is not None:
+        family = family.with_classifier(head)
+        classifier = read_classifier(head, fields, parsed.config, stored)
+    fields.reject_unknown()
+    return FamilyConfig(family, parsed, classifier)

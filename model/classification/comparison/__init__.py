@@ -1,0 +1,1 @@
+"""Comparison of fine-tuning with training from scratch."""

@@ -1,0 +1,1 @@
+"""Labelled examples, their split, their targets and their token ids."""

@@ -1,0 +1,48 @@
+"""Extension of a trained encoder for pairs, with token types and a classification head."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import torch
+
+from model.encoder.classifier import ClassifierConfig
+from model.encoder.encoder import TiedEncoder
+
+_TOKEN_TYPES = "embeddings.token_type.weight"  # noqa: S105 - not a password
+
+
+@torch.no_grad()
+def extend_encoder(
+    model: TiedEncoder, token_types: int, classifier: ClassifierConfig | None
+) -> TiedEncoder:
+    """Return an encoder with further token types and a new classification head.
+
+    The outputs for token type 0 stay the same. An encoder without token types gets a zero vector
+    for type 0. Each new type is the vector of type 0 plus a small random vector, the initialisation
+    of a new encoder.
+
+    Args:
+        model: encoder on the CPU.
+        token_types: minimum number of token types.
+        classifier: choices of the head. None for the head of the encoder, if any.
+    """
+    before = model.config.type_vocab_size
+    config = dataclasses.replace(model.config, type_vocab_size=max(before, token_types))
+    old_head = model.classifier
+    kept = None if old_head is None else old_head.config
+    extended = TiedEncoder(config, kept if classifier is None else classifier)
+    old = {
+        name: tensor
+        for name, tensor in model.state_dict().items()
+        if classifier is None or not name.startswith("classifier.")
+    }
+    weights = extended.state_dict()
+    if token_types > before:
+        table = weights[_TOKEN_TYPES]
+        first = old[_TOKEN_TYPES][:1] if before else torch.zeros_like(table[:1])
+        table += first
+        table[: max(before, 1)] = old.get(_TOKEN_TYPES, first)
+        old[_TOKEN_TYPES] = table
+    extended.load_state_dict(weights | old)
+    return extended.train(model.training)

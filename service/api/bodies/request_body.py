@@ -1,0 +1,254 @@
+"""The base class of request bodies, which checks limits and creates error messages."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import ErrorDetails
+
+from service.api.bodies.strict_json import read_json
+from service.api.bodies.texts import PAIR, PairBody, read_inputs
+from service.api.bodies.values import (
+    CLIENT_ERROR,
+    NOT_BLANK,
+    client_error,
+    describe,
+    inline_refs,
+    integer_of,
+)
+from service.errors import InvalidRequestError, quote
+from service.tasks.options import Limits
+from service.tokenization.encoded_text import InputText
+
+OnError = Literal["error", "report"]
+_ON_ERROR: tuple[str, ...] = get_args(OnError)
+
+
+class ErrorResponse(BaseModel):
+    """The body of an error response."""
+
+    error: str = Field(
+        description="One sentence with the problem, the field and the allowed values."
+    )
+
+
+class ValidationContext(NamedTuple):
+    """Limits of a request, with the labels of its fields in error messages.
+
+    Attributes:
+        limits: limits of this server.
+        texts: label of the texts in the wire format.
+        parameters: label of the parameters in the wire format.
+        targets: label of the targets. None if the targets are a parameter.
+    """
+
+    limits: Limits
+    texts: str = "inputs"
+    parameters: str = "parameters"
+    targets: str | None = None
+
+
+class TextsRequest(BaseModel):
+    """Base class of requests with one or more texts.
+
+    Attributes:
+        parameters_model: type of the parameters.
+        inputs: one text, one pair or a list of these.
+        parameters: one object for all texts, or a list with one object per text.
+        on_error: policy for invalid texts. None has the same meaning as "error".
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    parameters_model: ClassVar[type[BaseModel]]
+
+    inputs: InputText | list[InputText]
+    parameters: Any = None
+    on_error: OnError | None = Field(
+        default=None,
+        description="With error (the default), an invalid text fails the request. With report, the "
+        "response contains an error in place of the text's results.",
+    )
+
+    @field_validator("on_error", mode="before")
+    @classmethod
+    def _check_on_error(cls, value: object) -> object:
+        if value is None or value in _ON_ERROR:
+            return value
+        raise client_error(f"on_error must be {' or '.join(_ON_ERROR)} (got {describe(value)}).")
+
+    # a plain validator, because pydantic would check each text again
+    @field_validator(
+        "inputs", mode="plain", json_schema_input_type=str | PairBody | list[str | PairBody]
+    )
+    @classmethod
+    def _check_inputs(cls, value: object, info: ValidationInfo) -> object:
+        limits, name, *_ = validation_context(info)
+        return read_inputs(value, name, limits.max_texts)
+
+    @model_validator(mode="after")
+    def _check_same_length(self, info: ValidationInfo) -> Self:
+        if isinstance(self.parameters, list):
+            name = validation_context(info).texts
+            if self.single:
+                raise client_error(f"parameters is a list but {name} is one text; send one object.")
+            if len(self.parameters) != len(self.texts):
+                raise client_error(
+                    f"parameters must have one object per text of {name}, "
+                    f"{len(self.texts)} in total (got {len(self.parameters)})."
+                )
+        return self
+
+    @property
+    def texts(self) -> list[InputText]:
+        """The inputs as a list, even for a single text."""
+        return self.inputs if isinstance(self.inputs, list) else [self.inputs]
+
+    @property
+    def single(self) -> bool:
+        """True if the inputs are one text instead of a list."""
+        return not isinstance(self.inputs, list)
+
+    @property
+    def report_errors(self) -> bool:
+        """True if the response contains an invalid text's error in place of the text's results."""
+        return self.on_error == "report"
+
+    @classmethod
+    def read(cls, body: bytes, content_type: str | None, limits: Limits) -> Self:
+        """Parse and check a request.
+
+        Raises:
+            FillMaskError: the request is invalid. The message describes the first error.
+        """
+        return cls.check(read_json(body, content_type), ValidationContext(limits))
+
+    @classmethod
+    def check(cls, value: object, context: ValidationContext) -> Self:
+        """Check a parsed request.
+
+        Raises:
+            InvalidRequestError: the request is invalid. The message describes the first error.
+        """
+        _reject_extra_fields(value, "the body", cls)
+        if isinstance(value, dict) and value.get("parameters") is not None:
+            value = value | {"parameters": cls._check_parameters(value["parameters"], context)}
+        try:
+            return cls.model_validate(value, context=context)
+        except ValidationError as error:
+            raise InvalidRequestError(cls._message(error.errors()[0])) from None
+
+    @classmethod
+    def _check_parameters(
+        cls, value: object, context: ValidationContext
+    ) -> BaseModel | list[BaseModel]:
+        """Check one object of parameters or a list of such objects.
+
+        A model validator compares the length of the list with the number of texts.
+        """
+        if isinstance(value, list):
+            each = []
+            for index, item in enumerate(value[: context.limits.max_texts + 1]):
+                labelled = context._replace(parameters=f"{context.parameters}[{index}]")
+                each.append(cls._check_object({} if item is None else item, labelled))
+            return each
+        return cls._check_object(value, context)
+
+    @classmethod
+    def _check_object(cls, value: object, context: ValidationContext) -> BaseModel:
+        _reject_extra_fields(value, context.parameters, cls.parameters_model)
+        try:
+            return cls.parameters_model.model_validate(value, context=context)
+        except ValidationError as error:
+            first = error.errors()[0]
+            if first["type"] == "extra_forbidden":
+                name = str(first["loc"][-1])
+                message = _unknown_field(name, context.parameters, cls.parameters_model)
+            elif first["type"] == CLIENT_ERROR:
+                message = first["msg"]
+            else:
+                message = f"{context.parameters} must be a JSON object (got {describe(value)})."
+            raise InvalidRequestError(message) from None
+
+    @classmethod
+    def schema_with_limits(cls, max_texts: int) -> dict[str, Any]:
+        """Return the JSON schema without references and with this server's limits."""
+        schema = inline_refs(cls.model_json_schema())
+        properties = schema["properties"]
+        length = {"minItems": 1, "maxItems": max_texts}
+        null = {"type": "null"}
+        [parameters, *_] = properties["parameters"]["anyOf"]
+        each = {"type": "array", "items": {"anyOf": [parameters, null]}, **length}
+        properties["parameters"] = {"anyOf": [parameters, each, null]}
+        text, pair, texts = properties["inputs"]["anyOf"]
+        text["minLength"] = 1
+        texts |= length
+        pair["properties"]["text_pair"]["anyOf"][0]["pattern"] = NOT_BLANK
+        texts["items"]["anyOf"][1] = pair
+        return schema
+
+    @classmethod
+    def _message(cls, error: ErrorDetails) -> str:
+        """Return the message for the client that replaces pydantic's message."""
+        if error["type"] == CLIENT_ERROR:
+            return error["msg"]
+        if error["type"] == "extra_forbidden":
+            return _unknown_field(str(error["loc"][-1]), "the body", cls)
+        if error["type"] == "missing":
+            return f"inputs is missing; it must be a text, {PAIR} or a list of these."
+        return f"The body must be a JSON object (got {describe(error['input'])})."
+
+
+def _reject_extra_fields(value: object, label: str, model: type[BaseModel]) -> None:
+    """Reject the first unknown field, because pydantic creates one error per field."""
+    if isinstance(value, dict) and len(value) > len(model.model_fields):
+        unknown = next(name for name in value if name not in model.model_fields)
+        raise InvalidRequestError(_unknown_field(unknown, label, model))
+
+
+def _unknown_field(name: str, label: str, model: type[BaseModel]) -> str:
+    return f"Unknown field {quote(name)} in {label}; allowed: {', '.join(model.model_fields)}."
+
+
+def validation_context(info: ValidationInfo) -> ValidationContext:
+    """Return the context that `check` passed to pydantic."""
+    assert isinstance(info.context, ValidationContext)  # noqa: S101 - only `check` validates
+    return info.context
+
+
+def check_choice(value: object, allowed: Sequence[str], info: ValidationInfo) -> object:
+    """Return the value of a parameter if it is null or one of the allowed texts.
+
+    Raises:
+        PydanticCustomError: the parameter has another value.
+    """
+    if value is None or value in allowed:
+        return value
+    name = f"{validation_context(info).parameters}.{info.field_name}"
+    raise client_error(f"{name} must be {' or '.join(allowed)} (got {describe(value)}).")
+
+
+def check_whole_number(value: object, info: ValidationInfo, maximum: int | None = None) -> object:
+    """Return the value of a parameter if it is null or a whole number of at least 1.
+
+    Args:
+        value: parsed JSON.
+        info: context of the parameter.
+        maximum: largest allowed number. None means no maximum.
+
+    Raises:
+        PydanticCustomError: the parameter has another value.
+    """
+    number = integer_of(value)
+    if value is None or (number is not None and 1 <= number <= (maximum or number)):
+        return number
+    name = f"{validation_context(info).parameters}.{info.field_name}"
+    allowed = "of at least 1" if maximum is None else f"from 1 to {maximum}"
+    raise client_error(f"{name} must be a whole number {allowed} (got {describe(value)}).")

@@ -1,0 +1,79 @@
+"""Texts and pairs of texts in request bodies.
+
+The checks are plain functions, because a pydantic model per text costs more than a check of its
+type.
+"""
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from service.api.bodies.values import NOT_BLANK, client_error, describe
+from service.errors import quote
+from service.tokenization.encoded_text import InputText, TextPair
+
+PAIR = 'a pair {"text", "text_pair"}'
+
+
+class PairBody(BaseModel):
+    """A text and the second text of its pair. The model reads both together."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    text: str = Field(pattern=NOT_BLANK, description="The text, or the first text of the pair.")
+    text_pair: str | None = Field(
+        default=None,
+        description="The second text of the pair. Without it, the object means a single text.",
+    )
+
+
+def read_inputs(value: object, label: str, max_texts: int) -> InputText | list[InputText]:
+    """Return the inputs of a request, one text or a list of texts.
+
+    Args:
+        value: parsed JSON.
+        label: name of the field, for error messages.
+        max_texts: maximum number of texts.
+
+    Raises:
+        PydanticCustomError: the inputs are invalid. The message describes the first error.
+    """
+    if isinstance(value, str) and value:
+        return value
+    if isinstance(value, dict):
+        return _read_pair(value, label)
+    if not isinstance(value, str | list):
+        raise client_error(
+            f"{label} must be a text, {PAIR} or a list of these (got {describe(value)})."
+        )
+    if not value:
+        raise client_error(f"{label} is empty; it must be a text, {PAIR} or a list of these.")
+    if len(value) > max_texts:
+        raise client_error(f"{label} has {len(value)} texts; at most {max_texts} are allowed.")
+    return [
+        text if isinstance(text, str) else _read_item(text, f"{label}[{index}]")
+        for index, text in enumerate(value)
+    ]
+
+
+def _read_item(value: object, label: str) -> InputText:
+    if isinstance(value, dict):
+        return _read_pair(value, label)
+    raise client_error(f"{label} must be a text or {PAIR} (got {describe(value)}).")
+
+
+def _read_pair(value: dict[str, object], label: str) -> InputText:
+    for name in value:
+        if name not in PairBody.model_fields:
+            allowed = ", ".join(PairBody.model_fields)
+            raise client_error(f"Unknown field {quote(name)} in {label}; allowed: {allowed}.")
+    if "text" not in value:
+        raise client_error(f"{label}.text is missing; it must be a non-empty text.")
+    text = _read_text(value["text"], f"{label}.text")
+    if (second := value.get("text_pair")) is None:
+        return text
+    return TextPair(text, _read_text(second, f"{label}.text_pair"))
+
+
+def _read_text(value: object, label: str) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise client_error(f"{label} must be a non-empty text (got {describe(value)}).")
+    return value

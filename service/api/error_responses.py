@@ -1,0 +1,46 @@
+"""Responses to requests that raise an exception in FastAPI's routes."""
+
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from service.api.openapi import allowed_methods
+from service.errors import FillMaskError, OverloadedError
+from service.http.disconnect import ClientDisconnectedError
+
+
+def add_error_responses(app: FastAPI) -> None:
+    """Send exceptions of routes as JSON."""
+    app.add_exception_handler(FillMaskError, _fill_mask_error)
+    app.add_exception_handler(ClientDisconnectedError, _client_disconnected)
+    app.add_exception_handler(HTTPException, _http_error)
+
+
+async def _fill_mask_error(_request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, FillMaskError)  # noqa: S101 - registered for this type only
+    headers = None
+    if isinstance(error, OverloadedError):
+        headers = {"Retry-After": str(error.retry_after_s)}
+    return JSONResponse({"error": error.text}, error.status, headers)
+
+
+async def _client_disconnected(_request: Request, _error: Exception) -> Response:
+    return Response(status_code=499)  # the status that nginx logs for a closed connection
+
+
+async def _http_error(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)  # noqa: S101 - registered for this type only
+    message = f"{error.detail}."
+    if error.status_code == 404:
+        message = "Unknown path; GET /docs lists all endpoints, such as POST /fill-mask."
+    headers = error.headers
+    if error.status_code == 405 and headers:
+        # Starlette's own header contains only the methods of the first matching route
+        documented = allowed_methods(request.app.openapi(), request.url.path)
+        methods = {*headers["Allow"].split(", "), *documented}
+        if "GET" in methods:
+            methods.add("HEAD")
+        allowed = ", ".join(sorted(methods))
+        message = f"The method {request.method[:20]} is not allowed for this path; use {allowed}."
+        headers = {"Allow": allowed}
+    return JSONResponse({"error": message}, error.status_code, headers)

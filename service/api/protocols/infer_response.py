@@ -1,0 +1,74 @@
+"""Response bodies of the Open Inference Protocol, version 2.
+
+Each tensor for fills has one row per mask, in the order of the texts. Each tensor for labels has
+one row per text.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+
+from pydantic_core import to_json
+
+from service.api.protocols.infer_request import InferRequest
+from service.api.protocols.metadata import MODEL_VERSION, OUTPUTS
+from service.api.protocols.tensors import WireTensor
+from service.tasks.classification import LabelScore
+from service.tasks.results import NO_SINGLE_TOKEN, Fill
+
+# padding for masks with fewer fills than other masks
+_PADDING = Fill(score=0.0, token=NO_SINGLE_TOKEN, token_str="", sequence="")
+
+
+def response_body(
+    model: str, request: InferRequest, tensors: Iterable[WireTensor]
+) -> tuple[bytes, int | None]:
+    """Return the response body and the length of its JSON in bytes.
+
+    The length is None if no binary tensor follows the JSON.
+
+    Args:
+        model: name of the model.
+        request: request with the selected outputs.
+        tensors: all outputs of the task.
+    """
+    by_name = {tensor.name: tensor for tensor in tensors}
+    outputs, contents = [], []
+    for name, binary in request.outputs.items():
+        if binary:
+            head, content = by_name[name].to_bytes()
+            contents.append(content)
+        else:
+            head = by_name[name].to_json()
+        outputs.append(head)
+    optional_id = {"id": request.id} if request.id is not None else {}
+    body = {"model_name": model, "model_version": MODEL_VERSION, **optional_id, "outputs": outputs}
+    head_bytes = to_json(body)
+    return b"".join([head_bytes, *contents]), len(head_bytes) if contents else None
+
+
+def fill_tensors(fills: Sequence[Sequence[Sequence[Fill]]]) -> Iterator[WireTensor]:
+    """Yield the outputs of a fill-mask request, with one row per mask.
+
+    Raises:
+        ValueError: a score is NaN or infinite.
+    """
+    masks = [(index, mask) for index, text in enumerate(fills) for mask in text]
+    width = max(len(mask) for _, mask in masks)  # some masks may have fewer words
+    padded = [fill for _, mask in masks for fill in (*mask, *[_PADDING] * (width - len(mask)))]
+    if not all(math.isfinite(fill.score) for fill in padded):
+        raise ValueError("the model returned NaN or infinity; export its bundle again")
+    by_mask, by_fill = (len(masks),), (len(masks), width)
+    for name, (datatype, axes) in OUTPUTS["fill-mask"].items():
+        if axes == 1:
+            yield WireTensor(name, datatype, by_mask, [index for index, _ in masks])
+        else:
+            yield WireTensor(name, datatype, by_fill, [getattr(fill, name) for fill in padded])
+
+
+def label_tensors(labels: Sequence[Sequence[LabelScore]]) -> Iterator[WireTensor]:
+    """Yield the outputs of a classification request, with one row per text."""
+    shape = (len(labels), len(labels[0]))
+    for name, (datatype, _) in OUTPUTS["text-classification"].items():
+        yield WireTensor(
+            name, datatype, shape, [getattr(one, name) for row in labels for one in row]
+        )

@@ -1,0 +1,90 @@
+"""Text styles of a terminal, with bars, numbers and widths in terminal cells."""
+
+import os
+import shutil
+import unicodedata
+from dataclasses import dataclass
+from typing import Self, TextIO
+
+BAR_CELLS = 20
+GAP = "  "
+DIM, BOLD = "\x1b[2m", "\x1b[1m"
+_PLAIN = "\x1b[0m"
+_BLOCKS = "▏▎▍▌▋▊▉█"  # blocks that fill one to eight eighths of a cell
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """Text style that a stream supports.
+
+    Attributes:
+        width: width of a line, in terminal cells. None allows lines of any length.
+        escapes: true if the output may contain escape sequences.
+        encoding: character encoding of the stream.
+    """
+
+    width: int | None = None
+    escapes: bool = False
+    encoding: str = "utf-8"
+
+    @classmethod
+    def of(cls, stream: TextIO) -> Self:
+        """Return the style of a stream.
+
+        For a terminal, the style depends on the variables COLUMNS, NO_COLOR and TERM.
+        """
+        terminal = stream.isatty()
+        plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+        return cls(
+            width=shutil.get_terminal_size().columns if terminal else None,
+            escapes=terminal and not plain,
+            encoding=stream.encoding,
+        )
+
+    @property
+    def has_blocks(self) -> bool:
+        """True if the encoding contains the block characters for fine bars."""
+        try:
+            _BLOCKS.encode(self.encoding)
+        except UnicodeEncodeError:
+            return False
+        return True
+
+    def apply(self, escape: str, text: str) -> str:
+        """Surround a text with an escape sequence and a reset if the stream supports escapes."""
+        return f"{escape}{text}{_PLAIN}" if self.escapes else text
+
+
+def format_number(probability: float) -> str:
+    """Format a probability in seven characters."""
+    return (
+        f"{probability:7.4f}" if probability >= 5e-5 or not probability else f"{probability:7.1e}"
+    )
+
+
+def format_bar(share: float, style: Style) -> str:
+    """Return a bar for a share from 0 to 1, without the empty cells at its end."""
+    if not style.has_blocks:
+        return "#" * round(share * BAR_CELLS)
+    full, eighths = divmod(round(share * BAR_CELLS * len(_BLOCKS)), len(_BLOCKS))
+    return _BLOCKS[-1] * full + (_BLOCKS[eighths - 1] if eighths else "")
+
+
+def visible(text: str) -> str:
+    """Replace each unprintable character with a space or a question mark."""
+    return "".join(
+        character if character.isprintable() else " " if character.isspace() else "?"
+        for character in text
+    )
+
+
+def cells(text: str) -> int:
+    """Return the width of a text in terminal cells."""
+    return sum(cells_of(character) for character in text)
+
+
+def cells_of(character: str) -> int:
+    """Return the width of a character in terminal cells."""
+    if unicodedata.category(character) in {"Mn", "Me", "Cf"}:
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1

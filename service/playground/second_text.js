@@ -1,0 +1,83 @@
+// The second text of a pair, which the model reads together with the text. The field is optional.
+
+import { byId, insertInto } from "./dom.js";
+import { difference, findMasks, maskingAt } from "./text.js";
+
+export class SecondText {
+  #part = byId("second-part");
+  #area = byId("second");
+  #maskToken = null;
+  #isShown = false;
+  #isInserting = false;
+  #onChange;
+
+  /** Calls `onChange(typed)` with true for typing and false for other changes. */
+  constructor(onChange) {
+    this.#onChange = onChange;
+    this.#area.addEventListener("input", () => {
+      if (!this.#isInserting) onChange(true);
+    });
+    this.#area.addEventListener("dblclick", () => {
+      const { selectionStart, selectionEnd } = this.#area;
+      if (this.#area.value.slice(selectionStart, selectionEnd).trim()) this.mask();
+    });
+  }
+
+  /** The text, empty if the model reads single texts. */
+  get text() {
+    return this.#isShown && this.#area.value.trim() ? this.#area.value : "";
+  }
+
+  get area() {
+    return this.#area;
+  }
+
+  /** Set the initial text. */
+  start(text) {
+    this.#area.value = text;
+  }
+
+  /**
+   * Use a model. Its mask token replaces the previous mask token in the text. The token is null for a
+   * model that fills no masks.
+   */
+  use({ pairs, maskToken }) {
+    this.#isShown = pairs;
+    this.#part.hidden = !pairs;
+    if (this.#maskToken && maskToken) {
+      this.#area.value = this.#area.value.replaceAll(this.#maskToken, maskToken);
+    }
+    this.#maskToken = maskToken;
+  }
+
+  /** Replace the text and return the end of the change. The browser's undo reverts the change. */
+  replace(text) {
+    const { start, end, inserted } = difference(this.#area.value, text);
+    this.#insert(start, end, inserted);
+    return start + inserted.length;
+  }
+
+  /** The edit that masks the selection or the word at the caret, null without masking. */
+  get masking() {
+    if (!this.#maskToken) return null;
+    const { value, selectionStart, selectionEnd } = this.#area;
+    return maskingAt(value, selectionStart, selectionEnd, this.#maskToken);
+  }
+
+  /** Mask the selection or the word at the caret, and select the mask. */
+  mask() {
+    const plan = this.masking;
+    if (!plan) return;
+    this.#insert(plan.start, plan.end, plan.inserted);
+    const mask = findMasks(this.#area.value, this.#maskToken).find(([, end]) => end > plan.start);
+    if (mask) this.#area.setSelectionRange(...mask);
+  }
+
+  #insert(start, end, inserted) {
+    if (start === end && !inserted) return;
+    this.#isInserting = true;
+    insertInto(this.#area, start, end, inserted);
+    this.#isInserting = false;
+    this.#onChange(false);
+  }
+}

@@ -1,0 +1,244 @@
+"""The text-classification task, which returns the labels of texts with their scores."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic_core import to_json
+
+from service.arrays import FloatArray
+from service.bundles.description import Classification
+from service.engine.batcher import Batcher
+from service.engine.passes import ModelPass
+from service.errors import InvalidRequestError
+from service.observability.tracing import Tracer
+from service.tasks.response_size import (
+    JSON_COPIES,
+    LARGE_RANKING,
+    LARGE_RESPONSE_CHARS,
+    MAX_RESPONSE_BYTES,
+    Reserve,
+    reserve_nothing,
+)
+from service.tasks.results import RejectedText
+from service.tokenization.encoded_text import EncodedText, InputText
+from service.tokenization.reader import TextReader, text_label
+from service.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
+
+FunctionToApply = Literal["softmax", "sigmoid", "none"]
+
+# functions of transformers' text-classification pipeline by problem type
+_DEFAULT_FUNCTIONS: dict[str, FunctionToApply] = {
+    "single_label_classification": "softmax",
+    "multi_label_classification": "sigmoid",
+    "regression": "none",
+}
+# one pass with its queue entry and its arrays, and the logit of a label
+_PASS_BYTES, _LOGIT_BYTES = 2_000, 4
+# a label's score as an object, and as JSON without its name
+_SCORE_BYTES, _FRAME_BYTES = 90, 45
+
+
+@dataclass(frozen=True, slots=True)
+class ClassificationOptions:
+    """Options for classifying a text.
+
+    Attributes:
+        top_k: maximum number of labels. None means all labels.
+        function_to_apply: function from logits to scores. None means the function of the model's
+            problem type.
+    """
+
+    top_k: int | None = None
+    function_to_apply: FunctionToApply | None = None
+
+
+@dataclass(slots=True)
+class LabelScore:
+    """A label of a text.
+
+    Attributes:
+        label: name of the label.
+        score: probability, or the logit for function "none".
+    """
+
+    label: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class ClassificationResult:
+    """Result of a classification request.
+
+    Attributes:
+        labels: labels of each text, best first, or the error of the text.
+        is_large: true if serializing takes too long for the event loop.
+    """
+
+    labels: Sequence[list[LabelScore] | RejectedText]
+    is_large: bool
+
+    @property
+    def accepted(self) -> list[list[LabelScore]]:
+        """Labels of the texts without an error."""
+        return [one for one in self.labels if not isinstance(one, RejectedText)]
+
+
+class ClassificationPipeline:
+    """Pipeline that classifies texts.
+
+    Args:
+        tokenizer: the model's tokenizer.
+        batcher: computes the passes.
+        head: labels and choices of the classification head.
+        max_tokens: maximum length of a text in tokens, including special tokens.
+        tracer: records a span for tokenization. The batcher records its own spans.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        batcher: Batcher,
+        head: Classification,
+        max_tokens: int,
+        tracer: Tracer | None = None,
+    ) -> None:
+        self._reader = TextReader(tokenizer, max_tokens)
+        self._batcher = batcher
+        self._head = head
+        self._tracer = tracer
+        longest = sorted((len(to_json(name)) + _FRAME_BYTES for name in head.labels), reverse=True)
+        # the JSON size of the k labels with the longest names, by k
+        self._json_bytes = (0, *accumulate(longest))
+
+    async def classify(
+        self,
+        texts: Sequence[InputText],
+        options: Sequence[ClassificationOptions],
+        label: str = "inputs",
+        *,
+        report_errors: bool = False,
+        reserve: Reserve = reserve_nothing,
+    ) -> ClassificationResult:
+        """Return the labels of each text, best first.
+
+        Args:
+            texts: one or more texts or pairs.
+            options: options of each text.
+            label: the client's name for the texts, for error messages.
+            report_errors: True if the result contains the errors of invalid texts.
+            reserve: function that reserves the request's memory before the first pass.
+
+        Raises:
+            InvalidRequestError: the response could exceed MAX_RESPONSE_BYTES. Without
+                `report_errors`, an invalid text also raises this error.
+            FillMaskError: the batcher rejects the passes, or `reserve` rejects the request.
+        """
+        labels = [self._label_count(chosen) for chosen in options]
+        json_bytes = sum(self._json_bytes[count] for count in labels)
+        if json_bytes > MAX_RESPONSE_BYTES:
+            raise InvalidRequestError(
+                f"The response could have {json_bytes} bytes; at most {MAX_RESPONSE_BYTES} are "
+                "allowed. Use fewer texts or a smaller top_k."
+            )
+        if sum(map(len, texts)) < LONG_TEXT_CHARS:
+            encoded = self._tokenize_all(texts, label, report_errors=report_errors)
+        else:
+            encoded = await asyncio.to_thread(
+                self._tokenize_all, texts, label, report_errors=report_errors
+            )
+        accepted = [one for one in encoded if isinstance(one, EncodedText)]
+        text_bytes = _PASS_BYTES + _LOGIT_BYTES * len(self._head.labels)
+        reserve(
+            sum(text_bytes + one.input_ids.nbytes for one in accepted)
+            + _SCORE_BYTES * sum(labels)
+            + JSON_COPIES * json_bytes
+        )
+        ranked = len(accepted) * len(self._head.labels)
+        is_large = ranked > LARGE_RANKING or json_bytes > LARGE_RESPONSE_CHARS
+        logits = await self._logits(accepted, bulk=is_large)
+        arguments = (encoded, logits, options)
+        if is_large:
+            return ClassificationResult(await asyncio.to_thread(self._rank, *arguments), is_large)
+        return ClassificationResult(self._rank(*arguments), is_large)
+
+    async def logits(self, texts: Sequence[InputText]) -> list[FloatArray]:
+        """Return the logits (L,) of each text.
+
+        Raises:
+            FillMaskError: a text is invalid, or the batcher rejects the passes.
+        """
+        return await self._logits([self._reader.read_plain(text, "inputs") for text in texts])
+
+    async def _logits(
+        self, texts: Sequence[EncodedText], *, bulk: bool = False
+    ) -> list[FloatArray]:
+        passes = [
+            ModelPass.for_labels(one.input_ids, one.token_types, self._head.pooling)
+            for one in texts
+        ]
+        outputs = await self._batcher.submit(passes, bulk=bulk) if passes else []
+        return [output.label_logits[0] for output in outputs]
+
+    @property
+    def _tokenize_all(self) -> Callable[..., list[EncodedText | RejectedText]]:
+        # This is a property, because an attribute with a bound method of its own object is a
+        # reference cycle. A pipeline with such a cycle outlives the model.
+        tokenize = self._tokenize
+        return tokenize if self._tracer is None else self._tracer.traced("tokenize", tokenize)
+
+    def _tokenize(
+        self, texts: Sequence[InputText], label: str, *, report_errors: bool
+    ) -> list[EncodedText | RejectedText]:
+        encoded: list[EncodedText | RejectedText] = []
+        for index, text in enumerate(texts):
+            try:
+                encoded.append(self._reader.read_plain(text, text_label(label, index, texts)))
+            except InvalidRequestError as error:
+                if not report_errors:
+                    raise
+                encoded.append(RejectedText(error.text))
+        return encoded
+
+    def _label_count(self, options: ClassificationOptions) -> int:
+        labels = len(self._head.labels)
+        return labels if options.top_k is None else min(options.top_k, labels)
+
+    def _rank(
+        self,
+        encoded: Sequence[EncodedText | RejectedText],
+        logits: Sequence[FloatArray],
+        options: Sequence[ClassificationOptions],
+    ) -> list[list[LabelScore] | RejectedText]:
+        remaining = iter(logits)
+        return [
+            one if isinstance(one, RejectedText) else self._rank_labels(next(remaining), chosen)
+            for one, chosen in zip(encoded, options, strict=True)
+        ]
+
+    def _rank_labels(
+        self, logits_L: FloatArray, options: ClassificationOptions
+    ) -> list[LabelScore]:
+        if not np.isfinite(logits_L).all():
+            raise ValueError("the model returned NaN or infinity; export its bundle again")
+        function = options.function_to_apply or _DEFAULT_FUNCTIONS[self._head.problem_type]
+        scores_L = _apply(function, logits_L.astype(np.float64))
+        best = np.argsort(-scores_L, kind="stable")[: self._label_count(options)]
+        return [LabelScore(self._head.labels[i], float(scores_L[i])) for i in best.tolist()]
+
+
+def _apply(function: FunctionToApply, logits_L: NDArray[np.float64]) -> NDArray[np.float64]:
+    if function == "none":
+        return logits_L
+    if function == "sigmoid":
+        # the exponential of a negative number cannot overflow
+        powers_L = np.exp(-np.abs(logits_L))
+        scores_L: NDArray[np.float64] = np.where(logits_L >= 0, 1, powers_L) / (1 + powers_L)
+    else:
+        powers_L = np.exp(logits_L - logits_L.max())
+        scores_L = powers_L / powers_L.sum()
+    return scores_L

@@ -1,0 +1,1 @@
+"""Targets, and the model passes that score them."""

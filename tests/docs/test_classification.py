@@ -1,0 +1,97 @@
+"""Code of docs/classification.md, with a small classifier, and the training commands."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from benchmarks import generated_block
+from benchmarks.classification.bundle_accuracy import EXAMPLE
+from benchmarks.running_server import running_server
+from export import restore
+from export.commands import main as export_main
+from model.checkpoints.checkpoint import save_checkpoint
+from model.commands import main as train_main
+from model.tokenizers.word_pieces import train_word_pieces
+from service.bundles.bundle import read_bundle
+from tests.docs import pages
+from tests.model.samples import VERSES, random_encoder, small_config
+from tests.service.api.labels.bundles import write_label_bundle
+
+PAGE = pages.DOCS / "classification.md"
+TEXT = pages.read(PAGE)
+HOST = "127.0.0.1:8000"
+BLOCKS = re.findall(r"```(python|javascript|bash)\n(.*?)```", TEXT, re.DOTALL)
+CURL = re.compile(r"curl -s (\S+).*?-d '(\{.*?\})'", re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Host and port of a service with a small classifier."""
+    bundle = write_label_bundle(tmp_path_factory.mktemp("page") / "labels")
+    with running_server("--bundle", str(bundle)) as server:
+        yield server.url.removeprefix("http://")
+
+
+@pytest.mark.parametrize(("language", "code"), BLOCKS)
+def test_example_gets_a_response(language: str, code: str, host: str) -> None:
+    assert HOST in code
+    code = code.replace(HOST, host)
+    if language == "bash":
+        [(url, body)] = CURL.findall(code)
+        response = httpx.post(url, json=json.loads(body))
+        assert response.status_code == 200
+        assert set(response.json()[0][0]) == {"label", "score"}
+        return
+    node = [str(Path(sys.executable).parent / "node"), "--input-type=module", "-e"]
+    command = [sys.executable, "-c"] if language == "python" else node
+    done = subprocess.run([*command, code], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 2
+
+
+def test_page_has_examples_in_each_language() -> None:
+    assert {language for language, _ in BLOCKS} == {"python", "javascript", "bash"}
+
+
+def test_measured_response_is_that_of_the_first_request() -> None:
+    first = next(code for language, code in BLOCKS if language == "bash")
+    [(_, body)] = CURL.findall(first)
+    assert json.loads(body) == EXAMPLE
+    assert generated_block.read(PAGE, "classification/bundle_accuracy")
+
+
+def test_training_commands_of_the_page_make_a_bundle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A small checkpoint takes the place of the built-in model, which takes too long to train."""
+    monkeypatch.chdir(tmp_path)
+    [rows] = re.findall(r"```csv\n(.*?)```", TEXT, re.DOTALL)
+    header, *examples = rows.splitlines()
+    # the split keeps equal texts together, so each copy of a row gets a number
+    copies = [row.replace(" ", f" {n} ", 1) for n in range(20) for row in examples]
+    Path("DATA.csv").write_text("\n".join([header, *copies]) + "\n", encoding="utf-8")
+    block = next(code for code in re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL) if "DATA" in code)
+    start, train, export = (shlex.split(line) for line in block.splitlines())
+    module, bundle, checkpoint = start[2:]
+    assert module == restore.__name__
+    assert (pages.ROOT / bundle / "bundle.json").is_file()
+    tokenizer = train_word_pieces([*VERSES, *examples], vocab_size=200)
+    config = small_config(vocab_size=tokenizer.get_vocab_size(), max_positions=64)
+    save_checkpoint(Path(checkpoint), random_encoder(config), tokenizer.to_str().encode())
+    assert train_main([*train[1:], "--epochs=1"]) == 0
+    for file in re.findall(r"`(\w+\.\w+)`", pages.section(TEXT, "Training on your own data")):
+        assert (Path("runs/labels") / file).is_file()
+    assert export_main(export[1:]) == 0
+    written = read_bundle(Path(export[-3]))
+    assert written.classification is not None
+    assert written.classification.labels == ("complaint", "request")
+    assert (written.tasks, written.precision) == (("text-classification",), "int8")

@@ -1,0 +1,63 @@
+"""Small checkpoints with a classification head, and their bundles."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+from export.write_bundle import BundleMetadata, SampleTexts, write_bundle
+from model.checkpoints.checkpoint import Checkpoint
+from model.encoder.classifier import ClassifierConfig
+from model.encoder.encoder import TiedEncoder
+from model.tokenizers.word_pieces import train_word_pieces
+from tests.model.samples import VERSES, randomise, small_config
+
+Kind = Literal["fills", "labels", "both"]
+TASKS: dict[Kind, list[str]] = {
+    "fills": ["fill-mask"],
+    "labels": ["text-classification"],
+    "both": ["fill-mask", "text-classification"],
+}
+HEAD = ClassifierConfig(labels=("bad", "good", "other"))
+MEAN_HEAD = ClassifierConfig(labels=("stars",), pooling="mean", problem_type="regression")
+# short sentences, so that pairs of neighbours also fit the model's input
+TEXTS = (*VERSES, "the cat sat", "the old fox ran", "a small bird sang", "the sun went down")
+
+
+def label_checkpoint(
+    kind: Kind, head: ClassifierConfig = HEAD, seed: int = 0, **changes: Any
+) -> Checkpoint:
+    """Return a random checkpoint with the heads of a kind of bundle.
+
+    Args:
+        kind: tasks of the bundle.
+        head: choices of the classification head.
+        seed: seed of the weights.
+        changes: fields of the encoder's configuration.
+    """
+    tokenizer = train_word_pieces(VERSES, vocab_size=200)
+    sizes = {"vocab_size": tokenizer.get_vocab_size(), "num_layers": 3, "max_positions": 40}
+    model = TiedEncoder(small_config(**sizes | changes), None if kind == "fills" else head).eval()
+    randomise(model, seed)
+    head_is_new = kind == "labels"
+    content = tokenizer.to_str().encode()
+    return Checkpoint(model, content, head_is_new, mask_token="[MASK]")  # noqa: S106 - a token of another kind
+
+
+def metadata(precision: str = "fp32", max_tokens: int | None = None) -> BundleMetadata:
+    """Return the metadata of a test's bundle."""
+    return BundleMetadata(
+        name="tiny",
+        license="CC0-1.0",
+        description="A test.",
+        max_tokens=max_tokens,
+        precision=precision,
+    )
+
+
+def write_label_bundle(
+    path: Path, checkpoint: Checkpoint, precision: str = "fp32", max_tokens: int | None = None
+) -> dict[str, Any]:
+    """Write a bundle of a checkpoint and return its verification figures."""
+    texts = SampleTexts(verification=TEXTS, calibration=[text.upper() for text in TEXTS])
+    return write_bundle(checkpoint, path, metadata(precision, max_tokens), texts)

@@ -1,0 +1,246 @@
+"""Labels of the served graph, alone and beside fills."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from export.graph import served_graph
+from export.graph_files import int8_weights
+from export.int8_operators import Int8GraphBuilder
+from export.int8_weights import Int8Weights
+from export.operators import GraphBuilder
+from export.weights import encoder_weights
+from model.checkpoints.checkpoint import Checkpoint
+from model.encoder.classifier import ClassifierConfig
+from model.encoder.config import EncoderConfig
+from model.encoder.encoder import TiedEncoder
+from service.arrays import IntArray
+from service.bundles.bundle import MODEL_FILE, default_bundle_path
+from service.engine.batch_arrays import Batch
+from service.engine.passes import ModelPass, PassOutputs
+from service.engine.runtime import Runtime
+from tests.export.samples import CONFIGS
+from tests.model.samples import plan_of, random_encoder, randomise
+
+TOLERANCE = 1e-4  # logits and log-probabilities, against PyTorch in float32
+# the same text beside other texts; fp32 and int8
+NEIGHBOUR_TOLERANCES = {False: 1e-5, True: 2e-3}
+TOP_K = 4
+HEADS = {
+    "first": ClassifierConfig(labels=("a", "b", "c")),
+    "mean": ClassifierConfig(labels=("x",), pooling="mean", activation="gelu_erf", norm=True),
+    "output layer": ClassifierConfig(labels=("p", "q"), activation=None),
+    "relu": ClassifierConfig(labels=("p", "q"), activation="relu", dense_bias=False),
+}
+GRAPHS = pytest.mark.parametrize("name", CONFIGS)
+POOLINGS = pytest.mark.parametrize("head", ["first", "mean"])
+KINDS = pytest.mark.parametrize("fills", [True, False], ids=["both heads", "labels"])
+EVERY_HEAD = pytest.mark.parametrize(
+    ("name", "head"),
+    [
+        *((name, head) for name in CONFIGS for head in ("first", "mean")),
+        ("bert", "output layer"),
+        ("bert", "relu"),
+    ],
+)
+
+
+class Sampler:
+    """Random encoder with a classification head, its texts and PyTorch's results."""
+
+    def __init__(self, config: EncoderConfig, head: ClassifierConfig) -> None:
+        self.model = TiedEncoder(config, head).eval()
+        randomise(self.model, 0)
+        self.head = head
+        self.token_types = max(1, config.type_vocab_size)
+        self._generator = np.random.default_rng(3)
+
+    def runtime(self, directory: Path, *, fills: bool, int8: bool = False) -> Runtime:
+        weights = encoder_weights(self.model, None, self.token_types)
+        config = self.model.config
+        g = GraphBuilder(config, weights)
+        if int8:
+            texts = [self._ids(min(config.max_positions, 16)) for _ in range(60)]
+            checkpoint = Checkpoint(self.model, None, head_is_new=not fills)
+            g = Int8GraphBuilder(config, weights, int8_weights(checkpoint, texts, 0, fills=fills))
+        graph = served_graph(g, self.head, fills=fills)
+        onnx.checker.check_model(graph, full_check=True)
+        onnx.save(graph, directory / MODEL_FILE)
+        return Runtime(directory / MODEL_FILE)
+
+    def labels(self, tokens: int) -> ModelPass:
+        return ModelPass.for_labels(self._ids(tokens), self._types(tokens), self.head.pooling)
+
+    def fills(self, tokens: int) -> ModelPass:
+        positions = np.array([0, tokens - 1])
+        targets = np.array([[1], [2]])
+        return ModelPass(self._ids(tokens), positions, TOP_K, targets, self._types(tokens))
+
+    def check(self, text: ModelPass, outputs: PassOutputs) -> None:
+        if not len(text.pooled_positions):
+            assert outputs.label_logits.shape[0] == 0
+            top = np.take_along_axis(self.log_probs(text), outputs.top_ids, 1)
+            np.testing.assert_allclose(outputs.top_log_probs, top, atol=TOLERANCE)
+            return
+        assert outputs.top_ids.shape[0] == 0
+        np.testing.assert_allclose(outputs.label_logits, self.logits(text), atol=TOLERANCE)
+
+    @torch.inference_mode()
+    def logits(self, text: ModelPass) -> NDArray[np.float32]:
+        types = None if text.token_types is None else torch.from_numpy(text.token_types)[None]
+        found = self.model.classify(torch.from_numpy(text.input_ids)[None], None, types)
+        logits: NDArray[np.float32] = found.numpy()
+        return logits
+
+    @torch.inference_mode()
+    def log_probs(self, text: ModelPass) -> NDArray[np.float32]:
+        ids = torch.from_numpy(text.input_ids)[None]
+        types = None if text.token_types is None else torch.from_numpy(text.token_types)[None]
+        masked = torch.zeros(ids.shape)
+        masked[0, text.mask_positions] = 1
+        found: NDArray[np.float32] = self.model(ids, masked, None, types).log_softmax(-1).numpy()
+        return found
+
+    def _ids(self, tokens: int) -> IntArray:
+        return self._generator.integers(0, self.model.config.vocab_size, tokens)
+
+    def _types(self, tokens: int) -> IntArray | None:
+        if self.token_types == 1:
+            return None
+        return np.sort(self._generator.integers(0, self.token_types, tokens))
+
+
+@EVERY_HEAD
+@KINDS
+def test_fp32_agrees_with_pytorch(name: str, head: str, fills: bool, tmp_path: Path) -> None:  # noqa: FBT001 - pytest passes it by name
+    """Batches have labels and fills, only labels, and only fills."""
+    sampler = Sampler(CONFIGS[name], HEADS[head])
+    runtime = sampler.runtime(tmp_path, fills=fills)
+    labels = [sampler.labels(tokens) for tokens in (5, 11, 2, 17)]
+    masked = [sampler.fills(tokens) for tokens in (4, 9)]
+    batches = [labels, labels[:1]]
+    if fills:
+        mixed = [masked[0], labels[0], labels[1], masked[1], labels[2]]
+        batches += [mixed, masked, masked[:1]]
+    for texts in batches:
+        batch = Batch.pack(texts)
+        for text, outputs in zip(texts, batch.unpack(runtime.run(batch)), strict=True):
+            sampler.check(text, outputs)
+
+
+@pytest.mark.parametrize(
+    ("name", "fills"), [("bert", False), *((name, True) for name in CONFIGS)], ids=str
+)
+@POOLINGS
+@pytest.mark.parametrize("int8", [False, True], ids=["fp32", "int8"])
+def test_neighbours_change_no_labels(
+    name: str,
+    head: str,
+    fills: bool,  # noqa: FBT001 - pytest passes it by name
+    int8: bool,  # noqa: FBT001 - pytest passes it by name
+    tmp_path: Path,
+) -> None:
+    """A text gets the same logits alone and at every place among 32 other texts."""
+    sampler = Sampler(CONFIGS[name], HEADS[head])
+    runtime = sampler.runtime(tmp_path, fills=fills, int8=int8)
+    ours = sampler.labels(9)
+    alone = runtime.run(Batch.pack([ours])).label_logits
+    generator = np.random.default_rng(2)
+    strangers = [
+        sampler.fills(tokens) if fills and tokens % 2 else sampler.labels(tokens)
+        for tokens in generator.integers(2, 18, 32).tolist()
+    ]
+    for place in (0, 1, 16, 31, 32):
+        among = Batch.pack([*strangers[:place], ours, *strangers[place:]])
+        found = among.unpack(runtime.run(among))[place].label_logits
+        np.testing.assert_allclose(found, alone, atol=NEIGHBOUR_TOLERANCES[int8])
+
+
+@GRAPHS
+@POOLINGS
+def test_labels_change_no_fills(name: str, head: str, tmp_path: Path) -> None:
+    """A text gets the same fills alone and among texts with labels."""
+    sampler = Sampler(CONFIGS[name], HEADS[head])
+    runtime = sampler.runtime(tmp_path, fills=True)
+    ours = sampler.fills(9)
+    alone = runtime.run(Batch.pack([ours]))
+    among = Batch.pack([sampler.labels(4), ours, sampler.labels(17), sampler.labels(2)])
+    found = among.unpack(runtime.run(among))[1]
+    np.testing.assert_array_equal(found.top_ids, alone.top_ids)
+    for output in ("top_log_probs", "target_log_probs"):
+        same = getattr(found, output), getattr(alone, output)
+        np.testing.assert_allclose(*same, atol=NEIGHBOUR_TOLERANCES[False])
+
+
+@pytest.mark.parametrize(
+    ("name", "fills"), [("bert", True), *((name, False) for name in CONFIGS)], ids=str
+)
+@POOLINGS
+def test_int8_comes_close_to_pytorch(name: str, head: str, fills: bool, tmp_path: Path) -> None:  # noqa: FBT001 - pytest passes it by name
+    """The mean error is below 5 % of the logits' root mean square."""
+    sampler = Sampler(CONFIGS[name], HEADS[head])
+    runtime = sampler.runtime(tmp_path, fills=fills, int8=True)
+    texts = [sampler.labels(tokens) for tokens in range(2, 18)]
+    found = runtime.run(Batch.pack(texts)).label_logits
+    expected = np.concatenate([sampler.logits(text) for text in texts])
+    scale = np.sqrt(np.square(expected).mean())
+    assert np.abs(found - expected).mean() < 0.05 * scale
+
+
+def test_a_text_of_zeros_gives_numbers(tmp_path: Path) -> None:
+    """Rows of zeros have a scale of zero. Division by the scale must not give NaN."""
+    sampler = Sampler(CONFIGS["bert"], HEADS["first"])
+    with torch.no_grad():
+        for parameter in sampler.model.parameters():
+            parameter.zero_()
+    runtime = sampler.runtime(tmp_path, fills=False, int8=True)
+    outputs = runtime.run(Batch.pack([sampler.labels(3)]))
+    np.testing.assert_array_equal(outputs.label_logits, np.zeros((1, 3)))
+
+
+@pytest.mark.parametrize("int8", [False, True], ids=["fp32", "int8"])
+def test_a_graph_for_labels_has_no_head_for_fills(int8: bool, tmp_path: Path) -> None:  # noqa: FBT001 - pytest passes it by name
+    """Neither the output projection nor its table nor the head's tensors take memory."""
+    sampler = Sampler(CONFIGS["bias by distance, two tables"], HEADS["first"])
+    sampler.runtime(tmp_path, fills=False, int8=int8)
+    graph = onnx.load(tmp_path / MODEL_FILE).graph
+    names = {tensor.name for tensor in graph.initializer}
+    assert not {name for name in names if name.startswith(("head", "output_table"))}
+    assert "Loop" not in {node.op_type for node in graph.node}
+    read = {name for node in graph.node for name in node.input}
+    outputs = {output.name for output in graph.output}
+    unread = [node.op_type for node in graph.node if not {*node.output} & (read | outputs)]
+    assert unread == []
+    assert names <= read
+
+
+def test_a_graph_for_fills_alone_is_that_of_the_built_in_bundle() -> None:
+    """Bundles without labels and token types have the same nodes as before both existed."""
+    stored = onnx.load(default_bundle_path() / MODEL_FILE, load_external_data=False).graph
+    config = EncoderConfig(
+        vocab_size=97,
+        d_model=384,
+        num_layers=6,
+        num_heads=12,
+        d_ff=1536,
+        max_positions=32,
+        type_vocab_size=0,
+    )
+    model = random_encoder(config)
+    plan = plan_of(model)
+    for layer in range(config.num_layers):
+        plan.factors[f"blocks.{layer}.ffn_out"] = (torch.arange(1536) >= 32).float()
+    g = Int8GraphBuilder(config, encoder_weights(model), Int8Weights(plan, {}))
+    built = served_graph(g).graph
+    assert [node.SerializeToString() for node in built.node] == [
+        node.SerializeToString() for node in stored.node
+    ]
+    for kind in ("input", "output"):
+        found, expected = ([one.name for one in getattr(x, kind)] for x in (built, stored))
+        assert found == expected

@@ -1,0 +1,136 @@
+"""Labelled files and the errors about their rows."""
+
+from __future__ import annotations
+
+import json
+import lzma
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.model.classification.samples import MULTI, SINGLE, read_text_rows, write_rows
+
+
+@pytest.fixture(autouse=True)
+def _in_new_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+ROWS = [
+    {"text": 'He said "no", twice', "text_pair": "Why?", "label": "a"},
+    {"text": "Ünïcode text", "text_pair": "Yes", "label": "b"},
+]
+
+
+@pytest.mark.parametrize("name", ["data.csv", "data.tsv", "data.jsonl"])
+@pytest.mark.parametrize("compressed", [False, True])
+def test_all_formats_give_the_same_examples(name: str, compressed: bool) -> None:  # noqa: FBT001
+    if name == "data.tsv":
+        lines = ["\t".join(ROWS[0]), *("\t".join(row.values()) for row in ROWS)]
+        path = Path(name)
+        path.write_text("\n".join(lines) + "\n")
+    else:
+        path = write_rows(name, ROWS)
+    if compressed:
+        packed = Path(f"{name}.xz")
+        packed.write_bytes(lzma.compress(path.read_bytes()))
+        path = packed
+    dataset = read_text_rows(path)
+    assert [(e.row, e.text, e.text_pair, e.labels) for e in dataset.examples] == [
+        (1, 'He said "no", twice', "Why?", ("a",)),
+        (2, "Ünïcode text", "Yes", ("b",)),
+    ]
+    assert dataset.has_pairs
+
+
+def test_columns_can_have_other_names() -> None:
+    path = write_rows("data.csv", [{"q": "x", "a": "y", "kind": "k", "id": "1"}])
+    dataset = read_text_rows(path, text="q", text_pair="a", label="kind")
+    (example,) = dataset.examples
+    assert (example.text, example.text_pair, example.labels) == ("x", "y", ("k",))
+    assert dataset.ignored_columns == ("id",)
+
+
+def test_a_cell_may_span_lines_and_a_file_may_start_with_a_byte_order_mark() -> None:
+    Path("data.csv").write_bytes(b'\xef\xbb\xbftext,label\n"one\ntwo",a\n\nthree,b\n')
+    examples = read_text_rows(Path("data.csv")).examples
+    assert [(e.row, e.text) for e in examples] == [(1, "one\ntwo"), (2, "three")]
+
+
+def test_labels_of_several_kinds() -> None:
+    single = write_rows("single.jsonl", [{"text": "x", "label": 3}, {"text": "y", "label": "3"}])
+    assert {e.labels for e in read_text_rows(single).examples} == {("3",)}
+    listed = write_rows("m.jsonl", [{"text": "x", "label": ["a", "b"]}, {"text": "y", "label": []}])
+    joined = write_rows("m.csv", [{"text": "x", "label": "a|b"}, {"text": "y", "label": ""}])
+    for path in (listed, joined):
+        assert [e.labels for e in read_text_rows(path, MULTI).examples] == [("a", "b"), ()]
+    numbers = write_rows("r.csv", [{"text": "x", "label": "1.5"}, {"text": "y", "label": -2}])
+    assert [e.value for e in read_text_rows(numbers, "regression").examples] == [1.5, -2.0]
+
+
+HEADER = "text,label\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem_type", "message"),
+    [
+        ("d.csv", HEADER + "x,a\n ,b\n", SINGLE, "d.csv, row 2: text must not be empty"),
+        ("d.csv", HEADER + "x,a\ny, \n", SINGLE, "d.csv, row 2: label must not be empty"),
+        ("d.csv", HEADER + "x,a\ny\n", SINGLE, r"d.csv, row 2: must have 2 cells.*\(got 1\)"),
+        ("d.csv", HEADER + 'x,a\n"y,b\n', SINGLE, "d.csv, line 3: must be valid CSV"),
+        ("d.csv", HEADER, SINGLE, "d.csv must contain at least one row"),
+        ("d.csv", "", SINGLE, "d.csv must contain at least one row"),
+        ("d.csv", "text,text\nx,a\n", SINGLE, "d.csv has two columns 'text'"),
+        ("d.csv", "body,label\nx,a\n", SINGLE, r"no column 'text' \(got body, label\).*--text-col"),
+        ("d.csv", "text,kind\nx,a\n", SINGLE, "no column 'label'.*set --label-column"),
+        ("d.csv", "text,text_pair,label\nx,,a\n", SINGLE, "row 1: text_pair must not be empty"),
+        ("d.txt", "x", SINGLE, r"d.txt must end in .csv, .tsv, .jsonl.*\(got '.txt'\)"),
+        ("d.csv", HEADER + "x,high\n", "regression", r"row 1: label must be a number.*'high'"),
+        ("d.csv", HEADER + "x,nan\n", "regression", "row 1: label must be a number"),
+        ("d.csv", HEADER + "x,inf\n", "regression", "row 1: label must be a number"),
+        ("d.csv", HEADER + "x,a|b|a\n", MULTI, r"must not repeat a label \(got a, b, a\)"),
+        ("d.csv", HEADER + "x,a||b\n", MULTI, "row 1: label must not be empty"),
+        ("d.jsonl", '{"text": "x"}\n', SINGLE, "no column 'label'"),
+        ("d.jsonl", '{"text": "x", "label": 1}\n{"label": 1}\n', SINGLE, "row 2: text is missing"),
+        ("d.jsonl", '{"text": "x", "label": 1}\n{"text": "y"}\n', SINGLE, "row 2: label is missi"),
+        ("d.jsonl", '{"text": 5, "label": 1}\n', SINGLE, r"row 1: text must be a text \(got 5\)"),
+        ("d.jsonl", '{"text": "x", "label": true}\n', SINGLE, "a whole number .got True"),
+        ("d.jsonl", '{"text": "x", "label": true}\n', "regression", "must be a number .got True"),
+        ("d.jsonl", '{"text": "x", "label": 7}\n', MULTI, r"a list of labels \(got 7\)"),
+        ("d.jsonl", '{"text": "\\ud800", "label": 1}\n', SINGLE, "row 1: text must be valid Unic"),
+        ("d.jsonl", '{"text": "x"\n', SINGLE, "d.jsonl, row 1: must be valid JSON"),
+        ("d.jsonl", "[1]\n", SINGLE, r"d.jsonl, row 1: must be a JSON object \(got '\[1\]'\)"),
+    ],
+)
+def test_bad_rows_are_named(name: str, content: str, problem_type: Any, message: str) -> None:
+    Path(name).write_text(content)
+    with pytest.raises(ValueError, match=message):
+        read_text_rows(Path(name), problem_type)
+
+
+def test_a_missing_pair_column_is_named() -> None:
+    path = write_rows("data.csv", [{"text": "x", "label": "a"}])
+    with pytest.raises(ValueError, match=r"no column 'second'.*set --pair-column"):
+        read_text_rows(path, text_pair="second")
+
+
+def test_the_first_five_bad_rows_are_named_and_the_others_counted() -> None:
+    rows = [{"text": "" if i % 2 else "x", "label": "a"} for i in range(16)]
+    with pytest.raises(ValueError, match="row 2: text must not be empty") as raised:
+        read_text_rows(write_rows("data.csv", rows))
+    lines = str(raised.value).splitlines()
+    assert [line.split(":")[0] for line in lines[:5]] == [
+        f"data.csv, row {row}" for row in (2, 4, 6, 8, 10)
+    ]
+    assert lines[5:] == ["3 more rows of data.csv are invalid"]
+
+
+def test_files_that_are_not_text_are_rejected() -> None:
+    Path("latin.csv").write_bytes("text,label\ncafé,a\n".encode("latin-1"))
+    whole = lzma.compress(json.dumps({"text": "x", "label": "a"}).encode() * 1000)
+    Path("cut.jsonl.xz").write_bytes(whole[:-20])
+    Path("not.csv.xz").write_text("text,label\nx,a\n")
+    for name in ("latin.csv", "cut.jsonl.xz", "not.csv.xz"):
+        with pytest.raises(ValueError, match=rf"{name} must be UTF-8 text or a complete .xz file"):
+            read_text_rows(Path(name))

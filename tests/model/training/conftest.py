@@ -1,0 +1,18 @@
+"""Fixtures for the tests of training."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from model.training import loop
+from tests.model.training.pair_runs import MakeRun, pair_run
+
+
+@pytest.fixture
+def run_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MakeRun:
+    """Function that returns a tiny run on pairs in float32, for a tolerance of 1e-5."""
+    monkeypatch.setattr(loop, "has_bfloat16", lambda _: False)
+    return partial(pair_run, tmp_path)

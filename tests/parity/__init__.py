@@ -1,0 +1,1 @@
+"""Pairs and labels over HTTP, compared with transformers on the same weights."""

@@ -1,0 +1,112 @@
+"""Nesting of request and response bodies, and limits in their schema."""
+
+import json
+import math
+from typing import Any
+
+import pytest
+
+from service.api.bodies.fill_request import FillMaskRequest
+from service.api.bodies.fill_response import fills_to_json
+from service.tasks.options import FillOptions, Limits
+from service.tasks.results import Fill, FillResult
+from service.tasks.targets.targets import MAX_TARGETS
+
+LIMITS = Limits(
+    max_tokens=32, max_texts=3, max_masks=5, max_top_k=9, max_passes=2, max_body_bytes=1000
+)
+
+
+def fill(token: int) -> Fill:
+    """Return a fill with the given token."""
+    return Fill(score=1 / token, token=token, token_str=f"t{token}", sequence=f"s{token}")
+
+
+def body(token: int) -> dict[str, object]:
+    """Return the JSON object of a fill."""
+    return {
+        "score": 1 / token,
+        "token": token,
+        "token_str": f"t{token}",
+        "sequence": f"s{token}",
+    }
+
+
+def answer(fills: list[list[list[Fill]]], *, single: bool) -> Any:
+    """Return the parsed response."""
+    return json.loads(fills_to_json(FillResult(fills, is_large=False), single=single))
+
+
+def test_one_text_with_one_mask() -> None:
+    assert answer([[[fill(1), fill(2)]]], single=True) == [body(1), body(2)]
+
+
+def test_one_text_with_several_masks() -> None:
+    assert answer([[[fill(1)], [fill(2)]]], single=True) == [[body(1)], [body(2)]]
+
+
+def test_several_texts() -> None:
+    """A text with several masks has one list of fills per mask."""
+    assert answer([[[fill(1)]], [[fill(2)], [fill(3)]]], single=False) == [
+        [body(1)],
+        [[body(2)], [body(3)]],
+    ]
+
+
+def test_a_list_of_one_text_is_a_list() -> None:
+    assert answer([[[fill(1)]]], single=False) == [[body(1)]]
+
+
+def test_scores_and_texts_come_back_as_they_were() -> None:
+    scores = [1.0, 0.1, 1 / 3, 5e-324, 2.2250738585072014e-308, 0.0, 1e-7, 0.30000000000000004]
+    text = 'Zürich 😀\u2028 \x00 "quoted" \\ </script> "score":null'
+    fills = [Fill(score, 7, "##ü", text) for score in scores]
+    read = answer([[fills]], single=True)
+    assert [one["score"] for one in read] == scores
+    assert {one["sequence"] for one in read} == {text}
+    assert {one["token_str"] for one in read} == {"##ü"}
+
+
+def test_a_score_that_is_no_number_is_not_answered() -> None:
+    """JSON has no NaN."""
+    broken = Fill(math.nan, 7, "x", "y")
+    with pytest.raises(ValueError, match="NaN"):
+        answer([[[fill(1), broken]]], single=True)
+
+
+def test_absent_and_null_are_the_same() -> None:
+    """Clients omit `parameters` or send null, {} or fields with the value null."""
+    for parameters in ("", ', "parameters": null', ', "parameters": {}'):
+        content = f'{{"inputs": "x"{parameters}}}'.encode()
+        read = FillMaskRequest.read(content, "application/json", LIMITS)
+        assert read.texts == ["x"]
+    content = b'{"inputs": ["x"], "parameters": {"top_k": null, "targets": null}}'
+    read = FillMaskRequest.read(content, "application/json", LIMITS)
+    assert read.options == FillOptions()
+
+
+def test_the_schema_shows_the_limits() -> None:
+    schema = FillMaskRequest.schema_with_limits(max_texts=3, max_top_k=9)
+    assert "$defs" not in schema
+    assert schema["additionalProperties"] is False
+    text, pair, texts = schema["properties"]["inputs"]["anyOf"]
+    assert texts["items"]["anyOf"] == [{"type": "string"}, pair]
+    assert (pair["required"], pair["additionalProperties"]) == (["text"], False)
+    assert pair["properties"]["text_pair"]["anyOf"][0]["pattern"] == r"\S"
+    assert (texts["minItems"], texts["maxItems"]) == (1, 3)
+    parameters = schema["properties"]["parameters"]["anyOf"][0]["properties"]
+    assert parameters["top_k"]["anyOf"][0] == {"type": "integer", "minimum": 1, "maximum": 9}
+    assert parameters["targets"]["anyOf"][0]["maxItems"] == MAX_TARGETS
+    targets = parameters["targets"]["anyOf"][0]
+    assert (targets["minItems"], targets["uniqueItems"]) == (1, True)
+    assert targets["items"] == {"type": "string", "pattern": r"\S"}
+    assert text["minLength"] == 1
+
+
+def test_a_number_without_a_fraction_is_a_whole_number() -> None:
+    """JSON does not distinguish 5.0 from 5."""
+    content = b'{"inputs": "x", "parameters": {"top_k": 5.0, "max_word_tokens": 2e0}}'
+    read = FillMaskRequest.read(content, "application/json", LIMITS)
+    assert read.options == FillOptions(top_k=5, max_word_tokens=2)
+    assert isinstance(read.options, FillOptions)
+    assert type(read.options.top_k) is int

@@ -1,0 +1,46 @@
+"""Texts and pairs in request bodies."""
+
+from typing import Any
+
+import pytest
+from pydantic_core import PydanticCustomError
+
+from service.api.bodies.texts import read_inputs
+from service.tokenization.encoded_text import TextPair
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("a", "a"),
+        ({"text": "a"}, "a"),
+        ({"text": "a", "text_pair": None}, "a"),
+        ({"text": "a", "text_pair": "b"}, TextPair("a", "b")),
+        ({"text_pair": "b", "text": "a"}, TextPair("a", "b")),
+        (["a", {"text": " a"}, {"text": "a", "text_pair": "b "}], ["a", " a", TextPair("a", "b ")]),
+        ([""], [""]),
+    ],
+)
+def test_texts_and_pairs(value: Any, expected: object) -> None:
+    assert read_inputs(value, "inputs", 3) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (None, "must be a text"),
+        (True, "must be a text"),
+        ("", "is empty"),
+        ([], "is empty"),
+        ({}, "instances.text is missing"),
+        ([{"text": "a"}] * 4, "has 4 texts; at most 3 are allowed."),
+        (["a", {"text": "a", "text_pair": {}}], r"instances\[1\].text_pair must be a non-empty"),
+        ([["a", "b"]], r"instances\[0\] must be a text or a pair"),
+        ({"text": "a", "x" * 500: 1}, 'Unknown field "xxx'),
+    ],
+)
+def test_invalid_inputs(value: Any, reason: str) -> None:
+    """Messages have the name of the field in the wire format, and a bounded length."""
+    with pytest.raises(PydanticCustomError, match=reason) as caught:
+        read_inputs(value, "instances", 3)
+    assert len(caught.value.message()) < 250

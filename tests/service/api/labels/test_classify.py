@@ -1,0 +1,291 @@
+"""Requests to /classify: choice of the model, format of the response, limits and metrics."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+
+from service.api import task_endpoint
+from service.api.bodies.classify import ClassifyRequest
+from service.app import create_app
+from service.engine.batch_arrays import Batch
+from service.engine.passes import BatchOutputs
+from service.http.middleware.request_memory import LONG_BODY_BYTES
+from service.http.throttle import LoopThrottle
+from service.settings import Settings
+from service.tasks import classification
+from service.tasks.classification import ClassificationPipeline
+from service.tasks.response_size import MAX_RESPONSE_BYTES
+from service.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
+from tests.service.api.labels.bundles import LABELS, write_label_bundle
+from tests.service.scrape import scrape, value
+
+PAIR = {"text": "the cat sat", "text_pair": "the dog lay by the door"}
+
+
+def labels_of(client: TestClient, path: str, inputs: object, **parameters: object) -> Any:
+    """Return the response to a classification request, which must succeed."""
+    answer = client.post(path, json={"inputs": inputs, "parameters": parameters})
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == "application/json"
+    return answer.json()
+
+
+def test_a_single_text_has_a_list_with_one_list(client: TestClient) -> None:
+    [labels] = labels_of(client, "/classify", "the cat")
+    assert {label["label"] for label in labels} == set(LABELS)
+    assert all(set(label) == {"label", "score"} for label in labels)
+    assert sum(label["score"] for label in labels) == pytest.approx(1)
+    scores = [label["score"] for label in labels]
+    assert scores == sorted(scores, reverse=True)
+    assert labels_of(client, "/classify", {"text": "the cat"}) == [labels]
+    assert labels_of(client, "/classify", ["the cat"]) == [labels]
+    assert labels_of(client, "/classify", "the cat", top_k=None, function_to_apply=None) == [labels]
+    [other] = labels_of(client, "/classify", PAIR)
+    assert other != labels
+
+
+def test_each_text_may_have_its_parameters(client: TestClient) -> None:
+    body = {
+        "inputs": ["the cat", PAIR, "the dog"],
+        "parameters": [{"top_k": 1}, None, {"function_to_apply": "none", "top_k": 2.0}],
+    }
+    first, second, third = client.post("/classify", json=body).json()
+    assert [len(first), len(second), len(third)] == [1, 3, 2]
+    assert second == labels_of(client, "/classify", PAIR)[0]
+    assert [third] == labels_of(client, "/classify", "the dog", function_to_apply="none", top_k=2)
+
+
+def test_the_functions(client: TestClient) -> None:
+    scores = {
+        function: {
+            label["label"]: label["score"]
+            for label in labels_of(client, "/classify", PAIR, function_to_apply=function)[0]
+        }
+        for function in ("none", "softmax", "sigmoid")
+    }
+    logits = np.array([scores["none"][label] for label in LABELS])
+    softmax = np.exp(logits) / np.exp(logits).sum()
+    assert [scores["softmax"][label] for label in LABELS] == pytest.approx(softmax)
+    sigmoid = 1 / (1 + np.exp(-logits))
+    assert [scores["sigmoid"][label] for label in LABELS] == pytest.approx(sigmoid)
+
+
+def test_the_path_chooses_the_model(client: TestClient, bundles: Path) -> None:
+    """Without a name, the first model with the task responds."""
+    expected = labels_of(client, "/models/labels/classify", PAIR)
+    assert labels_of(client, "/classify", PAIR) == expected
+    assert labels_of(client, "/models/labels", PAIR) == expected
+    masked = {"inputs": "the [MASK]"}
+    assert client.post("/", json=masked).json() == client.post("/fill-mask", json=masked).json()
+    fills = client.post("/models/both", json=masked)
+    assert fills.json()[0]["token_str"]
+    settings = Settings(bundle=bundles, threads=1, model="labels")
+    with TestClient(create_app(settings)) as other:
+        assert labels_of(other, "/", PAIR) == expected
+        assert other.post("/fill-mask", json=masked).json() == (
+            client.post("/fill-mask", json=masked).json()
+        )
+
+
+def test_the_models_are_described(client: TestClient) -> None:
+    models = client.get("/models").json()
+    assert [
+        (model["name"], model["tasks"], model["pairs"], model["labels"], model["problem_type"])
+        for model in models
+    ] == [
+        ("tiny", ["fill-mask"], False, None, None),
+        *(
+            (name, tasks, True, list(LABELS), "single_label_classification")
+            for name, tasks in (
+                ("labels", ["text-classification"]),
+                ("both", ["fill-mask", "text-classification"]),
+            )
+        ),
+    ]
+
+
+def test_requests_are_counted_by_route(client: TestClient) -> None:
+    def counts() -> list[float]:
+        scraped = scrape(client)
+        return [
+            value(scraped, "fillmask_requests_total", method="POST", route=route, status=status)
+            for route, status in (
+                ("/classify", "200"),
+                ("/classify", "422"),
+                ("/models/{name}/classify", "200"),
+            )
+        ]
+
+    before = counts()
+    labels_of(client, "/classify", "the cat")
+    assert client.post("/classify", json={"inputs": 5}).status_code == 422
+    labels_of(client, "/models/both/classify", "the cat")
+    assert np.subtract(counts(), before).tolist() == [1, 1, 1]
+
+
+def test_before_the_models_are_loaded(labels: Path) -> None:
+    client = TestClient(create_app(Settings(bundle=labels)))
+    for path in ("/classify", "/models/labels/classify"):
+        assert client.post(path, json={"inputs": "the"}).status_code == 503
+
+
+def test_overload_is_429_with_retry_after(labels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # the pause needs the event loop's thread
+    monkeypatch.setattr(LoopThrottle, "schedule_pause", lambda _: None)
+    app = create_app(Settings(bundle=labels, threads=1))
+    with TestClient(app) as client:
+        for path in ("/classify", "/models/labels/classify"):
+            assert app.retry_after_s(path, 0) is None
+        admission = app.state.models.default.batcher._admission
+        monkeypatch.setattr(admission, "_accepted", admission._max_tokens)
+        for path in ("/classify", "/models/labels/classify"):
+            assert app.retry_after_s(path, 0)
+            answer = client.post(path, json={"inputs": "the"})
+            assert answer.status_code == 429
+            seconds = answer.headers["Retry-After"]
+            assert answer.json()["error"] == (
+                f"The service is overloaded; try again in {seconds} s."
+            )
+        assert app.retry_after_s("/fill-mask", 0) is None
+
+
+def test_a_late_response_has_504(labels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = create_app(Settings(bundle=labels, threads=1))
+    with TestClient(app) as client:
+        held = threading.Event()
+        batcher = app.state.models.default.batcher
+        run = batcher._run
+
+        def wait(batch: Batch) -> BatchOutputs:
+            assert held.wait(20)
+            outputs: BatchOutputs = run(batch)
+            return outputs
+
+        monkeypatch.setattr(batcher, "_run", wait)
+        headers = {"X-Request-Timeout-Ms": "30"}
+        answer = client.post("/classify", json={"inputs": "the"}, headers=headers)
+        held.set()
+        assert answer.status_code == 504
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("function", ["softmax", "sigmoid", "none"])
+def test_a_wrong_logit_is_an_internal_error(
+    wrong: float, function: str, labels: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = create_app(Settings(bundle=labels, threads=1))
+    with TestClient(app) as client:
+        batcher = app.state.models.default.batcher
+        run = batcher._run
+
+        def break_logits(batch: Batch) -> BatchOutputs:
+            outputs: BatchOutputs = run(batch)
+            outputs.label_logits[0, 1] = wrong
+            return outputs
+
+        monkeypatch.setattr(batcher, "_run", break_logits)
+        body = {"inputs": "the", "parameters": {"function_to_apply": function}}
+        answer = client.post("/classify", json=body)
+        assert answer.status_code == 500
+        assert " the request id " in answer.json()["error"]
+        assert "the model returned NaN or infinity" not in answer.text
+
+
+STEPS = {
+    "parse": (ClassifyRequest, "read"),
+    "encode": (Tokenizer, "encode"),
+    "rank": (ClassificationPipeline, "_rank"),
+    "write": (task_endpoint, "labels_to_json"),
+}
+
+
+def test_only_long_steps_leave_the_event_loop(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where: dict[str, bool] = {}
+
+    def spy(step: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: object, **named: object) -> object:
+            where[step] = threading.current_thread().name.startswith("fillmask-long-work")
+            return function(*arguments, **named)
+
+        return call
+
+    for step, (owner, name) in STEPS.items():
+        monkeypatch.setattr(owner, name, spy(step, getattr(owner, name)))
+
+    def moved(inputs: object, padding: int = 0) -> set[str]:
+        content = json.dumps({"inputs": inputs}).encode() + b" " * padding
+        headers = {"content-type": "application/json"}
+        assert client.post("/classify", content=content, headers=headers).is_success
+        assert where.keys() == STEPS.keys()
+        return {step for step, is_moved in where.items() if is_moved}
+
+    assert moved("the") == set()
+    assert moved("the", LONG_BODY_BYTES) == {"parse"}
+    half = " " * (LONG_TEXT_CHARS // 2)
+    assert moved({"text": f"{half}the", "text_pair": f"{half}cat"}) == {"encode"}
+    monkeypatch.setattr(classification, "LARGE_RANKING", 5)
+    assert moved(["the"]) == set()
+    assert moved(["the", PAIR]) == {"rank", "write"}
+
+
+@pytest.fixture(scope="module")
+def many_labels(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    """Client of a model with 3,000 labels of 200 characters or 600 bytes."""
+    names = [f"{i} {'語' * 200}" for i in range(3000)]
+    path = tmp_path_factory.mktemp("many") / "many"
+    write_label_bundle(path, fills=False, labels=names)
+    with TestClient(create_app(Settings(bundle=path, threads=1))) as test_client:
+        yield test_client
+
+
+def test_the_largest_response_is_bounded(many_labels: TestClient) -> None:
+    answer = many_labels.post("/classify", json={"inputs": ["the"] * 2})
+    size_bytes = len(answer.content)
+    assert [len(labels) for labels in answer.json()] == [3000, 3000]
+    texts = 3 * MAX_RESPONSE_BYTES // size_bytes
+    answer = many_labels.post("/classify", json={"inputs": ["the"] * texts})
+    assert answer.status_code == 422
+    error = answer.json()["error"]
+    assert error.startswith("The response could have ")
+    assert error.endswith(
+        f" bytes; at most {MAX_RESPONSE_BYTES} are allowed. Use fewer texts or a smaller top_k."
+    )
+    body = {"inputs": ["the"] * texts, "parameters": {"top_k": 20}}
+    assert [len(one) for one in many_labels.post("/classify", json=body).json()] == [20] * texts
+
+
+@pytest.mark.parametrize(("texts", "top_k"), [(1, None), (2, None), (40, 100), (60, 1)])
+async def test_the_response_takes_no_more_memory_than_reserved(
+    texts: int, top_k: int | None, many_labels: TestClient
+) -> None:
+    """The estimate of the JSON is an upper bound, at most a quarter too high."""
+    reserved: list[int] = []
+    pipeline = many_labels.app.state.models.default.classification  # type: ignore[attr-defined]
+    limit = pipeline._json_bytes
+    body = {"inputs": ["the"] * texts, "parameters": {"top_k": top_k}}
+    original = ClassificationPipeline.classify
+
+    async def spy(self: ClassificationPipeline, *arguments: Any, **named: Any) -> Any:
+        reserve = named.pop("reserve")
+
+        def record(memory_bytes: int) -> None:
+            reserved.append(memory_bytes)
+            reserve(memory_bytes)
+
+        return await original(self, *arguments, reserve=record, **named)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ClassificationPipeline, "classify", spy)
+        answer = many_labels.post("/classify", json=body)
+    assert answer.status_code == 200
+    estimate = texts * limit[min(top_k or 3000, 3000)]
+    assert len(answer.content) <= estimate + 3 * texts + 2 < 1.25 * len(answer.content) + 200
+    assert reserved[0] > 2 * len(answer.content)

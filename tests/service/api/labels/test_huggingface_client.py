@@ -1,0 +1,46 @@
+"""`text_classification` of huggingface_hub with a service process."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from huggingface_hub import InferenceClient
+from huggingface_hub.errors import HfHubHTTPError
+
+from tests.service.api.labels.bundles import LABELS
+from tests.service.server_process import start_process
+
+TEXT = "the cat sat on the mat"
+
+
+@pytest.fixture(scope="module")
+def url(bundles: Path) -> Iterator[str]:
+    """Address of a running service, whose default model classifies."""
+    with start_process("--bundle", str(bundles), "--model", "labels") as (_, url):
+        yield url
+
+
+@pytest.mark.parametrize(
+    "path", ["", "/", "/classify", "/models/labels", "/models/labels/classify"]
+)
+def test_text_classification(url: str, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each parameter of the client works as with Hugging Face's service."""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    hub = InferenceClient(model=f"{url}{path}")
+    labels = hub.text_classification(TEXT)
+    assert {one.label for one in labels} == set(LABELS)
+    assert sum(one.score for one in labels) == pytest.approx(1)
+    assert hub.text_classification(TEXT, top_k=1) == labels[:1]
+    assert hub.text_classification(TEXT, top_k=10) == labels
+    for function in ("sigmoid", "softmax", "none"):
+        found = hub.text_classification(TEXT, function_to_apply=function)
+        body = {"inputs": TEXT, "parameters": {"function_to_apply": function}}
+        [expected] = httpx.post(f"{url}/classify", json=body).json()
+        assert [(one.label, one.score) for one in found] == [
+            (one["label"], one["score"]) for one in expected
+        ]
+    with pytest.raises(HfHubHTTPError, match="must be a whole number of at least 1") as caught:
+        hub.text_classification(TEXT, top_k=0)
+    assert caught.value.response is not None
+    assert caught.value.response.status_code == 422

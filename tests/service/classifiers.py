@@ -1,0 +1,132 @@
+"""Tiny bundles with a classification head, exported from random weights."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer, processors
+
+from export.write_bundle import BundleMetadata, SampleTexts, write_bundle
+from model.checkpoints.checkpoint import Checkpoint
+from model.encoder.classifier import ClassifierConfig
+from model.encoder.config import EncoderConfig
+from model.encoder.encoder import TiedEncoder
+from service.tokenization.encoded_text import InputText, TextPair
+from tests.service.tiny import VOCABULARY, build_tokenizer
+
+_MASK = "[MASK]"
+LABELS = ("sport", "politics", "science")
+# examples of the documentation
+KINDS: dict[InputText, str] = {
+    "She drank a cup of tea.": "statement",
+    "Paris is the capital of France.": "statement",
+    "Is Rome the capital of Italy?": "question",
+    "Was the cat a dog?": "question",
+    "Run, dog, run!": "exclamation",
+    "The dog barked at the mailman!": "exclamation",
+}
+QUESTION = "Is Rome the capital of Italy?"
+ANSWERS: dict[InputText, str] = {
+    TextPair(QUESTION, "Rome is the capital."): "answer",
+    TextPair(QUESTION, "She drank tea."): "no_answer",
+}
+_TEXTS = [
+    "paris is the capital of france .",
+    "the dog barked at the mailman .",
+    "she drank a cup of tea .",
+    "rome was a city of italy .",
+    "the cat was walking and running !",
+    "is water the tea of a dog ?",
+]
+
+
+def write_classifier(
+    path: Path,
+    *,
+    name: str = "topics",
+    labels: tuple[str, ...] = LABELS,
+    fills: bool = False,
+    pairs: bool = True,
+    **head: Any,
+) -> Path:
+    """Write a bundle with the task text-classification and return its path.
+
+    Args:
+        path: directory to write.
+        name: name of the model.
+        labels: labels of the head.
+        fills: True if the bundle also has the task fill-mask.
+        pairs: True if the model reads pairs.
+        head: further fields of the head's configuration.
+    """
+    model = _random_model(ClassifierConfig(labels=labels, **head))
+    _write(path, model, _tokenizer(pairs=pairs), name, fills=fills)
+    return path
+
+
+def write_taught_classifier(path: Path, examples: Mapping[InputText, str]) -> Path:
+    """Write a bundle whose model gives each example its label, and return the path.
+
+    The encoder is random. The output layer is the ridge regression from the mean hidden state of
+    each example to a logit of 4 for its label and 0 for other labels.
+    """
+    labels = tuple(dict.fromkeys(examples.values()))
+    model = _random_model(ClassifierConfig(labels=labels, activation=None, pooling="mean"))
+    tokenizer = _tokenizer(pairs=True)
+    head = model.classifier
+    assert head is not None
+    output, head.output = head.output, torch.nn.Identity()  # type: ignore[assignment]
+    rows = []
+    for text in examples:
+        parts = (text.text, text.text_pair) if isinstance(text, TextPair) else (text,)
+        encoding = tokenizer.encode(*parts)
+        ids, types = torch.tensor([encoding.ids]), torch.tensor([encoding.type_ids])
+        rows.append(model.classify(ids, None, types)[0].detach().double())
+    features_ED = torch.stack(rows)
+    targets_EL = torch.tensor(
+        [[4.0 * (one == label) for one in labels] for label in examples.values()]
+    )
+    mean_D, mean_L = features_ED.mean(0), targets_EL.double().mean(0)
+    centred_ED = features_ED - mean_D
+    gram_EE = centred_ED @ centred_ED.T + 1e-3 * torch.eye(len(rows), dtype=torch.float64)
+    weight_DL = centred_ED.T @ torch.linalg.solve(gram_EE, targets_EL - mean_L)
+    output.weight.data = weight_DL.T.float().contiguous()
+    output.bias.data = (mean_L - mean_D @ weight_DL).float()
+    head.output = output
+    _write(path, model, tokenizer, path.name, fills=False)
+    return path
+
+
+def _random_model(head: ClassifierConfig) -> TiedEncoder:
+    torch.manual_seed(3)
+    config = EncoderConfig(
+        vocab_size=len(VOCABULARY), d_model=32, num_layers=2, num_heads=2, d_ff=64, max_positions=32
+    )
+    model = TiedEncoder(config, head)
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.4)
+    return model.eval()
+
+
+def _tokenizer(*, pairs: bool) -> Tokenizer:
+    tokenizer = build_tokenizer()
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    if pairs:
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single="[CLS] $A [SEP]",
+            pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+            special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
+        )
+    return tokenizer
+
+
+def _write(path: Path, model: TiedEncoder, tokenizer: Tokenizer, name: str, *, fills: bool) -> None:
+    checkpoint = Checkpoint(
+        model, tokenizer.to_str().encode(), head_is_new=not fills, mask_token=_MASK
+    )
+    metadata = BundleMetadata(
+        name=name, license="MIT", description="A test.", max_tokens=None, precision="fp32"
+    )
+    write_bundle(checkpoint, path, metadata, SampleTexts(_TEXTS, _TEXTS))

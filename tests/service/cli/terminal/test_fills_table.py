@@ -1,0 +1,155 @@
+"""Table of the fills of each mask, in the style of a terminal or a pipe."""
+
+import io
+import math
+import os
+from pathlib import Path
+
+import pytest
+
+from service.cli.terminal.fills_table import format_fills
+from service.cli.terminal.style import Style
+from service.tasks.results import Fill, JointFill, TargetFill
+
+TEXT = "Paris is the [MASK] of France."
+
+
+def fill(score: float, token_str: str, text: str = TEXT) -> Fill:
+    """Make a fill of the text."""
+    return Fill(score, 7, token_str, text.replace("[MASK]", token_str))
+
+
+def test_a_table() -> None:
+    """The aligned columns are probability, bar, token and text."""
+    fills = [fill(0.7278, "capital"), fill(0.04, "city"), fill(0.0002, "port"), fill(1e-7, "X")]
+    assert list(format_fills(TEXT, [fills], Style())) == [
+        " 0.7278  ██████████████▌       capital  Paris is the capital of France.",
+        " 0.0400  ▊                     city     Paris is the city of France.",
+        " 0.0002                        port     Paris is the port of France.",
+        "1.0e-07                        X        Paris is the X of France.",
+    ]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.05, 0.5, 0.731, 0.999, 1.0])
+def test_bars_are_as_long_as_their_share(share: float) -> None:
+    """Bars are exact to an eighth of a terminal cell.
+
+    Terminals without block characters show only entire cells.
+    """
+    [line] = format_fills(TEXT, [[fill(share, "x")]], Style())
+    bar = line[9:29].rstrip()
+    eighths = sum(" ▏▎▍▌▋▊▉█".index(character) for character in bar)
+    assert math.isclose(eighths / 160, share, abs_tol=1 / 300)
+    [line] = format_fills(TEXT, [[fill(share, "x")]], Style(encoding="ascii"))
+    assert line[9:29].rstrip() == "#" * round(20 * share)
+
+
+def test_several_masks_have_a_heading_each() -> None:
+    """A mask may have no fills."""
+    lines = list(format_fills(TEXT, [[fill(0.5, "a")], [], [fill(0.5, "b")]], Style()))
+    assert lines[0] == "Mask 1"
+    assert lines[2:6] == ["", "Mask 2", "No fills.", ""]
+    assert lines[6] == "Mask 3"
+
+
+def test_targets_show_their_share_among_themselves() -> None:
+    """The table shows shares because a target's probability among all tokens may be nearly 0."""
+    one, other = (
+        TargetFill(
+            score=score,
+            token=1,
+            token_str=name,
+            sequence=name,
+            log_prob=math.log(score),
+            target_score=share,
+            tokens=(1,),
+        )
+        for name, score, share in (("tea", 3e-9, 0.75), ("sand", 1e-9, 0.25))
+    )
+    assert list(format_fills("[MASK]", [[one, other]], Style())) == [
+        "3.0e-09   0.7500  ███████████████       tea   tea",
+        "1.0e-09   0.2500  █████                 sand  sand",
+    ]
+
+
+def test_masks_filled_together_are_one_table() -> None:
+    joint = JointFill(
+        score=0.5,
+        token=-1,
+        token_str="new york",  # noqa: S106 - a token of another kind
+        sequence="He lives in new york.",
+        log_prob=-0.7,
+        tokens=[1, 2],
+        token_strs=["new", "york"],
+    )
+    [line] = format_fills("He lives in [MASK] [MASK].", [[joint]], Style())
+    assert line.endswith("new york  He lives in new york.")
+
+
+def test_window_is_printed() -> None:
+    one = fill(0.5, "a")
+    one.window = (12, 345)
+    assert next(format_fills(TEXT, [[one]], Style())) == (
+        "The model read characters 12 to 345 of the text."
+    )
+
+
+@pytest.mark.parametrize("width", range(20, 140, 3))
+def test_no_line_is_wider_than_the_terminal(width: int) -> None:
+    """A wide character takes two terminal cells, and a combining character takes none."""
+    before, after = "a long way 東京 cafe\u0301 " * 5, "it all goes on and on " * 5
+    text = f"{before}the [MASK] of {after}"
+    fills = [fill(0.5, "東京", text), fill(0.25, "capital", text)]
+    for line in format_fills(text, [fills], Style(width=width)):
+        cells = sum(
+            0 if character == "\u0301" else 2 if character in "東京" else 1 for character in line
+        )
+        assert cells <= max(width, 9 + 20 + 2 + 7)
+    first, second = format_fills(text, [fills], Style(width=90))
+    assert "the 東京 of it" in first
+    assert second.endswith("...")
+    assert "capital  ..." in second
+
+
+def test_control_characters_are_not_printed() -> None:
+    """No escape sequence of a text reaches the terminal."""
+    [line] = format_fills("x", [[fill(0.5, "a\x1b[31m\nb", "[MASK]\tc\x07")]], Style())
+    assert line.endswith("a?[31m b  a?[31m b c?")
+
+
+class Terminal(io.StringIO):
+    """Stream that is a terminal."""
+
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("variables", "escapes"),
+    [
+        ({"TERM": "xterm"}, True),
+        ({"TERM": "xterm", "NO_COLOR": ""}, True),
+        ({"TERM": "xterm", "NO_COLOR": "1"}, False),
+        ({"TERM": "dumb"}, False),
+    ],
+)
+def test_escape_sequences_depend_on_the_environment(
+    variables: dict[str, str],
+    escapes: bool,  # noqa: FBT001 - pytest passes it
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """NO_COLOR or TERM=dumb disables escape sequences."""
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("COLUMNS", "77")
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert Style.of(Terminal()) == Style(77, escapes, "utf-8")
+    [line] = format_fills(TEXT, [[fill(0.5, "a")]], Style.of(Terminal()))
+    assert ("\x1b[" in line) == escapes
+
+
+def test_a_pipe_gets_plain_lines_of_any_length() -> None:
+    with Path(os.devnull).open("w", encoding="latin-1") as stream:
+        assert Style.of(stream) == Style(None, escapes=False, encoding="latin-1")

@@ -1,0 +1,279 @@
+"""Bundles with labels in the service: loading, golden check, readiness and lookup by task."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from service.bundles.bundle import DESCRIPTION_FILE, Bundle, read_bundle
+from service.errors import BundleError, InvalidRequestError, NotFoundError
+from service.observability.statistics import ProcessStatistics
+from service.registry.golden import GoldenTolerance
+from service.registry.loader import load_model
+from service.registry.registry import ModelRegistry
+from service.registry.served_model import ServedModel
+from service.settings import Settings
+from service.tasks.classification import ClassificationOptions
+from service.tokenization.encoded_text import TextPair
+from tests.broken_bundles import copy_bundle, edit_description
+from tests.export.label_bundles import TASKS, Kind, label_checkpoint, write_label_bundle
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="module")
+def bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Directory with an fp32 bundle of each kind, named like the kind."""
+    directory = tmp_path_factory.mktemp("bundles")
+    for kind in TASKS:
+        write_label_bundle(directory / kind, label_checkpoint(kind))
+        edit_description(directory / kind, lambda b, name=kind: b.update(name=name))
+    return directory
+
+
+@pytest.fixture
+def copy(bundles: Path, tmp_path: Path) -> Path:
+    """A copy of the bundle with both tasks."""
+    return copy_bundle(tmp_path / "copy", bundles / "both")
+
+
+@asynccontextmanager
+async def loaded(path: Path) -> AsyncIterator[ServedModel]:
+    """Load a model and close it again."""
+    model = await load_model(Settings(threads=1), pytest.fail, path)
+    try:
+        yield model
+    finally:
+        await model.aclose()
+
+
+@pytest.mark.parametrize("kind", list(TASKS))
+async def test_a_model_has_the_pipelines_of_its_tasks(kind: Kind, bundles: Path) -> None:
+    async with loaded(bundles / kind) as model:
+        assert list(model.info.tasks) == TASKS[kind]
+        assert model.info.pairs is True
+        fills, labels = kind != "labels", kind != "fills"
+        assert (model.fill_mask is not None) is (model.scoring is not None) is fills
+        assert (model.classification is not None) is labels
+        assert model.info.labels == (("bad", "good", "other") if labels else None)
+        assert model.info.problem_type == ("single_label_classification" if labels else None)
+        for require, has in (
+            (model.require_fill_mask, fills),
+            (model.require_scoring, fills),
+            (model.require_classification, labels),
+        ):
+            if has:
+                assert require() is not None
+                continue
+            task = "text-classification" if require == model.require_classification else "fill-mask"
+            with pytest.raises(InvalidRequestError) as caught:
+                require()
+            assert caught.value.text == (
+                f'Model "{kind}" does not have the task {task}; its tasks are: {TASKS[kind][0]}.'
+            )
+
+
+@pytest.mark.parametrize("kind", list(TASKS))
+async def test_a_model_without_recent_batches_answers_the_probe(kind: Kind, bundles: Path) -> None:
+    async with loaded(bundles / kind) as model:
+        before_s = model.batcher.last_batch_s
+        assert await model.probe._run_test_pass() is None
+        assert model.batcher.last_batch_s > before_s
+
+
+async def test_labels_are_those_of_the_golden_texts(bundles: Path) -> None:
+    """Texts and pairs are in one request."""
+    async with loaded(bundles / "labels") as model:
+        golden = model.bundle.golden.labels
+        assert any(one.text_pair for one in golden)
+        texts = [TextPair(one.text, one.text_pair) if one.text_pair else one.text for one in golden]
+        pipeline = model.require_classification()
+        found = await pipeline.logits(texts)
+        np.testing.assert_allclose(
+            np.stack([np.asarray(one) for one in found]),
+            [one.logits for one in golden],
+            atol=1e-4,
+        )
+        result = await pipeline.classify(texts, [ClassificationOptions()] * len(texts))
+        best = result.labels[0]
+        assert isinstance(best, list)
+        assert [one.label for one in best] == [
+            ("bad", "good", "other")[i] for i in np.argsort(-np.array(golden[0].logits))
+        ]
+
+
+def _shift_logit(by: float) -> Callable[[dict[str, Any]], None]:
+    def change(bundle: dict[str, Any]) -> None:
+        bundle["golden"]["labels"][2]["logits"][1] += by
+
+    return change
+
+
+def _swap_pair(bundle: dict[str, Any]) -> None:
+    [pair, *_] = [one for one in bundle["golden"]["labels"] if "text_pair" in one]
+    pair["text"], pair["text_pair"] = pair["text_pair"], pair["text"]
+
+
+def _remove_types(bundle: dict[str, Any]) -> None:
+    bundle["token_types"] = 1
+    bundle["golden"]["prompts"] = [
+        one for one in bundle["golden"]["prompts"] if "text_pair" not in one
+    ]
+
+
+def _lengthen(bundle: dict[str, Any]) -> None:
+    bundle["golden"]["labels"][0]["text"] = "cat " * 99
+
+
+def _other_pooling(bundle: dict[str, Any]) -> None:
+    bundle["classification"]["pooling"] = "mean"
+
+
+def _only_fills(bundle: dict[str, Any]) -> None:
+    bundle |= {"tasks": ["fill-mask"], "classification": None}
+    bundle["golden"]["labels"] = []
+
+
+def _another_label(bundle: dict[str, Any]) -> None:
+    bundle["classification"]["labels"].append("more")
+    for one in bundle["golden"]["labels"]:
+        one["logits"].append(0.0)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            _shift_logit(0.05),
+            r"golden text 2 differs by 0\.05 in the logit of label 1, and the tol",
+        ),
+        (_swap_pair, "golden text 1 differs by .* in the logit of label"),
+        (_remove_types, "golden text 1 differs by .* in the logit of label"),
+        (_lengthen, "golden text 0 cannot be classified: inputs has 101 tokens"),
+        (_other_pooling, r"pooling must be first, as in model\.onnx \(got mean\)"),
+        (_another_label, "golden text 0 has 3 logits, but the bundle has 4"),
+        (
+            _only_fills,
+            r"tasks must be fill-mask, text-classification, the outputs of model\.onnx \(got f",
+        ),
+    ],
+    ids=lambda one: getattr(one, "__name__", ""),
+)
+async def test_a_wrong_description_stops_the_start(
+    change: Callable[[dict[str, Any]], None], message: str, copy: Path
+) -> None:
+    edit_description(copy, change)
+    with pytest.raises(BundleError, match=message):
+        async with loaded(copy):
+            pass
+
+
+async def test_a_small_difference_of_logits_is_accepted(copy: Path) -> None:
+    """Other CPUs round results differently."""
+    edit_description(copy, _shift_logit(1e-3))
+    async with loaded(copy):
+        pass
+
+
+@pytest.fixture(scope="module")
+def int8_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bundle in int8 with both tasks."""
+    path = tmp_path_factory.mktemp("int8") / "both"
+    write_label_bundle(path, label_checkpoint("both"), "int8")
+    return path
+
+
+async def test_an_int8_bundle_loads(int8_bundle: Path) -> None:
+    async with loaded(int8_bundle) as model:
+        assert model.bundle.precision == "int8"
+
+
+def test_bounds_of_int8_labels_come_from_the_figures(int8_bundle: Path) -> None:
+    """The bound on the mean allows for the rounding of two CPUs and for few golden texts."""
+    bundle = read_bundle(int8_bundle)
+    figures = bundle.verification["labels"]["int8"]
+    found = GoldenTolerance.of_labels(bundle)
+    texts = len(bundle.golden.labels)
+    mean = 2**0.5 * (1 + 4 * 1.2 / texts**0.5) * figures["mean_logit_difference"]
+    assert found.mean == pytest.approx(mean)
+    assert found.largest == 4 * figures["p99_logit_difference"]
+
+
+async def test_a_small_error_in_every_logit_is_rejected(int8_bundle: Path, tmp_path: Path) -> None:
+    """Each difference is below its bound, but the mean is above its own."""
+    path = copy_bundle(tmp_path / "copy", int8_bundle)
+    bundle = read_bundle(path)
+    bounds = GoldenTolerance.of_labels(bundle)
+    by = (bounds.mean + bounds.largest) / 2
+    assert bounds.mean < by < bounds.largest
+
+    def shift(description: dict[str, Any]) -> None:
+        for one in description["golden"]["labels"]:
+            one["logits"] = [logit + by for logit in one["logits"]]
+
+    edit_description(path, shift)
+    with pytest.raises(BundleError, match=r"golden texts differ by .* on average in \d+ logits"):
+        async with loaded(path):
+            pass
+
+
+@asynccontextmanager
+async def serving(bundle: Path, model: str = "") -> AsyncIterator[ModelRegistry]:
+    """Return a registry with the models of a directory."""
+    settings = Settings(bundle=bundle, model=model, threads=1)
+    models = ModelRegistry(settings, pytest.fail, lambda: None, ProcessStatistics())
+    await models.load_all()
+    try:
+        yield models
+    finally:
+        await models.close()
+
+
+async def test_lookup_by_task(bundles: Path) -> None:
+    """Without a name, the first model with the task serves a request."""
+    async with serving(bundles, model="labels") as models:
+        assert models.get().name == "labels"
+        assert models.get(task="text-classification").name == "labels"
+        assert models.get(task="fill-mask").name == "both"
+        assert models.get("both", "fill-mask").name == "both"
+        assert models.get("fills", "fill-mask").name == "fills"
+        with pytest.raises(InvalidRequestError) as caught:
+            models.get("labels", "fill-mask")
+        assert caught.value.text == (
+            'Model "labels" does not have the task fill-mask; models with this task: "both", '
+            '"fills".'
+        )
+        with pytest.raises(NotFoundError, match='Unknown model "nothing"'):
+            models.get("nothing", "fill-mask")
+
+
+@pytest.mark.parametrize(
+    ("name", "subject"), [(None, "This service"), ("fills", 'Model "fills"')], ids=str
+)
+async def test_lookup_of_a_task_that_no_model_has(
+    name: str | None, subject: str, bundles: Path
+) -> None:
+    async with serving(bundles / "fills") as models:
+        with pytest.raises(InvalidRequestError) as caught:
+            models.get(name, "text-classification")
+        assert caught.value.text == (
+            f"{subject} does not have the task text-classification; no model has this task."
+        )
+
+
+def test_the_built_in_bundle_has_the_task_of_its_version() -> None:
+    """Version 2 of bundle.json has no fields for tasks."""
+    path = Path("service/bundles/default")
+    assert json.loads((path / DESCRIPTION_FILE).read_text())["schema_version"] == 2
+    bundle: Bundle = read_bundle(path)
+    assert (bundle.tasks, bundle.pairs) == (("fill-mask",), False)
