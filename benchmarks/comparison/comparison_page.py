@@ -213,7 +213,7 @@ def _operators(results: SizeResults) -> str:
 def _settings(present: list[Contender], results: SizeResults) -> Iterator[str]:
     for contender in present:
         setting = results.chosen[contender.name]
-        yield f"**{contender.name}**: {contender.note} The measured setting is {setting}."
+        yield f"**{contender.name}**: {contender.note} The measured configuration has {setting}."
 
 
 def _load_generator(comparison: Comparison) -> Iterator[str]:

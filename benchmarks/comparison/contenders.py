@@ -105,7 +105,7 @@ def _ours(workspace: Workspace, precision: str) -> Contender:
     return Contender(
         name={"int8": OURS_INT8, "fp32": OURS_FP32}[precision],
         command=(sys.executable, "-m", "service", "--bundle", str(workspace.bundle(precision))),
-        settings=(Setting("the default value of every option"),),
+        settings=(Setting("the default values of all settings"),),
         environment="fillmask",
         exact=precision == "fp32",
         note=f"`fillmask-serve` serves the {precision} bundle.",

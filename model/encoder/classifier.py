@@ -30,7 +30,7 @@ NEXT_SENTENCE_LABELS = ("is_next", "not_next")  # the order of BERT's logits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassifierConfig:
-    """Labels and choices of a classification head.
+    """Configuration of a classification head.
 
     The defaults are BERT's pooler with a linear output layer (Devlin et al. 2019).
 

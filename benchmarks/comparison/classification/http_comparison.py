@@ -45,7 +45,7 @@ def contenders(cpus: int) -> list[Contender]:
         Contender(
             name=name,
             command=(sys.executable, "-m", "service", "--bundle", str(BUNDLES / precision)),
-            settings=(Setting("the default value of every option"),),
+            settings=(Setting("the default values of all settings"),),
             environment="fillmask",
             exact=precision == "fp32",
             note=f"`fillmask-serve` serves the {precision} bundle.",

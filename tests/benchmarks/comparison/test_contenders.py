@@ -48,7 +48,7 @@ def test_threads_are_tried_both_ways_and_never_exceed_the_cpus() -> None:
 def test_a_trial_names_the_speed_of_every_setting() -> None:
     one, two = _by_name("transformers pipeline").settings
     assert describe_choice(two, {one: 15.9, two: 23.72}) == (
-        "2 concurrent runs with 1 thread each. In a trial with 8 clients this setting reached "
-        "23.7 requests/s. The setting of 1 run with 2 threads reached 15.9 requests/s"
+        "2 concurrent runs with 1 thread each. In a trial with 8 clients this configuration "
+        "reached 23.7 requests/s. The configuration with 1 run with 2 threads reached 15.9 requests/s"
     )
     assert describe_choice(one, {}) == "1 run with 2 threads"

@@ -78,7 +78,6 @@ def begin(output: Path, *, restart: bool = False, **changes: Any) -> bool:
 
 @pytest.fixture
 def output(tmp_path: Path) -> Path:
-    """Return the path of the output."""
     return tmp_path / "out.jsonl"
 
 
