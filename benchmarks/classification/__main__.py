@@ -24,8 +24,6 @@ from service.bundles.bundle import default_bundle_path
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "classification.md"
 PICTURE = ROOT / "docs" / "classification.png"
-# the best of two rates each in trials with 200 rows (docs/log.md, 2026-11-23)
-LEARNING_RATE, SCRATCH_LEARNING_RATE = 3e-4, 5e-4
 PICTURE_TEXT = "accuracy by epoch of the pre-trained encoder and of the same encoder from scratch"
 NAME, RESPONSE_NAME = "classification/__main__", "classification/bundle_accuracy"
 SIZES, EPOCHS, SEEDS = (200, 1000, 5000), (10, 5, 3), 3
@@ -67,7 +65,6 @@ def _compare(directory: Path, start: Path, options: argparse.Namespace) -> Path:
         train_main,
         *("compare", DATA / "train.tsv.xz", "--validation", DATA / "test.tsv.xz"),
         *("--init", start, "--output", output, "--baselines"),
-        *("--learning-rate", LEARNING_RATE, "--scratch-learning-rate", SCRATCH_LEARNING_RATE),
         *("--sizes", *options.sizes, "--epochs-by-size", *options.epochs),
         *("--seeds", options.seeds),
     )
@@ -83,7 +80,7 @@ def _train(directory: Path, start: Path, options: argparse.Namespace) -> None:
         train_main,
         *("classify", training, "--validation", DATA / "validation.tsv.xz"),
         *("--test", DATA / "test.tsv.xz", "--init", start, "--output", directory / "model"),
-        *("--epochs", options.epochs[-1], "--learning-rate", LEARNING_RATE),
+        *("--epochs", options.epochs[-1]),
     )
     # texts for the verification and the rounding of the export
     for file, examples in {"verify": read("validation"), "calibrate": rows}.items():
