@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from benchmarks.comparison.contenders import Contender, Setting
 from benchmarks.comparison.correctness import (
@@ -132,7 +133,7 @@ class HttpComparison:
                 other than 200.
         """
         with ThreadPoolExecutor(len(self._plan.server_cpus)) as pool:
-            answers = list(pool.map(lambda text: _ask(server.port, text), self._texts))
+            answers = list(pool.map(lambda text: ask(server.port, "/fill-mask", text), self._texts))
         tokens = [best_ordinary_tokens(answer, self._special) for answer in answers]
         agreement = compare(self._reference, tokens)
         if contender.exact and agreement.same < agreement.masks:
@@ -211,11 +212,16 @@ def median_cell(visits: list[Visit], concurrency: int) -> Cell:
     )
 
 
-def _ask(port: int, text: str) -> object:
+def ask(port: int, path: str, text: str) -> Any:
+    """Send one text to a contender and return the JSON of its response.
+
+    Raises:
+        ServerError: the status is not 200.
+    """
     connection = http.client.HTTPConnection(HOST, port, timeout=_ANSWER_LIMIT_S)
     try:
         headers = {"Content-Type": "application/json"}
-        connection.request("POST", "/fill-mask", request_body(text), headers)
+        connection.request("POST", path, request_body(text), headers)
         response = connection.getresponse()
         content = response.read()
     finally:

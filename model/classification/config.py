@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
-from typing import Any
+
+from model.training.hyperparameters import check_numbers, flag
 
 _MAY_BE_ZERO = {"dropout", "seed", "warmup_share", "weight_decay"}
 _SHARES = {"dropout", "warmup_share"}
-
-
-def _field(default: float, meaning: str) -> Any:
-    return dataclasses.field(default=default, metadata={"help": meaning})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,30 +17,21 @@ class FineTuneConfig:
     Each field is a flag of `fillmask-train classify` with the help text that follows its default.
     """
 
-    epochs: int = _field(10, "number of passes over the training rows")
-    batch_rows: int = _field(16, "number of rows in one batch")
-    learning_rate: float = _field(1e-4, "peak learning rate")
+    epochs: int = flag(10, "number of passes over the training rows")
+    batch_rows: int = flag(16, "number of rows in one batch")
+    learning_rate: float = flag(1e-4, "peak learning rate")
     # Devlin et al. 2019, appendix A.2
-    warmup_share: float = _field(
+    warmup_share: float = flag(
         0.1, "share of the steps with a linear rise to the peak, before a linear decay to zero"
     )
     # Loshchilov & Hutter 2019
-    weight_decay: float = _field(0.01, "weight decay of AdamW for matrices, but not for vectors")
-    dropout: float = _field(0.1, "share of the pooled values that each training step sets to zero")
-    clip_norm: float = _field(1.0, "maximum of the global gradient norm")
-    seed: int = _field(0, "seed of new weights, order of rows and dropout")
+    weight_decay: float = flag(0.01, "weight decay of AdamW for matrices, but not for vectors")
+    dropout: float = flag(0.1, "share of the pooled values that each training step sets to zero")
+    clip_norm: float = flag(1.0, "maximum of the global gradient norm")
+    seed: int = flag(0, "seed of new weights, order of rows and dropout")
 
     def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            lowest = 0 if field.name in _MAY_BE_ZERO else 1
-            if field.type == "int" and (type(value) is not int or value < lowest):
-                raise ValueError(
-                    f"{field.name} must be a whole number of at least {lowest} (got {value!r})"
-                )
-            if field.type == "float" and not (value > 0 or (lowest == 0 and value == 0)):
-                least = "at least 0" if lowest == 0 else "above 0"
-                raise ValueError(f"{field.name} must be {least} (got {value!r})")
+        check_numbers(self, _MAY_BE_ZERO)
         for name in _SHARES:
             if not getattr(self, name) < 1:
                 raise ValueError(f"{name} must be below 1 (got {getattr(self, name)!r})")

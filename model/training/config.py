@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
-from typing import Any
+
+from model.training.hyperparameters import check_numbers, flag
 
 _MAY_BE_ZERO = {
     "average_decay",
@@ -24,10 +24,6 @@ def learning_rate(config: TrainConfig, step: int) -> float:
     return config.learning_rate * min(rise, fall, 1.0)
 
 
-def _field(default: Any, meaning: str) -> Any:
-    return dataclasses.field(default=default, metadata={"help": meaning})
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainConfig:
     """Hyperparameters of a pretraining run.
@@ -35,57 +31,46 @@ class TrainConfig:
     Each field is a flag of `fillmask-train pretrain` with the help text that follows its default.
     """
 
-    steps: int = _field(10_000, "number of optimizer steps")
-    row_tokens: int = _field(128, "length of each packed row in tokens, special tokens included")
-    batch_rows: int = _field(32, "number of rows in one batch")
-    accumulate_passes: int = _field(
-        1, "number of batches per step, whose gradients the step adds up"
-    )
-    learning_rate: float = _field(5e-4, "peak learning rate")
-    warmup_steps: int = _field(200, "number of steps with a linear rise to the peak")
-    decay_steps: int = _field(
+    steps: int = flag(10_000, "number of optimizer steps")
+    row_tokens: int = flag(128, "length of each packed row in tokens, special tokens included")
+    batch_rows: int = flag(32, "number of rows in one batch")
+    accumulate_passes: int = flag(1, "number of batches per step, whose gradients the step adds up")
+    learning_rate: float = flag(5e-4, "peak learning rate")
+    warmup_steps: int = flag(200, "number of steps with a linear rise to the peak")
+    decay_steps: int = flag(
         0,
         "number of final steps with a linear decay to zero, or 0 for a decay over all steps after "
         "the warm-up",
     )
     # model.training.weight_average
-    average_decay: float = _field(
+    average_decay: float = flag(
         0.0,
         "share of the weights' exponential average that each step keeps, or 0 for no average. "
         "Evaluation and checkpoints use the average.",
     )
     # Loshchilov & Hutter 2019
-    weight_decay: float = _field(0.01, "weight decay of AdamW for matrices, but not for vectors")
-    clip_norm: float = _field(1.0, "maximum of the global gradient norm")
-    select_rate: float = _field(0.15, "share of tokens to predict")
+    weight_decay: float = flag(0.01, "weight decay of AdamW for matrices, but not for vectors")
+    clip_norm: float = flag(1.0, "maximum of the global gradient norm")
+    select_rate: float = flag(0.15, "share of tokens to predict")
     # model.data.short_texts
-    short_share: float = _field(0.0, "share of batches with short texts")
-    seed: int = _field(0, "seed of initial weights, order of rows and masking")
-    evaluate_every_steps: int = _field(500, "number of steps between held-out evaluations")
-    evaluation_rows: int = _field(256, "maximum number of held-out rows per evaluation")
-    checkpoint_every_steps: int = _field(500, "number of steps between checkpoints for --resume")
+    short_share: float = flag(0.0, "share of batches with short texts")
+    seed: int = flag(0, "seed of initial weights, order of rows and masking")
+    evaluate_every_steps: int = flag(500, "number of steps between held-out evaluations")
+    evaluation_rows: int = flag(256, "maximum number of held-out rows per evaluation")
+    checkpoint_every_steps: int = flag(500, "number of steps between checkpoints for --resume")
     # model.training.next_sentence
-    next_sentence: bool = _field(
+    next_sentence: bool = flag(
         default=False,
         meaning="train on pairs of segments instead of packed rows, and add the loss of BERT's "
         "next-sentence prediction",
     )
     # model.quantization.rounding
-    round_weights: bool = _field(
+    round_weights: bool = flag(
         default=False, meaning="train with weights rounded to int8, in a final phase"
     )
 
     def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            lowest = 0 if field.name in _MAY_BE_ZERO else 1
-            if field.type == "int" and (type(value) is not int or value < lowest):
-                raise ValueError(
-                    f"{field.name} must be a whole number of at least {lowest} (got {value!r})"
-                )
-            if field.type == "float" and not (value > 0 or (lowest == 0 and value == 0)):
-                least = "at least 0" if lowest == 0 else "above 0"
-                raise ValueError(f"{field.name} must be {least} (got {value!r})")
+        check_numbers(self, _MAY_BE_ZERO)
         self._check_ranges()
         self._check_schedule()
 

@@ -103,8 +103,7 @@ class Tokenizer:
         ids, is_special = encoding.ids, encoding.special_tokens_mask
         positions = [p for p in _positions(ids, self.mask_token_id) if not is_special[p]]
         if isinstance(text, str):
-            offsets = encoding.offsets
-            spans = tuple([_trim(text, *offsets[p]) for p in positions])
+            spans = _spans(text, encoding, positions)
             return EncodedText(int_array(ids), int_array(positions), spans)
         return EncodedText(
             input_ids=int_array(ids),
@@ -125,8 +124,7 @@ class Tokenizer:
         word_ids = encoding.word_ids
         words = np.array([word_ids[p] for p in positions], dtype=np.int64)
         if isinstance(text, str):
-            offsets = encoding.offsets
-            spans = tuple([_trim(text, *offsets[p]) for p in positions])
+            spans = _spans(text, encoding, positions)
             parts, token_types = np.zeros_like(words), None
         else:
             spans = _pair_spans(text, encoding, positions)
@@ -240,6 +238,12 @@ def _positions(ids: list[int], token_id: int) -> Iterator[int]:
     for _ in range(ids.count(token_id)):
         position = ids.index(token_id, position + 1)
         yield position
+
+
+def _spans(text: str, encoding: Encoding, positions: Iterable[int]) -> tuple[tuple[int, int], ...]:
+    """Return the spans of tokens in a text, in characters."""
+    offsets = encoding.offsets
+    return tuple([_trim(text, *offsets[p]) for p in positions])
 
 
 def _pair_spans(

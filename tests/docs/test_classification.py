@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +21,7 @@ from model.commands import main as train_main
 from model.tokenizers.word_pieces import train_word_pieces
 from service.bundles.bundle import read_bundle
 from tests.docs import pages
+from tests.docs.client_examples import run_client
 from tests.model.samples import VERSES, random_encoder, small_config
 from tests.service.api.labels.bundles import write_label_bundle
 
@@ -51,11 +50,7 @@ def test_example_gets_a_response(language: str, code: str, host: str) -> None:
         assert response.status_code == 200
         assert set(response.json()[0][0]) == {"label", "score"}
         return
-    node = [str(Path(sys.executable).parent / "node"), "--input-type=module", "-e"]
-    command = [sys.executable, "-c"] if language == "python" else node
-    done = subprocess.run([*command, code], capture_output=True, text=True, check=False, timeout=60)
-    assert done.returncode == 0, done.stderr
-    assert len(done.stdout.splitlines()) == 2
+    assert len(run_client(language, code).splitlines()) == 2
 
 
 def test_page_has_examples_in_each_language() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import pytest
 
 from benchmarks.running_server import running_server
 from tests.docs import pages
+from tests.docs.client_examples import run_client
 from tests.docs.shell_examples import check_shell_examples
 from tests.service.classifiers import ANSWERS, KINDS, write_taught_classifier
 
@@ -43,11 +42,7 @@ def test_example_gets_a_response(language: str, code: str, host: str) -> None:
         [(url, body)] = CURL.findall(code)
         assert httpx.post(url, json=json.loads(body)).status_code == 200
         return
-    node = [str(Path(sys.executable).parent / "node"), "--input-type=module", "-e"]
-    command = [sys.executable, "-c"] if language == "python" else node
-    done = subprocess.run([*command, code], capture_output=True, text=True, check=False, timeout=60)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip()
+    assert run_client(language, code).strip()
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
-import json
 import re
 import sys
 from collections.abc import Sequence
@@ -24,9 +22,9 @@ from benchmarks.comparison.contenders import (
     module_command,
     runs_by_threads,
 )
-from benchmarks.comparison.http_comparison import TEXTS_PER_ROUND, Plan, describe_choice
+from benchmarks.comparison.http_comparison import TEXTS_PER_ROUND, Plan, ask, describe_choice
 from benchmarks.comparison.load import load
-from benchmarks.comparison.process import HOST, Server, ServerError, running
+from benchmarks.comparison.process import Server, ServerError, running
 from benchmarks.comparison.results import Cell, Visit
 from benchmarks.comparison.texts import request_body
 from benchmarks.comparison.workspace import CACHE
@@ -36,7 +34,6 @@ CLIENTS = 8
 PIPELINE = "transformers pipeline behind FastAPI"
 # maximum difference of a score in fp32 from transformers' score
 TOLERANCE = 1e-4
-_RESPONSE_LIMIT_S = 120
 
 
 def contenders(cpus: int) -> list[Contender]:
@@ -96,7 +93,7 @@ class ClassificationComparison:
         command = (*contender.command, *setting.arguments)
         log_name = re.sub(r"\W+", "-", f"classification {contender.name} {setting.label}")
         with running(command, self._plan.server_cpus, contender.ready_path, log_name) as server:
-            answers = [_ask(server.port, text) for text in self._texts]
+            answers = [ask(server.port, PATH, text) for text in self._texts]
             agreement = check(contender, self._reference, answers)
             self._load(server, number)  # warm-up with concurrent requests
             cell = self._load(server, number)
@@ -152,19 +149,3 @@ def check(contender: Contender, reference: Reference, answers: Sequence[Any]) ->
             )
         same += max(scores, key=scores.__getitem__) == max(expected, key=expected.__getitem__)
     return same / len(reference)
-
-
-def _ask(port: int, text: str) -> Any:
-    connection = http.client.HTTPConnection(HOST, port, timeout=_RESPONSE_LIMIT_S)
-    try:
-        headers = {"Content-Type": "application/json"}
-        connection.request("POST", PATH, request_body(text), headers)
-        response = connection.getresponse()
-        content = response.read()
-    finally:
-        connection.close()
-    if response.status != 200:
-        raise ServerError(
-            f"the status for {text!r} must be 200 (got {response.status}: {content[:200]!r})"
-        )
-    return json.loads(content)

@@ -66,9 +66,6 @@ class ClassifyParameters(BaseModel):
         return ClassificationOptions(self.top_k, self.function_to_apply)
 
 
-_DEFAULTS = ClassificationOptions()
-
-
 class ClassifyRequest(TextsRequest):
     """A request to classify one or more texts."""
 
@@ -83,10 +80,7 @@ class ClassifyRequest(TextsRequest):
     @property
     def options(self) -> list[ClassificationOptions]:
         """Options of each text."""
-        each = self.parameters
-        if isinstance(each, list):
-            return [parameters.options for parameters in each]
-        return [each.options if each else _DEFAULTS] * len(self.texts)
+        return [parameters.options for parameters in self.parameters_of_texts]
 
 
 class LabelBody(BaseModel):

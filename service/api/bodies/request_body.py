@@ -107,6 +107,13 @@ class TextsRequest(BaseModel):
         return self
 
     @property
+    def parameters_of_texts(self) -> list[Any]:
+        """Parameters of each text, with the defaults if the request has none."""
+        if isinstance(self.parameters, list):
+            return self.parameters
+        return [self.parameters or self.parameters_model()] * len(self.texts)
+
+    @property
     def texts(self) -> list[InputText]:
         """The inputs as a list, even for a single text."""
         return self.inputs if isinstance(self.inputs, list) else [self.inputs]

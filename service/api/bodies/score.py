@@ -63,10 +63,7 @@ class ScoreRequest(TextsRequest):
     @property
     def variants(self) -> list[Variant]:
         """Scoring variant of each text."""
-        each = self.parameters
-        if not isinstance(each, list):
-            each = [each or ScoreParameters()] * len(self.texts)
-        return [parameters.variant or DEFAULT_VARIANT for parameters in each]
+        return [parameters.variant or DEFAULT_VARIANT for parameters in self.parameters_of_texts]
 
 
 class TokenScoreBody(BaseModel):

@@ -1,0 +1,37 @@
+"""Fields of hyperparameters with help texts, and checks of their values."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+
+def flag(default: Any, meaning: str) -> Any:
+    """Return a dataclass field that is a flag with a default and a help text."""
+    return dataclasses.field(default=default, metadata={"help": meaning})
+
+
+def check_numbers(config: DataclassInstance, may_be_zero: Collection[str]) -> None:
+    """Check that all numbers of a configuration are positive.
+
+    Args:
+        config: dataclass with hyperparameters.
+        may_be_zero: names of the fields that may also be 0.
+
+    Raises:
+        ValueError: a number is too small, or a whole number has another type.
+    """
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        lowest = 0 if field.name in may_be_zero else 1
+        if field.type == "int" and (type(value) is not int or value < lowest):
+            raise ValueError(
+                f"{field.name} must be a whole number of at least {lowest} (got {value!r})"
+            )
+        if field.type == "float" and not (value > 0 or (lowest == 0 and value == 0)):
+            least = "at least 0" if lowest == 0 else "above 0"
+            raise ValueError(f"{field.name} must be {least} (got {value!r})")

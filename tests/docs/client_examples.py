@@ -1,0 +1,16 @@
+"""Examples of clients in Python and JavaScript on the pages."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+
+def run_client(language: str, code: str) -> str:
+    """Run the code of a client and return its standard output."""
+    node = [str(Path(sys.executable).parent / "node"), "--input-type=module", "-e"]
+    command = [sys.executable, "-c"] if language == "python" else node
+    done = subprocess.run([*command, code], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
