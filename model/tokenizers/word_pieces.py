@@ -15,6 +15,9 @@ def train_word_pieces(
 ) -> Tokenizer:
     """Train a BERT-style tokenizer on texts.
 
+    The library breaks ties at random, so two trainings on the same texts can give slightly
+    different vocabularies.
+
     Args:
         texts: pieces of text.
         vocab_size: maximum number of entries, special tokens included.

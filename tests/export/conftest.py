@@ -10,8 +10,7 @@ import torch
 from export.write_bundle import SampleTexts
 from model.checkpoints.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from model.quantization import smoothing
-from model.tokenizers.word_pieces import train_word_pieces
-from tests.model.samples import VERSES, random_encoder, small_config
+from tests.model.samples import VERSES, random_encoder, small_config, verse_tokenizer
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -33,7 +32,7 @@ def _few_smoothing_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def checkpoint_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Checkpoint of a random encoder, with a tokenizer trained on the verses."""
-    tokenizer = train_word_pieces(VERSES, vocab_size=200)
+    tokenizer = verse_tokenizer()
     config = small_config(vocab_size=tokenizer.get_vocab_size(), num_layers=3, max_positions=24)
     directory = tmp_path_factory.mktemp("checkpoint") / "tiny"
     save_checkpoint(directory, random_encoder(config), tokenizer.to_str().encode())

@@ -9,8 +9,7 @@ from export.write_bundle import BundleMetadata, SampleTexts, write_bundle
 from model.checkpoints.checkpoint import Checkpoint
 from model.encoder.classifier import ClassifierConfig
 from model.encoder.encoder import TiedEncoder
-from model.tokenizers.word_pieces import train_word_pieces
-from tests.model.samples import VERSES, randomise, small_config
+from tests.model.samples import VERSES, randomise, small_config, verse_tokenizer
 
 Kind = Literal["fills", "labels", "both"]
 TASKS: dict[Kind, list[str]] = {
@@ -35,7 +34,7 @@ def label_checkpoint(
         seed: seed of the weights.
         changes: fields of the encoder's configuration.
     """
-    tokenizer = train_word_pieces(VERSES, vocab_size=200)
+    tokenizer = verse_tokenizer()
     sizes = {"vocab_size": tokenizer.get_vocab_size(), "num_layers": 3, "max_positions": 40}
     model = TiedEncoder(small_config(**sizes | changes), None if kind == "fills" else head).eval()
     randomise(model, seed)

@@ -14,12 +14,11 @@ from tokenizers import Tokenizer
 
 from model.data.corpus import SpecialTokens, pack_rows
 from model.encoder.encoder import TiedEncoder
-from model.tokenizers.word_pieces import train_word_pieces
 from model.training import loop
 from model.training.config import TrainConfig
 from model.training.loop import Pretraining
 from tests.model.command_line import ENCODER
-from tests.model.samples import ROW_TOKENS, VERSES, repetitive_text, small_config
+from tests.model.samples import ROW_TOKENS, VERSES, repetitive_text, small_config, verse_tokenizer
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -31,7 +30,7 @@ def _one_thread() -> None:
 @pytest.fixture(scope="session")
 def tokenizer() -> Tokenizer:
     """WordPiece tokenizer trained on the verses, with every word of the verses as a token."""
-    return train_word_pieces(VERSES, vocab_size=200)
+    return verse_tokenizer()
 
 
 @pytest.fixture(scope="session")

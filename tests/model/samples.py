@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer, models
 from torch import Tensor, nn
 
 from model.encoder.classifier import ClassifierConfig
@@ -18,6 +19,7 @@ from model.encoder.config import EncoderConfig
 from model.encoder.encoder import TiedEncoder
 from model.quantization.input_recorder import VOCABULARY, is_int8_linear, shared_input_name
 from model.quantization.rounding_plan import RoundingPlan
+from model.tokenizers.word_pieces import SPECIAL_TOKENS, train_word_pieces
 
 SMALL: dict[str, Any] = {
     "vocab_size": 61,
@@ -36,6 +38,22 @@ VERSES = (
     "one day the old fox ran over the green hill to the sea",
     "a small bird sang in the tall tree until the sun went down",
 )
+
+
+def verse_tokenizer() -> Tokenizer:
+    """Return a tokenizer with every word of the verses, the same each time.
+
+    The trainer breaks ties at random, so two trainings can give vocabularies of unequal sizes.
+    """
+    tokenizer = train_word_pieces(VERSES, vocab_size=200)
+    words = sorted({word for verse in VERSES for word in verse.split()})
+    letters = sorted({letter for word in words for letter in word})
+    pieces = dict.fromkeys(
+        [*SPECIAL_TOKENS, *letters, *(f"##{letter}" for letter in letters), *words]
+    )
+    vocabulary = {piece: number for number, piece in enumerate(pieces)}
+    tokenizer.model = models.WordPiece(vocab=vocabulary, unk_token="[UNK]")  # noqa: S106 - not a password
+    return tokenizer
 
 
 def small_config(**changes: Any) -> EncoderConfig:

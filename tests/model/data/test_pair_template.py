@@ -8,15 +8,14 @@ from tokenizers import Tokenizer, processors
 from tokenizers.processors import PostProcessor
 
 from model.data.pair_template import PairTemplate
-from model.tokenizers.word_pieces import train_word_pieces
-from tests.model.samples import VERSES
+from tests.model.samples import verse_tokenizer
 
 FIRST, SECOND = "the old fox ran", "over the green hill to the sea"
 
 
 def with_processor(processor: PostProcessor | None) -> Tokenizer:
     """Return a tokenizer with another post-processor."""
-    tokenizer = train_word_pieces(VERSES, vocab_size=200)
+    tokenizer = verse_tokenizer()
     tokenizer.post_processor = processor
     return tokenizer
 
@@ -45,7 +44,7 @@ TEMPLATES = {
 def test_an_input_is_the_tokenizers_own(
     processor: PostProcessor | None, special: int, types: int
 ) -> None:
-    tokenizer = train_word_pieces(VERSES, vocab_size=200)
+    tokenizer = verse_tokenizer()
     if processor is not None:
         tokenizer.post_processor = processor
     template = PairTemplate.from_tokenizer(tokenizer)
@@ -58,7 +57,7 @@ def test_an_input_is_the_tokenizers_own(
 
 def test_berts_types_are_0_and_1() -> None:
     """Type 1 begins with the second segment and includes the last separator."""
-    tokenizer = train_word_pieces(VERSES, vocab_size=200)
+    tokenizer = verse_tokenizer()
     template = PairTemplate.from_tokenizer(tokenizer)
     _, types = template.input_of(np.array([9, 9, 9]), np.array([8, 8]))
     assert types.tolist() == [0] * 5 + [1] * 3

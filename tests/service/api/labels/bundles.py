@@ -9,8 +9,7 @@ from export.write_bundle import BundleMetadata, SampleTexts, write_bundle
 from model.checkpoints.checkpoint import load_checkpoint, save_checkpoint
 from model.encoder.classifier import ClassifierConfig
 from model.encoder.encoder import TiedEncoder
-from model.tokenizers.word_pieces import train_word_pieces
-from tests.model.samples import VERSES, randomise, small_config
+from tests.model.samples import VERSES, randomise, small_config, verse_tokenizer
 
 LABELS = ("sport", "news", "science")
 MAX_TOKENS = 24
@@ -28,7 +27,7 @@ def write_label_bundle(
         scale: factor of the weights of the head's output layer.
     """
     torch.set_num_threads(1)
-    tokenizer = train_word_pieces(VERSES, vocab_size=200)
+    tokenizer = verse_tokenizer()
     config = small_config(vocab_size=tokenizer.get_vocab_size(), max_positions=MAX_TOKENS)
     model = TiedEncoder(config, ClassifierConfig(labels=tuple(labels))).eval()
     randomise(model, seed=1)
