@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks import generated_block
@@ -19,6 +19,7 @@ from benchmarks.classification.style import style_accuracy
 from export.commands import main as export_main
 from export.restore import main as restore_main
 from model.commands import main as train_main
+from model.training.interruption import StopRequest
 from service.bundles.bundle import default_bundle_path
 
 ROOT = Path(__file__).parents[2]
@@ -33,13 +34,18 @@ PRECISIONS = ("fp32", "int8")
 def main() -> None:
     """Run all steps."""
     options = _parser().parse_args()
+    with StopRequest() as stop:
+        _run_example(options, stop)
+
+
+def _run_example(options: argparse.Namespace, stop: StopRequest) -> None:
     directory: Path = options.directory
     directory.mkdir(parents=True, exist_ok=True)
     start = directory / "start"
     restore_main([str(default_bundle_path()), str(start)])
-    comparison = _compare(directory, start, options)
-    _train(directory, start, options)
-    fp32, int8 = (_export(directory, precision) for precision in PRECISIONS)
+    comparison = _compare(directory, start, options, stop)
+    _train(directory, start, options, stop)
+    fp32, int8 = (_export(directory, precision, stop) for precision in PRECISIONS)
     examples = {file: read(file) for file in ("train", "test")}
     accuracy = evaluate_bundles(fp32, int8, examples["test"])
     style = style_accuracy(examples["train"], examples["test"])
@@ -58,10 +64,11 @@ def main() -> None:
         shutil.copy(comparison / "comparison.png", PICTURE)
 
 
-def _compare(directory: Path, start: Path, options: argparse.Namespace) -> Path:
+def _compare(directory: Path, start: Path, options: argparse.Namespace, stop: StopRequest) -> Path:
     """Compare fine-tuning with training from scratch, and return the directory of the results."""
     output = directory / "comparison"
     _run(
+        stop,
         train_main,
         *("compare", DATA / "train.tsv.xz", "--validation", DATA / "test.tsv.xz"),
         *("--init", start, "--output", output, "--baselines"),
@@ -71,12 +78,13 @@ def _compare(directory: Path, start: Path, options: argparse.Namespace) -> Path:
     return output
 
 
-def _train(directory: Path, start: Path, options: argparse.Namespace) -> None:
+def _train(directory: Path, start: Path, options: argparse.Namespace, stop: StopRequest) -> None:
     """Train the classifier to serve, on as many rows as the largest comparison."""
     rows = read("train")[: max(options.sizes)]
     training = directory / "train.tsv"
     _write_rows(training, rows)
     _run(
+        stop,
         train_main,
         *("classify", training, "--validation", DATA / "validation.tsv.xz"),
         *("--test", DATA / "test.tsv.xz", "--init", start, "--output", directory / "model"),
@@ -88,11 +96,12 @@ def _train(directory: Path, start: Path, options: argparse.Namespace) -> None:
         (directory / f"{file}.txt").write_text("\n".join(texts) + "\n", encoding="utf-8")
 
 
-def _export(directory: Path, precision: str) -> Path:
+def _export(directory: Path, precision: str, stop: StopRequest) -> Path:
     """Export the classifier, and return the directory of the bundle."""
     output = directory / f"sources-{precision}"
     shutil.rmtree(output, ignore_errors=True)
     _run(
+        stop,
         export_main,
         *(directory / "model", "--output", output, "--precision", precision),
         *("--name", "sources", "--texts", directory / "verify.txt"),
@@ -106,10 +115,11 @@ def _write_rows(path: Path, rows: Sequence[Example]) -> None:
     path.write_text("".join(lines), encoding="utf-8")
 
 
-def _run(command: object, *arguments: object) -> None:
-    assert callable(command)  # noqa: S101 - one of the imported commands
+def _run(stop: StopRequest, command: Callable[[list[str]], int], *arguments: object) -> None:
     if command([str(argument) for argument in arguments]):
         raise SystemExit(f"a step of the worked example failed: {arguments[0]}")
+    if stop():
+        raise SystemExit("SIGTERM has stopped the worked example. The same command continues it.")
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -13,7 +13,8 @@ SECONDS_PER_HOUR = 3600
 class StopRequest:
     """Stop condition of a training run.
 
-    The object is also a context manager, which handles SIGTERM within its block.
+    The object is also a context manager, which handles SIGTERM within its block. A handler from
+    outside the block also receives the signal, so that a script can stop with the run it starts.
 
     Args:
         hours: time limit in hours. None for no limit.
@@ -40,5 +41,7 @@ class StopRequest:
     ) -> None:
         signal.signal(signal.SIGTERM, self._before)
 
-    def _terminate(self, _number: int, _frame: FrameType | None) -> None:
+    def _terminate(self, number: int, frame: FrameType | None) -> None:
         self._terminated = True
+        if callable(self._before):
+            self._before(number, frame)

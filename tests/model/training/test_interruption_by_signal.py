@@ -57,6 +57,13 @@ def test_sigterm_is_a_request_while_a_run_listens() -> None:
     assert signal.getsignal(signal.SIGTERM) is before
 
 
+def test_sigterm_in_a_run_also_stops_the_script_around_it() -> None:
+    with StopRequest() as script, StopRequest() as run:
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert run()
+        assert script()
+
+
 def test_hours_end_a_run_with_status_0(workplace: Path) -> None:
     """A limit of zero hours gives one saved step."""
     assert pretrain("--output=run", "--hours=0") == 0
