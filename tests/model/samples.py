@@ -19,7 +19,7 @@ from model.encoder.config import EncoderConfig
 from model.encoder.encoder import TiedEncoder
 from model.quantization.input_recorder import VOCABULARY, is_int8_linear, shared_input_name
 from model.quantization.rounding_plan import RoundingPlan
-from model.tokenizers.word_pieces import SPECIAL_TOKENS, train_word_pieces
+from model.tokenizers.word_pieces import train_word_pieces
 
 SMALL: dict[str, Any] = {
     "vocab_size": 61,
@@ -41,16 +41,12 @@ VERSES = (
 
 
 def verse_tokenizer() -> Tokenizer:
-    """Return a tokenizer with every word of the verses, the same each time.
+    """Return a tokenizer with every word of the verses as a token.
 
-    The trainer breaks ties at random, so two trainings can give vocabularies of unequal sizes.
+    The vocabulary is the stored result of one training, because the trainer breaks ties at random.
     """
     tokenizer = train_word_pieces(VERSES, vocab_size=200)
-    words = sorted({word for verse in VERSES for word in verse.split()})
-    letters = sorted({letter for word in words for letter in word})
-    pieces = dict.fromkeys(
-        [*SPECIAL_TOKENS, *letters, *(f"##{letter}" for letter in letters), *words]
-    )
+    pieces = (Path(__file__).parent / "verse_vocab.txt").read_text(encoding="utf-8").splitlines()
     vocabulary = {piece: number for number, piece in enumerate(pieces)}
     tokenizer.model = models.WordPiece(vocab=vocabulary, unk_token="[UNK]")  # noqa: S106 - not a password
     return tokenizer
