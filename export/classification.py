@@ -41,7 +41,7 @@ def label_logits(g: GraphBuilder, x_CD: str, classifier: ClassifierConfig) -> No
 def _mean(g: GraphBuilder, x_CD: str) -> str:
     """Average the tokens of each text as (N, D).
 
-    A product with a matrix of weights would round a text differently next to other texts.
+    A product with a matrix of weights rounds a text differently next to other texts.
     """
     width = g.integers(g.config.d_model)
     shape = g.add("Concat", [g.add("Shape", ["label_lengths"]), width], axis=0)

@@ -82,7 +82,7 @@ class GraphBuilder:
         return name
 
     def constant_rows(self, name: str, values: NDArray[Any], part: slice) -> str:
-        """Return an initializer with some rows of a constant.
+        """Return the name of an initializer with some rows of a constant.
 
         In a file, the rows share the bytes of the constant.
         """

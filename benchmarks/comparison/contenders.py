@@ -133,8 +133,8 @@ def _openvino(workspace: Workspace, precision: str, cpus: int) -> Contender:
         environment="openvino",
         exact=precision == "fp32",
         note="A FastAPI application with a thread pool runs the graph of "
-        f'"{ONNXRUNTIME}" {weights}. OpenVINO uses the throughput hint and one inference request '
-        "per thread.",
+        f'"{ONNXRUNTIME}" {weights}. OpenVINO uses the throughput hint, one stream per CPU '
+        "and one inference request per thread.",
     )
 
 

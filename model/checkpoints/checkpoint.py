@@ -103,7 +103,9 @@ def save_checkpoint(
         ValueError: fills is False for an encoder without a classification head.
     """
     if not fills and model.classifier is None:
-        raise ValueError("an encoder without a classification head must be saved with fills=True")
+        raise ValueError(
+            "fills must be True for an encoder without a classification head (got False)"
+        )
     directory.mkdir(parents=True, exist_ok=True)
     fields = {"model_type": OWN_MODEL_TYPE, **model.config.to_dict()}
     if model.classifier is not None:

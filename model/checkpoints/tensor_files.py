@@ -102,10 +102,20 @@ def _open(path: Path) -> dict[str, Any]:
             ) from None
         return dict.fromkeys(file.keys(), file)  # type: ignore[no-untyped-call]  # untyped library
     try:
-        tensors = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-    except (RuntimeError, pickle.UnpicklingError, EOFError) as error:
-        reason = str(error).partition("\n")[0]
-        raise ValueError(f"{path} must contain only tensors ({reason})") from None
+        # torch maps only zip files, which it has written since 1.6
+        tensors = torch.load(path, map_location="cpu", weights_only=True, mmap=_is_zip_file(path))
+    except pickle.UnpicklingError:
+        raise ValueError(
+            f"{path} is not a file of tensors; download it again, or save only its tensors as "
+            f"{SAFETENSORS}"
+        ) from None
+    except (RuntimeError, EOFError):
+        raise ValueError(f"{path} is not a complete PyTorch file; download it again") from None
     if not isinstance(tensors, dict) or not all(isinstance(t, Tensor) for t in tensors.values()):
         raise ValueError(f"{path} must contain a dictionary of tensors by name")
     return tensors
+
+
+def _is_zip_file(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(2) == b"PK"

@@ -37,7 +37,8 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
         "--text-column", default="text", help="column of the text (default: %(default)s)"
     )
     parser.add_argument(
-        "--pair-column", help="column of the second text (default: text_pair if the file has it)"
+        "--text-pair-column",
+        help="column of the second text (default: text_pair if the file has it)",
     )
     parser.add_argument(
         "--label-column", default="label", help="column of the label (default: %(default)s)"
@@ -70,7 +71,7 @@ def add_training_options(parser: argparse.ArgumentParser) -> None:
 
 def columns_of(options: argparse.Namespace) -> Columns:
     """Return the column names of the command line."""
-    return Columns(options.text_column, options.pair_column, options.label_column)
+    return Columns(options.text_column, options.text_pair_column, options.label_column)
 
 
 def read_training_data(

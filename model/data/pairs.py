@@ -179,7 +179,7 @@ class PairBatches:
 def longest_sentence(row_tokens: int) -> int:
     """Return the maximum length of a sentence in tokens, which is half of an input.
 
-    Without this limit, pairs would lose most tokens of a sentence that is longer than an input.
+    Without this limit, pairs lose most tokens of a sentence that is longer than an input.
     """
     return row_tokens // 2
 
@@ -195,7 +195,7 @@ def draw_pairs(sentences: Sentences, longest_tokens: int, seed: int, epoch: int)
         sentences: documents with their sentences.
         longest_tokens: maximum length of two segments together, in tokens.
         seed: seed of all epochs.
-        epoch: number of the epoch. Each epoch has other pairs.
+        epoch: epoch to draw, counted from 0. Each epoch has other pairs.
     """
     generator = np.random.default_rng([seed, epoch])
     documents = sentences.documents.tolist()

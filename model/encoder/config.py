@@ -185,7 +185,7 @@ class EncoderConfig:
         for name in ("rotary_base", "local_rotary_base"):
             base = getattr(self, name)
             if base is not None and not (type(base) is float and 1 < base < float("inf")):
-                raise ValueError(f"{name} must be a number above 1 (got {base!r})")
+                raise ValueError(f"{name} must be a finite float above 1 (got {base!r})")
         if self.rotary_base is not None and (self.d_model // self.num_heads) % 2:
             raise ValueError(f"rotary_base needs an even head width (got {self.head_width})")
         wanted = self.rotary_base is not None and bool(self.local_layers)

@@ -22,7 +22,7 @@ def pretrain(*arguments: str) -> int:
 
 
 def save_small(directory: str, tokenizer_json: bytes | None, **changes: Any) -> Checkpoint:
-    """Save a checkpoint with random weights, and return the loaded checkpoint."""
+    """Return a checkpoint with random weights, loaded from its files."""
     fields = {"max_positions": 16, "d_model": 16, "num_heads": 2} | changes
     save_checkpoint(Path(directory), random_encoder(small_config(**fields)), tokenizer_json or b"")
     if tokenizer_json is None:

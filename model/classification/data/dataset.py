@@ -189,7 +189,7 @@ def _chain(first: dict[str, Any], rest: Iterator[dict[str, Any]]) -> Iterator[di
 def _check_columns(path: Path, names: list[str], columns: Columns) -> None:
     for flag, wanted in (
         ("--text-column", columns.text),
-        ("--pair-column", columns.text_pair),
+        ("--text-pair-column", columns.text_pair),
         ("--label-column", columns.label),
     ):
         if wanted is not None and wanted not in names:

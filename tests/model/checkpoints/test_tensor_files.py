@@ -35,6 +35,12 @@ def pickled(directory: Path) -> None:
     torch.save(TENSORS, directory / "pytorch_model.bin")
 
 
+def pickled_before_1_6(directory: Path) -> None:
+    """Save the tensors in the format of PyTorch before 1.6."""
+    path = directory / "pytorch_model.bin"
+    torch.save(TENSORS, path, _use_new_zipfile_serialization=False)
+
+
 def pickled_shards(directory: Path) -> None:
     """Save the tensors as two files in PyTorch's own format, with an index."""
     torch.save({"a.weight": TENSORS["a.weight"]}, directory / "model-00001-of-00002.bin")
@@ -49,7 +55,7 @@ def write_index(directory: Path, name: str, suffix: str) -> None:
     (directory / f"{name}.index.json").write_text(json.dumps(index))
 
 
-@pytest.mark.parametrize("save", [single, shards, pickled, pickled_shards])
+@pytest.mark.parametrize("save", [single, shards, pickled, pickled_before_1_6, pickled_shards])
 def test_every_layout_is_read(save: Callable[[Path], None], tmp_path: Path) -> None:
     save(tmp_path)
     files = TensorFiles(tmp_path)
@@ -90,6 +96,12 @@ def cut_pickled(directory: Path) -> None:
     cut(directory / "pytorch_model.bin")
 
 
+def cut_pickled_before_1_6(directory: Path) -> None:
+    """Write half of a file in the format of PyTorch before 1.6."""
+    pickled_before_1_6(directory)
+    cut(directory / "pytorch_model.bin")
+
+
 def lose_part(directory: Path) -> None:
     """Write an index of two files, but only one of the files."""
     shards(directory)
@@ -118,11 +130,23 @@ BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
     ),
     "a pickle cut short": (
         cut_pickled,
-        r"pytorch_model\.bin must contain only tensors",
+        r"pytorch_model\.bin is not a complete PyTorch file; download it again",
+    ),
+    "an old pickle cut short": (
+        cut_pickled_before_1_6,
+        r"pytorch_model\.bin is not a complete PyTorch file; download it again",
+    ),
+    "an empty file": (
+        lambda d: (d / "pytorch_model.bin").touch(),
+        r"pytorch_model\.bin is not a complete PyTorch file; download it again",
+    ),
+    "a Git LFS pointer": (
+        lambda d: (d / "pytorch_model.bin").write_text("version https://git-lfs.github.com\n"),
+        r"pytorch_model\.bin is not a file of tensors; download it again",
     ),
     "a pickle with code": (
-        lambda d: (d / "pytorch_model.bin").write_bytes(pickle.dumps({"a": Bomb()})),
-        r"pytorch_model\.bin must contain only tensors",
+        lambda d: (d / "pytorch_model.bin").write_bytes(pickle.dumps({"a": Bomb()}, protocol=2)),
+        r"pytorch_model\.bin is not a file of tensors; .* save only its tensors",
     ),
     "a pickle of something else": (
         lambda d: torch.save([1, 2], d / "pytorch_model.bin"),

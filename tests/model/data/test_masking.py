@@ -1,4 +1,4 @@
-"""Rates, untouched tokens and seeds of BERT's corruption.
+"""Rates, unchanged tokens and seeds of BERT's masking.
 
 The tests check rates on about 50,000 ordinary tokens. A count of n draws with probability p has the
 standard deviation sqrt(n p (1 - p)). A deviation above five standard deviations has a probability

@@ -109,9 +109,9 @@ def test_bad_rows_are_named(name: str, content: str, problem_type: Any, message:
         read_text_rows(Path(name), problem_type)
 
 
-def test_a_missing_pair_column_is_named() -> None:
+def test_a_missing_text_pair_column_is_named() -> None:
     path = write_rows("data.csv", [{"text": "x", "label": "a"}])
-    with pytest.raises(ValueError, match=r"no column 'second'.*set --pair-column"):
+    with pytest.raises(ValueError, match=r"no column 'second'.*set --text-pair-column"):
         read_text_rows(path, text_pair="second")
 
 
