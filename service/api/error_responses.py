@@ -1,4 +1,4 @@
-"""Responses to requests that raise an exception in FastAPI's routes."""
+"""JSON responses for exceptions in FastAPI's routes."""
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
@@ -10,7 +10,7 @@ from service.http.disconnect import ClientDisconnectedError
 
 
 def add_error_responses(app: FastAPI) -> None:
-    """Send exceptions of routes as JSON."""
+    """Add exception handlers that return JSON responses."""
     app.add_exception_handler(FillMaskError, _fill_mask_error)
     app.add_exception_handler(ClientDisconnectedError, _client_disconnected)
     app.add_exception_handler(HTTPException, _http_error)

@@ -1,4 +1,4 @@
-"""Endpoints of tasks as plain ASGI applications, which avoids FastAPI's overhead."""
+"""Endpoints of tasks as plain ASGI applications, without the overhead of FastAPI."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -32,8 +32,8 @@ class TaskEndpoint:
     Args:
         models: registry of the served models.
         name: name of the endpoint's model. None selects the default model of the task.
-        task: task of the endpoint.
-        respond: function that runs the task.
+        task: task that the model must have.
+        respond: function that reads the request, runs the task and returns the response body.
     """
 
     def __init__(

@@ -29,7 +29,7 @@ class ServedTasks:
         default: first task of the default model.
         first: first task of each model.
         every: all tasks of all models.
-        several: true if a model has more than one task.
+        several: true if at least one model has more than one task.
     """
 
     default: Task = "fill-mask"
@@ -39,7 +39,7 @@ class ServedTasks:
 
     @classmethod
     def of(cls, models: ModelRegistry | None) -> Self:
-        """Return the tasks of the models. Before the load, the only task is fill-mask."""
+        """Return the tasks of the models. Before models are loaded, the only task is fill-mask."""
         if models is None:
             return cls()
         tasks = [model.info.tasks for model in models.by_name.values()]
@@ -78,7 +78,7 @@ class TaskSchemas:
         }
 
     def apply(self, document: dict[str, Any], tasks: ServedTasks) -> None:
-        """Replace the request bodies of the paths in an OpenAPI document."""
+        """Replace the schemas that depend on tasks in an OpenAPI document."""
         paths = document["paths"]
         for path, chosen in ((ROOT_PATH, {tasks.default}), (MODEL_PATH, set(tasks.first))):
             _set_body(paths[path], self._texts, chosen)

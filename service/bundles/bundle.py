@@ -87,7 +87,7 @@ class Bundle(Description):
         return read_model(Int8Figures, self.verification["int8"], where=("verification", "int8"))
 
     def label_int8_figures(self) -> LabelInt8Figures:
-        """Return the figures from the verification of the labels of an int8 model.
+        """Return the verification figures for the labels of an int8 model.
 
         Raises:
             BundleError: a figure is missing or not a number.

@@ -83,7 +83,7 @@ class GoldenFill(_Strict):
 
 
 class GoldenPrompt(_Strict):
-    """A text or a pair with the expected fills of each of its masks, the best first."""
+    """A text or a pair with the expected fills of each of its masks, best first."""
 
     text: str
     text_pair: str | None = None
@@ -99,7 +99,7 @@ class GoldenLabels(_Strict):
 
 
 class Golden(_Strict):
-    """Golden prompts, whose results must match within the tolerances on every machine.
+    """Golden prompts and golden texts. Every machine must match their results within tolerances.
 
     The task fill-mask needs `prompts` with their tolerance. The task text-classification needs
     `labels` with their tolerance.
@@ -140,8 +140,8 @@ class LabelInt8Figures(_Strict):
 class Description(_Strict):
     """Content of bundle.json.
 
-    `max_tokens` includes special tokens. With `pairs`, the model also reads pairs of texts. With
-    more than one of `token_types`, the graph has an input for the types of the tokens.
+    `max_tokens` includes special tokens. With `pairs`, the model also reads pairs of texts. If
+    `token_types` is above 1, the graph has an input for token types.
     """
 
     schema_version: int

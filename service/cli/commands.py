@@ -62,7 +62,6 @@ class TextCommand:
         text: the text, or the first text of a pair.
         parameters: parameters of the HTTP API, not validated yet.
         as_json: print JSON instead of a table.
-        task: task to run.
         text_pair: the second text of a pair.
     """
 
@@ -82,7 +81,6 @@ class RowOptions:
         field: name of the field or column with the texts.
         on_error: policy for invalid rows.
         shard: shard of the rows to process.
-        task: task to run.
         text_pair_column: name of the field or column with the second texts. None means
             DEFAULT_PAIR_FIELD for the task classify, where a row without a second text is a single
             text. For other tasks, None means no second texts.

@@ -22,7 +22,8 @@ async def process_text(command: TextCommand, settings: Settings) -> None:
     """Process a text or a pair and print the result.
 
     Raises:
-        CommandError: a text is empty or not valid UTF-8, or the bundle lacks the task or pairs.
+        CommandError: a text is empty or not valid UTF-8, the bundle lacks the task, or the model
+            reads no pairs.
         StartupError: the bundle or a setting is invalid.
         FillMaskError: the text or a parameter is invalid, or the model has failed.
     """

@@ -59,7 +59,6 @@ class RowPipeline:
     the batcher stays short.
 
     Args:
-        task: task to run.
         model: model that has the task.
         field: field of the texts, for error messages.
         batch_tokens: number of tokens that all workers together compute in one full batch each.

@@ -70,7 +70,7 @@ class TextFields:
 
     Attributes:
         text: field of the text.
-        text_pair: field of the second text. None without pairs.
+        text_pair: field of the second text. None if all rows are single texts.
         optional_pair: True if a row whose second field is missing, null or empty is a single text.
     """
 
@@ -109,7 +109,6 @@ class RowRequestReader:
     """Reader that turns rows into requests.
 
     Args:
-        task: task of the requests.
         text_fields: fields or columns of the texts.
         parameters: default parameters. A row's own `parameters` field overrides them.
         limits: limits for the parameters.
@@ -181,13 +180,7 @@ class RowRequestReader:
 
 
 def _read_text(fields: Fields, name: str, flag: str) -> str | Problem:
-    """Return the text in a field, or the problem of the row.
-
-    Args:
-        fields: fields of the row.
-        name: name of the field.
-        flag: flag of the command that selects the field.
-    """
+    """Return the text in a field, or a problem that names the flag for the field."""
     if name not in fields:
         existing = _list_fields("fields", fields, flag)
         return Problem(f"The row has no field {quote(name)}; {existing}")
@@ -205,7 +198,7 @@ def _describe_value(value: object) -> str:
 
 
 def _list_fields(noun: str, names: Mapping[str, Any] | tuple[str, ...], flag: str) -> str:
-    """Return the end of an error message, with the existing fields and a flag."""
+    """Return the end of an error message, which lists the existing fields and names a flag."""
     shown = ", ".join(quote(name) for name in list(names)[:_MAX_NAMED])
     more = " and others" if len(names) > _MAX_NAMED else ""
     existing = f"its {noun} are {shown}{more}" if names else f"it has no {noun}"

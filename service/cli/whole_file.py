@@ -73,7 +73,6 @@ class _Plan:
     """Data that a file command needs besides the model.
 
     Attributes:
-        task: task of the rows.
         rows: rows of the input.
         reader: reader of the requests of the rows.
         writer: writer of the output.

@@ -9,8 +9,8 @@ Shape legend:
     Q: masks and pooled tokens of the row with the most of them, at least 2
     M: masks of all texts, ordered by text and position
     m: masks of one text
-    C: tokens of all texts that the classification head reads, ordered by text and position
-    c: tokens of one text that the classification head reads
+    C: pooled tokens of all texts, which the classification head reads, ordered by text and position
+    c: pooled tokens of one text
     N': texts whose labels the graph computes
     L: labels of the classification head
     K: targets of the mask with the most targets
@@ -47,7 +47,7 @@ class Batch:
         query_texts: (B, Q) index of the text of the same token (-1 in unused entries).
         mask_slots: (M,) flat entry b*Q + q of each mask.
         label_slots: (C,) flat entry b*Q + q of each pooled token.
-        label_texts: (C,) number of each pooled token's text among the texts with labels.
+        label_texts: (C,) index of each pooled token's text among the texts with labels.
         label_lengths: (N',) number of pooled tokens of each text with labels.
         top_k: (1,) the largest top_k of the passes.
         target_ids: (M, K) ids to score (0 in unused entries).
@@ -131,7 +131,7 @@ class Batch:
 
     @property
     def token_types(self) -> IntArray:
-        """Token types of all texts, (R,), an input of graphs with several token types only."""
+        """Token types (R,) of all texts. Only graphs with several token types have this input."""
         return np.concatenate(
             [
                 np.zeros_like(p.input_ids) if p.token_types is None else p.token_types

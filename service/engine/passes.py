@@ -20,14 +20,15 @@ _NO_LOGITS = np.empty((0, 0), dtype=np.float32)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelPass:
-    """A text that the model computes in one pass, with masks or for its labels.
+    """Input of one pass, for the masks or for the labels of a text.
 
     Attributes:
         input_ids: (T,) int64, including special tokens.
         mask_positions: (m,) int64, ascending positions in input_ids.
         top_k: number of ids to return for each mask, at least 1.
         target_ids: (m, K) int64, token ids to score. K may be 0.
-        token_types: (T,) int64, the part of a pair to which each token belongs. None for type 0.
+        token_types: (T,) int64, the part of a pair to which each token belongs. None if all
+            tokens have type 0.
         pooled_positions: (c,) int64, ascending positions in input_ids that the classification head
             reads. Empty for a pass without labels.
     """
@@ -47,8 +48,8 @@ class ModelPass:
 
         Args:
             input_ids: (T,) int64, including special tokens.
-            token_types: (T,) int64, or None for type 0.
-            pooling: tokens that the classification head reads, the first token or the mean of all.
+            token_types: (T,) int64. None if all tokens have type 0.
+            pooling: tokens that the classification head reads, only the first token or all tokens.
         """
         pooled = np.arange(len(input_ids) if pooling == "mean" else 1)
         return cls(input_ids, NO_POSITIONS, 1, no_targets(0), token_types, pooled)

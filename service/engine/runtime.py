@@ -149,7 +149,7 @@ def _register_arena() -> None:
 
 
 def _contract(session: ort.InferenceSession) -> tuple[_Nodes, _Nodes]:
-    """Return the inputs and outputs that a graph with these outputs must have."""
+    """Return the inputs and outputs that the graph must have for the tasks of its outputs."""
     inputs = {node.name for node in session.get_inputs()}
     outputs = {node.name for node in session.get_outputs()}
     classifies = outputs >= _LABEL_OUTPUTS.keys()

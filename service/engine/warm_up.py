@@ -36,7 +36,7 @@ def warm_up(
         max_batch_tokens: token budget of a batch. A longer text forms a batch alone.
         max_masks: maximum number of masks in the first batch.
         top_k: number of ids to return for each mask.
-        pooling: pooling of the classification head. None without such a head.
+        pooling: pooling of the classification head. None for a model without labels.
         fills: whether the model fills masks. Without fills, the batches have no masks.
 
     Returns:
@@ -67,7 +67,7 @@ def warm_up(
 def _batch(
     token_id: int, texts: int, tokens: int, masks: int, top_k: int, pooling: Pooling | None
 ) -> Batch:
-    """Return a batch of equal texts. With both heads, every second text has masks."""
+    """Return a batch of equal texts. For a model of both tasks, every second text has masks."""
     input_ids = np.full(tokens, token_id, dtype=np.int64)
     positions = np.arange(masks, dtype=np.int64)
     passes = [ModelPass(input_ids, positions, top_k, np.zeros((masks, 1), dtype=np.int64))]

@@ -80,7 +80,7 @@ class ModelRegistry:
         Args:
             name: name of the model. Without a name, the function returns the default model if it
                 has the task, and otherwise the first model with the task.
-            task: task that the model must have. None for any model.
+            task: task that the model must have. None accepts models of any task.
 
         Raises:
             NotFoundError: no model has the given name.

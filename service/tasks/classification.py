@@ -59,7 +59,7 @@ class ClassificationOptions:
 
 @dataclass(slots=True)
 class LabelScore:
-    """A label of a text.
+    """A label of a text, with its score.
 
     Attributes:
         label: name of the label.
@@ -93,10 +93,10 @@ class ClassificationPipeline:
 
     Args:
         tokenizer: the model's tokenizer.
-        batcher: computes the passes.
-        head: labels and choices of the classification head.
+        batcher: batcher that computes the passes.
+        head: labels, problem type and pooling of the classification head.
         max_tokens: maximum length of a text in tokens, including special tokens.
-        tracer: records a span for tokenization. The batcher records its own spans.
+        tracer: tracer that records a span for tokenization. The batcher records its own spans.
     """
 
     def __init__(

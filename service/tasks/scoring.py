@@ -204,7 +204,7 @@ class ScoringPipeline:
 
 
 def _name_parts(tokens: Sequence[TokenScore], words: EncodedWords, pair: TextPair) -> None:
-    """Store the part of each token of a pair, and count its span in that part."""
+    """Store the part of each token of a pair. Spans then count from the start of their part."""
     for token, part in zip(tokens, words.parts.tolist(), strict=True):
         token.part = "text_pair" if part else "text"
         if part:

@@ -50,7 +50,7 @@ class EncodedText:
         input_ids: (T,) int64, including special tokens.
         mask_positions: (m,) int64, ascending positions in input_ids.
         mask_spans: start and end of each mask in the text, in characters.
-        token_types: (T,) int64 token types. None for type 0.
+        token_types: (T,) int64 token types. None if all tokens have type 0.
     """
 
     input_ids: IntArray
@@ -61,7 +61,7 @@ class EncodedText:
     def replace_mask(self, mask: int, token_ids: Sequence[int]) -> Self:
         """Return the text with other tokens in place of one mask.
 
-        The positions and spans of the masks stay those of this text.
+        The result has the same mask positions and mask spans as this text.
 
         Args:
             mask: index of the mask in the text, from 0.
@@ -86,8 +86,9 @@ class EncodedWords:
         positions: (t,) int64, ascending positions of the t ordinary tokens in input_ids.
         spans: start and end of each ordinary token in the text, in characters.
         words: (t,) int64, ascending index of the word of each ordinary token.
-        parts: (t,) int64, part of the pair of each ordinary token, 0 or 1. A text has only part 0.
-        token_types: (T,) int64 token types. None for type 0.
+        parts: (t,) int64, part of the pair that contains each ordinary token, 0 or 1. A single text
+            has only part 0.
+        token_types: (T,) int64 token types. None if all tokens have type 0.
     """
 
     input_ids: IntArray

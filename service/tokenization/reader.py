@@ -146,7 +146,7 @@ class TextReader:
     def _check_windowed_pair(
         self, words: EncodedWords, is_mask: NDArray[np.bool_], label: str
     ) -> None:
-        """Reject a pair that windows of its first text cannot show completely."""
+        """Reject a pair whose second text has a mask or takes more than half of a window."""
         if is_mask[words.parts == 1].any():
             raise InvalidRequestError(
                 f"{label} is too long and has a mask in text_pair; windows need all masks in text."

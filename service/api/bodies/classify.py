@@ -62,7 +62,7 @@ class ClassifyParameters(BaseModel):
 
     @property
     def options(self) -> ClassificationOptions:
-        """The parameters as options of the classification task."""
+        """Parameters in the form that the classification pipeline reads."""
         return ClassificationOptions(self.top_k, self.function_to_apply)
 
 
@@ -91,7 +91,7 @@ class LabelBody(BaseModel):
 
 
 class ClassifyResponse(RootModel[list[list[LabelBody] | ErrorResponse]]):
-    """The labels of each text, best first. A single text has a list with one list."""
+    """The labels of each text, best first. The body for a single text is a list with one list."""
 
 
 def labels_to_json(labels: Sequence[list[LabelScore] | RejectedText], *, single: bool) -> bytes:

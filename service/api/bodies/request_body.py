@@ -231,7 +231,7 @@ def validation_context(info: ValidationInfo) -> ValidationContext:
 
 
 def check_choice(value: object, allowed: Sequence[str], info: ValidationInfo) -> object:
-    """Return the value of a parameter if it is null or one of the allowed texts.
+    """Return the value of a parameter if the value is null or one of the allowed strings.
 
     Raises:
         PydanticCustomError: the parameter has another value.
@@ -243,11 +243,11 @@ def check_choice(value: object, allowed: Sequence[str], info: ValidationInfo) ->
 
 
 def check_whole_number(value: object, info: ValidationInfo, maximum: int | None = None) -> object:
-    """Return the value of a parameter if it is null or a whole number of at least 1.
+    """Return the value of a parameter if the value is null or a whole number from 1 to `maximum`.
 
     Args:
         value: parsed JSON.
-        info: context of the parameter.
+        info: name of the parameter and context of the validation.
         maximum: largest allowed number. None means no maximum.
 
     Raises:

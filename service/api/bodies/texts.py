@@ -1,6 +1,6 @@
 """Texts and pairs of texts in request bodies.
 
-The checks are plain functions, because a pydantic model per text costs more than a check of its
+The checks are plain functions. A pydantic model per text takes more time than a check of the text's
 type.
 """
 
@@ -14,7 +14,7 @@ PAIR = 'a pair {"text", "text_pair"}'
 
 
 class PairBody(BaseModel):
-    """A text and the second text of its pair. The model reads both together."""
+    """A text, optionally with a second text. The model reads both texts of a pair together."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -26,7 +26,7 @@ class PairBody(BaseModel):
 
 
 def read_inputs(value: object, label: str, max_texts: int) -> InputText | list[InputText]:
-    """Return the inputs of a request, one text or a list of texts.
+    """Return the inputs of a request, which are a text, a pair or a list of texts and pairs.
 
     Args:
         value: parsed JSON.

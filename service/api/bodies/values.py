@@ -1,4 +1,4 @@
-"""JSON values and JSON schemas of request bodies, and the form of values in error messages."""
+"""Helpers for the JSON values and JSON schemas of request bodies."""
 
 import json
 from typing import Any

@@ -102,7 +102,7 @@ class InferRequest:
 
     @property
     def task(self) -> Task:
-        """Task of the request."""
+        """Task of the request, which the type of `body` determines."""
         return "fill-mask" if isinstance(self.body, FillMaskRequest) else "text-classification"
 
     @classmethod

@@ -16,7 +16,7 @@ def infer_schema(task: Task, body: dict[str, Any]) -> dict[str, Any]:
     """Return the JSON schema of `InferBody` without references and with this server's limits.
 
     Args:
-        task: task of the request.
+        task: the only value of the parameter `task`.
         body: schema of a request for the same task in the service's own format.
     """
     schema = inline_refs(InferBody.model_json_schema())

@@ -43,7 +43,7 @@ def parse_request(
         body: JSON.
         content_type: value of the header Content-Type.
         limits: limits of this server.
-        task: task of the model, which determines the parameters.
+        task: task of the model. The task determines the allowed parameters.
 
     Raises:
         FillMaskError: the request is invalid. The message describes the first error.

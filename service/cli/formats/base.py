@@ -200,7 +200,6 @@ class OutputOptions:
     """Options for the fields that the output adds to a row.
 
     Attributes:
-        task: task of the rows.
         task_options: options of rows without parameters of their own.
         report_errors: true if a row may have an error instead of results.
     """

@@ -135,7 +135,7 @@ ROW = "row"  # column for the number of a row, from 1
 
 
 class CsvRowWriter:
-    """Writer of CSV with the rows of a task's results.
+    """Writer of rows as CSV, with added columns for the results.
 
     Args:
         rows: the rows to write. If the rows may have different fields, the writer first reads all

@@ -186,7 +186,7 @@ def write_lines(stream: BinaryIO, field: str) -> Write:
     """Return a function that writes rows with their answers and flushes the stream.
 
     Args:
-        stream: stream to write.
+        stream: output of the lines.
         field: name of the field for the results of a row.
     """
 

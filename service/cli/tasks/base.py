@@ -107,7 +107,7 @@ AnyTask = Task[Any, Any]
 
 
 def check_bundle(task: AnyTask, bundle: Bundle, *, pairs: bool) -> None:
-    """Reject a bundle without a task or without pairs.
+    """Reject a bundle that lacks the task or whose model cannot read the requested pairs.
 
     Args:
         task: the requested task.
@@ -115,8 +115,8 @@ def check_bundle(task: AnyTask, bundle: Bundle, *, pairs: bool) -> None:
         pairs: True if the command requests pairs of texts.
 
     Raises:
-        CommandError: the bundle lacks the task, or the command requests pairs and the bundle lacks
-            pairs.
+        CommandError: the bundle lacks the task, or the command requests pairs and the model reads
+            only single texts.
     """
     allowed = [name for one in bundle.tasks for name in _TASKS_OF_BUNDLES[one]]
     if task.name not in allowed:

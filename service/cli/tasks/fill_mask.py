@@ -110,7 +110,8 @@ def parse_fills(answer: bytes) -> list[list[dict[str, Any]]]:
 def _optional_columns(options: FillOptions) -> tuple[str, ...]:
     """Return the names of the columns for fields that options add to fills.
 
-    The parameters of single rows have no influence, so that all shards have the same columns.
+    The parameters of single rows do not change the columns, so that all shards have the same
+    columns.
     """
     columns = []
     if options.targets or options.granularity == "word" or options.strategy == "joint":
