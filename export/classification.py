@@ -1,6 +1,6 @@
 """Classification head of the served graph, always in float32.
 
-The head reads few rows and its weights are small, so int8 saves nothing there.
+Int8 saves almost nothing in the head, because the head reads few rows and has few weights.
 
 Shapes: C tokens that the head reads, N texts with labels, D d_model, L labels.
 """
@@ -24,7 +24,7 @@ def label_logits(g: GraphBuilder, x_CD: str, classifier: ClassifierConfig) -> No
     Args:
         g: graph builder.
         x_CD: hidden states of the tokens that the head reads.
-        classifier: choices of the head.
+        classifier: configuration of the classification head.
     """
     x_ND = _mean(g, x_CD) if classifier.pooling == "mean" else x_CD
     if classifier.activation is not None:
@@ -39,9 +39,9 @@ def label_logits(g: GraphBuilder, x_CD: str, classifier: ClassifierConfig) -> No
 
 
 def _mean(g: GraphBuilder, x_CD: str) -> str:
-    """Average the tokens of each text as (N, D).
+    """Return the mean hidden state (N, D) of the tokens of each text.
 
-    A product with a matrix of weights rounds a text differently next to other texts.
+    The function uses no matrix product, because its rounding of a text depends on the other texts.
     """
     width = g.integers(g.config.d_model)
     shape = g.add("Concat", [g.add("Shape", ["label_lengths"]), width], axis=0)

@@ -71,7 +71,7 @@ class ExpectedResults:
             model: fp32 encoder.
             texts: plain sentences without masks.
             tokenizer: tokenizer of the bundle.
-            text_format: inputs that the model reads.
+            text_format: kinds of inputs that the model reads.
             max_tokens: maximum length of an input in tokens.
             fills: whether the bundle fills masks.
             int8: whether the bundle is in int8.

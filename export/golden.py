@@ -1,4 +1,4 @@
-"""Golden prompts and labels of a bundle, which are texts with the expected results."""
+"""Golden prompts and golden texts of a bundle, with the expected results."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def golden_results(
 
 
 def renew_golden_results(path: Path, texts: Sequence[str]) -> int:
-    """Renew a bundle's golden prompts and labels with its results on this machine.
+    """Renew the expected fills and logits of a bundle with its results on this machine.
 
     Only bundle.json changes.
 
@@ -94,7 +94,7 @@ def renew_golden_results(path: Path, texts: Sequence[str]) -> int:
         texts: plain sentences without masks.
 
     Returns:
-        The number of prompts and texts with labels.
+        The number of golden prompts and golden texts.
 
     Raises:
         BundleError: the bundle is invalid.

@@ -42,7 +42,7 @@ def served_graph(
 
     Args:
         g: graph builder for fp32 or int8, with the weights of `export.weights`.
-        classifier: choices of the classification head. None for a graph without labels.
+        classifier: configuration of the classification head. None for a graph without labels.
         fills: whether the graph fills masks.
     """
     config = g.config
@@ -94,19 +94,19 @@ def served_graph(
 
 
 def _read_slots(g: GraphBuilder, classifier: ClassifierConfig | None, *, fills: bool) -> str:
-    """Return the slots that a head reads, those of masks before those of pooled tokens."""
+    """Return the slots that a head reads, with the masks before the pooled tokens."""
     if classifier and fills:
         return g.add("Concat", [MASKS, POOLED], axis=0)
     return MASKS if fills else POOLED
 
 
 def _first(g: GraphBuilder, x: str, counted: str) -> str:
-    """Return as many of the first rows as another tensor has."""
+    """Return the first n rows of `x`, where n is the number of rows of `counted`."""
     return g.add("Slice", [x, g.integers(0), g.add("Shape", [counted], end=1), g.integers(0)])
 
 
 def _after(g: GraphBuilder, x: str, counted: str) -> str:
-    """Return the rows after as many of the first rows as another tensor has."""
+    """Return the rows of `x` after the first n rows, where n is the number of rows of `counted`."""
     last = g.integers(np.iinfo(np.int64).max)
     return g.add("Slice", [x, g.add("Shape", [counted], end=1), last, g.integers(0)])
 

@@ -70,7 +70,7 @@ class ExpectedLabels:
     """PyTorch's logits of the labels of real and of random texts.
 
     Attributes:
-        requests: passes of real texts, and of random tokens after them.
+        requests: passes of real texts, followed by passes of random tokens.
         real: number of passes of real texts.
         logits: (N, L) expected logits.
     """
@@ -136,8 +136,8 @@ def compare_label_graph(runtime: Runtime, expected: ExpectedLabels) -> LabelGrap
     """Compare the logits of the fp32 graph with the logits of the encoder.
 
     Raises:
-        VerificationError: a logit differs by more than 1e-3, or by more than 1e-3 times the largest
-            logit if that is above 1.
+        VerificationError: a logit differs by more than 1e-3 times the largest absolute logit. If no
+            absolute logit is above 1, the limit is 1e-3.
     """
     found = _graph_logits(runtime, expected.requests)
     difference = float(np.abs(found - expected.logits).max())

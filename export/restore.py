@@ -3,9 +3,13 @@
     python -m export.restore service/bundles/default OUTPUT
 
 The weights of the checkpoint are the rounded weights of the bundle in float32. The bundle must have
-BERT's architecture, like the built-in bundle. The checkpoint differs from the exported one in three
-points that do not affect the hidden states: it adds token type 0 to the position embeddings, has a
-different order of the feed-forward units, and scales values and the inputs of `output` inversely.
+BERT's architecture, like the built-in bundle.
+
+The checkpoint differs from the original checkpoint in three points, which do not affect the hidden
+states:
+- The position embeddings include the embedding of token type 0.
+- The feed-forward units have a different order.
+- The values and the inputs of `output` have inverse scales.
 """
 
 from __future__ import annotations
@@ -134,7 +138,7 @@ def _linear(stored: Arrays, name: str) -> NDArray[np.float32]:
 
 
 def _dequantized(stored: Arrays, name: str) -> NDArray[np.float32]:
-    """Return the weight (out, in) of an int8 weight (in, out) with scales (out,)."""
+    """Return the float32 form (out, in) of an int8 weight (in, out) with scales (out,)."""
     weight: NDArray[np.float32] = (
         stored[f"{name}.weight"].astype(np.float32) * stored[f"{name}.scales"]
     ).T

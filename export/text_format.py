@@ -1,4 +1,4 @@
-"""Pairs of texts and token types, which the tokenizer and the encoder of a checkpoint determine."""
+"""Format of a model's inputs, which the tokenizer and the encoder of a checkpoint determine."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ class TextFormat:
     def from_tokenizer(cls, tokenizer_json: bytes, mask_token: str, config: EncoderConfig) -> Self:
         """Find the format from the tokens of a pair.
 
-        A model reads pairs if its tokenizer separates the two texts by special tokens. The second
-        text needs token types if the tokenizer gives it a type with an embedding other than type 0.
+        A model reads pairs if its tokenizer separates the two texts by special tokens. The model
+        needs token types if the tokenizer gives the second text a type above 0 and the encoder has
+        an embedding for this type.
 
         Args:
             tokenizer_json: content of the checkpoint's tokenizer.json.
@@ -59,6 +60,6 @@ def sample_inputs(texts: Sequence[str], tokenizer: Tokenizer) -> list[InputText]
 def encode_inputs(
     inputs: Sequence[InputText], tokenizer: Tokenizer, max_tokens: int
 ) -> list[EncodedText]:
-    """Tokenize texts and pairs, except those of more than `max_tokens` tokens."""
+    """Tokenize texts and pairs, and skip inputs of more than `max_tokens` tokens."""
     encoded = map(tokenizer.encode, inputs)
     return [one for one in encoded if len(one.input_ids) <= max_tokens]

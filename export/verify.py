@@ -97,7 +97,7 @@ def random_inputs(
         vocab_size: upper bound of the ids.
         max_tokens: maximum length of an input in tokens.
         token_types: number of token types. With 1, the types are None.
-        generator: source of the ids and types.
+        generator: random generator of the ids and types.
     """
     lengths = np.unique(np.geomspace(min(3, max_tokens), max_tokens, RANDOM_TEXTS).astype(int))
     ids = [generator.integers(0, vocab_size, length) for length in lengths]
@@ -109,7 +109,7 @@ def random_inputs(
 def encoder_logits(model: TiedEncoder, requests: Sequence[ModelPass]) -> Tensor:
     """Compute the logits (M, V) of the PyTorch encoder for passes of equal length.
 
-    Either all passes have token types, or none has.
+    All passes or no passes must have token types.
     """
     input_ids_NT = torch.from_numpy(np.stack([request.input_ids for request in requests]))
     indicator_NT = torch.zeros(input_ids_NT.shape)

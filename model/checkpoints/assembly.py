@@ -27,7 +27,7 @@ def assemble(
 
     Args:
         config: sizes and choices of the encoder.
-        classifier: choices of the classification head. None without such a head.
+        classifier: configuration of the classification head. None for an encoder without labels.
         tensors: weights by the names of `TiedEncoder`.
         display_name: function that returns a tensor's name in the checkpoint, for error messages.
         head_is_new: whether to create a new masked-language-model head. The given weights must

@@ -145,8 +145,8 @@ def read_own_config(fields: Mapping[str, Any]) -> tuple[EncoderConfig, Classifie
     """Read the fields of a config.json in fillmask's own format.
 
     Returns:
-        The configurations of the encoder and of its classification head. The second is None for a
-        checkpoint without a classification head.
+        The configurations of the encoder and of its classification head. The second
+        configuration is None for a checkpoint without a classification head.
 
     Raises:
         ValueError: a field is unknown, missing or invalid.

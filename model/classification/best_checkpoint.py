@@ -29,8 +29,8 @@ class BestCheckpoint:
 
     Args:
         directory: directory for the checkpoint, history.jsonl, metrics.json and the plots.
-        run: fine-tuning run.
-        classifier: labels and choices of the head.
+        run: fine-tuning run that trains the model.
+        classifier: configuration of the classification head.
         tokenizer_json: content of tokenizer.json.
         metric: validation metric that selects the best epoch.
     """
@@ -54,7 +54,7 @@ class BestCheckpoint:
     def add_epoch(self, epoch: Epoch) -> None:
         """Write the results of an epoch.
 
-        The best epoch so far also replaces the checkpoint.
+        If the epoch is the best so far, its model replaces the checkpoint.
         """
         self.epochs.append(epoch)
         append_history(self.directory, epoch)
@@ -67,7 +67,7 @@ class BestCheckpoint:
     def _rank(self, epoch: Epoch) -> tuple[float, float]:
         """Return a key that is larger for a better epoch.
 
-        Of epochs with the same metric, the epoch with the lower validation loss is better.
+        Between epochs with the same metric, the epoch with the lower validation loss is better.
         """
         value = epoch.metrics[self.metric]
         return (-value if self.metric in LOWER_IS_BETTER else value, -epoch.validation_loss)
@@ -76,7 +76,7 @@ class BestCheckpoint:
         """Write metrics.json with the results of the saved checkpoint, computed in float32.
 
         Args:
-            test: rows for the test metrics and their confidence intervals. None without test rows.
+            test: rows for the test metrics and their confidence intervals. None to omit them.
 
         Returns:
             Content of metrics.json.

@@ -169,7 +169,7 @@ def _start(options: argparse.Namespace, training: Dataset) -> Start:
 
 
 def _summary(metrics: dict[str, Any], directory: Path) -> str:
-    """Return the sentences about the best epoch for the terminal."""
+    """Return the lines about the best epoch for the terminal."""
     lines = [f"best epoch {metrics['best_epoch']} of {metrics['epochs']}: {directory}"]
     for name in ("validation", "test"):
         if part := metrics.get(name):

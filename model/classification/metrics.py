@@ -40,26 +40,26 @@ class LabelCounts:
     actual: NDArray[np.int64]
 
     def f1(self) -> NDArray[np.float64]:
-        """Return F1 (L,) of each label.
+        """Return the F1 score (L,) of each label.
 
-        F1 is 0 for labels without rows and predictions.
+        The score is 0 for labels without rows and without predictions.
         """
         total = self.predicted + self.actual
         scores: NDArray[np.float64] = 2 * self.hits / np.maximum(total, 1)
         return scores
 
     def macro_f1(self) -> float:
-        """Return the mean F1 over the labels with rows or predictions."""
+        """Return the mean F1 score over the labels with rows or predictions."""
         occurs = self.predicted + self.actual > 0
         return float(self.f1()[occurs].mean()) if occurs.any() else 0.0
 
     def micro_f1(self) -> float:
-        """Return F1 of all labels together."""
+        """Return the F1 score of all labels together."""
         total = (self.predicted + self.actual).sum()
         return float(2 * self.hits.sum() / max(total, 1))
 
     def table(self, labels: tuple[str, ...]) -> dict[str, dict[str, float]]:
-        """Return precision, recall, F1 and number of rows by label."""
+        """Return the precision, recall, F1 score and number of rows of each label."""
         precision = self.hits / np.maximum(self.predicted, 1)
         recall = self.hits / np.maximum(self.actual, 1)
         columns = zip(precision, recall, self.f1(), self.actual, strict=True)
@@ -100,10 +100,11 @@ def compute_metrics(
 def bootstrap_intervals(
     problem_type: ProblemType, logits: NDArray[np.float32], targets: Targets
 ) -> dict[str, tuple[float, float]]:
-    """Return 95 % percentile bootstrap intervals of the metrics over rows.
+    """Return 95 % percentile bootstrap confidence intervals of the metrics.
 
-    The method is that of Efron and Tibshirani 1993, section 13.3. The intervals describe the
-    variation between samples of rows, but not the variation between training runs.
+    Efron and Tibshirani 1993, section 13.3, describe the method. The bootstrap resamples rows. The
+    intervals therefore describe the variation between samples of rows, but not the variation
+    between training runs.
     """
     rng, rows = np.random.default_rng(EVALUATION_SEED), len(targets)
     samples = (rng.integers(rows, size=rows) for _ in range(RESAMPLES))
@@ -121,8 +122,8 @@ def count_labels(
 ) -> LabelCounts:
     """Count true and predicted labels.
 
-    With several labels per text, a prediction has the labels whose logit is above 0. Their
-    probability is above 0.5.
+    With several labels per text, a prediction has the labels whose logit is above 0. The
+    probability of these labels is above 0.5.
     """
     if problem_type == "single_label_classification":
         matrix = confusion_matrix(logits, targets)

@@ -84,7 +84,7 @@ def read_training_data(
         and repeated texts.
 
     Raises:
-        ValueError: a file is invalid, or only one of them has pairs.
+        ValueError: a file is invalid, or only one of the two files has pairs.
     """
     columns = columns_of(options)
     training = read_dataset(options.data, columns, problem_type)

@@ -26,7 +26,7 @@ class LabelledTexts:
     targets: Targets
 
     def select(self, rows: NDArray[np.int64]) -> LabelledTexts:
-        """Return the texts with the given indices."""
+        """Return the texts and targets with the given indices."""
         return LabelledTexts(self.texts.select(rows), self.targets[rows])
 
 
@@ -36,7 +36,7 @@ def predict(model: TiedEncoder, texts: TokenizedTexts) -> NDArray[np.float32]:
     Args:
         model: encoder with a classification head, on any device. The function sets it to evaluation
             mode.
-        texts: token ids.
+        texts: token ids of the texts.
     """
     model.eval()
     device = next(model.parameters()).device

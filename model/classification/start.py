@@ -65,8 +65,8 @@ class Start:
 
         Args:
             dataset: training texts, from which a new tokenizer learns its vocabulary.
-            config_path: JSON file with fields of `EncoderConfig`. None for a small encoder of
-                BERT's form with 4 layers of width 256.
+            config_path: JSON file with fields of `EncoderConfig`. None for a small encoder with
+                BERT's architecture, 4 layers and width 256.
             tokenizer_path: a tokenizer.json. None for a new WordPiece tokenizer.
 
         Raises:
@@ -91,7 +91,7 @@ class Start:
         """Build the encoder with a new classification head.
 
         Args:
-            classifier: labels and choices of the head.
+            classifier: configuration of the classification head.
             seed: seed of the head, and of an encoder with random weights.
         """
         torch.manual_seed(seed)

@@ -111,7 +111,7 @@ class FineTuning:
             description: text before the progress bar.
 
         Returns:
-            Whether the run is complete. A run is incomplete if `stop` has returned True.
+            True for a complete run, False for a run that ended because `stop` returned True.
         """
         config = self.config
         steps_per_epoch = -(-len(self.training.texts) // config.batch_rows)
@@ -182,7 +182,7 @@ class FineTuning:
 
 @contextmanager
 def _dropout(head: ClassificationHead, share: float) -> Iterator[None]:
-    """Apply dropout to the pooled vectors in training mode within the block."""
+    """Apply dropout to the pooled vectors of a head in training mode within a `with` block."""
 
     def drop(module: torch.nn.Module, inputs: tuple[Tensor]) -> Tensor:
         return F.dropout(inputs[0], share, training=module.training)

@@ -1,16 +1,16 @@
 """Pairs of segments for next-sentence prediction (Devlin et al. 2019, section 3.1, task 2).
 
 A pair has two segments of consecutive sentences. In half of the pairs the second segment follows
-the first segment in its document. In the other half it comes from another document.
+the first segment in its document. In the other half the second segment comes from another document.
 
 Lengths and cuts follow BERT's published preparation of training data, with these differences:
-- The label does not depend on the segments, so that half of the pairs have each label for documents
-  of any length. An epoch therefore leaves out the last sentence of a document if earlier pairs
-  contain all other sentences. BERT pairs this sentence with another document.
+- The label does not depend on the segments, so that half of the pairs are consecutive for documents
+  of any length. Under this rule, an epoch leaves out the last sentence of a document if earlier
+  pairs contain all other sentences. BERT pairs this sentence with another document.
 - A segment from another document is about as long as the segment that it replaces. In BERT such a
   segment ends early at the end of its document. The length alone then predicts 57 % of the labels
   of pairs of 128 tokens, on a sample of the built-in model's training text. With the lengths of
-  this module it predicts 51 %.
+  this module, the length alone predicts 51 %.
 - Each pair draws its target length. In BERT each document draws one target length.
 - A pair takes its segments from at least two sentences, even with a short target length.
 """
@@ -42,7 +42,7 @@ class Pairs:
     Attributes:
         first, second: (N, 2) int64, start and end of each segment as indices of tokens.
         labels: (N,) int64, IS_NEXT or NOT_NEXT.
-        documents: (N,) int64, document of the first segment.
+        documents: (N,) int64, index of the first segment's document.
     """
 
     first: NDArray[np.int64]
@@ -63,7 +63,7 @@ class PairBatch:
         token_types: (N, T) int64. Padding has type 0.
         attention_mask: (N, T) int64, 1 for tokens and 0 for padding.
         labels: (N,) int64, IS_NEXT or NOT_NEXT.
-        documents: (N,) int64, document of the first segment.
+        documents: (N,) int64, index of the first segment's document.
     """
 
     input_ids: Tensor
@@ -93,7 +93,7 @@ class PairRows:
         """Draw the pairs of an epoch.
 
         Raises:
-            ValueError: the text has no two documents, or no document with two sentences.
+            ValueError: the text has fewer than two documents, or no document with two sentences.
         """
         pairs = draw_pairs(self._sentences, self._longest, seed, epoch)
         if not len(pairs):
@@ -152,7 +152,7 @@ class PairBatches:
 
     @property
     def pairs_per_epoch(self) -> int:
-        """Number of pairs in the current epoch. Other epochs have about as many."""
+        """Number of pairs in the current epoch. Other epochs have about as many pairs."""
         return len(self._pairs)
 
     def batch(self, number: int) -> PairBatch:
@@ -177,7 +177,7 @@ class PairBatches:
 
 
 def longest_sentence(row_tokens: int) -> int:
-    """Return the maximum length of a sentence in tokens, which is half of an input.
+    """Return the maximum length of a sentence in tokens, which is half the length of an input.
 
     Without this limit, pairs lose most tokens of a sentence that is longer than an input.
     """
@@ -187,15 +187,15 @@ def longest_sentence(row_tokens: int) -> int:
 def draw_pairs(sentences: Sentences, longest_tokens: int, seed: int, epoch: int) -> Pairs:
     """Draw the pairs of an epoch in random order.
 
-    The first segments and their true neighbours contain every sentence of a document, with three
-    exceptions: tokens that a cut removes, a last sentence that remains alone, and the sentence of a
-    document with only one sentence.
+    The first segments and the segments that follow them contain all tokens of the documents, with
+    these exceptions: tokens that a cut removes, a last sentence that remains alone, and documents
+    with only one sentence.
 
     Args:
         sentences: documents with their sentences.
         longest_tokens: maximum length of two segments together, in tokens.
         seed: seed of all epochs.
-        epoch: epoch to draw, counted from 0. Each epoch has other pairs.
+        epoch: epoch to draw, counted from 0. Each epoch has different pairs.
     """
     generator = np.random.default_rng([seed, epoch])
     documents = sentences.documents.tolist()

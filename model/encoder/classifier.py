@@ -32,7 +32,7 @@ NEXT_SENTENCE_LABELS = ("is_next", "not_next")  # the order of BERT's logits
 class ClassifierConfig:
     """Configuration of a classification head.
 
-    The defaults are BERT's pooler with a linear output layer (Devlin et al. 2019).
+    The defaults describe BERT's pooler with a linear output layer (Devlin et al. 2019).
 
     Attributes:
         labels: name of each label, in the order of the logits.
@@ -107,8 +107,8 @@ class ClassificationHead(nn.Module):
     """Head from pooled hidden states (N, D) to logits (N, L).
 
     Args:
-        encoder: sizes and choices of the encoder.
-        config: labels and choices of the head.
+        encoder: configuration of the encoder.
+        config: configuration of the head.
     """
 
     def __init__(self, encoder: EncoderConfig, config: ClassifierConfig) -> None:

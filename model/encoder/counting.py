@@ -95,7 +95,7 @@ def count_parameters(
 
     Args:
         config: sizes and choices of the encoder.
-        classifier: labels and choices of the classification head. None without such a head.
+        classifier: configuration of the classification head. None for an encoder without labels.
     """
     D, E, d_ff, blocks = config.d_model, config.table_width, config.d_ff, config.num_blocks
 

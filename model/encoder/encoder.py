@@ -62,7 +62,7 @@ class TiedEncoder(nn.Module):
 
     Args:
         config: sizes and choices of the encoder.
-        classifier: choices of the classification head. None without such a head.
+        classifier: configuration of the classification head. None for an encoder without labels.
     """
 
     def __init__(self, config: EncoderConfig, classifier: ClassifierConfig | None = None) -> None:

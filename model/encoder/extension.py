@@ -19,13 +19,13 @@ def extend_encoder(
     """Return an encoder with further token types and a new classification head.
 
     The outputs for token type 0 stay the same. An encoder without token types gets a zero vector
-    for type 0. Each new type is the vector of type 0 plus a small random vector, the initialisation
-    of a new encoder.
+    for type 0. The vector of each new type is the sum of the vector of type 0 and the small random
+    vector of a newly initialised encoder.
 
     Args:
         model: encoder on the CPU.
         token_types: minimum number of token types.
-        classifier: choices of the head. None for the head of the encoder, if any.
+        classifier: configuration of the new head. None keeps the encoder's head, if any.
     """
     before = model.config.type_vocab_size
     config = dataclasses.replace(model.config, type_vocab_size=max(before, token_types))

@@ -45,11 +45,12 @@ def collect_statistics(
 class BlockwiseStatistics(Mapping[str, InputStatistics]):
     """Statistics of every linear layer's input, computed block by block on access.
 
-    For fills the encoder runs on texts with some tokens masked, from a fixed seed. For labels it
-    runs on the texts without masks. The object records one block at a time, because the statistics
-    of all blocks of a large encoder take more memory than the encoder. Access in the order of the
-    blocks computes each block once. In an encoder whose layers share blocks, the object records all
-    blocks together, because they are few. The head's statistics stay in memory.
+    For fills the encoder runs on texts with masks at random positions, from a fixed seed. For
+    labels the encoder runs on the texts without masks. The object records one block at a time,
+    because the statistics of all blocks of a large encoder take more memory than the encoder.
+    Access in the order of the blocks computes each block once. In an encoder whose layers share
+    blocks, the object records all blocks together, because an encoder has few shared blocks. The
+    head's statistics stay in memory.
 
     A classification head reads few tokens of the last block. The graph computes the keys and values
     of this block for all tokens, and the rest of the block only for the tokens of the head. The
@@ -119,7 +120,7 @@ class BlockwiseStatistics(Mapping[str, InputStatistics]):
         return (self._latest | self._head)[first]
 
     def _shared_input_name(self, name: str) -> str:
-        """Return the name of the layer that records the input of a layer."""
+        """Return the name under which the recorder stores the input of a layer."""
         first = shared_input_name(name)
         if first == self._own_query and name != first:
             return f"{first.removesuffix('query')}key"
@@ -182,8 +183,8 @@ class _CalibrationText:
 
     Attributes:
         input_ids: the token ids.
-        mask_positions: True at masks. None for a text for labels.
-        selected: True at the tokens of the last block to record. None for all tokens.
+        mask_positions: True at masks. None for a text without masks.
+        selected: True at the tokens to record in the last block. None for all tokens.
     """
 
     input_ids: Tensor

@@ -89,12 +89,12 @@ class InputRecorder:
         model: the encoder.
         modules: prefixes of the layers' names. "head." includes the output projection.
         every: interval between sampled rows, in rows.
-        own_query: name of a query layer whose input differs from that of the keys and values, or
-            "" if all layers share their inputs.
+        own_query: name of a query layer whose input differs from the input of the keys and values,
+            or "" if all layers share their inputs.
 
     Attributes:
-        selected: True at the tokens (1, T) whose rows this query layer records. None for all
-            tokens.
+        selected: True at the tokens (1, T) that the recorder samples for the layer `own_query`.
+            None for all tokens.
     """
 
     def __init__(

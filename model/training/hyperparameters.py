@@ -23,7 +23,7 @@ def check_numbers(config: DataclassInstance, may_be_zero: Collection[str]) -> No
         may_be_zero: names of the fields that may also be 0.
 
     Raises:
-        ValueError: a number is too small, or a whole number has another type.
+        ValueError: a number is too small, or a field for whole numbers has a value of another type.
     """
     for field in dataclasses.fields(config):
         value = getattr(config, field.name)

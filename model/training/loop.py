@@ -43,7 +43,7 @@ class Pretraining:
         rows: (rows, row_tokens) training rows. A run with `next_sentence` ignores them.
         held_out: (rows, row_tokens) evaluation rows.
         short_texts: batches of short texts. None if `short_share` is 0.
-        next_sentence: training and held-out pairs. None without `next_sentence`.
+        next_sentence: training and held-out pairs. None for a run without next-sentence prediction.
         tokenizer_json: content of tokenizer.json, saved with every checkpoint.
         special: ids of the tokenizer's special tokens.
         config: hyperparameters.
@@ -248,7 +248,7 @@ class Pretraining:
         return None if is_short else self.next_sentence.training.batch(number - short_before)
 
     def _short_batches(self, number: int) -> tuple[int, bool]:
-        """Return the number of earlier batches of short texts, and whether this batch is one."""
+        """Return the number of earlier batches of short texts, and True for another such batch."""
         share = self.config.short_share
         before = math.floor(number * share)
         return before, math.floor((number + 1) * share) > before

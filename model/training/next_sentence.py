@@ -1,7 +1,7 @@
 """Next-sentence prediction, BERT's second objective (Devlin et al. 2019, section 3.1, task 2).
 
 The loss of a step is the mean cross-entropy of the masked tokens plus the mean cross-entropy of the
-labels. The encoder computes both from one pass over the masked input.
+labels. Both losses come from one pass of the encoder over the masked input.
 
 Shapes: N pairs, T tokens, R positions that a head reads, D d_model, L labels.
 """
@@ -55,13 +55,13 @@ class NextSentence:
 
 @dataclass(frozen=True, slots=True)
 class PairMetrics:
-    """Means over held-out pairs.
+    """Metrics of held-out pairs.
 
     Attributes:
         accuracy: share of pairs with the correct label.
         loss: mean cross-entropy of the labels in nats.
         pairs: number of pairs.
-        accuracy_interval: bounds of the accuracy's confidence interval.
+        accuracy_interval: bounds of the accuracy's 95 % confidence interval.
     """
 
     accuracy: float
@@ -74,11 +74,11 @@ class PairMetrics:
         return asdict(self)
 
     def log_fields(self) -> dict[str, float]:
-        """Return accuracy and loss by their names in the training log."""
+        """Return the accuracy and the loss by their names in the training log."""
         return {NEXT_SENTENCE_ACCURACY: self.accuracy, NEXT_SENTENCE_LOSS: self.loss}
 
     def summary(self) -> str:
-        """Format the accuracy with its interval for one line of output."""
+        """Format the accuracy with its confidence interval for one line of output."""
         low, high = self.accuracy_interval
         return f"next sentence {100 * self.accuracy:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
 
@@ -90,7 +90,7 @@ class PairScores:
     Attributes:
         loss: (N,) float64, cross-entropy of the label in nats.
         correct: (N,) bool, whether the true label ranks first.
-        documents: (N,) int64, document of the first segment.
+        documents: (N,) int64, index of the first segment's document.
     """
 
     loss: NDArray[np.float64]
@@ -100,9 +100,9 @@ class PairScores:
     def metrics(self) -> PairMetrics:
         """Compute the metrics over all pairs.
 
-        The interval is a percentile bootstrap (Efron and Tibshirani 1993, section 13.3). The
-        bootstrap resamples documents instead of pairs, because the pairs of a document share their
-        topic.
+        The confidence interval is a percentile bootstrap interval (Efron and Tibshirani 1993,
+        section 13.3). The bootstrap resamples documents instead of pairs, because the pairs of a
+        document share their topic.
         """
         _, document = np.unique(self.documents, return_inverse=True)
         pairs = np.bincount(document)
@@ -123,7 +123,7 @@ def prepare_encoder(model: TiedEncoder, template: PairTemplate) -> tuple[TiedEnc
         The encoder, and the names of its new parts. Without new parts, the encoder is `model`.
 
     Raises:
-        ValueError: the encoder has a classification head with other labels.
+        ValueError: the encoder has a classification head with other labels or another pooling.
     """
     head = None if model.classifier is None else model.classifier.config
     if head is not None and (head.labels, head.pooling) != (NEXT_SENTENCE_LABELS, "first"):
@@ -161,7 +161,7 @@ def require_next_sentence_head(model: TiedEncoder) -> None:
 def summed_losses(
     model: TiedEncoder, masked: MaskedBatch, pairs: PairBatch
 ) -> tuple[Tensor, Tensor]:
-    """Return the sums of the cross-entropy of tokens and of labels, in nats.
+    """Return the summed cross-entropy of the masked tokens and of the labels, in nats.
 
     Args:
         model: encoder with a next-sentence head.
@@ -194,7 +194,7 @@ def summed_losses(
 
 
 def evaluate_pairs(model: TiedEncoder, batches: Iterable[PairBatch]) -> PairScores:
-    """Score the encoder's predictions for unmasked pairs, as the service reads them.
+    """Score the encoder's predictions for pairs without masks, as in the service.
 
     Args:
         model: encoder with a next-sentence head, on any device. The function restores its training

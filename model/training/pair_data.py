@@ -44,7 +44,7 @@ def held_out_documents(files: Iterable[Path], held_out_files: list[Path]) -> Ite
 def rows_beside_pairs(
     files: list[Path], held_out_files: list[Path], tokenizer: Tokenizer, config: TrainConfig
 ) -> TrainingRows:
-    """Create the rows of a run on pairs: held-out rows and short texts, but no packed rows."""
+    """Create the held-out rows and the short texts of a run on pairs, without packed rows."""
     special, row_tokens = SpecialTokens.from_tokenizer(tokenizer), config.row_tokens
     held_out = held_out_documents(files, held_out_files)
     short: dict[int, NDArray[np.int32]] = {}
@@ -66,10 +66,14 @@ def load_pairs(
     tokenizer: Tokenizer,
     config: TrainConfig,
 ) -> NextSentence:
-    """Load the sentences in a directory, or create them from the text, and draw pairs.
+    """Draw the pairs of a run.
+
+    The sentences come from files in `directory`. If these files are missing or belong to other
+    texts or another tokenizer, the function creates new files.
 
     Raises:
-        ValueError: the training text has too few pairs for a batch, or the held-out text has none.
+        ValueError: the training text has too few pairs for a batch, or the held-out text has no
+            pairs.
     """
     longest = longest_sentence(config.row_tokens)
 
@@ -107,7 +111,7 @@ def read_held_out_pairs(
     """Draw the held-out pairs of documents.
 
     Raises:
-        ValueError: the text has no two documents, or no document with two sentences.
+        ValueError: the text has fewer than two documents, or no document with two sentences.
     """
     sentences = read_sentences(documents, tokenizer, longest_sentence(row_tokens))
     return _held_out_pairs(sentences, tokenizer, row_tokens)

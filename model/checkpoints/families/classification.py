@@ -22,7 +22,7 @@ def select_classifier(family: Family, fields: Fields) -> ClassifierMapping | Non
     """Select the classification head that `architectures` names.
 
     Returns:
-        The head. None for a checkpoint without a classification head.
+        The mapping of the head, or None for a checkpoint without a classification head.
 
     Raises:
         ValueError: the checkpoint has a head for another task.
@@ -48,8 +48,8 @@ def read_classifier(
     """Read the configuration of a classification head.
 
     A head with one label has the problem type "multi_label_classification" unless config.json says
-    "regression". The default function of the scores is then the sigmoid, as in the pipeline of
-    transformers.
+    "regression". By default the service then computes the scores with the sigmoid, as in the
+    pipeline of transformers.
 
     Args:
         head: mapping of the head.

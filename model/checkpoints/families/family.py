@@ -36,7 +36,7 @@ class ClassifierMapping:
     Attributes:
         dense: name of the dense layer in a checkpoint, without the family's prefix.
         output: name of the output layer in a checkpoint.
-        norm: name of the layer norm in a checkpoint. Empty without a layer norm.
+        norm: name of the layer norm in a checkpoint. Empty for a head without a layer norm.
         activation: activation after the dense layer.
         choices: function that reads fields of `ClassifierConfig` from the family's own fields in
             config.json. None for a family without such fields.
@@ -86,8 +86,8 @@ class Family:
     def with_classifier(self, head: ClassifierMapping) -> Self:
         """Return the mapping of a checkpoint with a classification head.
 
-        In ModernBERT, layers of the classification head have the names of layers of the
-        masked-language-model head. These names then refer to the classification head.
+        ModernBERT uses the same layer names for the classification head and for the
+        masked-language-model head. In the result, these names refer to the classification head.
         """
         return replace(self, names={**self.names, **head.names})
 
@@ -102,7 +102,7 @@ class Family:
         return name.removeprefix(self.prefix)
 
     def is_ignored(self, name: str) -> bool:
-        """Return whether no head of the encoder uses a tensor."""
+        """Return whether a tensor's name matches a pattern of `ignored`."""
         return any(re.fullmatch(pattern, name) for pattern in self.ignored)
 
     def encoder_names(self, name: str) -> tuple[str, ...]:

@@ -100,9 +100,9 @@ def _rotary_bases(fields: Fields) -> dict[str, float]:
 
 
 def read_choices(fields: Fields, config: EncoderConfig) -> dict[str, Any]:
-    """Read the choices of ModernBERT's classification head.
+    """Read ModernBERT's own fields for the classification head.
 
-    Both heads of ModernBERT use `classifier_activation` and `classifier_bias`.
+    The fields `classifier_activation` and `classifier_bias` apply to both heads of ModernBERT.
     """
     pooling = fields.get("classifier_pooling", "cls")
     if not isinstance(pooling, str) or pooling not in _POOLINGS:

@@ -21,7 +21,7 @@ class FamilyConfig:
     Attributes:
         family: mapping of the checkpoint, with its classification head.
         parsed: configuration of the encoder.
-        classifier: labels and choices of the classification head. None without such a head.
+        classifier: configuration of the classification head. None for a checkpoint without labels.
     """
 
     family: Family

@@ -32,7 +32,7 @@ def bag_of_words_accuracy(
 ) -> float:
     """Return the accuracy of a logistic regression on TF-IDF features.
 
-    A pair counts as one text.
+    The two texts of a pair count as one text.
     """
     # imported here, because the imports take a second
     from sklearn.feature_extraction.text import TfidfVectorizer  # noqa: PLC0415

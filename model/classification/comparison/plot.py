@@ -27,8 +27,8 @@ COLOURS: dict[Method, str] = {
 def draw_comparison(path: Path, results: Sequence[RunResult]) -> None:
     """Plot accuracy by epoch with one panel per number of training rows.
 
-    Curves are means over the seeds, and bands are their 95 % intervals. Horizontal lines are the
-    baselines.
+    The curves show means over the seeds. The bands show the 95 % confidence intervals of the means.
+    The horizontal lines show the baselines.
     """
     # imported here, because the import takes half a second
     from matplotlib.figure import Figure  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""Results of a comparison with means and 95 % intervals over seeds."""
+"""Results of a comparison, with means over seeds and their 95 % confidence intervals."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class RunResult:
     Attributes:
         method: baseline or starting point.
         size: number of training rows.
-        seed: seed of the training rows, the new weights and the order.
+        seed: seed of the choice of training rows, of the new weights and of the order of rows.
         accuracies: accuracy after each epoch. Baselines have one accuracy.
     """
 
@@ -40,7 +40,7 @@ class RunResult:
 
     @property
     def accuracy(self) -> float:
-        """Accuracy after the last epoch, without a choice among epochs."""
+        """Accuracy after the last epoch, which may not be the best epoch."""
         return self.accuracies[-1]
 
     @property
@@ -60,7 +60,7 @@ class RunResult:
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """Mean over seeds with its 95 % interval.
+    """Mean over seeds with its 95 % confidence interval.
 
     Attributes:
         mean: arithmetic mean.
@@ -73,7 +73,7 @@ class Mean:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Mean:
-        """Compute the mean and the interval of some values."""
+        """Compute the mean of values and its confidence interval."""
         mean = float(np.mean(values))
         if len(values) < 2:
             return cls(mean, None, None)
@@ -86,7 +86,14 @@ class Mean:
 
 
 def half_width(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return half the width (E,) of the 95 % intervals of the means of values (seeds, E)."""
+    """Return half the width of the 95 % confidence interval of the mean at each epoch.
+
+    Args:
+        values: (seeds, E) values of E epochs.
+
+    Returns:
+        (E,) half widths.
+    """
     # imported here, because the import takes a second
     from scipy.stats import t  # noqa: PLC0415
 
@@ -97,12 +104,12 @@ def half_width(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def select_runs(results: Sequence[RunResult], method: Method, size: int) -> list[RunResult]:
-    """Return the runs of a method with a number of training rows."""
+    """Return the runs of a method with the given number of training rows."""
     return [run for run in results if (run.method, run.size) == (method, size)]
 
 
 def summarise(results: Sequence[RunResult]) -> list[dict[str, Any]]:
-    """Return mean and interval of the accuracy by number of training rows and method."""
+    """Return the mean accuracy and its interval for each number of training rows and method."""
     summary = []
     for size in sorted({run.size for run in results}):
         for method in METHODS:
@@ -113,7 +120,7 @@ def summarise(results: Sequence[RunResult]) -> list[dict[str, Any]]:
 
 
 def format_table(results: Sequence[RunResult]) -> str:
-    """Format means and intervals as a Markdown table with one row per number of training rows."""
+    """Format the means and intervals as a Markdown table, with one row per number of rows."""
     methods = [method for method in METHODS if any(run.method == method for run in results)]
     lines = [
         ["training rows", *(NAMES[method] for method in methods)],

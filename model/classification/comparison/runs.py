@@ -34,7 +34,7 @@ class ComparisonData:
     """Rows of a comparison.
 
     Attributes:
-        training, validation: the examples.
+        training, validation: examples for training and for validation.
         training_texts, validation_texts: token ids and targets of the same examples.
     """
 
@@ -49,9 +49,9 @@ class Comparison:
 
     Args:
         data: training and validation rows.
-        starts: starting point and hyperparameters of both methods.
+        starts: starting point and hyperparameters by method.
         epochs: number of epochs by number of training rows.
-        classifier: labels and choices of the head.
+        classifier: configuration of the classification head.
         directory: directory for the results.
         device: "cpu" or "cuda".
     """
@@ -125,7 +125,7 @@ class Comparison:
 def stratified_order(targets: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
     """Return a seeded random order of rows.
 
-    The first rows of any number have nearly the same shares of labels as all rows.
+    For every n, the first n rows have nearly the same shares of labels as all rows.
     """
     generator = np.random.default_rng(seed)
     place = np.empty(len(targets))
@@ -137,12 +137,12 @@ def stratified_order(targets: NDArray[np.int64], seed: int) -> NDArray[np.int64]
 
 
 def check_key(directory: Path, key: dict[str, Any]) -> None:
-    """Check that the results in a directory have the same inputs.
+    """Check that the results in a directory come from the given inputs.
 
-    The function writes the inputs to a directory without results.
+    If the directory has no results yet, the function writes the inputs to the directory.
 
     Raises:
-        ValueError: the directory has results with other inputs.
+        ValueError: the directory has results of other inputs.
     """
     path = directory / KEY_NAME
     key = json.loads(json.dumps(key))  # the form that a JSON file returns

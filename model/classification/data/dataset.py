@@ -31,7 +31,8 @@ class Columns:
 
     Attributes:
         text: column of the text.
-        text_pair: column of the second text. None for the column text_pair, which a file may lack.
+        text_pair: column of the second text. None means the column text_pair if the file has this
+            column.
         label: column of the label.
     """
 

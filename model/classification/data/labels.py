@@ -39,7 +39,7 @@ def label_names(training: Dataset, columns: Columns, problem_type: ProblemType) 
 
 
 def encode_targets(dataset: Dataset, labels: tuple[str, ...], problem_type: ProblemType) -> Targets:
-    """Return the targets of a dataset.
+    """Convert the labels or numbers of a dataset to targets of the loss.
 
     Raises:
         ValueError: a label does not occur in the training rows.

@@ -23,7 +23,7 @@ def split_dataset(dataset: Dataset, validation_share: float) -> tuple[Dataset, D
 
     Args:
         dataset: examples of a file.
-        validation_share: share of the validation rows in (0, 1).
+        validation_share: share of the rows for validation, between 0 and 1.
 
     Raises:
         ValueError: the dataset is too small for a validation row.
@@ -60,7 +60,7 @@ def describe_repeated_texts(dataset: Dataset) -> list[str]:
     """Count the rows that repeat the text of an earlier row.
 
     Returns:
-        A list with one sentence for the user. Empty without such rows.
+        A list with one sentence for the user, or an empty list without such rows.
     """
     seen: dict[tuple[str, str | None], Example] = {}
     repeated = contradicted = 0
@@ -80,7 +80,7 @@ def describe_shared_texts(training: Dataset, other: Dataset) -> list[str]:
     """Count the rows whose texts also occur in the training rows.
 
     Returns:
-        A list with one sentence for the user. Empty without such rows.
+        A list with one sentence for the user, or an empty list without such rows.
     """
     known = {(example.text, example.text_pair) for example in training.examples}
     shared = sum((example.text, example.text_pair) in known for example in other.examples)

@@ -34,7 +34,7 @@ class TokenizedTexts:
     """Token ids of texts.
 
     Attributes:
-        ids: ids of each text.
+        ids: token ids of each text.
         types: token types of each text. None for an encoder with at most one token type.
         pad: id of the padding token.
         max_tokens: maximum number of tokens of a padded text.
@@ -67,7 +67,7 @@ class Batch:
     Attributes:
         rows: (N,) indices of the texts.
         input_ids: (N, T) token ids with padding at the end.
-        attention_mask: (N, T), 1 for tokens and 0 for padding. None without padding.
+        attention_mask: (N, T), 1 for tokens and 0 for padding. None for a batch without padding.
         token_type_ids: (N, T) token types. None for an encoder with at most one token type.
     """
 
@@ -77,7 +77,7 @@ class Batch:
     token_type_ids: Tensor | None
 
     def inputs(self, device: torch.device) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        """Return the tensors on a device, in the order of the arguments."""
+        """Return the tensors on a device, as the arguments of `TiedEncoder.classify`."""
         mask, types = self.attention_mask, self.token_type_ids
         return (
             self.input_ids.to(device),
@@ -105,8 +105,8 @@ def tokenize(
             A pair loses tokens of its longer text.
 
     Raises:
-        ValueError: a text is too long, is empty after tokenization, or contains a special token. A
-            tokenizer without a separator for pairs is another reason. The message names the file.
+        ValueError: a text is too long, is empty after tokenization, or contains a special token.
+            With pairs, the tokenizer may also lack a separator. The message names the file.
     """
     special = SpecialTokens.from_tokenizer(tokenizer)
     if dataset.has_pairs and not separates_pairs(tokenizer):
@@ -143,7 +143,7 @@ def describe_truncated_texts(dataset: Dataset, texts: TokenizedTexts) -> list[st
     """Count the truncated texts of a dataset.
 
     Returns:
-        A list with one sentence for the user. Empty without truncated texts.
+        A list with one sentence for the user, or an empty list without truncated texts.
     """
     if not texts.truncated:
         return []
@@ -215,7 +215,7 @@ def make_batch(texts: TokenizedTexts, rows: NDArray[np.int64]) -> Batch:
 def _check_encodings(
     dataset: Dataset, encodings: list[Encoding], special: SpecialTokens, tokenizer: Tokenizer
 ) -> None:
-    """Reject texts that the service rejects as well."""
+    """Reject texts that the service also rejects."""
     unknown = getattr(tokenizer.model, "unk_token", None)
     allowed = {special.mask, tokenizer.token_to_id(unknown) if unknown else None}
     forbidden = np.array([token for token in special.all if token not in allowed])
