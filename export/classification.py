@@ -41,7 +41,7 @@ def label_logits(g: GraphBuilder, x_CD: str, classifier: ClassifierConfig) -> No
 def _mean(g: GraphBuilder, x_CD: str) -> str:
     """Return the mean hidden state (N, D) of the tokens of each text.
 
-    The function uses no matrix product, because its rounding of a text depends on the other texts.
+    A matrix product is unsuitable, because its rounding of a text depends on the other texts.
     """
     width = g.integers(g.config.d_model)
     shape = g.add("Concat", [g.add("Shape", ["label_lengths"]), width], axis=0)

@@ -14,7 +14,7 @@ from service.tokenization.tokenizer import Tokenizer
 
 @dataclass(frozen=True, slots=True)
 class TextFormat:
-    """Inputs that a model reads.
+    """Kinds of inputs that a model reads.
 
     Attributes:
         pairs: whether the model reads pairs of texts.

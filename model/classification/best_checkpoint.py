@@ -76,7 +76,7 @@ class BestCheckpoint:
         """Write metrics.json with the results of the saved checkpoint, computed in float32.
 
         Args:
-            test: rows for the test metrics and their confidence intervals. None to omit them.
+            test: rows for the test metrics and their confidence intervals. None for no test.
 
         Returns:
             Content of metrics.json.

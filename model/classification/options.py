@@ -70,7 +70,7 @@ def add_training_options(parser: argparse.ArgumentParser) -> None:
 
 
 def columns_of(options: argparse.Namespace) -> Columns:
-    """Return the column names of the command line."""
+    """Return the column names from the command line."""
     return Columns(options.text_column, options.text_pair_column, options.label_column)
 
 
@@ -116,7 +116,7 @@ def check_same_form(training: Dataset, other: Dataset) -> None:
 
 
 def config_of(options: argparse.Namespace) -> FineTuneConfig:
-    """Return the hyperparameters of the command line."""
+    """Return the hyperparameters from the command line."""
     fields = dataclasses.fields(FineTuneConfig)
     return FineTuneConfig(**{field.name: getattr(options, field.name) for field in fields})
 

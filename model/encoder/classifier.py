@@ -104,7 +104,7 @@ class ClassifierConfig:
 
 
 class ClassificationHead(nn.Module):
-    """Head from pooled hidden states (N, D) to logits (N, L).
+    """Head that maps pooled hidden states (N, D) to logits (N, L).
 
     Args:
         encoder: configuration of the encoder.
@@ -128,7 +128,7 @@ class ClassificationHead(nn.Module):
 
 
 def mean_of_tokens(hidden_NTD: Tensor, attention_mask: Tensor | None) -> Tensor:
-    """Return the mean (N, D) over the real tokens.
+    """Return the mean hidden state (N, D) of the real tokens.
 
     Args:
         hidden_NTD: hidden states.

@@ -60,7 +60,7 @@ class ParameterCount:
 
     @property
     def classifier(self) -> int:
-        """Number of parameters of the encoder with the classification head alone."""
+        """Number of parameters of the encoder with only the classification head."""
         return self.encoder + self.classification_head
 
     def table(self) -> str:

@@ -52,9 +52,9 @@ class BlockwiseStatistics(Mapping[str, InputStatistics]):
     blocks, the object records all blocks together, because an encoder has few shared blocks. The
     head's statistics stay in memory.
 
-    A classification head reads few tokens of the last block. The graph computes the keys and values
-    of this block for all tokens, and the rest of the block only for the tokens of the head. The
-    statistics of the texts for labels have the same rows, unless layers share blocks.
+    A classification head may read only some tokens of the last block. The graph computes the keys
+    and values of this block for all tokens, and the rest of the block only for the tokens that the
+    head reads. The statistics for labels contain the same rows, unless layers share blocks.
 
     Keys are names of layers, such as `blocks.0.query`. With fills, `vocabulary` is also a key.
 

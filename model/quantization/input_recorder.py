@@ -93,8 +93,8 @@ class InputRecorder:
             or "" if all layers share their inputs.
 
     Attributes:
-        selected: True at the tokens (1, T) that the recorder samples for the layer `own_query`.
-            None for all tokens.
+        selected: True at the tokens (1, T) to record for the layer `own_query`. None for all
+            tokens.
     """
 
     def __init__(

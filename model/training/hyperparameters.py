@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def flag(default: Any, meaning: str) -> Any:
-    """Return a dataclass field that is a flag with a default and a help text."""
+    """Return a dataclass field that is also a flag, with a default and a help text."""
     return dataclasses.field(default=default, metadata={"help": meaning})
 
 

@@ -248,7 +248,7 @@ class Pretraining:
         return None if is_short else self.next_sentence.training.batch(number - short_before)
 
     def _short_batches(self, number: int) -> tuple[int, bool]:
-        """Return the number of earlier batches of short texts, and True for another such batch."""
+        """Count earlier batches of short texts, and check if batch `number` has short texts."""
         share = self.config.short_share
         before = math.floor(number * share)
         return before, math.floor((number + 1) * share) > before

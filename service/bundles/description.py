@@ -99,7 +99,7 @@ class GoldenLabels(_Strict):
 
 
 class Golden(_Strict):
-    """Golden prompts and golden texts. Every machine must match their results within tolerances.
+    """Golden prompts and golden texts, whose results must match within tolerances.
 
     The task fill-mask needs `prompts` with their tolerance. The task text-classification needs
     `labels` with their tolerance.

@@ -6,7 +6,7 @@ Shape legend:
     R: tokens of all texts, packed end to end without padding
     B: attention rows (`attention_rows`)
     W: slots of one attention row
-    Q: masks and pooled tokens of the row with the most of them, at least 2
+    Q: largest number of masks and pooled tokens in one attention row, at least 2
     M: masks of all texts, ordered by text and position
     m: masks of one text
     C: pooled tokens of all texts, which the classification head reads, ordered by text and position

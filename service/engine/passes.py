@@ -1,8 +1,8 @@
 """Model passes and their outputs.
 
-Shapes, as in `service.engine.batch_arrays`: T tokens of one text, m masks of one text, c tokens of
-one text that the classification head reads, M masks of all texts, N' texts whose labels the graph
-computes, L labels, K targets, k top_k.
+Shapes, as in `service.engine.batch_arrays`: T tokens of one text, m masks of one text, c pooled
+tokens of one text, M masks of all texts, N' texts whose labels the graph computes, L labels, K
+targets, k top_k.
 """
 
 from collections.abc import Awaitable, Callable, Sequence

@@ -22,7 +22,7 @@ class Probe:
     Args:
         batcher: batcher of the model.
         token_id: id of the only token in the test pass.
-        fills: whether the model fills masks. Otherwise the test pass computes labels.
+        fills: whether the model fills masks. Without fills, the test pass computes labels.
     """
 
     def __init__(self, batcher: Batcher, token_id: int, *, fills: bool = True) -> None:

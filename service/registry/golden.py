@@ -88,7 +88,7 @@ def _mean_bound(mean: float, deviation: float, samples: int) -> float:
 
 
 def largest_int8_difference(p99: float) -> float:
-    """Return the bound on one difference of a log-probability or of a logit.
+    """Return the bound on each difference of log-probabilities or of logits.
 
     Args:
         p99: 99th percentile of the differences between int8 and fp32.

@@ -24,7 +24,7 @@ class FillPlan:
     """A tokenized text with its options.
 
     Attributes:
-        text: the user's text, or the joined text of a pair.
+        text: the client's text, or the joined text of a pair.
         options: options of the text.
         targets: the only words and phrases to rank. None means the whole vocabulary.
         windows: one or more parts of the text, which the model reads.

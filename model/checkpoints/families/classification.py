@@ -47,7 +47,7 @@ def read_classifier(
 ) -> ClassifierConfig:
     """Read the configuration of a classification head.
 
-    A head with one label has the problem type "multi_label_classification" unless config.json says
+    A head with one label has the problem type "multi_label_classification" unless config.json names
     "regression". By default the service then computes the scores with the sigmoid, as in the
     pipeline of transformers.
 

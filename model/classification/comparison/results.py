@@ -120,7 +120,10 @@ def summarise(results: Sequence[RunResult]) -> list[dict[str, Any]]:
 
 
 def format_table(results: Sequence[RunResult]) -> str:
-    """Format the means and intervals as a Markdown table, with one row per number of rows."""
+    """Format the means and intervals as a Markdown table.
+
+    The table has one row per number of training rows.
+    """
     methods = [method for method in METHODS if any(run.method == method for run in results)]
     lines = [
         ["training rows", *(NAMES[method] for method in methods)],

@@ -142,7 +142,7 @@ def check_key(directory: Path, key: dict[str, Any]) -> None:
     If the directory has no results yet, the function writes the inputs to the directory.
 
     Raises:
-        ValueError: the directory has results of other inputs.
+        ValueError: the directory has results that come from other inputs.
     """
     path = directory / KEY_NAME
     key = json.loads(json.dumps(key))  # the form that a JSON file returns

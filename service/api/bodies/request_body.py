@@ -61,7 +61,7 @@ class TextsRequest(BaseModel):
 
     Attributes:
         parameters_model: type of the parameters.
-        inputs: one text, one pair or a list of these.
+        inputs: one text, one pair, or a list of texts and pairs.
         parameters: one object for all texts, or a list with one object per text.
         on_error: policy for invalid texts. None has the same meaning as "error".
     """
@@ -108,7 +108,7 @@ class TextsRequest(BaseModel):
 
     @property
     def parameters_of_texts(self) -> list[Any]:
-        """Parameters of each text, with the defaults if the request has none."""
+        """Parameters of each text. A request without parameters has the default parameters."""
         if isinstance(self.parameters, list):
             return self.parameters
         return [self.parameters or self.parameters_model()] * len(self.texts)

@@ -26,7 +26,7 @@ def metadata(model: str, tasks: Iterable[Task], *, pairs: bool) -> dict[str, Any
 
     Args:
         model: name of the model.
-        tasks: the model's tasks, in the order of their outputs.
+        tasks: the model's tasks. Their tensors appear in the same order.
         pairs: true if the model reads pairs of texts.
     """
     tasks = list(tasks)

@@ -40,7 +40,7 @@ def parse_request(
     """Parse and check a request such as `{"instances": ["a [MASK]"], "parameters": {"top_k": 3}}`.
 
     Args:
-        body: JSON.
+        body: bytes of a JSON object.
         content_type: value of the header Content-Type.
         limits: limits of this server.
         task: task of the model. The task determines the allowed parameters.

@@ -79,7 +79,7 @@ class ClassifyTask(Task[ClassificationOptions, Labels]):
         *,
         row_parameters: bool,  # noqa: ARG002 - the columns depend only on the command
     ) -> tuple[str, ...]:
-        """See `Task`. With `top_k` a further column contains all requested labels."""
+        """See `Task`. With `top_k` an additional column contains all requested labels."""
         return ("label", "score") if options.top_k is None else ("label", "score", self.field)
 
     def csv_rows(self, answer: bytes) -> Iterator[Mapping[str, Any]]:

@@ -90,7 +90,7 @@ class FillMaskTask(Task[FillOptions, FillResult]):
         return (*_POSITION_COLUMNS, *_REQUIRED_COLUMNS, *optional)
 
     def csv_rows(self, answer: bytes) -> Iterator[Mapping[str, Any]]:
-        """See `Task`. Each fill has a row."""
+        """See `Task`. Each fill has one row."""
         for mask, fills in enumerate(parse_fills(answer), 1):
             for rank, fill in enumerate(fills, 1):
                 yield {"mask": mask, "rank": rank, **fill}
