@@ -73,7 +73,6 @@ class Attention:
 
         Args:
             x_RD: queries or keys of all or some tokens.
-            layer: index of the layer.
             tokens: tensor with the indices of the tokens, or "" for all tokens.
         """
         g = self._g

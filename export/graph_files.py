@@ -42,7 +42,6 @@ def save_graph(
         directory: new directory for the files.
         int8: rounding of the weights. None for fp32.
         fills: whether the graph fills masks.
-        token_types: number of token types in the texts.
     """
     weights = encoder_weights(model, max_tokens, token_types)
     directory.mkdir()
@@ -72,7 +71,6 @@ def int8_weights(
     Args:
         checkpoint: checkpoint of the encoder.
         calibration: token ids of real texts.
-        mask_token_id: id of the mask token.
         fills: whether the graph fills masks.
     """
     if checkpoint.rounding:

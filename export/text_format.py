@@ -34,7 +34,6 @@ class TextFormat:
 
         Args:
             tokenizer_json: content of the checkpoint's tokenizer.json.
-            mask_token: text of the mask token.
             config: sizes and choices of the encoder.
         """
         # the mask token is the only text that is one token with every vocabulary

@@ -23,7 +23,6 @@ class BundleAccuracy:
     """Accuracy of two bundles of one checkpoint on the same texts.
 
     Attributes:
-        texts: number of texts.
         fp32: number of texts with the correct label in fp32.
         int8: number of texts with the correct label in int8.
         same: number of texts with the same best label in fp32 and int8.

@@ -40,7 +40,6 @@ class Plan:
         rounds: number of measurements per contender.
         seconds: duration of each measurement.
         concurrencies: numbers of concurrent requests.
-        server_cpus: CPUs of the servers.
         client_cpus: CPUs of the load generator.
     """
 

@@ -78,7 +78,6 @@ class SizeResults(BaseModel):
 
     Attributes:
         parameters: description of the model's sizes.
-        texts: number of texts.
         mean_tokens: mean number of tokens per text.
         mean_masks: mean number of masks per text.
         operations_per_text: mean number of operations per text (`operations`).

@@ -59,7 +59,6 @@ class Arrival:
 
     Attributes:
         at_s: simulated time of the arrival.
-        tokens: number of tokens of the text.
     """
 
     at_s: float

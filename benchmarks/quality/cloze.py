@@ -31,7 +31,6 @@ class Tally:
     """Counts for one kind of prompt.
 
     Attributes:
-        prompts: number of prompts.
         first: number of prompts whose first fill is accepted.
         among_five: number of prompts with an accepted fill among the first five.
         missed: prompts without an accepted fill, with their fills.

@@ -36,7 +36,6 @@ class Masker:
 
     Attributes:
         vocab_size: upper bound of the random tokens' ids.
-        mask_token_id: id of the mask token.
         special_token_ids: special ids, padding included, which the masker never selects or draws.
         select_rate: share in (0, 1) of ordinary tokens to select.
     """

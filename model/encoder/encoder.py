@@ -182,7 +182,6 @@ class TiedEncoder(nn.Module):
         """Run one layer on hidden states (N, T, D).
 
         Args:
-            layer: index of the layer.
             x_NTD: hidden states.
             contexts: contexts of full and of local attention.
             selected_NT: boolean, True at M positions to return. None for all positions.

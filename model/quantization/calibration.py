@@ -61,7 +61,6 @@ class BlockwiseStatistics(Mapping[str, InputStatistics]):
     Args:
         model: fp32 encoder on the CPU.
         texts: token ids of each text, special tokens included.
-        mask_token_id: id of the mask token.
         fills: whether the graph fills masks.
         labels: whether the graph computes labels.
     """

@@ -104,7 +104,6 @@ class RoundingPlan:
         Args:
             model: encoder on any device.
             rows: (rows, T) token ids.
-            mask_token_id: id of the mask token.
             seed: seed of the sample.
         """
         count = math.ceil(CALIBRATION_TOKENS / rows.shape[1])

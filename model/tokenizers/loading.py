@@ -31,7 +31,6 @@ class TokenizerFiles:
 
     Attributes:
         tokenizer_json: content of a complete tokenizer.json, which marks every special token.
-        mask_token: text of the mask token.
     """
 
     tokenizer_json: bytes

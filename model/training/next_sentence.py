@@ -60,7 +60,6 @@ class PairMetrics:
     Attributes:
         accuracy: share of pairs with the correct label.
         loss: mean cross-entropy of the labels in nats.
-        pairs: number of pairs.
         accuracy_interval: bounds of the accuracy's 95 % confidence interval.
     """
 

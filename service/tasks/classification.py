@@ -62,7 +62,6 @@ class LabelScore:
     """A label of a text, with its score.
 
     Attributes:
-        label: name of the label.
         score: probability, or the logit for function "none".
     """
 
@@ -128,7 +127,6 @@ class ClassificationPipeline:
 
         Args:
             texts: one or more texts or pairs.
-            options: options of each text.
             label: the client's name for the texts, for error messages.
             report_errors: True if the result contains the errors of invalid texts.
             reserve: function that reserves the request's memory before the first pass.

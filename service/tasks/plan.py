@@ -25,7 +25,6 @@ class FillPlan:
 
     Attributes:
         text: the client's text, or the joined text of a pair.
-        options: options of the text.
         targets: the only words and phrases to rank. None means the whole vocabulary.
         windows: one or more parts of the text, which the model reads.
     """
@@ -96,7 +95,6 @@ class FillPlanner:
 
         Args:
             text: a text or a pair with at least one mask.
-            options: options of the text.
             label: the client's name for the text, for error messages.
             report_errors: True to ignore invalid targets if at least one target is valid.
 

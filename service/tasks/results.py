@@ -14,7 +14,6 @@ class Fill:
     Attributes:
         score: probability over the whole vocabulary.
         token: the token's id.
-        token_str: the token as text.
         sequence: the client's text with this mask filled.
         window: start and end of the part of the text that the model read, in characters. None
             means the whole text.

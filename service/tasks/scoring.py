@@ -40,7 +40,6 @@ class TokenScore:
 
     Attributes:
         token: the token's id.
-        token_str: the token as text.
         start: index of the token's first character in the text, or in its part of a pair.
         end: index after the token's last character.
         log_prob: log-probability given the rest of the text, in nats.

@@ -41,7 +41,6 @@ class Detokenizer(dict[int, TokenText]):
 
     Args:
         loaded: the bundle's tokenizer.
-        mask_token: text of the mask token.
     """
 
     def __init__(self, loaded: LoadedTokenizer, mask_token: str) -> None:
@@ -81,7 +80,6 @@ class Detokenizer(dict[int, TokenText]):
 
         Args:
             text: the text as the client wrote it.
-            token_ids: ids of its tokens.
         """
         if self[token_ids[0]].continuation is not None:
             return TokenText(text, text, text)

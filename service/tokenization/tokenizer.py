@@ -34,8 +34,6 @@ class Tokenizer:
 
     Args:
         tokenizer_json: content of a Hugging Face tokenizer.json.
-        mask_token: text of the mask token.
-        mask_token_id: id of the mask token.
         special_token_ids: ids of all special tokens, including the mask.
         pairs: whether the model reads pairs.
         token_types: number of token types that the model distinguishes.

@@ -33,8 +33,6 @@ def load_tokenizer(tokenizer_json: bytes, mask_token: str, mask_token_id: int) -
 
     Args:
         tokenizer_json: content of a Hugging Face tokenizer.json.
-        mask_token: text of the mask token.
-        mask_token_id: id of the mask token.
 
     Raises:
         Exception: the content is not a tokenizer. The tokenizers library raises no narrower type.

@@ -36,7 +36,6 @@ def split_into_windows(words: EncodedWords, mask_token_id: int, max_tokens: int)
 
     Args:
         words: tokens of the whole text.
-        mask_token_id: id of the mask token.
         max_tokens: maximum length of a window in tokens, including special tokens.
     """
     own = np.flatnonzero(words.parts == 0)

@@ -38,7 +38,6 @@ class TokenizedTexts:
         types: token types of each text. None for an encoder with at most one token type.
         pad: id of the padding token.
         max_tokens: maximum number of tokens of a padded text.
-        truncated: number of truncated texts.
     """
 
     ids: list[NDArray[np.int32]]

@@ -27,7 +27,6 @@ def response_body(
     The length is None if no binary tensor follows the JSON.
 
     Args:
-        model: name of the model.
         request: request with the selected outputs.
         tensors: all outputs of the task.
     """

@@ -25,7 +25,6 @@ def metadata(model: str, tasks: Iterable[Task], *, pairs: bool) -> dict[str, Any
     """Return the metadata of a model, with the tensors of all its tasks.
 
     Args:
-        model: name of the model.
         tasks: the model's tasks. Their tensors appear in the same order.
         pairs: true if the model reads pairs of texts.
     """

@@ -160,7 +160,6 @@ def row_label(name: str, number: int) -> str:
     """Return the name of a row in error messages, in which row numbers start at 1.
 
     Args:
-        name: name of the file.
         number: index of the row, from 0.
     """
     return f"{name}, row {number + 1}"

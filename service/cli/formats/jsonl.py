@@ -74,11 +74,7 @@ class JsonBlock(LineBlock):
 
 @dataclass(frozen=True)
 class TextBlock(LineBlock):
-    """Block of plain-text lines.
-
-    Attributes:
-        field: field name for the texts.
-    """
+    """Block of plain-text lines."""
 
     field: str
 
@@ -139,7 +135,6 @@ class TextRows(LineRows):
     Args:
         name: name of the file, for error messages.
         open_stream: function that opens the file at its start.
-        field: field name for the texts.
     """
 
     row_parameters = False

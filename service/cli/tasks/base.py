@@ -60,7 +60,6 @@ class Task(ABC, Generic[Options, Result]):
         Args:
             model: model that has the task.
             text: the text or the pair.
-            options: options of the text.
             label: name of the text in error messages.
 
         Raises:

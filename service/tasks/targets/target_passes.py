@@ -28,7 +28,6 @@ class TargetPasses:
     Args:
         text: a text with at least one mask.
         targets: the targets to score at each mask.
-        mask_token_id: id of the mask token.
 
     Attributes:
         model_passes: the passes to compute.

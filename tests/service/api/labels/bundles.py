@@ -23,7 +23,6 @@ def write_label_bundle(
     Args:
         path: directory of the bundle, whose name is the name of the model.
         fills: whether the model also fills masks.
-        labels: names of the labels.
         scale: factor of the weights of the head's output layer.
     """
     torch.set_num_threads(1)
