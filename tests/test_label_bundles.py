@@ -33,7 +33,7 @@ def _one_thread() -> None:
 
 @pytest.fixture(scope="module")
 def bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Directory with an fp32 bundle of each kind, named like the kind."""
+    """Directory with one fp32 bundle of each kind. The kind is the name of its bundle."""
     directory = tmp_path_factory.mktemp("bundles")
     for kind in TASKS:
         write_label_bundle(directory / kind, label_checkpoint(kind))
@@ -43,7 +43,7 @@ def bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def copy(bundles: Path, tmp_path: Path) -> Path:
-    """A copy of the bundle with both tasks."""
+    """Copy of the bundle with both tasks."""
     return copy_bundle(tmp_path / "copy", bundles / "both")
 
 
@@ -187,7 +187,7 @@ async def test_a_small_difference_of_logits_is_accepted(copy: Path) -> None:
 
 @pytest.fixture(scope="module")
 def int8_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A bundle in int8 with both tasks."""
+    """Bundle in int8 with both tasks."""
     path = tmp_path_factory.mktemp("int8") / "both"
     write_label_bundle(path, label_checkpoint("both"), "int8")
     return path
@@ -210,7 +210,7 @@ def test_bounds_of_int8_labels_come_from_the_figures(int8_bundle: Path) -> None:
 
 
 async def test_a_small_error_in_every_logit_is_rejected(int8_bundle: Path, tmp_path: Path) -> None:
-    """Each difference is below its bound, but the mean is above its own."""
+    """Each difference is below its bound, but the mean difference is above the bound for the mean."""
     path = copy_bundle(tmp_path / "copy", int8_bundle)
     bundle = read_bundle(path)
     bounds = GoldenTolerance.of_labels(bundle)
@@ -240,7 +240,7 @@ async def serving(bundle: Path, model: str = "") -> AsyncIterator[ModelRegistry]
 
 
 async def test_lookup_by_task(bundles: Path) -> None:
-    """Without a name, the first model with the task serves a request."""
+    """Without a model name, the default model comes first, then the first model with the task."""
     async with serving(bundles, model="labels") as models:
         assert models.get().name == "labels"
         assert models.get(task="text-classification").name == "labels"

@@ -75,9 +75,8 @@ def make_model(model_type: str, tokenizer: Any, head: str = "ForMaskedLM", **cha
     """Return a small model of a family with random weights.
 
     Args:
-        model_type: family of the model.
         tokenizer: tokenizer of transformers.
-        head: end of the class name, after the family.
+        head: suffix of the class name, such as "ForMaskedLM".
         changes: fields that replace those of the configuration.
     """
     ids = {f"{role}_token_id": getattr(tokenizer, f"{role}_token_id") for role in ("pad", "mask")}

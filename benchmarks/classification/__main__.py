@@ -1,8 +1,8 @@
 """Worked example of docs/classification.md, from the built-in model to an int8 bundle.
 
 The script restores a checkpoint from the built-in bundle. It compares fine-tuning with training
-from scratch on the labelled paragraphs, and trains, exports and evaluates a classifier. It writes
-the results to docs/classification.md.
+from scratch on the labelled paragraphs. It then trains, exports and evaluates a classifier, and
+writes the results to docs/classification.md.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PRECISIONS = ("fp32", "int8")
 
 
 def main() -> None:
-    """Run all steps."""
+    """Run all steps of the worked example."""
     options = _parser().parse_args()
     with StopRequest() as stop:
         _run_example(options, stop)
@@ -79,7 +79,7 @@ def _compare(directory: Path, start: Path, options: argparse.Namespace, stop: St
 
 
 def _train(directory: Path, start: Path, options: argparse.Namespace, stop: StopRequest) -> None:
-    """Train the classifier to serve, on as many rows as the largest comparison."""
+    """Train the classifier to export, on the largest number of rows in the comparison."""
     rows = read("train")[: max(options.sizes)]
     training = directory / "train.tsv"
     _write_rows(training, rows)

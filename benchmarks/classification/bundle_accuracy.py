@@ -45,7 +45,7 @@ class BundleAccuracy:
 
 
 def evaluate_bundles(fp32: Path, int8: Path, examples: Sequence[Example]) -> BundleAccuracy:
-    """Classify the texts of the examples with both bundles."""
+    """Classify the texts with both bundles and count the correct and the equal labels."""
     correct = [example.label for example in examples]
     first, second = (best_labels(bundle, examples) for bundle in (fp32, int8))
     return BundleAccuracy(
@@ -76,5 +76,5 @@ def example_response(bundle: Path) -> str:
 
 
 def count_equal(first: Sequence[str], second: Sequence[str]) -> int:
-    """Count the equal labels of two sequences of the same length."""
+    """Count the positions at which two sequences of labels agree."""
     return sum(one == other for one, other in zip(first, second, strict=True))

@@ -3,15 +3,16 @@
     python -m benchmarks.classification.paragraphs CORPUS
 
 The label of a paragraph is the kind of its source. CORPUS is a directory with the files
-train-*.txt.xz and train-titles.tsv.xz. data/ATTRIBUTION.md has the sources and their licences.
+train-*.txt.xz and train-titles.tsv.xz. data/ATTRIBUTION.md lists the sources and their licences.
 
-These rules prevent that a classifier recognises a source by its format or by a single document:
+These rules prevent a classifier from recognising a source by its format or by a single document:
 
-- The built-in model has read none of the documents.
-- The three files contain different documents. Of one author they contain books in one file only.
-- All labels have equally many paragraphs of 20 to 29, of 30 to 39 and of 40 to 49 words.
-- A paragraph contains only letters, spaces, full stops, commas, apostrophes and hyphens. The
-  selection therefore contains no numbers, quotations, markup or foreign letters.
+- The training data of the built-in model contain none of the documents.
+- The three files contain different documents. All books of an author are in the same file.
+- All labels have the same number of paragraphs in each range of lengths: 20 to 29 words, 30 to 39
+  words and 40 to 49 words.
+- A paragraph contains only letters from A to Z, spaces, full stops, commas, apostrophes and
+  hyphens. The files therefore contain no digits, quotation marks or markup.
 - No paragraph contains a source's name, a domain name, a day of the week or a speaker's name.
 - No two paragraphs share six consecutive words.
 """
@@ -75,8 +76,8 @@ class Document(NamedTuple):
     Attributes:
         source: key of the source.
         title: title, or path in the source's repository.
-        author: author of a book. Empty for other sources.
-        paragraphs: paragraphs in order.
+        author: author of a book, or an empty string for other sources.
+        paragraphs: paragraphs in the order of the document.
     """
 
     source: str
@@ -94,7 +95,7 @@ class Example(NamedTuple):
 
 
 def usable(paragraph: str) -> bool:
-    """Check that a paragraph has an allowed length and no marker of its source."""
+    """Return True if a paragraph has a valid length and no marker of its source."""
     tens = len(paragraph.split()) // 10
     return (
         tens in PER_LABEL["train"]
@@ -106,7 +107,7 @@ def usable(paragraph: str) -> bool:
 def unread_documents(corpus: Path) -> Iterator[Document]:
     """Yield the documents of the five sources that the built-in model has not read.
 
-    Books are only by the authors of the mixtures, who died before 1955.
+    All books are by authors that the mixtures name, who died before 1955.
 
     Args:
         corpus: directory of the corpus.
@@ -157,9 +158,9 @@ def select(
 
     Args:
         documents: documents to select from.
-        quotas: number of paragraphs by the tens of their number of words.
-        seen: word sequences of all selected paragraphs, which the function extends.
-        seed: seed of the selection.
+        quotas: number of paragraphs by length. The lengths are in tens of words, rounded down.
+        seen: word sequences of the paragraphs selected so far. The function adds new sequences.
+        seed: seed of the random selection.
 
     Raises:
         ValueError: the documents have too few usable paragraphs.
@@ -210,7 +211,7 @@ def build(documents: Collection[Document]) -> dict[str, list[Example]]:
 
 
 def read(file: str) -> list[Example]:
-    """Read the examples of a file: "train", "validation" or "test"."""
+    """Read the examples of the file "train", "validation" or "test"."""
     with open_text(DATA / f"{file}.tsv.xz") as stream:
         rows = [line.rstrip("\n").split("\t") for line in stream]
     return [Example(*row) for row in rows[1:]]

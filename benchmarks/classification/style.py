@@ -1,8 +1,8 @@
-"""Accuracy of a classifier that sees only the style of a paragraph, none of its words.
+"""Accuracy of a classifier that sees only the style of a paragraph, not its words.
 
-A logistic regression reads the lengths of the paragraph, its words and its sentences, and its
-numbers of commas, apostrophes and hyphens. Its accuracy above chance measures how far the sources
-differ in other ways than by their words.
+A logistic regression reads the length of the paragraph in characters and words, the mean and the
+standard deviation of the word lengths, and the counts of four punctuation marks. The difference
+between its accuracy and chance measures how much the sources differ in style.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from benchmarks.classification.paragraphs import Example
 
 
 def style_features(text: str) -> list[float]:
-    """Return the lengths and counts of a paragraph."""
+    """Return the lengths of a paragraph and its words, and the counts of punctuation marks."""
     lengths = [len(word) for word in text.split()]
     counts = [float(text.count(mark)) for mark in ".,'-"]
     return [len(text), len(lengths), float(np.mean(lengths)), float(np.std(lengths)), *counts]

@@ -88,7 +88,7 @@ class OnnxRuntimeEngine:
 
 
 class OpenVinoEngine:
-    """Engine of OpenVINO's CPU plugin with one inference request per thread, for throughput.
+    """OpenVINO's CPU plugin in its throughput mode, with one inference request per thread.
 
     Args:
         graph: ONNX file or OpenVINO model.

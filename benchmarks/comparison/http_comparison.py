@@ -215,7 +215,7 @@ def ask(port: int, path: str, text: str) -> Any:
     """Send one text to a contender and return the JSON of its response.
 
     Raises:
-        ServerError: the status is not 200.
+        ServerError: the status of the response is not 200.
     """
     connection = http.client.HTTPConnection(HOST, port, timeout=_ANSWER_LIMIT_S)
     try:

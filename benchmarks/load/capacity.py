@@ -181,7 +181,7 @@ def pod_tokens_per_s() -> float:
 
 
 def rows(requests_per_s: int) -> Iterator[str]:
-    """Yield table rows for too few pods, for the needed pods, and with one additional pod."""
+    """Yield table rows for too few pods, for the needed pods and for one additional pod."""
     tokens, speed = statistics.mean(text_tokens()), pod_tokens_per_s()
     needed = pods_needed(requests_per_s, tokens, speed)
     for pods in dict.fromkeys((max(1, needed * 2 // 3), needed, needed + SPARE)):

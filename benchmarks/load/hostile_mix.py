@@ -4,8 +4,8 @@
 
 Each period of 10 s has one to four attacks and two legitimate clients, which send one small
 request at a time. In 30 % of the periods the service reloads a changed bundle. The script prints
-memory and responses of each period. It fails if the process ends, a legitimate client gets no
-response, or memory grows.
+memory and responses of each period. The script fails if the service ends, a legitimate client
+gets no response, or memory grows.
 """
 
 from __future__ import annotations

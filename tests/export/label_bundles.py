@@ -26,13 +26,10 @@ TEXTS = (*VERSES, "the cat sat", "the old fox ran", "a small bird sang", "the su
 def label_checkpoint(
     kind: Kind, head: ClassifierConfig = HEAD, seed: int = 0, **changes: Any
 ) -> Checkpoint:
-    """Return a random checkpoint with the heads of a kind of bundle.
+    """Return a random checkpoint with the heads for fills, labels or both.
 
     Args:
-        kind: tasks of the bundle.
-        head: choices of the classification head.
-        seed: seed of the weights.
-        changes: fields of the encoder's configuration.
+        changes: fields of EncoderConfig that replace those of the small configuration.
     """
     tokenizer = verse_tokenizer()
     sizes = {"vocab_size": tokenizer.get_vocab_size(), "num_layers": 3, "max_positions": 40}
@@ -44,7 +41,6 @@ def label_checkpoint(
 
 
 def metadata(precision: str = "fp32", max_tokens: int | None = None) -> BundleMetadata:
-    """Return the metadata of a test's bundle."""
     return BundleMetadata(
         name="tiny",
         license="CC0-1.0",

@@ -1,4 +1,4 @@
-"""Labels of the served graph, alone and beside fills."""
+"""Logits of labels in the served graph, in batches with and without fills."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class Sampler:
 @EVERY_HEAD
 @KINDS
 def test_fp32_agrees_with_pytorch(name: str, head: str, fills: bool, tmp_path: Path) -> None:  # noqa: FBT001 - pytest passes it by name
-    """Batches have labels and fills, only labels, and only fills."""
+    """The batches contain labels and fills, only labels, or only fills."""
     sampler = Sampler(CONFIGS[name], HEADS[head])
     runtime = sampler.runtime(tmp_path, fills=fills)
     labels = [sampler.labels(tokens) for tokens in (5, 11, 2, 17)]
@@ -206,7 +206,7 @@ def test_a_text_of_zeros_gives_numbers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("int8", [False, True], ids=["fp32", "int8"])
 def test_a_graph_for_labels_has_no_head_for_fills(int8: bool, tmp_path: Path) -> None:  # noqa: FBT001 - pytest passes it by name
-    """Neither the output projection nor its table nor the head's tensors take memory."""
+    """The graph contains no tensor and no node that only fills need."""
     sampler = Sampler(CONFIGS["bias by distance, two tables"], HEADS["first"])
     sampler.runtime(tmp_path, fills=False, int8=int8)
     graph = onnx.load(tmp_path / MODEL_FILE).graph
@@ -221,7 +221,6 @@ def test_a_graph_for_labels_has_no_head_for_fills(int8: bool, tmp_path: Path) ->
 
 
 def test_a_graph_for_fills_alone_is_that_of_the_built_in_bundle() -> None:
-    """Bundles without labels and token types have the same nodes as before both existed."""
     stored = onnx.load(default_bundle_path() / MODEL_FILE, load_external_data=False).graph
     config = EncoderConfig(
         vocab_size=97,

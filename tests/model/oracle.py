@@ -113,7 +113,7 @@ def label_logits(
 
 
 def cross_entropy(logits: Iterable[Floats], labels: Iterable[int]) -> float:
-    """Return the mean of minus the logarithm of each label's probability, in nats."""
+    """Return the mean cross-entropy of the labels, in nats."""
     losses = [
         -math.log(np.exp(row[label]) / sum(np.exp(row)))
         for row, label in zip(logits, labels, strict=True)

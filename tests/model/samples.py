@@ -43,7 +43,7 @@ VERSES = (
 def verse_tokenizer() -> Tokenizer:
     """Return a tokenizer with every word of the verses as a token.
 
-    The vocabulary is the stored result of one training, because the trainer breaks ties at random.
+    The vocabulary is the stored result of one run, because the trainer breaks ties at random.
     """
     tokenizer = train_word_pieces(VERSES, vocab_size=200)
     pieces = (Path(__file__).parent / "verse_vocab.txt").read_text(encoding="utf-8").splitlines()

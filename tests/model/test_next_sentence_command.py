@@ -1,4 +1,4 @@
-"""`fillmask-train pretrain --next-sentence` and `fillmask-train evaluate --next-sentence`."""
+"""Commands `fillmask-train pretrain --next-sentence` and `evaluate --next-sentence`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _held_out(workplace: Path) -> None:
 
 
 def test_a_run_prints_and_saves_a_next_sentence_head(capsys: pytest.CaptureFixture[str]) -> None:
-    """The checkpoint's figures are accuracy and interval on all held-out pairs."""
+    """The evaluation prints the accuracy on all held-out pairs and its interval."""
     assert pretrain_on_pairs("--output=run") == 0
     said = capsys.readouterr()
     assert "new parts: next-sentence head" in said.out
@@ -54,7 +54,7 @@ def test_a_run_prints_and_saves_a_next_sentence_head(capsys: pytest.CaptureFixtu
 
 
 def test_resuming_keeps_head_and_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The resumed run gives the same bits and tokenizes nothing."""
+    """The resumed run gives exactly the same weights and does not tokenize the text again."""
     arguments = ("--tokenizer=tokenizer.json", "--short-share=0.5")
     assert pretrain_on_pairs("--output=whole", *arguments) == 0
     assert pretrain_on_pairs("--output=halves", *arguments, "--until-step=2") == 0
@@ -69,7 +69,7 @@ def test_resuming_keeps_head_and_sentences(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_checkpoint_gets_the_parts_that_it_lacks(
     tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str], types: int
 ) -> None:
-    """A vanishing learning rate leaves the weights of the start and zeros for type 0."""
+    """With a learning rate of 1e-9, the initial weights and the zeros for type 0 hardly change."""
     size, tokenizer_json = tokenizer.get_vocab_size(), tokenizer.to_str().encode()
     start = save_small("start", tokenizer_json, vocab_size=size, type_vocab_size=types)
     assert pretrain_on_pairs("--init=start", "--output=run", "--learning-rate=1e-9") == 0

@@ -27,7 +27,6 @@ class Served:
     """Service of a bundle, and its checkpoint in transformers.
 
     Attributes:
-        client: client of the service.
         directory: directory of the checkpoint.
         model: the checkpoint as a model of transformers.
         tokenizer: the checkpoint's tokenizer in transformers.
@@ -42,8 +41,8 @@ class Served:
     def tokenizer_options(self) -> dict[str, Any]:
         """Options of the tokenizer in transformers.
 
-        Since version 5, transformers omits ALBERT's token types by default. ALBERT's training used
-        these types (Lan et al. 2020, section 3.1), as did earlier versions.
+        Since version 5, transformers by default omits ALBERT's token types, which ALBERT's training
+        used (Lan et al. 2020, section 3.1).
         """
         return {"return_token_type_ids": True} if self.model.config.model_type == "albert" else {}
 
@@ -60,7 +59,7 @@ class Served:
 
 
 def write_checkpoint(directory: Path, name: str, head: str, **changes: Any) -> Any:
-    """Write a random checkpoint of a kind, and return its model."""
+    """Write a random checkpoint of a kind and return its model."""
     kind = KINDS[name]
     write_directory(directory, kind, fast=not kind.slow_only)
     tokenizer = transformers.AutoTokenizer.from_pretrained(directory)
@@ -70,7 +69,7 @@ def write_checkpoint(directory: Path, name: str, head: str, **changes: Any) -> A
 
 
 def export(directory: Path, bundle: Path) -> Path:
-    """Export a checkpoint by the command and return the bundle."""
+    """Export a checkpoint with the command and return the directory of the bundle."""
     texts = directory / "texts.txt"
     texts.write_text("\n".join(TEXTS))
     assert export_main([str(directory), "--output", str(bundle), "--texts", str(texts)]) == 0
@@ -83,9 +82,9 @@ def serve(scratch: Path, name: str, head: str, **changes: Any) -> Iterator[Serve
 
     Args:
         scratch: empty directory.
-        name: kind of the tokenizer and the family.
-        head: end of the class name in transformers, after the family.
-        changes: fields of the model's configuration.
+        name: key of KINDS, which determines the tokenizer and the family.
+        head: suffix of the class name in transformers, such as "ForMaskedLM".
+        changes: fields that replace those of the model's configuration.
     """
     torch.set_num_threads(1)  # small tensors are slower on several threads
     directory = scratch / "checkpoint"

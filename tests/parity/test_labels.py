@@ -51,7 +51,7 @@ def served(
 
 
 def check_labels(ours: list[dict[str, Any]], theirs: list[dict[str, Any]]) -> None:
-    """Compare two rankings, of which close scores may change places."""
+    """Compare two rankings, in which labels with almost equal scores may change places."""
     assert {one["label"] for one in ours} == {one["label"] for one in theirs}
     scores = [one["score"] for one in ours]
     assert scores == sorted(scores, reverse=True)
@@ -96,7 +96,7 @@ def test_labels_depend_on_no_other_request(served: Served) -> None:
 @pytest.mark.parametrize("head", ["ForNextSentencePrediction", "ForPreTraining"])
 @torch.inference_mode()
 def test_next_sentence_prediction(head: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """BertForPreTraining also fills masks, and its first task is fill-mask."""
+    """BertForPreTraining has the tasks fill-mask and text-classification, in this order."""
     with serve(tmp_path_factory.mktemp("next"), "BERT", head) as served:
         for pair in PAIRS:
             outputs = served.model(**served.encode(**pair))

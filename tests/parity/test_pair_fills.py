@@ -26,14 +26,14 @@ PAIRS = {
 def served(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Served]:
-    """Service of a random checkpoint of a family with pairs."""
+    """Service of a random checkpoint of each family that reads pairs."""
     with serve(tmp_path_factory.mktemp("fills"), request.param, "ForMaskedLM") as one:
         yield one
 
 
 @pytest.fixture(scope="module")
 def bert(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """Service of a random BERT, whose second text has another token type."""
+    """Service of a random BERT, which reads the token types of pairs."""
     with serve(tmp_path_factory.mktemp("bert"), "BERT", "ForMaskedLM") as one:
         yield one
 
@@ -72,7 +72,7 @@ def chain(served: Served, encoded: Any, position: int, tokens: Sequence[int]) ->
 
 @pytest.mark.parametrize("case", PAIRS)
 def test_fills_of_a_pair(served: Served, case: str) -> None:
-    """Tokens and scores are those of transformers, and special tokens are no fills."""
+    """Tokens and scores are those of transformers without special tokens."""
     pair = with_masks(served, case)
     encoded = served.encode(**pair)
     positions = mask_positions(served, encoded)
@@ -98,7 +98,7 @@ def test_fills_of_a_pair(served: Served, case: str) -> None:
 
 
 def test_a_pair_depends_on_its_second_text(served: Served) -> None:
-    """Without these differences, the other tests could not detect a lost second text."""
+    """If fills did not depend on the second text, the other tests could not detect its loss."""
     first = f"The capital is {served.tokenizer.mask_token}"
     alone = served.post("/fill-mask", first)
     pairs = [{"text": first, "text_pair": second} for second in ("Rome is old!", "She is.")]
@@ -110,7 +110,7 @@ def test_a_pair_depends_on_its_second_text(served: Served) -> None:
 
 @pytest.mark.parametrize("case", PAIRS)
 def test_targets_in_a_pair(bert: Served, case: str) -> None:
-    """The targets have one token or several."""
+    """The targets have one or several tokens."""
     pair = with_masks(bert, case)
     encoded = bert.encode(**pair)
     targets = ["rome", "capital of france", "tea cup", "she"]
@@ -152,7 +152,7 @@ def test_joint_fills_of_a_pair(bert: Served) -> None:
 
 
 def test_windows_of_a_pair(bert: Served) -> None:
-    """A window has a part of the first text and the entire second text."""
+    """A window contains a part of the first text and the entire second text."""
     mask = bert.tokenizer.mask_token
     words = (f"{TEXTS[0]} {TEXTS[2]} " * 12).split()
     text = " ".join([*words[:60], mask, *words[60:]])

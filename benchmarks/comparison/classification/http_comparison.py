@@ -121,10 +121,10 @@ class ClassificationComparison:
 
 
 def check(contender: Contender, reference: Reference, answers: Sequence[Any]) -> float:
-    """Return the share of texts with the best label of transformers.
+    """Return the share of texts whose best label is the same as in transformers' pipeline.
 
     Args:
-        contender: the contender that returned the responses.
+        contender: contender that returned the responses.
         reference: scores of transformers by label, for each text.
         answers: responses, each a list of labels or a list with one such list.
 

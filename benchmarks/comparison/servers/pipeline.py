@@ -1,4 +1,4 @@
-"""Server of one of transformers' pipelines in a FastAPI application with a thread pool."""
+"""FastAPI application with a thread pool for one of transformers' pipelines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Server of a graph in onnxruntime or OpenVINO in a FastAPI application with a thread pool.
+"""FastAPI application with a thread pool for a graph in onnxruntime or OpenVINO.
 
 This project's code tokenizes the text and fills the masks, because it is faster than the pipeline's
 code. The contenders therefore differ only in the runtime and the graph.

@@ -35,7 +35,6 @@ def _document(source: str, number: int, author: str = "", count: int = 1) -> Doc
 
 
 def test_labels_are_balanced_at_every_length() -> None:
-    """Neither the label nor the length of a paragraph is more frequent than another."""
     for file, examples in FILES.items():
         counts = Counter((e.label, len(e.text.split()) // 10) for e in examples)
         assert counts == {

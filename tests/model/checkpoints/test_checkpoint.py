@@ -187,7 +187,7 @@ def test_a_checkpoint_needs_a_head_to_save(tmp_path: Path) -> None:
 
 
 def as_classifier(change: Callable[[Path], Any], *, fills: bool = True) -> Callable[[Path], Any]:
-    """Return a function that saves a classifier and then damages it."""
+    """Return a function that saves a classifier and then changes its files."""
 
     def replace(directory: Path) -> None:
         model = random_encoder(small_config(), classifier=CLASSIFIER)

@@ -40,21 +40,21 @@ MULTI: ProblemType = "multi_label_classification"
 
 
 def topic_text(generator: np.random.Generator, *topics: str) -> str:
-    """Return a text of eight words, most of them of the given topics."""
+    """Return a text of three words per topic and some filler words, in random order."""
     words = [generator.choice(WORDS[topic].split()) for topic in topics for _ in range(3)]
     words += list(generator.choice(FILLERS, max(1, 8 - len(words))))
     return " ".join(generator.permutation(words))
 
 
 def topic_rows(count: int, seed: int = 0) -> list[dict[str, Any]]:
-    """Return rows of text and label, with the labels in turn."""
+    """Return labelled rows, whose three labels alternate."""
     generator = np.random.default_rng(seed)
     topics = [LABELS[i % 3] for i in range(count)]
     return [{"text": topic_text(generator, topic), "label": topic} for topic in topics]
 
 
 def write_rows(path: str | Path, rows: Sequence[dict[str, Any]]) -> Path:
-    """Write rows as CSV, TSV or JSONL, by the ending."""
+    """Write rows as CSV, TSV or JSONL, depending on the suffix of the path."""
     path = Path(path)
     if path.suffix == ".jsonl":
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -68,7 +68,7 @@ def write_rows(path: str | Path, rows: Sequence[dict[str, Any]]) -> Path:
 
 
 def dataset_of(examples: Sequence[tuple[str, Any]], name: str = "data.csv") -> Dataset:
-    """Return a dataset of (text, label) without a file, where a number is a value."""
+    """Return a dataset of (text, label) without a file. A label of type float becomes the value."""
     made = []
     for row, (text, label) in enumerate(examples, 1):
         if isinstance(label, float):
@@ -79,18 +79,12 @@ def dataset_of(examples: Sequence[tuple[str, Any]], name: str = "data.csv") -> D
 
 
 def read_text_rows(path: Path, problem_type: ProblemType = SINGLE, **columns: Any) -> Dataset:
-    """Read a file with some column names."""
+    """Read a labelled file with these column names."""
     return read_dataset(path, Columns(**columns), problem_type)
 
 
 class TinyTask:
-    """Tokenized training and validation rows with a tiny encoder of random weights.
-
-    Args:
-        training: training rows.
-        validation: validation rows.
-        problem_type: kind of the targets.
-    """
+    """Tokenized training and validation rows with a tiny encoder of random weights."""
 
     def __init__(
         self, training: Dataset, validation: Dataset, problem_type: ProblemType = SINGLE
@@ -106,7 +100,7 @@ class TinyTask:
         self.training, self.validation = map(self.prepare, (training, validation))
 
     def prepare(self, dataset: Dataset) -> LabelledTexts:
-        """Tokenize a dataset."""
+        """Tokenize a dataset and encode its targets."""
         texts = tokenize(
             dataset, self.tokenizer, max_tokens=16, type_vocab_size=2, on_long_text="error"
         )
@@ -126,14 +120,14 @@ class TinyTask:
         )
 
     def train(self, **changes: Any) -> list[Epoch]:
-        """Return the results of all epochs of a run."""
+        """Train with changed hyperparameters and return the results of all epochs."""
         epochs: list[Epoch] = []
         assert self.run(**changes).run(epochs.append)
         return epochs
 
 
 def topic_task(*, shuffle: bool = False) -> TinyTask:
-    """Return the task of naming the topic, with true labels or in random order."""
+    """Return the task of predicting the topic. With `shuffle`, the labels are in random order."""
     rows = [(row["text"], row["label"]) for row in topic_rows(360)]
     if shuffle:
         labels = np.random.default_rng(1).permutation([label for _, label in rows])

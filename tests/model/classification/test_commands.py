@@ -1,4 +1,4 @@
-"""`fillmask-train classify`: its files, its output and its errors."""
+"""Files, output and errors of `fillmask-train classify`."""
 
 from __future__ import annotations
 
@@ -61,7 +61,6 @@ def classify(*arguments: str, data: str = "data.csv", start: tuple[str, ...] = S
 
 
 def metrics() -> dict[str, Any]:
-    """Return metrics.json of the run."""
     fields: dict[str, Any] = json.loads(Path("run/metrics.json").read_text())
     return fields
 
@@ -281,7 +280,7 @@ def test_init_and_sizes_exclude_each_other(capsys: pytest.CaptureFixture[str]) -
 
 
 def send_sigterm_after(epochs: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Send SIGTERM to this process in the first step after some epochs."""
+    """Send SIGTERM to this process in the first step after this number of epochs."""
     step = FineTuning._train_step
 
     def interrupted(self: FineTuning, batch: Any, number: int) -> float:

@@ -1,4 +1,4 @@
-"""Losses with class weights, computed by hand."""
+"""Losses with class weights, compared with values computed by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics against independent computations."""
+"""Metrics, compared with independent computations."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from tests.model.classification.samples import MULTI, SINGLE
 
 @pytest.fixture
 def figures(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
-    """Saved figures."""
+    """Figures that matplotlib saves during the test."""
     saved: list[Figure] = []
     save = Figure.savefig
 

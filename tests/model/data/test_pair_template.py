@@ -1,4 +1,4 @@
-"""Special tokens and token types of pairs, as the tokenizer itself gives them."""
+"""Special tokens and token types of pairs, compared with the tokenizer's encoding."""
 
 from __future__ import annotations
 

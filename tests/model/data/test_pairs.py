@@ -29,7 +29,7 @@ TEMPLATE = PairTemplate(((CLS,), (SEP,), (SEP,)), ((0,), (0,), (1,)), (0, 1))
 
 
 def sentences_of(lengths: list[list[int]]) -> Sentences:
-    """Return documents with sentences of the given lengths, in which every token differs."""
+    """Return documents with sentences of these lengths. All tokens are different."""
     flat = [tokens for document in lengths for tokens in document]
     return Sentences(
         np.arange(sum(flat)) + FIRST_ORDINARY,
@@ -56,7 +56,7 @@ def lengths_of(pairs: Pairs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def document_of(sentences: Sentences, token: int) -> int:
-    """Return the document of a token."""
+    """Return the number of the document that contains a token."""
     ends = sentences.starts[sentences.documents[1:]]
     return int(np.searchsorted(ends, token, side="right"))
 
@@ -68,7 +68,7 @@ def test_labels_have_berts_order() -> None:
 
 @pytest.mark.parametrize("sentences", [2, 3, 11, 60])
 def test_half_of_the_pairs_are_neighbours(sentences: int) -> None:
-    """The share of each label is 50 % to 3.3 standard errors, for documents of any length."""
+    """The share of each label differs from 50 % by less than 3.3 standard errors."""
     text = sentences_of([[6] * sentences] * (12_000 // sentences))
     labels = draw_pairs(text, LONGEST, 0, 0).labels
     assert len(labels) > 1_000
@@ -76,7 +76,7 @@ def test_half_of_the_pairs_are_neighbours(sentences: int) -> None:
 
 
 def test_no_segment_crosses_documents() -> None:
-    """The second segment of a neighbour starts where the first one ends, except after a cut."""
+    """In an uncut pair with the label is_next, the second segment starts where the first ends."""
     text = corpus()
     pairs = draw_pairs(text, LONGEST, 0, 0)
     own, uncut = [], []
@@ -96,9 +96,9 @@ def test_no_segment_crosses_documents() -> None:
 
 
 def test_an_epoch_uses_all_text_but_cuts_and_last_sentences() -> None:
-    """First segments and neighbours contain all other tokens.
+    """First segments and their next segments contain all other tokens.
 
-    A run of unused tokens is the last sentence of its document, or it touches a segment with a cut.
+    A run of unused tokens is the last sentence of its document, or it touches a cut segment.
     """
     text = corpus()
     pairs = draw_pairs(text, LONGEST, 0, 0)
@@ -127,9 +127,9 @@ def test_an_epoch_uses_all_text_but_cuts_and_last_sentences() -> None:
 
 
 def test_lengths_are_those_of_bert() -> None:
-    """One pair in ten has a random target length. The others end only at the end of a document.
+    """One pair in ten has a random target length. The others have the maximum length.
 
-    Sentences of one token reach every target exactly.
+    Sentences of one token reach every target length exactly.
     """
     text = sentences_of([[1] * 50_000] * 3)
     pairs = draw_pairs(text, LONGEST, 0, 0)
@@ -144,7 +144,7 @@ def test_lengths_are_those_of_bert() -> None:
 
 
 def test_the_length_does_not_tell_the_label() -> None:
-    """Both labels have the same mean lengths, to half a token, in documents of all lengths."""
+    """The mean lengths of the segments differ by at most half a token between the labels."""
     pairs = draw_pairs(corpus(4_000), LONGEST, 0, 0)
     for lengths in lengths_of(pairs):
         by_label = [lengths[pairs.labels == label].mean() for label in (IS_NEXT, NOT_NEXT)]
@@ -152,7 +152,7 @@ def test_the_length_does_not_tell_the_label() -> None:
 
 
 def test_long_segments_are_cut_at_both_ends() -> None:
-    """The cut shortens the longer segment, as often at its front as at its back."""
+    """A cut shortens the longer segment, as often at its start as at its end."""
     text = sentences_of([[16] * 40] * 200)
     pairs = draw_pairs(text, LONGEST, 0, 0)
     first, second = lengths_of(pairs)
@@ -165,7 +165,7 @@ def test_long_segments_are_cut_at_both_ends() -> None:
 
 
 def test_the_second_document_is_any_other_one() -> None:
-    """Every pair of different documents occurs."""
+    """Each document occurs with every other document."""
     text = sentences_of([[5] * 300] * 4)
     pairs = draw_pairs(text, LONGEST, 0, 0)
     seen = {
@@ -188,7 +188,7 @@ def test_seed_and_epoch_decide_the_pairs() -> None:
 
 
 def test_inputs_are_padded_rows_with_types() -> None:
-    """The tokens of an input are those of its segments."""
+    """An input contains the tokens of its two segments."""
     text = corpus()
     rows = PairRows(text, TEMPLATE, PAD, ROW)
     pairs = rows.draw(0)
@@ -212,7 +212,6 @@ def test_inputs_are_padded_rows_with_types() -> None:
 
 
 def test_special_tokens_are_never_selected() -> None:
-    """The masker selects neither separators nor padding."""
     rows = PairRows(corpus(), TEMPLATE, PAD, ROW)
     masker = Masker(10_000, 3, (PAD, CLS, SEP, 3), select_rate=0.99)
     for batch in rows.batches(rows.draw(0), 64):
@@ -223,7 +222,7 @@ def test_special_tokens_are_never_selected() -> None:
 
 
 def test_batches_take_every_pair_of_an_epoch_once() -> None:
-    """A second object computes the same batches in any order, as after a resumed run."""
+    """A second object computes the same batches in any order, as in a resumed run."""
     rows = PairRows(corpus(60), TEMPLATE, PAD, ROW)
     batches = PairBatches(rows, 8, seed=5)
     per_epoch = [len(rows.draw(5, epoch)) // 8 for epoch in range(3)]

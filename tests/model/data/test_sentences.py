@@ -1,4 +1,4 @@
-"""Sentences of documents, in the tokens of entire documents."""
+"""Split of documents into sentences, with the tokens of the entire documents."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TOKENIZER = train_word_pieces(DOCUMENTS, vocab_size=200)
 
 
 def texts_of(sentences: Sentences, tokenizer: Tokenizer = TOKENIZER) -> list[list[str]]:
-    """Return the decoded sentences by document."""
+    """Return the decoded sentences of each document."""
     starts = sentences.starts
     decoded = [tokenizer.decode(sentences.tokens[a:b].tolist()) for a, b in pairwise(starts)]
     ends = sentences.documents
@@ -33,7 +33,7 @@ def written(texts: list[str]) -> list[str]:
 
 
 def test_a_sentence_ends_at_a_stop_or_a_line_end() -> None:
-    """Titles do not end a sentence."""
+    """The stop of a title, such as "Mr.", does not end a sentence."""
     assert texts_of(read_sentences(DOCUMENTS, TOKENIZER, 99)) == [
         written(SENTENCES),
         written([*SENTENCES, "a line without a stop", *SENTENCES]),

@@ -1,6 +1,6 @@
 """Classification head and next-sentence loss, compared with the float64 oracle.
 
-Tolerance: 1e-5 absolute on float32 weights, with logits of order 1.
+The tolerance is 1e-5 absolute on float32 weights, with logits of order 1.
 """
 
 from __future__ import annotations

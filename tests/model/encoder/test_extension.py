@@ -1,4 +1,4 @@
-"""Token types and heads that an encoder gets after training."""
+"""Addition of token types and heads to a trained encoder."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
 
 
 def encoder(classifier: ClassifierConfig | None = None, **changes: Any) -> TiedEncoder:
-    """Return a random encoder, with all parameters of the head random too."""
+    """Return an encoder whose parameters are all random, including those of the head."""
     model = TiedEncoder(small_config(**changes), classifier).eval()
     randomise(model, seed=3)
     return model
@@ -31,7 +31,7 @@ def encoder(classifier: ClassifierConfig | None = None, **changes: Any) -> TiedE
 
 @pytest.mark.parametrize("changes", CONFIGS.values(), ids=CONFIGS)
 def test_type_0_keeps_every_bit(changes: dict[str, Any]) -> None:
-    """The logits of masks are those before, with and without explicit zeros."""
+    """The logits of masks stay the same, with and without explicit token types 0."""
     before = encoder(**changes)
     after = extend_encoder(before, 2, HEAD)
     ids, selected = random_ids((3, 9), 61), random_ids((3, 9), 2, seed=1)
@@ -47,7 +47,7 @@ def test_type_0_keeps_every_bit(changes: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("types", [0, 1])
 def test_a_new_type_is_near_type_0(types: int) -> None:
-    """The difference has the standard deviation of a new encoder, 0.02."""
+    """The difference is random with a standard deviation of 0.02, as in a new encoder."""
     before = encoder(type_vocab_size=types)
     table = extend_encoder(before, 2, None).state_dict()[TABLE]
     first = before.state_dict()[TABLE][0] if types else torch.zeros(24)
@@ -62,7 +62,7 @@ def test_types_and_heads_that_exist_stay() -> None:
 
 
 def test_a_new_head_replaces_the_old_one() -> None:
-    """All other weights stay."""
+    """All other weights stay the same."""
     before = encoder(ClassifierConfig(labels=("a", "b", "c")))
     after = extend_encoder(before, 2, HEAD)
     assert after.classifier is not None

@@ -69,7 +69,7 @@ def classifier(pooling: Pooling = "first", **changes: Any) -> TiedEncoder:
 
 
 def test_labels_read_the_last_block_at_the_first_token() -> None:
-    """The keys and values of the last block have the inputs of all tokens, without masks."""
+    """In the last block, only the key and value layers read all tokens."""
     model = classifier()
     statistics = collect_statistics(model, TEXTS, 0, fills=False, labels=True)
     linear = {n for n, module in model.named_modules() if is_int8_linear(n, module)}
@@ -112,7 +112,7 @@ def test_both_heads_use_texts_with_and_without_masks() -> None:
 
 
 def test_shared_blocks_use_all_tokens() -> None:
-    """A shared block also computes other layers, which need all tokens."""
+    """A shared block also computes earlier layers, which need all tokens."""
     model = classifier(block_order=(0, 0))
     statistics = collect_statistics(model, TEXTS, 0, fills=False, labels=True)
     assert {len(one.rows) for one in statistics.values()} == {18}

@@ -1,4 +1,4 @@
-"""Tiny pretraining runs on pairs, whose documents each repeat one word."""
+"""Tiny pretraining runs on pairs from documents that each repeat one word."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MakeRun = Callable[..., Pretraining]
 def _word_tokenizer() -> Tokenizer:
     """Return a tokenizer with BERT's template and fixed ids.
 
-    The training of a tokenizer orders ids randomly, so that the accuracy of tiny runs varies.
+    A trained tokenizer has ids in random order, which changes the accuracy of tiny runs.
     """
     vocabulary = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS)
     ids = {token: number for number, token in enumerate(vocabulary)}
@@ -83,7 +83,7 @@ def _rows_of(sentences: int) -> PairRows:
 
 
 def _documents(sentences: int) -> list[str]:
-    """Return a document per word, with sentences of one to four repetitions of the word."""
+    """Return one document per word, with sentences that contain the word one to four times."""
     generator = np.random.default_rng(sentences)
     return [
         "\n".join(" ".join([word] * int(n)) for n in generator.integers(1, 5, sentences))

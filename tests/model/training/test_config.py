@@ -39,7 +39,7 @@ def test_warm_up_and_decay_may_fill_a_run_but_not_more() -> None:
 
 
 def test_pairs_need_passes_without_rounding() -> None:
-    """Short texts may be any share of the passes below 1."""
+    """The share of short texts in the passes may have any value below 1."""
     assert TrainConfig(next_sentence=True, short_share=0.9).next_sentence
     with pytest.raises(ValueError, match=r"short_share must be below 1 .* \(got 1\.0\)"):
         TrainConfig(next_sentence=True, short_share=1.0)

@@ -84,7 +84,7 @@ def test_an_interrupted_run_resumes_bit_exact(
 
 
 def test_short_texts_have_no_label(run_of: MakeRun, no_curve: None) -> None:
-    """Half of the passes are pairs in their order, and the other half short texts."""
+    """Pairs and short texts alternate, and the pairs keep their order."""
     run = run_of(short_share=0.5)
     text = np.tile(np.arange(5, 13, dtype=np.int32), (6, 1))
     run.short_texts = ShortTexts({8: text}, batch_tokens=48, seed=0)

@@ -55,7 +55,7 @@ def oracle_losses(model: TiedEncoder, run: Pretraining, number: int) -> tuple[fl
 
 
 def test_the_loss_is_the_oracles(run_of: MakeRun) -> None:
-    """The sum of both means agrees to 1e-5 with float64 NumPy on unpadded pairs."""
+    """The loss agrees to 1e-5 with the sum of both means in float64 NumPy on unpadded pairs."""
     run = run_of(select_rate=0.3)
     randomise(run.model, seed=1)
     assert run.model.classifier is not None
@@ -67,7 +67,7 @@ def test_the_loss_is_the_oracles(run_of: MakeRun) -> None:
 
 
 def test_the_loss_is_that_of_transformers(run_of: MakeRun, tmp_path: Path) -> None:
-    """A published checkpoint with both heads has no new parts, and its loss agrees to 1e-5."""
+    """The loss of a published checkpoint with both heads agrees to 1e-5."""
     run = run_of(select_rate=0.3)
     assert run.next_sentence is not None
     sizes: dict[str, Any] = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3}
@@ -98,7 +98,7 @@ def test_the_loss_is_that_of_transformers(run_of: MakeRun, tmp_path: Path) -> No
 
 
 def test_padding_changes_no_masked_logit(run_of: MakeRun) -> None:
-    """Further padding with any ids changes losses by less than 1e-5."""
+    """Additional padding with any ids changes losses by less than 1e-5."""
     run = run_of()
     assert run.next_sentence is not None
     randomise(run.model, seed=1)
@@ -136,7 +136,7 @@ def test_padding_changes_no_masked_logit(run_of: MakeRun) -> None:
 
 
 def odd_tokens(input_ids: torch.Tensor, _: torch.Generator) -> MaskedBatch:
-    """Select every odd token above 4, without randomness."""
+    """Select every token with an odd id above 4, without randomness."""
     selected = (input_ids % 2 == 1) & (input_ids > 4)
     return MaskedBatch(input_ids, selected, input_ids[selected])
 
@@ -158,7 +158,7 @@ def scores_of(correct: NDArray[np.bool_], documents: NDArray[np.int64]) -> PairS
 
 
 def test_intervals_are_as_wide_as_sampling_theory_says() -> None:
-    """The pairs of a document vary together."""
+    """Copies of a pair in its document do not make the interval narrower."""
     correct = np.random.default_rng(0).random(2_000) < 0.7
     single = scores_of(correct, np.arange(2_000)).metrics()
     assert single.accuracy == correct.mean()
@@ -177,7 +177,7 @@ def test_evaluation_reads_unmasked_pairs(
     run_of: MakeRun,
     training: bool,  # noqa: FBT001 - a parameter of the table
 ) -> None:
-    """Loss and accuracy are those of the classifier's logits, in any number of batches."""
+    """Loss and accuracy are those of the classifier's logits, for any number of batches."""
     run = run_of()
     assert run.next_sentence is not None
     held_out = run.next_sentence.held_out

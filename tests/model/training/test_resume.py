@@ -121,7 +121,7 @@ def test_a_longer_run_is_the_run_that_was_planned_so(pretraining: Any, no_curve:
 
 
 def test_states_of_earlier_versions_lack_new_fields(pretraining: Any, no_curve: None) -> None:
-    """A field that is missing in the state has its default."""
+    """A field that is missing in the state gets its default value."""
     pretraining().run(until_step=20)
     path = pretraining().directory / "train_state.pt"
     state = torch.load(path, weights_only=True)

@@ -60,7 +60,7 @@ def test_answers_are_as_documented(url: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fills", [False, True])
 def test_answers_with_labels_are_as_documented(tmp_path: Path, *, fills: bool) -> None:
-    """The document has the request bodies of the models' tasks."""
+    """The OpenAPI document has the request bodies for the tasks of the model."""
     bundle = write_label_bundle(tmp_path / "bundle", fills=fills)
     log = tmp_path / "log"
     # the vocabulary has 101 tokens, and the document allows the top_k of the settings

@@ -68,7 +68,7 @@ def test_a_file() -> None:
 
 
 def test_tasks_and_pairs() -> None:
-    """The task and the second texts belong to one text, a file or a stream."""
+    """The flags of the task and of second texts apply to a text and to a stream."""
     assert parse_arguments(["--task=classify", "--text-pair", "b", "--top-k=2", "a"]).command == (
         TextCommand("a", {"top_k": 2}, task="classify", text_pair="b")
     )

@@ -83,7 +83,7 @@ async def test_cancelled_caller_does_not_cancel_the_probe() -> None:
 
 
 async def test_model_without_fills_is_probed_with_labels() -> None:
-    """The graph of such a model has no outputs for masks."""
+    """The graph of a model without fills has no outputs for masks."""
     passes: list[ModelPass] = []
 
     def run(batch: Batch) -> BatchOutputs:

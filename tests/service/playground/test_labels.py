@@ -46,17 +46,16 @@ def second(playground: Playground) -> Locator:
 
 
 def text_of(playground: Playground) -> Locator:
-    """Return the field of the text of a model without masks."""
+    """Return the text field of a model that only classifies."""
     return playground.page.get_by_role("textbox", name="Text", exact=True)
 
 
 def rows(playground: Playground) -> Locator:
-    """Return the rows of the labels."""
     return playground.page.get_by_role("list", name="Labels").get_by_role("listitem")
 
 
 def labels_of(playground: Playground, inputs: Any, path: str = "classify") -> list[dict[str, Any]]:
-    """Return the service's labels."""
+    """Return the labels in the service's response."""
     [labels] = playground.ask(path, {"inputs": inputs})
     return list(labels)
 
@@ -68,7 +67,7 @@ def expect_labels(playground: Playground, labels: list[dict[str, Any]]) -> None:
 
 
 def test_a_model_without_fills_opens_with_labels(labelled: Playground) -> None:
-    """The page has no masks, no modes and no options of fills."""
+    """The page has no masks, no modes and no options for fills."""
     page = labelled.page
     expect(page.get_by_role("heading", level=2).first).to_have_text("Labels")
     expect_labels(labelled, labels_of(labelled, text_of(labelled).input_value()))
@@ -125,7 +124,7 @@ def test_logits_have_no_bars(labelled: Playground) -> None:
 
 
 def test_a_model_with_both_tasks(labelled: Playground) -> None:
-    """The mode Labels follows the modes of fills. Arrow keys move between modes."""
+    """The mode Labels comes after the modes of fills. Arrow keys move between modes."""
     page = labelled.page
     choose(labelled, "both")
     expect(page.get_by_role("radio", name="Labels")).to_be_checked()
@@ -223,7 +222,7 @@ def test_a_link_has_both_texts_and_the_mode(labelled: Playground, open_page: Ope
 
 
 def test_a_link_for_another_kind_of_model(open_page: OpenPage, labels_url: str) -> None:
-    """The page ignores a mode that the model lacks, and a second text for single texts."""
+    """The page ignores a mode that the model lacks and a second text for a model without pairs."""
     playground = open_page("/#text=a&text_pair=b&mode=joint&model=stars", url=labels_url)
     playground.wait_until_answered()
     expect(playground.page.locator("#link-problem")).to_have_text(

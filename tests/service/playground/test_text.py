@@ -83,7 +83,7 @@ def test_split_of_filled_pairs(playground: Playground) -> None:
 
 
 def test_places_in_pairs(playground: Playground) -> None:
-    """Places count characters in responses and UTF-16 units on the page."""
+    """Positions count characters in responses and UTF-16 code units on the page."""
     inputs = {"text": "😀 a", "text_pair": "b 😀 c"}
     tokens = [{"part": "text", "start": 2, "end": 3}, {"part": "text_pair", "start": 4, "end": 5}]
     found = call(playground, "pairs.js", "tokensInJoined", inputs, tokens)

@@ -74,9 +74,8 @@ class Sample:
         """Return a model of transformers with random weights, in evaluation mode.
 
         Args:
-            seed: seed of the weights.
-            head: end of the class name, after the family.
-            changes: fields that replace those of the sample.
+            head: suffix of the class name in transformers, such as "ForMaskedLM".
+            changes: fields of the configuration that replace those of the sample.
         """
         config = getattr(transformers, f"{self.family}Config")(**(self.fields | changes))
         model = getattr(transformers, f"{self.family}{head}")(config).eval()

@@ -1,4 +1,4 @@
-"""One-line errors for classification heads that the reader rejects."""
+"""One-line errors for classification heads that a checkpoint must not have."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Agreement of the classification heads of every family with transformers on the same weights.
 
-The library transformers is the independent oracle. Tolerance: 1e-5 absolute on logits of order 1.
-Every weight is random, so that a tensor in the wrong place changes the result.
+The library transformers is the independent oracle. The tolerance is 1e-5 absolute on logits of
+order 1. Every weight is random, so that a tensor in the wrong place changes the result.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ HEADS: dict[str, tuple[str, dict[str, Any]]] = {name: (name, NAMED) for name in 
 
 
 def make(name: str, directory: Path, head: str = SEQUENCE, **changes: Any) -> Any:
-    """Return a model of transformers that is saved in a directory."""
+    """Save a model of transformers in a directory and return it."""
     model = SAMPLES[name].make(head=head, **changes)
     model.save_pretrained(directory)
     return model
@@ -192,7 +192,7 @@ def test_labels_without_names_are_numbered(number: int | None, tmp_path: Path) -
 
 
 def test_a_checkpoint_may_have_both_heads(tmp_path: Path) -> None:
-    """The class names only the classification head, and the weights have both heads."""
+    """The class has only the classification head, but the weights contain both heads."""
     make(BERT, tmp_path / "fills", "ForMaskedLM")
     theirs = make(BERT, tmp_path, **NAMED)
     fills = TensorFiles(tmp_path / "fills")
@@ -209,7 +209,7 @@ def test_a_checkpoint_may_have_both_heads(tmp_path: Path) -> None:
 def test_a_masked_language_model_ignores_the_next_sentence_head(
     architectures: Any, tmp_path: Path
 ) -> None:
-    """Published checkpoints for masked language modelling also contain this head."""
+    """Published checkpoints for masked language modelling often contain the next-sentence head."""
     make(BERT, tmp_path, "ForPreTraining")
     change_config(tmp_path, architectures=architectures)
     loaded = load_checkpoint(tmp_path)

@@ -1,4 +1,4 @@
-"""`fillmask-train compare`: its files, its table and its continuation."""
+"""Files, table and continuation of `fillmask-train compare`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ QUICK = ("--epochs=2", "--learning-rate=0.01", "--device=cpu", "--batch-rows=8")
 
 @pytest.fixture(autouse=True)
 def _in_new_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Write data and an encoder that knows the topics."""
+    """Write data and an encoder that has learned the topics."""
     monkeypatch.chdir(tmp_path)
     write_rows("data.csv", topic_rows(200))
     write_rows("validation.csv", topic_rows(60, seed=1))
@@ -32,13 +32,11 @@ def _in_new_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def compare(*arguments: str) -> int:
-    """Compare on tiny data."""
     files = ("data.csv", "--validation=validation.csv", "--init=start", "--output=out")
     return main(["compare", *files, *QUICK, *arguments])
 
 
 def results() -> dict[str, Any]:
-    """Return results.json."""
     fields: dict[str, Any] = json.loads(Path("out/results.json").read_text())
     return fields
 

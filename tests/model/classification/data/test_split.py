@@ -16,7 +16,6 @@ from tests.model.classification.samples import dataset_of
 
 
 def label_counts(dataset: Dataset) -> Counter[str]:
-    """Count the labels of a dataset."""
     return Counter(label for example in dataset.examples for label in example.labels)
 
 

@@ -23,14 +23,13 @@ SETTINGS: dict[str, Any] = {"max_tokens": 16, "type_vocab_size": 2, "on_long_tex
 
 
 def pairs(*texts: tuple[str, str]) -> Dataset:
-    """Return a dataset of pairs."""
     dataset = dataset_of([(first, "a") for first, _ in texts], "pairs.csv")
     both = zip(dataset.examples, texts, strict=True)
     return replace(dataset, examples=tuple(replace(e, text_pair=text[1]) for e, text in both))
 
 
 def tokens_of(tokenizer: Tokenizer, texts: TokenizedTexts, row: int) -> str:
-    """Return the tokens of a text."""
+    """Return the tokens of a row, separated by spaces."""
     return " ".join(map(str, map(tokenizer.id_to_token, texts.ids[row].tolist())))
 
 
@@ -83,7 +82,7 @@ def test_a_tokenizer_without_a_form_for_pairs_is_rejected(tokenizer: Tokenizer) 
 
 
 def lengths(*tokens: int) -> TokenizedTexts:
-    """Return texts of some lengths whose ids are their number plus 1."""
+    """Return texts with these numbers of tokens. All ids of a text are its row plus 1."""
     ids = [np.full(n, row + 1, np.int32) for row, n in enumerate(tokens)]
     return TokenizedTexts(ids, [np.full_like(one, 1) for one in ids], pad=0, max_tokens=17)
 

@@ -21,8 +21,8 @@ def write_label_bundle(
     """Write the bundle of a random encoder that classifies texts and pairs.
 
     Args:
-        path: directory of the bundle, whose name is the name of the model.
-        fills: whether the model also fills masks.
+        path: directory of the bundle. Its name is also the name of the model.
+        fills: True if the model also fills masks.
         scale: factor of the weights of the head's output layer.
     """
     torch.set_num_threads(1)

@@ -1,4 +1,4 @@
-"""Fixtures: a service with three models, which fill, classify, or do both."""
+"""Fixtures: a service with three models, for fills, for labels and for both."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +20,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def labels(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Bundle without fill-mask. Tests must not change the files."""
+    """Bundle without the task fill-mask. Tests must not change the files."""
     return write_label_bundle(tmp_path_factory.mktemp("labels") / "labels", fills=False)
 
 

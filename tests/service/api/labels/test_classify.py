@@ -77,7 +77,7 @@ def test_the_functions(client: TestClient) -> None:
 
 
 def test_the_path_chooses_the_model(client: TestClient, bundles: Path) -> None:
-    """Without a name, the first model with the task responds."""
+    """Without a model name, the first model with the task responds."""
     expected = labels_of(client, "/models/labels/classify", PAIR)
     assert labels_of(client, "/classify", PAIR) == expected
     assert labels_of(client, "/models/labels", PAIR) == expected
@@ -238,7 +238,7 @@ def test_only_long_steps_leave_the_event_loop(
 
 @pytest.fixture(scope="module")
 def many_labels(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
-    """Client of a model with 3,000 labels of 200 characters or 600 bytes."""
+    """Client of a model with 3,000 labels of about 200 characters and 600 bytes each."""
     names = [f"{i} {'語' * 200}" for i in range(3000)]
     path = tmp_path_factory.mktemp("many") / "many"
     write_label_bundle(path, fills=False, labels=names)
@@ -266,7 +266,7 @@ def test_the_largest_response_is_bounded(many_labels: TestClient) -> None:
 async def test_the_response_takes_no_more_memory_than_reserved(
     texts: int, top_k: int | None, many_labels: TestClient
 ) -> None:
-    """The estimate of the JSON is an upper bound, at most a quarter too high."""
+    """The estimated size of the JSON is an upper bound, which is at most a quarter too high."""
     reserved: list[int] = []
     pipeline = many_labels.app.state.models.default.classification  # type: ignore[attr-defined]
     limit = pipeline._json_bytes

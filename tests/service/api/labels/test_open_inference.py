@@ -1,4 +1,4 @@
-"""Classification and pairs by the Open Inference Protocol and by V1."""
+"""Classification and pairs over the Open Inference Protocol and V1."""
 
 from collections.abc import Iterator
 from pathlib import Path

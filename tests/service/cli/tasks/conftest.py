@@ -13,13 +13,13 @@ from tests.service.classifiers import write_classifier
 
 @pytest.fixture(scope="session")
 def topics(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Bundle with the task text-classification only, which reads pairs."""
+    """Bundle with only the task text-classification, whose model reads pairs."""
     return write_classifier(tmp_path_factory.mktemp("bundles") / "topics")
 
 
 @pytest.fixture(scope="session")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Bundle with both tasks, which reads pairs."""
+    """Bundle with both tasks, whose model reads pairs."""
     return write_classifier(tmp_path_factory.mktemp("bundles") / "both", name="both", fills=True)
 
 

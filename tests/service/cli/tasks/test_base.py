@@ -18,7 +18,7 @@ TINY = (
 
 @pytest.fixture
 def paths(topics: Path, single: Path, tiny: Tiny) -> dict[str, Path]:
-    """Bundles by name."""
+    """Directories of the bundles by name."""
     return {"topics": topics, "single": single, "tiny": tiny.path}
 
 
@@ -58,7 +58,7 @@ def test_a_bundle_without_the_task(
 
 
 def test_a_bundle_without_pairs(single: Path, tmp_path: Path) -> None:
-    """With the flag, the command ends at once. Otherwise only rows with a second text fail."""
+    """With a flag for second texts, the command fails. Without a flag, only rows with pairs fail."""
     message = (
         'The model "single" reads single texts; use a model that reads pairs, or remove the '
         "second text.\n"

@@ -23,7 +23,7 @@ ROWS: list[dict[str, Any]] = [
 
 
 def labels_of(client: TestClient, row: dict[str, Any], **parameters: Any) -> Any:
-    """Return the labels of a row in the response of /classify."""
+    """Return the labels that /classify returns for a row."""
     inputs = row["inputs"]
     if row.get("text_pair"):
         inputs = {"text": inputs, "text_pair": row["text_pair"]}
@@ -35,7 +35,6 @@ def labels_of(client: TestClient, row: dict[str, Any], **parameters: Any) -> Any
 
 
 def classify(bundle: Path, source: Path, output: object, *flags: object) -> Done:
-    """Classify the rows of a file."""
     return fillmask(
         "--task=classify", "--input", source, "--output", output, "--bundle", bundle, *flags
     )
@@ -69,7 +68,7 @@ def test_a_table_has_bars_for_probabilities(topics: Path, topics_client: TestCli
 
 @pytest.mark.parametrize("by_flag", [True, False])
 def test_a_table_of_logits_has_no_bars(topics: Path, tmp_path: Path, *, by_flag: bool) -> None:
-    """Scores are logits with the function none, and by default for regression."""
+    """Scores are logits for the function none, which is the default for regression."""
     if by_flag:
         done = fillmask("--task=classify", TEXT, "--bundle", topics, "--function-to-apply=none")
     else:
@@ -145,7 +144,7 @@ def test_plain_text(topics: Path, topics_client: TestClient, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
 def test_errors_of_rows(topics: Path, tmp_path: Path, ending: str) -> None:
-    """A row has an error in place of its labels."""
+    """An invalid row gets an error in place of its labels."""
     bad: list[dict[str, Any]] = [
         {"inputs": "", "text_pair": PAIR},
         {"inputs": "dog " * 40},
@@ -189,7 +188,7 @@ def test_errors_of_rows(topics: Path, tmp_path: Path, ending: str) -> None:
 def test_a_resumed_job_has_the_same_labels(
     topics: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The job continues after an interruption. A job of another task is another job."""
+    """The job continues after an interruption, but not with another column of second texts."""
     source = write_rows(tmp_path / "in.jsonl", numbered([TEXT, "paris", ""]))
     output = tmp_path / "out.csv"
     assert classify(topics, source, output).code == 2

@@ -21,7 +21,7 @@ def test_one_pair(both: Path, both_client: TestClient) -> None:
 
 
 def test_pairs_need_the_flag(both: Path, both_client: TestClient, tmp_path: Path) -> None:
-    """Without the flag, the command ignores a column text_pair."""
+    """Without --text-pair-column, the command ignores a column text_pair."""
     source = tmp_path / "in.csv"
     source.write_text(f"inputs,text_pair\n{TEXT},{PAIR}\n")
     for flags, inputs in (

@@ -19,7 +19,7 @@ ROWS: list[dict[str, Any]] = [
 
 
 def score_of(client: TestClient, row: dict[str, Any]) -> Any:
-    """Return the scores of a row in the response of /score, without the rank."""
+    """Return the scores that /score returns for a row, without the rank."""
     inputs = {"text": row["inputs"], "text_pair": row.get("other")}
     body = {"inputs": inputs, "parameters": row.get("parameters")}
     response = client.post("/score", json=body)
@@ -30,7 +30,6 @@ def score_of(client: TestClient, row: dict[str, Any]) -> Any:
 
 
 def score(bundle: Path, source: Path, output: object, *flags: object) -> Done:
-    """Score the rows of a file."""
     return fillmask(
         "--task=score", "--input", source, "--output", output, "--bundle", bundle, *flags
     )
@@ -53,7 +52,7 @@ def test_a_table_has_the_surprisal_of_each_token(tiny: Tiny, client: TestClient)
 
 
 def test_pairs_need_the_flag(both: Path, both_client: TestClient, tmp_path: Path) -> None:
-    """Without the flag, the command ignores a field text_pair."""
+    """Without --text-pair-column, the command ignores a field text_pair."""
     row = {"inputs": TEXT, "text_pair": PAIR}
     source = write_rows(tmp_path / "in.jsonl", [row])
     [alone] = read_rows_of(score(both, source, "-"))
@@ -64,7 +63,7 @@ def test_pairs_need_the_flag(both: Path, both_client: TestClient, tmp_path: Path
 
 
 def test_every_format(both: Path, both_client: TestClient, tmp_path: Path) -> None:
-    """JSONL has one field. CSV and Parquet have columns. CSV has no tokens."""
+    """JSONL has one field for the score. Parquet has columns, and CSV has no tokens."""
     source = write_rows(tmp_path / "in.jsonl", ROWS)
     for ending in ("jsonl", "csv", "parquet"):
         done = score(both, source, tmp_path / f"out.{ending}", "--text-pair-column=other")

@@ -1,4 +1,4 @@
-"""Table of the fills of each mask, in the style of a terminal or a pipe."""
+"""Tables of the fills of each mask, for terminals and pipes."""
 
 import io
 import math

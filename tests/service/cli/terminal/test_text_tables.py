@@ -9,7 +9,7 @@ LABELS = [LabelScore("good", 0.9), LabelScore("b\x1bad\n", 1e-7)]
 
 
 def test_probabilities_have_bars() -> None:
-    """Control characters are not printed."""
+    """The table shows "?" in place of a control character."""
     assert list(format_labels(LABELS, Style(), has_logits=False)) == [
         " 0.9000  ██████████████████    good",
         "1.0e-07                        b?ad ",
@@ -25,7 +25,7 @@ def test_logits_have_no_bars() -> None:
 
 
 def score(*surprisals: float) -> TextScore:
-    """Make the score of a text with tokens of these surprisals."""
+    """Return the score of a text whose tokens have these surprisals."""
     tokens = [TokenScore(1, f"t{n}", 0, 1, -1.0, bits) for n, bits in enumerate(surprisals)]
     return TextScore(-2.5, 3.5, 1, tokens)
 
