@@ -210,7 +210,7 @@ def test_bounds_of_int8_labels_come_from_the_figures(int8_bundle: Path) -> None:
 
 
 async def test_a_small_error_in_every_logit_is_rejected(int8_bundle: Path, tmp_path: Path) -> None:
-    """Each difference is below its bound, but the mean difference is above the bound for the mean."""
+    """Each difference is below its bound, but their mean is above the bound for the mean."""
     path = copy_bundle(tmp_path / "copy", int8_bundle)
     bundle = read_bundle(path)
     bounds = GoldenTolerance.of_labels(bundle)

@@ -31,7 +31,7 @@ def encoder(classifier: ClassifierConfig | None = None, **changes: Any) -> TiedE
 
 @pytest.mark.parametrize("changes", CONFIGS.values(), ids=CONFIGS)
 def test_type_0_keeps_every_bit(changes: dict[str, Any]) -> None:
-    """The logits of masks stay the same, with and without explicit token types 0."""
+    """The logits of masks stay bit-identical, with and without explicit token types 0."""
     before = encoder(**changes)
     after = extend_encoder(before, 2, HEAD)
     ids, selected = random_ids((3, 9), 61), random_ids((3, 9), 2, seed=1)

@@ -222,7 +222,7 @@ def test_a_link_has_both_texts_and_the_mode(labelled: Playground, open_page: Ope
 
 
 def test_a_link_for_another_kind_of_model(open_page: OpenPage, labels_url: str) -> None:
-    """The page ignores a mode that the model lacks and a second text for a model without pairs."""
+    """The page ignores a mode that the model lacks, and a second text for a model without pairs."""
     playground = open_page("/#text=a&text_pair=b&mode=joint&model=stars", url=labels_url)
     playground.wait_until_answered()
     expect(playground.page.locator("#link-problem")).to_have_text(

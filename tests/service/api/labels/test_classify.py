@@ -77,7 +77,7 @@ def test_the_functions(client: TestClient) -> None:
 
 
 def test_the_path_chooses_the_model(client: TestClient, bundles: Path) -> None:
-    """Without a model name, the first model with the task responds."""
+    """Without a model name in the path, the first model with the task responds."""
     expected = labels_of(client, "/models/labels/classify", PAIR)
     assert labels_of(client, "/classify", PAIR) == expected
     assert labels_of(client, "/models/labels", PAIR) == expected

@@ -58,7 +58,7 @@ def test_a_bundle_without_the_task(
 
 
 def test_a_bundle_without_pairs(single: Path, tmp_path: Path) -> None:
-    """With a flag for second texts, the command fails. Without a flag, only rows with pairs fail."""
+    """With a flag for second texts, the command fails. Without it, only rows with pairs fail."""
     message = (
         'The model "single" reads single texts; use a model that reads pairs, or remove the '
         "second text.\n"
