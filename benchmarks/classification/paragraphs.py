@@ -105,7 +105,7 @@ def usable(paragraph: str) -> bool:
 
 
 def unread_documents(corpus: Path) -> Iterator[Document]:
-    """Yield the documents of the five sources that the built-in model has not read.
+    """Yield the documents of the five sources that are not training data of the built-in model.
 
     All books are by authors that the mixtures name, who died before 1955.
 
@@ -157,7 +157,7 @@ def select(
     """Select paragraphs of one source, from as many documents as possible.
 
     Args:
-        documents: documents to select from.
+        documents: documents of the source.
         quotas: number of paragraphs by length. The lengths are in tens of words, rounded down.
         seen: word sequences of the paragraphs selected so far. The function adds new sequences.
         seed: seed of the random selection.

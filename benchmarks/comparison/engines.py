@@ -88,7 +88,7 @@ class OnnxRuntimeEngine:
 
 
 class OpenVinoEngine:
-    """OpenVINO's CPU plugin in its throughput mode, with one inference request per thread.
+    """OpenVINO's CPU plugin with the throughput hint and one inference request per thread.
 
     Args:
         graph: ONNX file or OpenVINO model.

@@ -1,4 +1,4 @@
-"""Examples of docs/classification.md with a small classifier, and its training commands."""
+"""Examples of docs/classification.md with a small classifier, and the training commands."""
 
 from __future__ import annotations
 

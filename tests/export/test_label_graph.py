@@ -206,7 +206,7 @@ def test_a_text_of_zeros_gives_numbers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("int8", [False, True], ids=["fp32", "int8"])
 def test_a_graph_for_labels_has_no_head_for_fills(int8: bool, tmp_path: Path) -> None:  # noqa: FBT001 - pytest passes it by name
-    """The graph contains no tensor and no node that only fills require."""
+    """The graph contains neither tensors nor nodes that only fills need."""
     sampler = Sampler(CONFIGS["bias by distance, two tables"], HEADS["first"])
     sampler.runtime(tmp_path, fills=False, int8=int8)
     graph = onnx.load(tmp_path / MODEL_FILE).graph

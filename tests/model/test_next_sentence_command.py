@@ -100,7 +100,7 @@ def test_a_trained_head_goes_on_without_pairs(tokenizer: Tokenizer) -> None:
 
 
 def test_one_document_in_a_hundred_is_set_aside(capsys: pytest.CaptureFixture[str]) -> None:
-    """Neither pairs nor short texts of training come from held-out documents."""
+    """Neither the training pairs nor the short texts come from held-out documents."""
     documents = repetitive_text(301).strip().split("\n\n")
     documents[::100] = [" fox sea\nsea fox fox " * 3] * 4
     Path("text.txt").write_text("\n\n".join(documents))

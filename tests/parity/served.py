@@ -81,7 +81,7 @@ def serve(scratch: Path, name: str, head: str, **changes: Any) -> Iterator[Serve
     """Serve a random checkpoint of a kind, exported in fp32.
 
     Args:
-        scratch: empty directory.
+        scratch: empty directory for the checkpoint and the bundle.
         name: key of KINDS, which determines the tokenizer and the family.
         head: suffix of the class name in transformers, such as "ForMaskedLM".
         changes: fields that replace those of the model's configuration.

@@ -72,7 +72,7 @@ def chain(served: Served, encoded: Any, position: int, tokens: Sequence[int]) ->
 
 @pytest.mark.parametrize("case", PAIRS)
 def test_fills_of_a_pair(served: Served, case: str) -> None:
-    """Tokens and scores are those of transformers without special tokens."""
+    """Tokens and scores are those of transformers, except for special tokens."""
     pair = with_masks(served, case)
     encoded = served.encode(**pair)
     positions = mask_positions(served, encoded)
@@ -98,7 +98,7 @@ def test_fills_of_a_pair(served: Served, case: str) -> None:
 
 
 def test_a_pair_depends_on_its_second_text(served: Served) -> None:
-    """If fills did not depend on the second text, the other tests could not detect its loss."""
+    """Other tests detect a missing second text only if the fills depend on this text."""
     first = f"The capital is {served.tokenizer.mask_token}"
     alone = served.post("/fill-mask", first)
     pairs = [{"text": first, "text_pair": second} for second in ("Rome is old!", "She is.")]

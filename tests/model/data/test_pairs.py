@@ -96,7 +96,7 @@ def test_no_segment_crosses_documents() -> None:
 
 
 def test_an_epoch_uses_all_text_but_cuts_and_last_sentences() -> None:
-    """First segments and their next segments contain all other tokens.
+    """First segments and the segments that follow them contain all other tokens.
 
     A run of unused tokens is the last sentence of its document, or it touches a cut segment.
     """

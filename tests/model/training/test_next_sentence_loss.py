@@ -67,7 +67,7 @@ def test_the_loss_is_the_oracles(run_of: MakeRun) -> None:
 
 
 def test_the_loss_is_that_of_transformers(run_of: MakeRun, tmp_path: Path) -> None:
-    """The loss of a published checkpoint with both heads agrees to 1e-5."""
+    """The loss of a published checkpoint with both heads agrees with transformers to 1e-5."""
     run = run_of(select_rate=0.3)
     assert run.next_sentence is not None
     sizes: dict[str, Any] = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3}

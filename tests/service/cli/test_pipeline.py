@@ -84,7 +84,7 @@ def questions(count: int) -> list[Item]:
 
 
 def make_pipeline(fill_mask: object, batcher: object, batch_tokens: int) -> RowPipeline:
-    """Return a row pipeline that uses this pipeline for fills."""
+    """Return a row pipeline that uses `fill_mask` for fills."""
     model = SimpleNamespace(
         require_fill_mask=lambda: fill_mask,
         batcher=batcher,

@@ -1,4 +1,4 @@
-"""Contenders, correctness and table of the benchmark of /classify."""
+"""Contenders, correctness check and table of the benchmark of /classify."""
 
 from __future__ import annotations
 

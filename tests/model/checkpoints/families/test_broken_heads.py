@@ -1,4 +1,4 @@
-"""One-line errors for classification heads that a checkpoint must not have."""
+"""One-line errors for invalid classification heads."""
 
 from __future__ import annotations
 

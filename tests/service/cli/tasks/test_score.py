@@ -63,7 +63,7 @@ def test_pairs_need_the_flag(both: Path, both_client: TestClient, tmp_path: Path
 
 
 def test_every_format(both: Path, both_client: TestClient, tmp_path: Path) -> None:
-    """JSONL has one field for the score. Parquet has columns, and CSV has no tokens."""
+    """JSONL has the score as an object, Parquet as columns, and CSV as columns without tokens."""
     source = write_rows(tmp_path / "in.jsonl", ROWS)
     for ending in ("jsonl", "csv", "parquet"):
         done = score(both, source, tmp_path / f"out.{ending}", "--text-pair-column=other")
