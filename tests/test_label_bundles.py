@@ -240,7 +240,7 @@ async def serving(bundle: Path, model: str = "") -> AsyncIterator[ModelRegistry]
 
 
 async def test_lookup_by_task(bundles: Path) -> None:
-    """Without a model name, the registry prefers the default model, then the first with the task."""
+    """Without a name, the registry prefers the default model, then the first with the task."""
     async with serving(bundles, model="labels") as models:
         assert models.get().name == "labels"
         assert models.get(task="text-classification").name == "labels"

@@ -192,7 +192,7 @@ def test_labels_without_names_are_numbered(number: int | None, tmp_path: Path) -
 
 
 def test_a_checkpoint_may_have_both_heads(tmp_path: Path) -> None:
-    """The checkpoint's class has only the classification head, but its weights contain both heads."""
+    """The class names only the classification head, but the weights contain both heads."""
     make(BERT, tmp_path / "fills", "ForMaskedLM")
     theirs = make(BERT, tmp_path, **NAMED)
     fills = TensorFiles(tmp_path / "fills")
