@@ -36,14 +36,14 @@ def client() -> Iterator[TestClient]:
     ],
 )
 def test_fills_everyday_masks(client: TestClient, text: str, accepted: set[str]) -> None:
-    """An accepted word is among the first five fills."""
+    # An accepted word is among the first five fills.
     fills = client.post("/fill-mask", json={"inputs": text}).json()
     assert len(fills) == 5
     assert accepted & {fill["token_str"] for fill in fills}
 
 
 def test_prefers_words_to_what_looks_like_them() -> None:
-    """The model prefers the fitting word to a wrong or shuffled word in 90 % of the pairs."""
+    # The model prefers the fitting word to a wrong or shuffled word in 90 % of the pairs.
     pairs = list(compare(default_bundle_path()))
     assert sum(min(pair.tokens) > 1 for pair in pairs) >= 50
     assert sum(pair.won for pair in pairs) >= 0.9 * len(pairs)
@@ -51,7 +51,7 @@ def test_prefers_words_to_what_looks_like_them() -> None:
 
 @pytest.mark.parametrize("target", ["photosynthesis", "osmosis", "a chemical reaction"])
 def test_targets_are_scored_as_by_one_pass_a_token(client: TestClient, target: str) -> None:
-    """The oracle runs one pass per token with the runtime alone."""
+    # The oracle runs one pass per token with the runtime alone.
     bundle = read_bundle(default_bundle_path())
     tokenizer, runtime = Tokenizer.from_bundle(bundle), Runtime(bundle.model_path)
     text = "Plants turn sunlight into sugar by [MASK]."
@@ -83,7 +83,7 @@ def test_is_at_most_30_mb_and_carries_its_card() -> None:
 
 
 def test_holds_one_table() -> None:
-    """The limit of 1.125 bytes per parameter leaves no room for a second token embedding table."""
+    # The limit of 1.125 bytes per parameter leaves no room for a second token embedding table.
     bundle = read_bundle(default_bundle_path())
     architecture = bundle.architecture
     assert architecture.tied
@@ -95,7 +95,7 @@ def test_holds_one_table() -> None:
 
 @pytest.mark.parametrize("threads_per_run", [1, 2])
 def test_neighbours_change_nothing(threads_per_run: int) -> None:
-    """A text has the same log-probabilities alone and among 32 other texts, to 2e-3 nats."""
+    # A text has the same log-probabilities alone and among 32 other texts, to 2e-3 nats.
     bundle = read_bundle(default_bundle_path())
     runtime = Runtime(bundle.model_path, threads_per_run)
     generator = np.random.default_rng(0)
@@ -119,7 +119,7 @@ def test_neighbours_change_nothing(threads_per_run: int) -> None:
 
 
 def test_neighbours_change_no_bit() -> None:
-    """The texts are held-out texts, in batches of 2 to 13."""
+    # The texts are held-out texts, in batches of 2 to 13.
     bundle = read_bundle(default_bundle_path())
     runtime, tokenizer = Runtime(bundle.model_path), Tokenizer.from_bundle(bundle)
     encoded = [tokenizer.encode(text) for text in masked_texts()]

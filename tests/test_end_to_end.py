@@ -75,7 +75,7 @@ def _by_token(fills: list[dict[str, Any]]) -> dict[int, float]:
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_scores_are_the_pipelines(client: TestClient, pipeline: Any, text: str) -> None:
-    """The comparison excludes special tokens."""
+    # The comparison excludes special tokens.
     ours = client.post("/fill-mask", json={"inputs": text}).json()
     theirs = pipeline(text, top_k=10)
     special = set(pipeline.tokenizer.all_special_ids)
@@ -99,7 +99,7 @@ def test_targets_score_as_in_the_pipeline(client: TestClient, pipeline: Any) -> 
 
 
 def test_texts_sent_together_score_as_alone(client: TestClient) -> None:
-    """The tolerance of the scores is 1e-6."""
+    # The tolerance of the scores is 1e-6.
     together = client.post("/fill-mask", json={"inputs": TEXTS}).json()
     alone = [client.post("/fill-mask", json={"inputs": text}).json() for text in TEXTS]
 

@@ -61,7 +61,7 @@ def flip_a_scale(path: Path) -> None:
 async def test_broken_bundle_does_not_start(
     damage: Callable[[Path], None], message: str, tmp_path: Path
 ) -> None:
-    """The hashes are correct, so that only the golden check can fail."""
+    # The hashes are correct, so that only the golden check can fail.
     path = copy_bundle(tmp_path / "bundle")
     damage(path)
     put_hashes_right(path)
@@ -70,7 +70,7 @@ async def test_broken_bundle_does_not_start(
 
 
 async def test_any_flipped_bit_changes_a_hash(tmp_path: Path) -> None:
-    """The lowest bit of an int8 weight changes hardly any fill."""
+    # The lowest bit of an int8 weight changes hardly any fill.
     path = copy_bundle(tmp_path / "bundle")
     flip_bits(path, "blocks.0.query.weight", 0, 1)
     with pytest.raises(BundleError, match=r"the SHA-256 of weights\.bin differs"):

@@ -92,7 +92,7 @@ async def test_a_model_without_recent_batches_answers_the_probe(kind: Kind, bund
 
 
 async def test_labels_are_those_of_the_golden_texts(bundles: Path) -> None:
-    """Texts and pairs are in one request."""
+    # Texts and pairs are in one request.
     async with loaded(bundles / "labels") as model:
         golden = model.bundle.golden.labels
         assert any(one.text_pair for one in golden)
@@ -179,7 +179,7 @@ async def test_a_wrong_description_stops_the_start(
 
 
 async def test_a_small_difference_of_logits_is_accepted(copy: Path) -> None:
-    """Other CPUs round results differently."""
+    # Other CPUs round results differently.
     edit_description(copy, _shift_logit(1e-3))
     async with loaded(copy):
         pass
@@ -199,7 +199,7 @@ async def test_an_int8_bundle_loads(int8_bundle: Path) -> None:
 
 
 def test_bounds_of_int8_labels_come_from_the_figures(int8_bundle: Path) -> None:
-    """The bound on the mean allows for the rounding of two CPUs and for few golden texts."""
+    # The bound on the mean allows for the rounding of two CPUs and for few golden texts.
     bundle = read_bundle(int8_bundle)
     figures = bundle.verification["labels"]["int8"]
     found = GoldenTolerance.of_labels(bundle)
@@ -210,7 +210,7 @@ def test_bounds_of_int8_labels_come_from_the_figures(int8_bundle: Path) -> None:
 
 
 async def test_a_small_error_in_every_logit_is_rejected(int8_bundle: Path, tmp_path: Path) -> None:
-    """Each difference is below its bound, but their mean is above the bound for the mean."""
+    # Each difference is below its bound, but their mean is above the bound for the mean.
     path = copy_bundle(tmp_path / "copy", int8_bundle)
     bundle = read_bundle(path)
     bounds = GoldenTolerance.of_labels(bundle)
@@ -240,7 +240,7 @@ async def serving(bundle: Path, model: str = "") -> AsyncIterator[ModelRegistry]
 
 
 async def test_lookup_by_task(bundles: Path) -> None:
-    """Without a name, the registry prefers the default model, then the first with the task."""
+    # Without a name, the registry prefers the default model, then the first with the task.
     async with serving(bundles, model="labels") as models:
         assert models.get().name == "labels"
         assert models.get(task="text-classification").name == "labels"
@@ -272,7 +272,7 @@ async def test_lookup_of_a_task_that_no_model_has(
 
 
 def test_the_built_in_bundle_has_the_task_of_its_version() -> None:
-    """Version 2 of bundle.json has no fields for tasks."""
+    # Version 2 of bundle.json has no fields for tasks.
     path = Path("service/bundles/default")
     assert json.loads((path / DESCRIPTION_FILE).read_text())["schema_version"] == 2
     bundle: Bundle = read_bundle(path)

@@ -32,13 +32,13 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_is_under_350_mb(environment: Path) -> None:
-    """The size includes all files of the environment, pip and the built-in model."""
+    # The size includes all files of the environment, pip and the built-in model.
     total = sum(f.stat().st_size for f in environment.rglob("*") if not f.is_symlink())
     assert 30e6 < total < MAX_INSTALL_BYTES
 
 
 def test_has_no_torch_and_installs_only_pinned_versions(environment: Path) -> None:
-    """The versions are those of the constraint file."""
+    # The versions are those of the constraint file.
     freeze = [str(environment / "bin/pip"), "freeze", "--exclude", "fillmask"]
     listed = subprocess.run(freeze, capture_output=True, text=True, check=True).stdout.split()
     pinned = (ROOT / "constraints" / "serve.txt").read_text().split()
@@ -47,7 +47,7 @@ def test_has_no_torch_and_installs_only_pinned_versions(environment: Path) -> No
 
 
 def test_serves_the_builtin_model_and_stops_on_sigterm(environment: Path, tmp_path: Path) -> None:
-    """The working directory does not matter."""
+    # The working directory does not matter.
     variables = {k: v for k, v in os.environ.items() if not k.startswith(("FILLMASK_", "PYTHON"))}
     command = (str(environment / "bin/fillmask-serve"),)
     with running_server(command=command, cwd=tmp_path, env=variables) as server:
@@ -71,7 +71,7 @@ def test_carries_the_playground(environment: Path) -> None:
 
 
 def test_fills_without_a_server(environment: Path, tmp_path: Path) -> None:
-    """The command fills a text and a file. The error about Parquet names the missing extra."""
+    # The command fills a text and a file. The error about Parquet names the missing extra.
     variables = {k: v for k, v in os.environ.items() if not k.startswith(("FILLMASK_", "PYTHON"))}
 
     def fillmask(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -96,7 +96,7 @@ def test_fills_without_a_server(environment: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["fillmask-train", "fillmask-export"])
 def test_commands_that_need_torch_say_so(environment: Path, command: str) -> None:
-    """The error is one line and names the missing extra."""
+    # The error is one line and names the missing extra.
     done = subprocess.run(
         [environment / "bin" / command], capture_output=True, text=True, check=False
     )

@@ -108,7 +108,7 @@ def letters(text: str) -> str:
 
 @pytest.mark.parametrize("index", [0, 1, 2])
 def test_fills_are_the_pipelines(case: Case, index: int) -> None:
-    """Texts with one mask also have the same sequences."""
+    # Texts with one mask also have the same sequences.
     template = (*case.kind.around, "{}".join(("", " ", case.kind.around[0])))[index]
     text = template.replace("{}", case.kind.mask_token)
     body = {"inputs": text, "parameters": {"top_k": TOP_K}}
@@ -141,7 +141,7 @@ def test_no_family_is_left_out() -> None:
 @pytest.mark.parametrize("variant", ["within_word", "original"])
 @torch.inference_mode()
 def test_scores_are_those_of_the_definition(case: Case, variant: str) -> None:
-    """The oracle runs one pass per token. `within_word` also masks the later tokens of the word."""
+    # The oracle runs one pass per token. `within_word` also masks the later tokens of the word.
     texts = [around.replace("{}", FILLERS.get(case.name, "the")) for around in case.kind.around]
     answer = case.client.post("/score", json={"inputs": texts, "parameters": {"variant": variant}})
     assert answer.status_code == 200

@@ -111,13 +111,13 @@ def agrees(ours: Tokenizer, oracle: Any, template: str) -> bool:
 
 
 def test_ids_are_those_of_transformers(pair: Pair) -> None:
-    """The span of a mask contains the mask token after any normalization."""
+    # The span of a mask contains the mask token after any normalization.
     assert pair.ours.mask_token == pair.oracle.mask_token == pair.kind.mask_token
     assert [text for text in TEXTS if not agrees(pair.ours, pair.oracle, text)] == []
 
 
 def test_ids_of_a_published_tokenizer() -> None:
-    """The real vocabulary has 30,522 pieces."""
+    # The real vocabulary has 30,522 pieces.
     directory = minilm_directory()
     oracle = AutoTokenizer.from_pretrained(directory)
     ours = read(directory, "bert")
@@ -125,7 +125,7 @@ def test_ids_of_a_published_tokenizer() -> None:
 
 
 def test_special_tokens_are_those_of_transformers(pair: Pair) -> None:
-    """CamemBERT's placeholders also count as special tokens."""
+    # CamemBERT's placeholders also count as special tokens.
     roles = pair.oracle.special_tokens_map
     named = {pair.oracle.convert_tokens_to_ids(roles[r]) for r in roles if r.endswith("_token")}
     assert len(named) >= 5
@@ -135,7 +135,7 @@ def test_special_tokens_are_those_of_transformers(pair: Pair) -> None:
 
 
 def test_tokens_read_as_those_of_transformers(pair: Pair) -> None:
-    """White space may differ. No token appears as a byte-level name or half a character."""
+    # White space may differ. No token appears as a byte-level name or half a character.
     for token_id in range(len(pair.oracle)):
         text = pair.ours.token_str(token_id)
         assert text.strip() == pair.oracle.decode([token_id]).strip()
@@ -143,7 +143,7 @@ def test_tokens_read_as_those_of_transformers(pair: Pair) -> None:
 
 
 def test_what_a_token_reads_is_the_target_that_means_it(pair: Pair) -> None:
-    """Both " Paris" and "Paris" are valid targets. Half a character is not a valid target."""
+    # Both " Paris" and "Paris" are valid targets. Half a character is not a valid target.
     texts = {i: pair.ours.token_str(i) for i in range(len(pair.oracle))}
     special = pair.ours.special_token_ids
     ordinary = [i for i, text in texts.items() if i not in special and "\ufffd" not in text]
@@ -152,7 +152,7 @@ def test_what_a_token_reads_is_the_target_that_means_it(pair: Pair) -> None:
 
 
 def test_targets_mean_what_they_mean_to_transformers(pair: Pair) -> None:
-    """The pipeline of transformers replaces a target by the first of its tokens."""
+    # The pipeline of transformers replaces a target by the first of its tokens.
     logging.getLogger("transformers").setLevel(logging.ERROR)
     resolve: Any = FillMaskPipeline.get_target_ids
     pipeline = SimpleNamespace(tokenizer=pair.oracle)
@@ -170,13 +170,11 @@ def test_targets_mean_what_they_mean_to_transformers(pair: Pair) -> None:
 
 @pytest.mark.parametrize("index", [0, 1])
 def test_sequences_are_those_of_transformers(pair: Pair, index: int) -> None:
-    """The test fills a mask with every ordinary token.
-
-    The comparison ignores changes that transformers makes outside of the mask. WordPiece loses
-    capital letters, accents and white space. ESM's tokenizer puts spaces between letters.
-    SentencePiece puts a space behind every mask. The comparison with byte-level BPE and
-    SentencePiece is exact, except for a space at the start.
-    """
+    # The test fills a mask with every ordinary token.
+    # The comparison ignores changes that transformers makes outside of the mask. WordPiece loses
+    # capital letters, accents and white space. ESM's tokenizer puts spaces between letters.
+    # SentencePiece puts a space behind every mask. The comparison with byte-level BPE and
+    # SentencePiece is exact, except for a space at the start.
     text = pair.kind.around[index].replace("{}", pair.ours.mask_token)
     encoded = pair.ours.encode(text)
     blank = pair.ours.mask_slot(text, encoded.mask_spans[0])

@@ -28,10 +28,8 @@ def test_without_debootstrap(
 def test_without_a_network(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The message ends with the last line that debootstrap prints.
-
-    The next run finds no incomplete files.
-    """
+    # The message ends with the last line that debootstrap prints.
+    # The next run finds no incomplete files.
     failing = tmp_path / "debootstrap"
     failing.write_text("#!/bin/sh\necho 'E: Failed getting release file' >&2\nexit 1\n")
     failing.chmod(0o755)

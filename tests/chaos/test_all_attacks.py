@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(unavailable() is not None, reason=str(unavailabl
 
 
 async def test_all_attacks_at_once() -> None:
-    """Clients that take no part in the attacks get their responses in time."""
+    # Clients that take no part in the attacks get their responses in time.
     stop = asyncio.Event()
     with memory_group("fillmask-attacks", LIMIT_BYTES) as group:
         async with (

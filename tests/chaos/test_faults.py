@@ -88,7 +88,7 @@ async def ask_well(code: str, *bodies: bytes) -> list[Outcome]:
 
 
 async def test_clock_that_jumps_changes_nothing() -> None:
-    """Timeouts, drains and throughput use a monotonic clock."""
+    # Timeouts, drains and throughput use a monotonic clock.
     outcomes = await ask_well(CLOCKLESS, *[BODY] * 20)
     assert all(one.statuses == {200: 1} for one in outcomes)
 

@@ -61,7 +61,7 @@ async def attacked(name: str) -> tuple[int, Outcome]:
 
 @pytest.mark.parametrize("name", BOUNDS_MB)
 async def test_attack_is_bounded(name: str) -> None:
-    """Clients that take no part in the attack get their responses in time."""
+    # Clients that take no part in the attack get their responses in time.
     growth_bytes, outcome = await attacked(name)
     assert growth_bytes < BOUNDS_MB[name] * MB
     assert set(outcome.statuses) == {200}
@@ -74,7 +74,7 @@ def test_every_attack_has_a_bound() -> None:
 
 
 async def test_memory_is_returned_after_an_attack() -> None:
-    """The process frees the memory within seconds, without a reload."""
+    # The process frees the memory within seconds, without a reload.
     async with serving("--log-level=error") as (process, port):
         async with under(["wide texts", "target scores"], port):
             await asyncio.sleep(ATTACK_S)
@@ -87,7 +87,7 @@ async def test_memory_is_returned_after_an_attack() -> None:
 
 
 async def test_large_body_is_read_while_others_are_slow() -> None:
-    """The service drops incomplete bodies to free memory for the large body."""
+    # The service drops incomplete bodies to free memory for the large body.
     text = "Paris is the [MASK] of France." + " " * 14_000
     body = json.dumps({"inputs": [text] * 20}).encode()
 

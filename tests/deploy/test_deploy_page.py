@@ -88,7 +88,7 @@ def test_overlay_of_the_page_renders(tmp_path: Path) -> None:
 
 
 def test_requests_and_limits_come_from_the_measurement() -> None:
-    """The CPU limit is a measured pod size. The memory limit is 2 to 4 times the measured peak."""
+    # The CPU limit is a measured pod size. The memory limit is 2 to 4 times the measured peak.
     (pod,) = kustomize.pods(kustomize.rendered(files.BASE))
     limits = pod["containers"][0]["resources"]["limits"]
     measured = [size for size in pod_size.read_sizes() if size.cpus == int(limits["cpu"])]
@@ -99,7 +99,7 @@ def test_requests_and_limits_come_from_the_measurement() -> None:
 
 
 def test_queue_that_scales_is_a_fraction_of_a_seconds_work() -> None:
-    """The threshold of queued tokens is 1/8 to 1/5 of a pod's tokens per second."""
+    # The threshold of queued tokens is 1/8 to 1/5 of a pod's tokens per second.
     production = kustomize.rendered(files.K8S / "overlays" / "production")
     scaled = kustomize.one(production, "ScaledObject")["spec"]
     (waiting,) = (each for each in scaled["triggers"] if each["type"] == "prometheus")

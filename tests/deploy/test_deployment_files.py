@@ -25,7 +25,7 @@ def test_every_variable_is_a_setting(path: Path) -> None:
 
 @EACH
 def test_no_file_names_a_package_index(path: Path) -> None:
-    """Users who build the image choose the package index themselves."""
+    # Users who build the image choose the package index themselves.
     assert not re.search(r"index-url|find-links|trusted-host|pip\.conf", path.read_text())
 
 

@@ -30,7 +30,7 @@ ALL = [instruction for stage in STAGES for instruction in stage]
 
 
 def test_dependencies_are_those_of_pyproject() -> None:
-    """The test runs the Python line of the build that extracts the requirements."""
+    # The test runs the Python line of the build that extracts the requirements.
     extract = re.search(r'python -c "([^"]+tomllib[^"]+)"', "\n".join(files.values(ALL, "RUN")))
     assert extract
     output = subprocess.run(
@@ -60,7 +60,7 @@ def without_the_hubs_client() -> tuple[set[str], set[str]]:
 
 
 def test_image_is_without_what_only_the_hubs_client_needs() -> None:
-    """The build uninstalls the client and the packages that only the client needs."""
+    # The build uninstalls the client and the packages that only the client needs.
     (run,) = (run for run in files.values(ALL, "RUN") if "hf-xet" in run)
     uninstalled = re.search(r"uninstall --disable-pip-version-check --yes ([\w -]+) &&", run)
     assert uninstalled
@@ -70,7 +70,7 @@ def test_image_is_without_what_only_the_hubs_client_needs() -> None:
 
 
 def test_service_answers_without_the_hubs_client() -> None:
-    """The test blocks imports of the packages that the image lacks."""
+    # The test blocks imports of the packages that the image lacks.
     needed, remaining = without_the_hubs_client()
     packages = metadata.packages_distributions()
     missing = {
@@ -95,7 +95,7 @@ def test_image_imports_for_bytecode_what_there_is() -> None:
 
 
 def test_image_listens_on_the_exposed_port_of_all_addresses() -> None:
-    """The default host is 127.0.0.1, which a published port cannot reach."""
+    # The default host is 127.0.0.1, which a published port cannot reach.
     assert files.image_settings().host == "0.0.0.0"  # noqa: S104 - within a container
     assert files.values(IMAGE, "EXPOSE") == [str(files.image_settings().port)]
 

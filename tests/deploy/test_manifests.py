@@ -115,7 +115,7 @@ def test_ports_exist_and_the_image_listens_on_them(objects: Objects) -> None:
 
 
 def test_network_policy_admits_all_clients_to_the_ports_of_the_pods_only(objects: Objects) -> None:
-    """Gateways and Prometheus are in other namespaces. The service opens no connections."""
+    # Gateways and Prometheus are in other namespaces. The service opens no connections.
     ports = {port["name"] for each in containers(objects) for port in each.get("ports", [])}
     for each in objects:
         if each["kind"] == "NetworkPolicy":
@@ -127,7 +127,7 @@ def test_network_policy_admits_all_clients_to_the_ports_of_the_pods_only(objects
 
 
 def test_cpus_are_whole_and_reserved(objects: Objects) -> None:
-    """The service starts one thread per CPU of the limit, so a pod reserves the entire limit."""
+    # The service starts one thread per CPU of the limit, so a pod reserves the entire limit.
     for container in containers(objects):
         resources = container["resources"]
         assert int(resources["limits"]["cpu"]) >= 1
@@ -153,7 +153,7 @@ def scaler(root: str) -> tuple[int, int, Any]:
 
 @pytest.mark.parametrize("root", ["base", "production"])
 def test_drain_evicts_pods_and_leaves_some(root: str) -> None:
-    """A pod that is not ready does not block the drain of a node."""
+    # A pod that is not ready does not block the drain of a node.
     budget = kustomize.one(rendered(root), "PodDisruptionBudget")["spec"]
     fewest, _, _ = scaler(root)
     assert 1 <= budget["maxUnavailable"] < fewest
@@ -174,7 +174,7 @@ def changed_after(minutes: int, pods: int, rules: dict[str, Any], sign: int) -> 
 
 @pytest.mark.parametrize("root", ["base", "production"])
 def test_pods_scale_up_at_once_and_down_slowly(root: str) -> None:
-    """New pods are ready within seconds. After a peak, load often returns within minutes."""
+    # New pods are ready within seconds. After a peak, load often returns within minutes.
     fewest, most, behavior = scaler(root)
     up, down = behavior["scaleUp"], behavior["scaleDown"]
     assert {up["selectPolicy"], down["selectPolicy"]} == {"Max"}
@@ -186,7 +186,7 @@ def test_pods_scale_up_at_once_and_down_slowly(root: str) -> None:
 
 @pytest.mark.parametrize("root", ["base", "production", "local", "kserve"])
 def test_probes_ask_paths_that_exist(root: str, paths: set[str]) -> None:
-    """A liveness probe with the readiness path would kill pods that drain."""
+    # A liveness probe with the readiness path would kill pods that drain.
     (container,) = containers(rendered(root))
     for probe in PROBES:
         assert container[probe]["httpGet"]["path"] in paths
@@ -194,7 +194,7 @@ def test_probes_ask_paths_that_exist(root: str, paths: set[str]) -> None:
 
 
 def test_names_in_pods_exist(objects: Objects) -> None:
-    """The test ignores Secrets, because users create them outside of the manifests."""
+    # The test ignores Secrets, because users create them outside of the manifests.
     for pod in kustomize.pods(objects):
         volumes = {volume["name"] for volume in pod.get("volumes", [])}
         for container in pod_security.containers(pod):
@@ -227,12 +227,12 @@ def test_settings_are_allowed_and_their_paths_are_mounted(objects: Objects) -> N
 
 
 def test_change_of_settings_rolls_the_pods() -> None:
-    """The ConfigMap's name has a hash of its content, so new content changes the pods."""
+    # The ConfigMap's name has a hash of its content, so new content changes the pods.
     assert names(rendered("base"), "ConfigMap") != names(rendered("bundle-claim"), "ConfigMap")
 
 
 def test_every_deployment_has_one_scaler_at_most(objects: Objects) -> None:
-    """Two scalers of one Deployment conflict, as do a scaler and a number of replicas."""
+    # Two scalers of one Deployment conflict, as do a scaler and a number of replicas.
     targets = [
         each["spec"]["scaleTargetRef"]["name"]
         for each in objects
@@ -256,7 +256,7 @@ def test_pods_run_as_the_images_user(objects: Objects) -> None:
 
 
 def test_pods_get_no_variables_of_other_services(objects: Objects) -> None:
-    """Variables that Kubernetes derives from a Service named fillmask prevent the start."""
+    # Variables that Kubernetes derives from a Service named fillmask prevent the start.
     for pod in kustomize.pods(objects):
         assert pod["enableServiceLinks"] is False
 
@@ -270,7 +270,7 @@ def test_bundles_are_copied_to_where_they_are_mounted() -> None:
 
 @SERVING
 def test_pod_is_not_killed_while_it_drains(root: str) -> None:
-    """The kubelet waits for the drain delay, the grace period and the forced exit."""
+    # The kubelet waits for the drain delay, the grace period and the forced exit.
     (pod,) = kustomize.pods(rendered(root))
     chosen = files.settings_of(settings(rendered(root)))
     stopping_s = chosen.drain_delay_s + chosen.shutdown_grace_s + _FORCED_EXIT_AFTER_S
@@ -280,13 +280,13 @@ def test_pod_is_not_killed_while_it_drains(root: str) -> None:
 
 
 def test_kserve_waits_longer_than_the_service() -> None:
-    """Clients get an error message only if the service times out first."""
+    # Clients get an error message only if the service times out first.
     predictor = kustomize.one(rendered("kserve"), "InferenceService")["spec"]["predictor"]
     assert predictor["timeout"] > Settings.model_fields["request_timeout_ms"].default / 1000
 
 
 def test_kserves_predictor_satisfies_the_schema_of_a_pod() -> None:
-    """No package has a schema for KServe's own fields, so the test checks their types."""
+    # No package has a schema for KServe's own fields, so the test checks their types.
     predictor = kustomize.one(rendered("kserve"), "InferenceService")["spec"]["predictor"]
     for field, kind in kustomize.PREDICTOR_FIELDS.items():
         assert isinstance(predictor[field], kind)

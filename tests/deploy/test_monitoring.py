@@ -67,7 +67,7 @@ def test_alert_has_severity_duration_summary_and_runbook(alert: dict[str, Any]) 
 
 
 def test_operator_gets_the_same_rules() -> None:
-    """The Prometheus operator's PrometheusRule has the groups of alerts.yml."""
+    # The Prometheus operator's PrometheusRule has the groups of alerts.yml.
     rules = files.read_yaml(monitoring.MONITORING / "prometheus-rule.yml")
     assert rules["kind"] == "PrometheusRule"
     assert rules["spec"] == files.read_yaml(monitoring.MONITORING / "alerts.yml")
@@ -81,7 +81,7 @@ def test_every_alert_has_a_case_for_promtool() -> None:
 
 
 def test_panels_do_not_overlap() -> None:
-    """Grafana's grid has 24 columns."""
+    # Grafana's grid has 24 columns.
     taken = set()
     panels = monitoring.dashboard()["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels)

@@ -43,7 +43,7 @@ def rule() -> dict[str, Any]:
 def test_queue_that_scales_is_one_that_the_service_counts(
     waiting: dict[str, str], service: dict[str, Any]
 ) -> None:
-    """The query also filters by namespace, a label that Prometheus adds."""
+    # The query also filters by namespace, a label that Prometheus adds.
     (metric,) = monitoring.metrics_of(waiting["query"])
     labels = dict(re.findall(r'(\w+)="(\w+)"', waiting["query"]))
     assert labels.pop("namespace") == service["metadata"]["namespace"]
@@ -84,7 +84,7 @@ def test_route_leads_from_a_listener_with_tls_to_the_service(
 
 
 def test_service_times_out_before_the_route_does(rule: dict[str, Any]) -> None:
-    """Clients get an error message only if the service times out first."""
+    # Clients get an error message only if the service times out first.
     for timeout in rule["timeouts"].values():
         assert float(timeout.removesuffix("s")) > REQUEST_TIMEOUT_S
 

@@ -44,7 +44,7 @@ def test_each_pod_fills_its_own_shard() -> None:
 
 
 def test_outputs_of_the_pods_in_order_are_the_whole(tiny: Tiny, tmp_path: Path) -> None:
-    """The pods' command runs with a local directory as the volume."""
+    # The pods' command runs with a local directory as the volume.
     assert find_spec(f"{CONTAINER['command'][-1]}.__main__")
     write_rows(tmp_path / "texts.jsonl", numbered(random_texts(50)))
     parts = []
@@ -58,7 +58,7 @@ def test_outputs_of_the_pods_in_order_are_the_whole(tiny: Tiny, tmp_path: Path) 
 
 
 def test_permanent_failures_are_not_retried() -> None:
-    """A Job retries after temporary failures and after the eviction of a pod."""
+    # A Job retries after temporary failures and after the eviction of a pod.
     fail, ignore = JOB["podFailurePolicy"]["rules"]
     assert fail["action"] == "FailIndex"
     assert fail["onExitCodes"]["containerName"] == CONTAINER["name"]

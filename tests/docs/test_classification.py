@@ -67,7 +67,7 @@ def test_measured_response_is_that_of_the_first_request() -> None:
 def test_training_commands_of_the_page_make_a_bundle(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A small checkpoint replaces the built-in model, which takes too long to train."""
+    # A small checkpoint replaces the built-in model, which takes too long to train.
     monkeypatch.chdir(tmp_path)
     [rows] = re.findall(r"```csv\n(.*?)```", TEXT, re.DOTALL)
     header, *examples = rows.splitlines()

@@ -52,7 +52,7 @@ def test_page_has_examples_in_each_language(page: str) -> None:
 
 
 def test_commands_print_what_is_shown(tmp_path: Path) -> None:
-    """The examples with labels use small models with the names on the page."""
+    # The examples with labels use small models with the names on the page.
     write_taught_classifier(tmp_path / "kinds", KINDS)
     write_taught_classifier(tmp_path / "answers", ANSWERS)
     assert check_shell_examples(pages.read(pages.DOCS / "whole-files.md"), tmp_path) >= 5

@@ -110,7 +110,7 @@ def test_goodput_and_latency_of_an_overload() -> None:
 
 
 def test_simulation_of_the_first_rate_is_current() -> None:
-    """The simulation has a fixed seed. Simulations of the other rates take too long for a test."""
+    # The simulation has a fixed seed. Simulations of the other rates take too long for a test.
     shown = generated_block.read(pod_size.PAGE, capacity.NAME).splitlines()
     rate, *others = capacity.RATES
     assert [line for line in shown if line.startswith(f"| {rate:,} |")] == list(capacity.rows(rate))

@@ -53,7 +53,7 @@ def shaken(model: TiedEncoder) -> TiedEncoder:
 def test_the_same_encoder_agrees(
     runtime: Runtime, checkpoint: Checkpoint, tokenizer: Tokenizer
 ) -> None:
-    """Every token except special tokens is a mask once, in several batches."""
+    # Every token except special tokens is a mask once, in several batches.
     figures = agreement(runtime, checkpoint.model, VERSES * 12, tokenizer, 24)
     assert figures.masks == sum(len(tokenizer.encode(verse).input_ids) - 2 for verse in VERSES) * 12
     assert figures.top_1_agreement == 1
@@ -64,7 +64,7 @@ def test_the_same_encoder_agrees(
 def test_figures_are_what_they_say(
     runtime: Runtime, checkpoint: Checkpoint, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The expected figures come from PyTorch in a loop over the masks."""
+    # The expected figures come from PyTorch in a loop over the masks.
     monkeypatch.setattr("export.agreement.REQUESTS_AT_ONCE", 5)
     monkeypatch.setattr("export.agreement.MIN_AGREEMENT", 0)
     monkeypatch.setattr("export.agreement.MAX_P99", 100)

@@ -123,7 +123,7 @@ def test_a_broken_one_is_refused(
     sentence: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The command prints one line to standard error, exits with 2 and writes no bundle."""
+    # The command prints one line to standard error, exits with 2 and writes no bundle.
     spoil(directory)
     assert export(directory) == 2
     (line,) = [x for x in capsys.readouterr().err.splitlines() if x.startswith("fillmask-export")]

@@ -76,7 +76,7 @@ def case(request: pytest.FixtureRequest, tmp_path: Path) -> Case:
 
 
 def test_the_served_graph_equals_transformers(case: Case, tmp_path: Path) -> None:
-    """The comparison covers the log-probabilities of the entire vocabulary in fp32."""
+    # The comparison covers the log-probabilities of the entire vocabulary in fp32.
     builder = GraphBuilder(case.model.config, encoder_weights(case.model))
     served = case.served(builder, tmp_path)
     np.testing.assert_allclose(served, case.expected, rtol=0, atol=TOLERANCE)
@@ -98,7 +98,7 @@ def test_the_reference_graph_equals_transformers(case: Case) -> None:
 
 
 def test_int8_comes_close_to_transformers(case: Case, tmp_path: Path) -> None:
-    """The mean error is below 1/30 of the log-probabilities' standard deviation over tokens."""
+    # The mean error is below 1/30 of the log-probabilities' standard deviation over tokens.
     generator = np.random.default_rng(4)
     config = case.model.config
     texts = [generator.integers(5, config.vocab_size, config.max_positions) for _ in range(60)]

@@ -57,7 +57,7 @@ def _log_softmax(logits: NDArray[np.float32]) -> NDArray[np.float32]:
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_fp32_agrees_with_pytorch(name: str, tmp_path: Path) -> None:
-    """The comparison covers the top ids and the log-probabilities of top ids and targets."""
+    # The comparison covers the top ids and the log-probabilities of top ids and targets.
     config = CONFIGS[name]
     model = random_encoder(config)
     runtime = _runtime(tmp_path, model, int8=False)
@@ -91,7 +91,7 @@ def test_long_rows_are_attended_in_rounds(
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_int8_comes_close_to_pytorch(name: str, tmp_path: Path) -> None:
-    """The mean error is below 5 % of the log-probabilities' mean difference between masks."""
+    # The mean error is below 5 % of the log-probabilities' mean difference between masks.
     config = CONFIGS[name]
     model = random_encoder(config)
     runtime = _runtime(tmp_path, model, int8=True)
@@ -110,7 +110,7 @@ def test_int8_comes_close_to_pytorch(name: str, tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("int8", [False, True], ids=["fp32", "int8"])
 def test_neighbours_change_nothing(name: str, threads: int, int8: bool, tmp_path: Path) -> None:  # noqa: FBT001 - pytest passes it
-    """A text gets the same result alone and at every place among 32 texts of other lengths."""
+    # A text gets the same result alone and at every place among 32 texts of other lengths.
     config = CONFIGS[name]
     runtime = _runtime(tmp_path, random_encoder(config), int8=int8, threads=threads)
     generator = np.random.default_rng(2)
@@ -140,7 +140,7 @@ def _assert_alike(first: BatchOutputs, second: BatchOutputs, tolerance: float) -
     "masks", [MASKS_PER_ROUND - 1, MASKS_PER_ROUND, MASKS_PER_ROUND + 1, 2 * MASKS_PER_ROUND + 5]
 )
 def test_many_masks_are_ranked_in_rounds(masks: int, int8: bool, tmp_path: Path) -> None:  # noqa: FBT001 - pytest passes it
-    """Each mask of a batch gets the same result as in a batch of its own text."""
+    # Each mask of a batch gets the same result as in a batch of its own text.
     config = CONFIGS["bert"]
     runtime = _runtime(tmp_path, random_encoder(config), int8=int8)
     generator = np.random.default_rng(6)
@@ -157,7 +157,7 @@ def test_many_masks_are_ranked_in_rounds(masks: int, int8: bool, tmp_path: Path)
 
 
 def test_no_targets_is_allowed(tmp_path: Path) -> None:
-    """A request without targets (K = 0) gives log-probabilities of shape (M, 0)."""
+    # A request without targets (K = 0) gives log-probabilities of shape (M, 0).
     runtime = _runtime(tmp_path, random_encoder(CONFIGS["bert"]), int8=False)
     request = ModelPass(np.array([3, 4, 5]), np.array([1]), 2, np.zeros((1, 0), np.int64))
     outputs = runtime.run(Batch.pack([request]))
@@ -175,7 +175,7 @@ def _nodes(graph: onnx.ModelProto) -> list[onnx.NodeProto]:
 
 
 def test_fp32_stores_one_table_for_lookup_and_projection() -> None:
-    """The lookup and the output projection read the same initializer."""
+    # The lookup and the output projection read the same initializer.
     model = random_encoder(WIDE)
     graph = served_graph(_builder(model, int8=False))
     shapes = [sorted(tensor.dims) for tensor in graph.graph.initializer]
@@ -187,7 +187,7 @@ def test_fp32_stores_one_table_for_lookup_and_projection() -> None:
 
 
 def test_int8_stores_one_table_for_lookup_and_projection() -> None:
-    """The lookup and the output projection read the same initializer, with one byte per weight."""
+    # The lookup and the output projection read the same initializer, with one byte per weight.
     model = random_encoder(WIDE)
     graph = served_graph(_builder(model, int8=True))
     tables = [t for t in graph.graph.initializer if np.prod(t.dims) >= 3001 * 96]
@@ -200,7 +200,7 @@ def test_int8_stores_one_table_for_lookup_and_projection() -> None:
 
 
 def test_a_text_of_zeros_gives_numbers(tmp_path: Path) -> None:
-    """Rows of zeros have a scale of zero. Division by the scale must not give NaN."""
+    # Rows of zeros have a scale of zero. Division by the scale must not give NaN.
     model = random_encoder(CONFIGS["bert"])
     with torch.no_grad():
         for parameter in model.parameters():
@@ -212,7 +212,7 @@ def test_a_text_of_zeros_gives_numbers(tmp_path: Path) -> None:
 
 
 def test_the_last_block_works_on_masks_only(tmp_path: Path) -> None:
-    """The first block's feed-forward part computes every token, the last block's only the masks."""
+    # The first block's feed-forward part computes every token, the last block's only the masks.
     config = CONFIGS["bert"]
     graph = served_graph(_builder(random_encoder(config), int8=False))
     makers = {node.input[1]: node.output[0] for node in graph.graph.node if node.op_type == "Gemm"}

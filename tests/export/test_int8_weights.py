@@ -54,7 +54,7 @@ def _product(x: Floats, int8: Int8Weights, rows: QuantizedRows, *, rounded: bool
 def test_only_the_weights_rounding_is_lost_where_inputs_are_not_rounded(
     float_channels: int,
 ) -> None:
-    """The error is below 1 %, because factors and float channels add no error."""
+    # The error is below 1 %, because factors and float channels add no error.
     x = _inputs()
     int8 = _int8(x, float_channels)
     exact = x @ _weight().T
@@ -63,7 +63,7 @@ def test_only_the_weights_rounding_is_lost_where_inputs_are_not_rounded(
 
 
 def test_rounded_rows_come_close() -> None:
-    """The error is below 1 % and below half of the error of plain rounding."""
+    # The error is below 1 % and below half of the error of plain rounding.
     x = _inputs()
     exact = x @ _weight().T
     int8 = _int8(x, 8)
@@ -86,7 +86,7 @@ def test_float_channels_have_no_part_in_the_rounded_product() -> None:
 
 
 def test_a_gelus_outputs_come_close() -> None:
-    """The zero point of GELU's outputs is 16. GELU's minimum sets the smallest step."""
+    # The zero point of GELU's outputs is 16. GELU's minimum sets the smallest step.
     x = gelu_tanh(_inputs())
     int8 = _int8(x, 12, smoothed=False)
     channels = int8.channels(NAME).int8
@@ -103,7 +103,7 @@ def test_a_gelus_outputs_come_close() -> None:
 
 @pytest.mark.parametrize("float_channels", [0, 8])
 def test_what_training_has_rounded_is_not_rounded_again(float_channels: int) -> None:
-    """Weights on the int8 grid change only by the rounding of float32."""
+    # Weights on the int8 grid change only by the rounding of float32.
     plan = _int8(_inputs(), float_channels).plan
     rounded_copy = round_weight(torch.from_numpy(_weight()), plan.factors[NAME]).numpy()
     int8 = Int8Weights(plan, {})

@@ -62,7 +62,7 @@ def _logits(checkpoint: Checkpoint, bundle: Bundle, text: InputText) -> NDArray[
 def test_writes_a_bundle_the_service_reads(
     kind: Kind, head: ClassifierConfig, precision: str, tmp_path: Path
 ) -> None:
-    """The description, the graph and the golden results of a bundle have the same tasks."""
+    # The description, the graph and the golden results of a bundle have the same tasks.
     checkpoint = label_checkpoint(kind, head)
     figures = write_label_bundle(tmp_path / "bundle", checkpoint, precision)
     bundle = read_bundle(tmp_path / "bundle")
@@ -95,7 +95,7 @@ def test_writes_a_bundle_the_service_reads(
 
 @HEADS
 def test_golden_labels_are_those_of_pytorch(head: ClassifierConfig, tmp_path: Path) -> None:
-    """Every fourth golden text is a pair."""
+    # Every fourth golden text is a pair.
     checkpoint = label_checkpoint("labels", head)
     write_label_bundle(tmp_path / "bundle", checkpoint)
     bundle = read_bundle(tmp_path / "bundle")
@@ -111,7 +111,7 @@ def test_golden_labels_are_those_of_pytorch(head: ClassifierConfig, tmp_path: Pa
 
 
 def test_token_types_change_the_golden_results(tmp_path: Path) -> None:
-    """The golden results of a pair depend on its token types."""
+    # The golden results of a pair depend on its token types.
     checkpoint = label_checkpoint("both")
     write_label_bundle(tmp_path / "bundle", checkpoint)
     with torch.no_grad():
@@ -205,7 +205,7 @@ def test_int8_that_loses_too_much_is_not_written(
 
 
 def test_a_bad_rounding_is_rejected(tmp_path: Path) -> None:
-    """The expected logits of other weights simulate a large rounding error."""
+    # The expected logits of other weights simulate a large rounding error.
     write_label_bundle(tmp_path / "bundle", label_checkpoint("labels", seed=1), "int8")
     bundle = read_bundle(tmp_path / "bundle")
     other = label_checkpoint("labels", seed=2)
@@ -282,7 +282,7 @@ def test_command_line_writes_labels(tmp_path: Path) -> None:
 def test_a_checkpoint_without_fills_has_no_reference_graph(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The reference graph only fills masks. The same checkpoint gives a bundle with labels."""
+    # The reference graph only fills masks. The same checkpoint gives a bundle with labels.
     checkpoint = label_checkpoint("labels")
     assert checkpoint.tokenizer_json is not None
     directory = tmp_path / "checkpoint"

@@ -119,7 +119,7 @@ class Sampler:
 @EVERY_HEAD
 @KINDS
 def test_fp32_agrees_with_pytorch(name: str, head: str, fills: bool, tmp_path: Path) -> None:  # noqa: FBT001 - pytest passes it by name
-    """The batches contain labels and fills, only labels, or only fills."""
+    # The batches contain labels and fills, only labels, or only fills.
     sampler = Sampler(CONFIGS[name], HEADS[head])
     runtime = sampler.runtime(tmp_path, fills=fills)
     labels = [sampler.labels(tokens) for tokens in (5, 11, 2, 17)]
@@ -146,7 +146,7 @@ def test_neighbours_change_no_labels(
     int8: bool,  # noqa: FBT001 - pytest passes it by name
     tmp_path: Path,
 ) -> None:
-    """A text gets the same logits alone and at every place among 32 other texts."""
+    # A text gets the same logits alone and at every place among 32 other texts.
     sampler = Sampler(CONFIGS[name], HEADS[head])
     runtime = sampler.runtime(tmp_path, fills=fills, int8=int8)
     ours = sampler.labels(9)
@@ -165,7 +165,7 @@ def test_neighbours_change_no_labels(
 @GRAPHS
 @POOLINGS
 def test_labels_change_no_fills(name: str, head: str, tmp_path: Path) -> None:
-    """A text gets the same fills alone and among texts with labels."""
+    # A text gets the same fills alone and among texts with labels.
     sampler = Sampler(CONFIGS[name], HEADS[head])
     runtime = sampler.runtime(tmp_path, fills=True)
     ours = sampler.fills(9)
@@ -183,7 +183,7 @@ def test_labels_change_no_fills(name: str, head: str, tmp_path: Path) -> None:
 )
 @POOLINGS
 def test_int8_comes_close_to_pytorch(name: str, head: str, fills: bool, tmp_path: Path) -> None:  # noqa: FBT001 - pytest passes it by name
-    """The mean error is below 5 % of the logits' root mean square."""
+    # The mean error is below 5 % of the logits' root mean square.
     sampler = Sampler(CONFIGS[name], HEADS[head])
     runtime = sampler.runtime(tmp_path, fills=fills, int8=True)
     texts = [sampler.labels(tokens) for tokens in range(2, 18)]
@@ -194,7 +194,7 @@ def test_int8_comes_close_to_pytorch(name: str, head: str, fills: bool, tmp_path
 
 
 def test_a_text_of_zeros_gives_numbers(tmp_path: Path) -> None:
-    """Rows of zeros have a scale of zero. Division by the scale must not give NaN."""
+    # Rows of zeros have a scale of zero. Division by the scale must not give NaN.
     sampler = Sampler(CONFIGS["bert"], HEADS["first"])
     with torch.no_grad():
         for parameter in sampler.model.parameters():
@@ -206,7 +206,7 @@ def test_a_text_of_zeros_gives_numbers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("int8", [False, True], ids=["fp32", "int8"])
 def test_a_graph_for_labels_has_no_head_for_fills(int8: bool, tmp_path: Path) -> None:  # noqa: FBT001 - pytest passes it by name
-    """The graph contains neither tensors nor nodes that only fills need."""
+    # The graph contains neither tensors nor nodes that only fills need.
     sampler = Sampler(CONFIGS["bias by distance, two tables"], HEADS["first"])
     sampler.runtime(tmp_path, fills=False, int8=int8)
     graph = onnx.load(tmp_path / MODEL_FILE).graph

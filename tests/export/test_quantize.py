@@ -18,7 +18,7 @@ def test_error_is_at_most_half_a_step() -> None:
 
 
 def test_the_largest_of_a_row_becomes_127() -> None:
-    """The range is symmetric, so -128 does not occur."""
+    # The range is symmetric, so -128 does not occur.
     rows = quantize_rows(np.array([[0.1, -2.0], [3.0, 1.0]], np.float32))
     assert rows.values.tolist() == [[6, -127], [127, 42]]
 
@@ -42,7 +42,7 @@ def test_a_weight_that_is_not_finite_is_refused(value: float) -> None:
 
 
 def test_compensation_brings_the_outputs_nearer() -> None:
-    """The Gram matrix and the errors come from the same correlated inputs."""
+    # The Gram matrix and the errors come from the same correlated inputs.
     generator = np.random.default_rng(2)
     mixing = generator.normal(size=(64, 64)) * np.geomspace(1, 0.01, 64)
     inputs = generator.normal(size=(500, 64)) @ mixing
@@ -56,7 +56,7 @@ def test_compensation_brings_the_outputs_nearer() -> None:
 
 
 def test_compensation_without_correlation_is_rounding() -> None:
-    """Independent inputs leave nothing to compensate."""
+    # Independent inputs leave nothing to compensate.
     weight = np.random.default_rng(3).normal(size=(20, 30)).astype(np.float32)
     compensated = quantize_rows(weight, np.eye(30))
     np.testing.assert_array_equal(compensated.values, quantize_rows(weight).values)
@@ -69,7 +69,7 @@ def test_channels_that_are_never_used_do_no_harm() -> None:
 
 
 def test_compensation_goes_row_by_row() -> None:
-    """The rows fill more than one block. Each row gets the same result as alone."""
+    # The rows fill more than one block. Each row gets the same result as alone.
     generator = np.random.default_rng(5)
     weight = generator.normal(size=(ROWS_AT_ONCE + 3, 6)).astype(np.float32)
     mixing = generator.normal(size=(6, 6))

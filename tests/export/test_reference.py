@@ -31,7 +31,7 @@ def _evaluated(graph: onnx.ModelProto, batch: PaddedBatch) -> NDArray[np.float32
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_agrees_with_pytorch_in_both_runtimes(name: str) -> None:
-    """onnxruntime and onnx's own evaluator compute PyTorch's logits, including padding."""
+    # onnxruntime and onnx's own evaluator compute PyTorch's logits, including padding.
     config = CONFIGS[name]
     model = random_encoder(config)
     graph = reference_graph(config, encoder_weights(model))
@@ -45,7 +45,7 @@ def test_agrees_with_pytorch_in_both_runtimes(name: str) -> None:
 
 
 def test_no_mask_gives_no_row() -> None:
-    """A batch without masks (M = 0) gives logits of shape (0, V)."""
+    # A batch without masks (M = 0) gives logits of shape (0, V).
     config = CONFIGS["bert"]
     graph = reference_graph(config, encoder_weights(random_encoder(config)))
     batch = padded_batch(config.vocab_size)
@@ -103,7 +103,7 @@ def test_gathers_the_masks_before_the_projection() -> None:
 
 
 def test_holds_one_table_and_hardly_more_than_the_parameters(tmp_path: Path) -> None:
-    """The file has one initializer for the table, and at most 1.05 bytes per byte of parameters."""
+    # The file has one initializer for the table, and at most 1.05 bytes per byte of parameters.
     config = replace(CONFIGS["bert"], vocab_size=3001, d_model=96, d_ff=200)
     model = random_encoder(config)
     graph = reference_graph(config, encoder_weights(model))

@@ -17,11 +17,9 @@ BUNDLE = read_bundle(default_bundle_path())
 
 
 def test_restored_encoder_gives_the_golden_fills(tmp_path: Path) -> None:
-    """The log-probabilities differ by at most 0.2 nats, the error of arithmetic in int8.
-
-    The best token is the same for all masks but one, whose two best tokens have almost the same
-    probability.
-    """
+    # The log-probabilities differ by at most 0.2 nats, the error of arithmetic in int8.
+    # The best token is the same for all masks but one, whose two best tokens have almost the same
+    # probability.
     main([str(BUNDLE.path), str(tmp_path)])
     model = load_checkpoint(tmp_path).model.eval()
     tokenizer = Tokenizer.from_bundle(BUNDLE)

@@ -54,7 +54,7 @@ def test_parts_rank_like_one_table(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The request asks for more ids than a part has."""
+    # The request asks for more ids than a part has.
     model = random_encoder(replace(BERT, tied=tied))
     targets = np.tile(np.arange(BERT.vocab_size), (20, 1))
     request = ModelPass(np.arange(5, 29), np.arange(20), 60, targets)  # 20 masks: two rounds
@@ -73,7 +73,7 @@ def test_parts_lie_in_the_table(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The weights file contains the table once."""
+    # The weights file contains the table once.
     monkeypatch.setattr(operators, "PART_ROWS", 40)
     request = ModelPass(np.array([3, 4, 5]), np.array([1]), 2, np.zeros((1, 0), np.int64))
     run(tmp_path / "bundle", random_encoder(BERT), request, int8=int8)

@@ -47,7 +47,7 @@ def _label(precision: str = "fp32", max_tokens: int | None = None) -> BundleMeta
 def test_writes_a_bundle_the_service_reads(
     precision: str, checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path
 ) -> None:
-    """The service reads label, sizes, figures and golden prompts."""
+    # The service reads label, sizes, figures and golden prompts.
     figures = write_bundle(checkpoint, tmp_path / "bundle", _label(precision), texts)
     bundle = read_bundle(tmp_path / "bundle")
     assert (bundle.name, bundle.license, bundle.precision) == ("tiny", "CC0-1.0", precision)
@@ -76,7 +76,7 @@ def test_writes_a_bundle_the_service_reads(
 def test_weights_that_training_has_rounded_are_served_as_they_are(
     checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path
 ) -> None:
-    """The int8 weights equal the checkpoint's weights. Calibration does not run."""
+    # The int8 weights equal the checkpoint's weights. Calibration does not run.
     trained = RoundedEncoder(checkpoint.model, plan_of(checkpoint.model))
     assert checkpoint.tokenizer_json is not None
     tokenizer_json = checkpoint.tokenizer_json
@@ -138,7 +138,7 @@ def test_a_wrong_graph_is_not_written(
 def test_the_encoder_is_gone_before_a_graph_is_loaded(
     checkpoint_path: Path, texts: SampleTexts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Memory may be too small for both a large encoder and the runtime of its graph."""
+    # Memory may be too small for both a large encoder and the runtime of its graph.
     encoders: list[weakref.ref[TiedEncoder]] = []
     alive_at_load: list[bool] = []
 
@@ -162,7 +162,7 @@ def test_the_encoder_is_gone_before_a_graph_is_loaded(
 def test_int8_that_loses_too_much_is_not_written(
     checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The error message contains the loss of accuracy and an alternative."""
+    # The error message contains the loss of accuracy and an alternative.
     monkeypatch.setattr("export.agreement.MIN_AGREEMENT", 1.01)
     with pytest.raises(VerificationError, match=r"int8 must have fp32's top .*--precision fp32"):
         write_bundle(checkpoint, tmp_path / "bundle", _label("int8"), texts)
@@ -196,7 +196,7 @@ def test_refusals(checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path) ->
 def test_the_mask_and_the_special_tokens_are_the_checkpoints(
     checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path
 ) -> None:
-    """Special tokens may have any name. Table rows without a token never appear in fills."""
+    # Special tokens may have any name. Table rows without a token never appear in fills.
     assert checkpoint.tokenizer_json is not None
     renamed = checkpoint.tokenizer_json.replace(b"[MASK]", b"<mask>").replace(b"[CLS]", b"<s>")
     size = read_tokenizer(renamed).get_vocab_size()
@@ -221,7 +221,7 @@ def test_the_mask_and_the_special_tokens_are_the_checkpoints(
 def test_a_vocabulary_that_does_not_fit_the_table(
     more: int, message: str, checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path
 ) -> None:
-    """A vocabulary that is much smaller than the table belongs to another checkpoint."""
+    # A vocabulary that is much smaller than the table belongs to another checkpoint.
     config = checkpoint.model.config
     model = random_encoder(replace(config, vocab_size=config.vocab_size + more))
     other = Checkpoint(model, checkpoint.tokenizer_json, head_is_new=False, mask_token="[MASK]")  # noqa: S106 - a token of another kind
@@ -274,7 +274,7 @@ def test_renews_golden_prompts(
 def test_command_line_fails_with_one_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The error is one line without a traceback. The exit status is 2."""
+    # The error is one line without a traceback. The exit status is 2.
     assert main([str(tmp_path / "absent"), "--output", str(tmp_path / "bundle")]) == 2
     error = capsys.readouterr().err
     assert error.startswith("fillmask-export: ")

@@ -178,7 +178,7 @@ def test_a_mistake_is_one_line_and_exit_status_2(
 def test_a_loss_that_is_no_number_is_a_line_too(
     capsys: pytest.CaptureFixture[str], tokenizer: Tokenizer
 ) -> None:
-    """A loss of NaN ends the run with a one-line error that names the step."""
+    # A loss of NaN ends the run with a one-line error that names the step.
     size = tokenizer.get_vocab_size()
     checkpoint = save_small("start", tokenizer.to_str().encode(), vocab_size=size)
     with torch.no_grad():
@@ -192,7 +192,7 @@ def test_a_loss_that_is_no_number_is_a_line_too(
 
 
 def test_an_unknown_flag_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    """The error names the unknown flag."""
+    # The error names the unknown flag.
     with pytest.raises(SystemExit) as ended:
         main([*TRAIN, "--stepps=4"])
     assert ended.value.code == 2

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("workplace")
 
 
 def test_pretraining_writes_a_whole_checkpoint(capsys: pytest.CaptureFixture[str]) -> None:
-    """The run prints a progress bar with speed and remaining time."""
+    # The run prints a progress bar with speed and remaining time.
     assert pretrain("--output=new/run", "--vocab-size=90") == 0
     names = {path.name for path in Path("new/run").iterdir()}
     checkpoint = {"config.json", "model.safetensors", "tokenizer.json", "train_state.pt"}
@@ -41,7 +41,7 @@ def test_pretraining_writes_a_whole_checkpoint(capsys: pytest.CaptureFixture[str
 def test_one_row_in_a_hundred_is_set_aside(
     monkeypatch: pytest.MonkeyPatch, tokenizer: Tokenizer
 ) -> None:
-    """Every hundredth row is for evaluation only."""
+    # Every hundredth row is for evaluation only.
     given: dict[str, Any] = {}
 
     def run(**arguments: Any) -> SimpleNamespace:
@@ -59,7 +59,7 @@ def test_one_row_in_a_hundred_is_set_aside(
 
 
 def test_resuming_keeps_tokenizer_and_weights() -> None:
-    """The run needs the stored tokenizer, because a second training gives a different tokenizer."""
+    # The run needs the stored tokenizer, because a second training gives a different tokenizer.
     assert pretrain("--output=halves", "--vocab-size=90", "--until-step=2") == 0
     tokenizer_json = Path("halves/tokenizer.json").read_bytes()
     assert pretrain("--output=halves", "--vocab-size=90", "--resume") == 0
@@ -73,7 +73,7 @@ def test_resuming_keeps_tokenizer_and_weights() -> None:
 
 
 def test_pretraining_can_start_from_a_checkpoint(tokenizer: Tokenizer) -> None:
-    """The first weights, the sizes and the tokenizer come from the checkpoint."""
+    # The first weights, the sizes and the tokenizer come from the checkpoint.
     tokenizer_json = tokenizer.to_str().encode()
     start = save_small("start", tokenizer_json, vocab_size=tokenizer.get_vocab_size())
     assert pretrain("--init=start", "--output=run", "--learning-rate=1e-9") == 0
@@ -115,7 +115,7 @@ def test_evaluation_prints_figures(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_short_texts_are_trained_on_and_evaluated(capsys: pytest.CaptureFixture[str]) -> None:
-    """`evaluate` also runs on short texts only."""
+    # `evaluate` also runs on short texts only.
     assert pretrain("--output=run", "--short-share=0.5", "--row-tokens=16") == 0
     said = re.findall(r"([\d,]+) tokens in short texts", capsys.readouterr().out)
     assert len(said) == 1
@@ -130,7 +130,7 @@ def test_short_texts_are_trained_on_and_evaluated(capsys: pytest.CaptureFixture[
 def test_mixing_writes_a_text_that_reads_as_its_documents(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The last document of a file may lack a line end."""
+    # The last document of a file may lack a line end.
     Path("texts").mkdir()
     Path("texts/a.txt").write_text("one\nmore\n\ntwo")
     Path("texts/b.txt").write_text("three")

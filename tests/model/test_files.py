@@ -10,7 +10,7 @@ from model.files import atomic_replace
 
 
 def test_a_file_is_replaced_at_the_end(tmp_path: Path) -> None:
-    """No temporary file remains."""
+    # No temporary file remains.
     path = tmp_path / "file"
     path.write_text("before")
     with atomic_replace(path) as temporary:
@@ -38,7 +38,7 @@ def test_an_error_leaves_the_file_from_before(tmp_path: Path) -> None:
 def test_content_is_on_the_disk_before_the_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The order is fsync of the file, rename, fsync of the directory."""
+    # The order is fsync of the file, rename, fsync of the directory.
     path, seen = tmp_path / "file", []
     monkeypatch.setattr("model.files._sync", lambda what: seen.append((what.name, path.exists())))
     with atomic_replace(path) as temporary:

@@ -87,7 +87,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_tied_agrees_with_the_oracle(case: Packed) -> None:
-    """Logits through the embedding table equal the oracle's to 1e-5."""
+    # Logits through the embedding table equal the oracle's to 1e-5.
     logits_MV = mlm_forward_tied(*case)
     assert logits_MV.shape == (int((case.mask_indicator > 0.5).sum()), len(case.w_emb))
     np.testing.assert_allclose(logits_MV.numpy(), expected(case), rtol=0, atol=TOLERANCE)
@@ -95,7 +95,7 @@ def test_tied_agrees_with_the_oracle(case: Packed) -> None:
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_untied_agrees_with_the_oracle(case: Packed) -> None:
-    """Logits through an untied projection equal the oracle's to 1e-5."""
+    # Logits through an untied projection equal the oracle's to 1e-5.
     w_head = untied_head(case)
     logits_MV = mlm_forward(*case[:5], w_head, case.num_heads)
     assert logits_MV.shape == (int((case.mask_indicator > 0.5).sum()), len(case.w_emb))
@@ -103,7 +103,7 @@ def test_untied_agrees_with_the_oracle(case: Packed) -> None:
 
 
 def test_the_cases_can_tell_heads_apart() -> None:
-    """The oracle's own result changes with the number of heads."""
+    # The oracle's own result changes with the number of heads.
     case = CASES["several heads"]
     one, four = expected(case._replace(num_heads=1)), expected(case)
     assert np.abs(four).max() > 1
@@ -111,7 +111,7 @@ def test_the_cases_can_tell_heads_apart() -> None:
 
 
 def test_rows_are_row_major() -> None:
-    """Row m is the m-th masked position in order of (sequence, position)."""
+    # Row m is the m-th masked position in order of (sequence, position).
     case = packed(N=2, T=5)
     places = [(0, 1), (0, 4), (1, 0), (1, 2)]
     indicator = torch.zeros(2, 5)
@@ -126,7 +126,7 @@ def test_rows_are_row_major() -> None:
 
 
 def test_a_position_is_masked_above_one_half() -> None:
-    """Masks may be booleans and integers. The value 0.5 is not masked."""
+    # Masks may be booleans and integers. The value 0.5 is not masked.
     case = packed(N=1, T=4)
     indicator = torch.tensor([[0.5, 0.51, -3.0, 2.0]])
     logits_MV = mlm_forward_tied(*case._replace(mask_indicator=indicator))
@@ -144,7 +144,7 @@ def test_every_integer_type_of_ids_counts_the_same(dtype: torch.dtype) -> None:
 
 
 def test_a_later_token_changes_an_earlier_prediction() -> None:
-    """Attention works in both directions."""
+    # Attention works in both directions.
     case = packed(N=1, T=6)._replace(mask_indicator=torch.tensor([[0.0, 1, 0, 0, 0, 0]]))
     later = case.input_ids.clone()
     later[0, 5] = (later[0, 5] + 1) % len(case.w_emb)
@@ -153,7 +153,7 @@ def test_a_later_token_changes_an_earlier_prediction() -> None:
 
 
 def test_sequences_do_not_mix() -> None:
-    """A sequence's logits are the same alone and beside other sequences, to 1e-5."""
+    # A sequence's logits are the same alone and beside other sequences, to 1e-5.
     case = packed()._replace(mask_indicator=torch.ones(3, 7))
     alone = case._replace(input_ids=case.input_ids[1:2], mask_indicator=case.mask_indicator[1:2])
     together = mlm_forward_tied(*case).reshape(3, 7, -1)[1]
@@ -161,7 +161,7 @@ def test_sequences_do_not_mix() -> None:
 
 
 def test_huge_scores_stay_finite() -> None:
-    """Scores whose exponential overflows float32 give the oracle's result, not NaN."""
+    # Scores whose exponential overflows float32 give the oracle's result, not NaN.
     case = packed(D=8, heads=2, blocks=1)
     weights = case.blocks_weights.clone()
     weights[0, 0] *= 300
@@ -208,7 +208,7 @@ BAD: dict[str, tuple[str, Callable[[Packed], Any]]] = {
 
 @pytest.mark.parametrize(("argument", "broken"), BAD.values(), ids=BAD)
 def test_a_bad_argument_is_named(argument: str, broken: Callable[[Packed], Any]) -> None:
-    """Both functions raise a ValueError that begins with the argument's name."""
+    # Both functions raise a ValueError that begins with the argument's name.
     case = packed()
     bad = case._replace(**{argument: broken(case)})
     with pytest.raises(ValueError, match=rf"^{argument} "):
@@ -219,7 +219,7 @@ def test_a_bad_argument_is_named(argument: str, broken: Callable[[Packed], Any])
 
 @pytest.mark.parametrize("shape", [(31, 12), (12, 30), (11, 31), (12,), (1, 12, 31)])
 def test_a_bad_head_is_named(shape: tuple[int, ...]) -> None:
-    """An output projection must have the shape (D, V)."""
+    # An output projection must have the shape (D, V).
     case = packed()
     with pytest.raises(ValueError, match=r"^w_head "):
         mlm_forward(*case[:5], torch.zeros(shape), case.num_heads)

@@ -16,7 +16,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_mistake_ends_the_process_with_status_2(tmp_path: Path) -> None:
-    """The process prints one line to standard error, without a traceback."""
+    # The process prints one line to standard error, without a traceback.
     ended = run("-m", "model", "parameters", str(tmp_path / "nowhere.json"))
     assert ended.returncode == 2
     assert ended.stdout == ""
@@ -26,7 +26,7 @@ def test_a_mistake_ends_the_process_with_status_2(tmp_path: Path) -> None:
 
 
 def test_a_missing_dependency_is_named() -> None:
-    """The message explains how to install torch."""
+    # The message explains how to install torch.
     ended = run(
         "-c",
         "import sys; sys.modules['torch'] = None\n"

@@ -31,7 +31,7 @@ def mapped_mb() -> float:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a request to Linux; elsewhere nothing is done")
 def test_mapped_weights_leave_memory_and_come_back(tmp_path: Path) -> None:
-    """At least 25 of the 32 MB of weights leave memory."""
+    # At least 25 of the 32 MB of weights leave memory.
     save_file({"a": torch.arange(VALUES, dtype=torch.float32)}, tmp_path / "model.safetensors")
     tensor = TensorFiles(tmp_path)["a"]
     total = tensor.sum(dtype=torch.float64)
@@ -42,7 +42,7 @@ def test_mapped_weights_leave_memory_and_come_back(tmp_path: Path) -> None:
 
 
 def test_what_no_file_holds_stays() -> None:
-    """Tensors that were not read from a file must stay in memory."""
+    # Tensors that were not read from a file must stay in memory.
     tensor = torch.arange(VALUES, dtype=torch.float32)
     release_memory([tensor, tensor[:3], torch.empty(0)])
     assert torch.equal(tensor, torch.arange(VALUES, dtype=torch.float32))
@@ -58,7 +58,7 @@ def test_a_changed_mapped_weight_stays_changed(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a request to Linux; elsewhere nothing is done")
 def test_files_that_are_read_through_take_little_memory(tmp_path: Path) -> None:
-    """Pages of other files stay in memory."""
+    # Pages of other files stay in memory.
     save_file({"a": torch.arange(VALUES, dtype=torch.float32)}, tmp_path / "model.safetensors")
     tensor = TensorFiles(tmp_path)["a"]
     total = tensor.sum(dtype=torch.float64)
@@ -104,7 +104,7 @@ print(faults(kept=False), faults(kept=True))
 
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="the GNU C library's setting")
 def test_what_is_kept_is_not_asked_of_linux_again() -> None:
-    """A block of 64 MB has 15,625 pages, which `keep_freed_memory` reuses for the next block."""
+    # A block of 64 MB has 15,625 pages, which `keep_freed_memory` reuses for the next block.
     done = subprocess.run(
         [sys.executable, "-c", TEN_BLOCKS], capture_output=True, text=True, check=True
     )
@@ -134,7 +134,7 @@ kernel(few={few})
 @pytest.mark.skipif("USE_MKLDNN=ON" not in torch.__config__.show(), reason="no oneDNN in PyTorch")
 @pytest.mark.parametrize(("few", "kernel"), [(False, "cache_hit"), (True, "cache_miss")])
 def test_kernels_of_old_shapes_are_let_go(*, few: bool, kernel: str) -> None:
-    """With `limit_kernel_cache`, oneDNN's cache drops a kernel after 40 other shapes."""
+    # With `limit_kernel_cache`, oneDNN's cache drops a kernel after 40 other shapes.
     environment = {k: v for k, v in os.environ.items() if not k.startswith("ONEDNN_")}
     done = subprocess.run(
         [sys.executable, "-c", FORTY_SHAPES.format(few=few)],

@@ -34,7 +34,7 @@ def _held_out(workplace: Path) -> None:
 
 
 def test_a_run_prints_and_saves_a_next_sentence_head(capsys: pytest.CaptureFixture[str]) -> None:
-    """The evaluation prints the accuracy on all held-out pairs and its interval."""
+    # The evaluation prints the accuracy on all held-out pairs and its interval.
     assert pretrain_on_pairs("--output=run") == 0
     said = capsys.readouterr()
     assert "new parts: next-sentence head" in said.out
@@ -54,7 +54,7 @@ def test_a_run_prints_and_saves_a_next_sentence_head(capsys: pytest.CaptureFixtu
 
 
 def test_resuming_keeps_head_and_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The resumed run gives exactly the same weights and does not tokenize the text again."""
+    # The resumed run gives exactly the same weights and does not tokenize the text again.
     arguments = ("--tokenizer=tokenizer.json", "--short-share=0.5")
     assert pretrain_on_pairs("--output=whole", *arguments) == 0
     assert pretrain_on_pairs("--output=halves", *arguments, "--until-step=2") == 0
@@ -69,7 +69,7 @@ def test_resuming_keeps_head_and_sentences(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_checkpoint_gets_the_parts_that_it_lacks(
     tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str], types: int
 ) -> None:
-    """With a learning rate of 1e-9, the initial weights and the zeros for type 0 hardly change."""
+    # With a learning rate of 1e-9, the initial weights and the zeros for type 0 hardly change.
     size, tokenizer_json = tokenizer.get_vocab_size(), tokenizer.to_str().encode()
     start = save_small("start", tokenizer_json, vocab_size=size, type_vocab_size=types)
     assert pretrain_on_pairs("--init=start", "--output=run", "--learning-rate=1e-9") == 0
@@ -87,7 +87,7 @@ def test_a_checkpoint_gets_the_parts_that_it_lacks(
 
 
 def test_a_trained_head_goes_on_without_pairs(tokenizer: Tokenizer) -> None:
-    """A run without pairs keeps the head's weights."""
+    # A run without pairs keeps the head's weights.
     assert pretrain_on_pairs("--output=run") == 0
     assert pretrain("--init=run", "--output=more") == 0
     heads = [
@@ -100,7 +100,7 @@ def test_a_trained_head_goes_on_without_pairs(tokenizer: Tokenizer) -> None:
 
 
 def test_one_document_in_a_hundred_is_set_aside(capsys: pytest.CaptureFixture[str]) -> None:
-    """Neither the training pairs nor the short texts come from held-out documents."""
+    # Neither the training pairs nor the short texts come from held-out documents.
     documents = repetitive_text(301).strip().split("\n\n")
     documents[::100] = [" fox sea\nsea fox fox " * 3] * 4
     Path("text.txt").write_text("\n\n".join(documents))

@@ -80,7 +80,7 @@ def test_labels_are_the_pipelines(served: Served, function: str | None) -> None:
 
 
 def test_labels_depend_on_no_other_request(served: Served) -> None:
-    """Each of 32 mixed texts and pairs gets the same labels alone and among the others."""
+    # Each of 32 mixed texts and pairs gets the same labels alone and among the others.
     words = itertools.cycle(["The capital of France is Paris.", "a cup of tea", "Rome", "?"])
     texts = [" ".join(itertools.islice(words, 1 + i % 5)) for i in range(16)]
     inputs: list[Any] = [*texts, *({"text": text, "text_pair": "Rome is old!"} for text in texts)]
@@ -96,7 +96,7 @@ def test_labels_depend_on_no_other_request(served: Served) -> None:
 @pytest.mark.parametrize("head", ["ForNextSentencePrediction", "ForPreTraining"])
 @torch.inference_mode()
 def test_next_sentence_prediction(head: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """BertForPreTraining has the tasks fill-mask and text-classification, in this order."""
+    # BertForPreTraining has the tasks fill-mask and text-classification, in this order.
     with serve(tmp_path_factory.mktemp("next"), "BERT", head) as served:
         for pair in PAIRS:
             outputs = served.model(**served.encode(**pair))

@@ -72,7 +72,7 @@ def chain(served: Served, encoded: Any, position: int, tokens: Sequence[int]) ->
 
 @pytest.mark.parametrize("case", PAIRS)
 def test_fills_of_a_pair(served: Served, case: str) -> None:
-    """Tokens and scores are those of transformers, except for special tokens."""
+    # Tokens and scores are those of transformers, except for special tokens.
     pair = with_masks(served, case)
     encoded = served.encode(**pair)
     positions = mask_positions(served, encoded)
@@ -98,7 +98,7 @@ def test_fills_of_a_pair(served: Served, case: str) -> None:
 
 
 def test_a_pair_depends_on_its_second_text(served: Served) -> None:
-    """Other tests detect a missing second text only if the fills depend on this text."""
+    # Other tests detect a missing second text only if the fills depend on this text.
     first = f"The capital is {served.tokenizer.mask_token}"
     alone = served.post("/fill-mask", first)
     pairs = [{"text": first, "text_pair": second} for second in ("Rome is old!", "She is.")]
@@ -110,7 +110,7 @@ def test_a_pair_depends_on_its_second_text(served: Served) -> None:
 
 @pytest.mark.parametrize("case", PAIRS)
 def test_targets_in_a_pair(bert: Served, case: str) -> None:
-    """The targets have one or several tokens."""
+    # The targets have one or several tokens.
     pair = with_masks(bert, case)
     encoded = bert.encode(**pair)
     targets = ["rome", "capital of france", "tea cup", "she"]
@@ -152,7 +152,7 @@ def test_joint_fills_of_a_pair(bert: Served) -> None:
 
 
 def test_windows_of_a_pair(bert: Served) -> None:
-    """A window contains a part of the first text and the entire second text."""
+    # A window contains a part of the first text and the entire second text.
     mask = bert.tokenizer.mask_token
     words = (f"{TEXTS[0]} {TEXTS[2]} " * 12).split()
     text = " ".join([*words[:60], mask, *words[60:]])

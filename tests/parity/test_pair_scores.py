@@ -28,7 +28,7 @@ def served(
 @pytest.mark.parametrize("variant", ["within_word", "original"])
 @torch.inference_mode()
 def test_scores_of_pairs(served: Served, variant: str) -> None:
-    """The variant within_word does not mask an equal word in the other text of the pair."""
+    # The variant within_word does not mask an equal word in the other text of the pair.
     answers = served.post("/score", PAIRS, variant=variant)
     for pair, ours in zip(PAIRS, answers, strict=True):
         encoded = served.encode(**pair)

@@ -23,15 +23,14 @@ def start(settings: Settings) -> None:
 
 
 def test_a_bad_bundle_stops_the_start(edit_bundle: EditBundle) -> None:
-    """The service checks hashes before it loads the model."""
+    # The service checks hashes before it loads the model.
     path = edit_bundle(lambda bundle: bundle["files"]["model.onnx"].update(sha256="0" * 64))
     with pytest.raises(BundleError, match=r"SHA-256 of .* differs"):
         start(Settings(bundle=path, threads=1))
 
 
 def test_a_wrong_answer_stops_the_start(edit_bundle: EditBundle) -> None:
-    """The service checks golden prompts before it is ready."""
-
+    # The service checks golden prompts before it is ready.
     def change(bundle: dict[str, Any]) -> None:
         bundle["golden"]["prompts"][0]["fills"][0][0]["log_prob"] -= 1
 
@@ -40,12 +39,12 @@ def test_a_wrong_answer_stops_the_start(edit_bundle: EditBundle) -> None:
 
 
 def test_golden_prompts_are_not_bound_by_the_users_limits(tiny: Tiny) -> None:
-    """The settings may limit requests to one mask and one fill."""
+    # The settings may limit requests to one mask and one fill.
     start(Settings(bundle=tiny.path, threads=1, max_masks=1, max_top_k=1))
 
 
 def test_overload_pauses_the_event_loop(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    """During long waits in the queue, new requests for fills cause a pause."""
+    # During long waits in the queue, new requests for fills cause a pause.
     pauses: list[str] = []
     monkeypatch.setattr(LoopThrottle, "schedule_pause", lambda _: pauses.append("scheduled"))
     app = create_app(Settings(bundle=tiny.path, threads=1, max_wait_ms=1000))
@@ -60,7 +59,7 @@ def test_overload_pauses_the_event_loop(tiny: Tiny, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_text_must_fit_into_the_queue(tiny: Tiny) -> None:
-    """The limit of waiting tokens must allow the longest text."""
+    # The limit of waiting tokens must allow the longest text.
     with pytest.raises(
         SettingsError, match=r"max_waiting_tokens must be at least 32, .* \(got 31\)"
     ):
@@ -97,7 +96,7 @@ print(sorted(unwanted & set(sys.modules)))
 
 
 def test_no_torch(tiny: Tiny) -> None:
-    """The process has answered a request before the check of its imports."""
+    # The process has answered a request before the check of its imports.
     probe = subprocess.run(
         [sys.executable, "-c", PROBE, str(tiny.path)], capture_output=True, text=True, check=True
     )

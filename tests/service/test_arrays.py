@@ -18,5 +18,5 @@ def test_start_offsets_of_parts_end_to_end() -> None:
     [([0, 0, 1, 0], [0, 1, 0, 2]), ([2, 0, 2, 2], [0, 0, 1, 2]), ([], [])],
 )
 def test_ordinals_in_group(groups: list[int], expected: list[int]) -> None:
-    """The elements of a group need not be adjacent. A group may have no elements."""
+    # The elements of a group need not be adjacent. A group may have no elements.
     assert ordinals_in_group(int_array(groups), 3).tolist() == expected

@@ -20,7 +20,7 @@ async def test_all_results_in_order(count: int) -> None:
 
 
 async def test_failure_ends_the_others_before_it_is_raised() -> None:
-    """At the time of the error, no coroutine of the group still runs."""
+    # At the time of the error, no coroutine of the group still runs.
     ended = []
 
     async def wait() -> None:
@@ -56,7 +56,7 @@ async def test_cancelling_the_group_cancels_each() -> None:
 
 
 async def test_counter_waits_for_all_uses() -> None:
-    """If nothing uses the counter, the wait ends immediately."""
+    # If nothing uses the counter, the wait ends immediately.
     uses, said = UseCounter(), []
     await uses.wait_until_unused()
 

@@ -24,13 +24,13 @@ sys.exit(main())
 
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGHUP does not exist there")
 def test_sighup_before_anything_is_loaded(start_server: StartServer) -> None:
-    """A signal to reload does not end a process that has not loaded a bundle yet."""
+    # A signal to reload does not end a process that has not loaded a bundle yet.
     with start_server(command=("-c", INTERRUPTED.format(signal="SIGHUP"))) as (_, url):
         assert httpx.post(f"{url}/fill-mask", json={"inputs": "the [MASK]"}).is_success
 
 
 def test_sigterm_before_anything_is_loaded(tiny: Tiny) -> None:
-    """The process exits with code 0 and prints nothing."""
+    # The process exits with code 0 and prints nothing.
     ended = subprocess.run(
         [sys.executable, "-c", INTERRUPTED.format(signal="SIGTERM"), f"--bundle={tiny.path}"],
         capture_output=True,

@@ -4,12 +4,12 @@ from service.errors import MAX_QUOTED_CHARS, quote, safe_traceback
 
 
 def test_quote_shows_a_short_text_whole() -> None:
-    """The quote has only one line."""
+    # The quote has only one line.
     assert quote('a\n"b"') == '"a\\n\\"b\\""'
 
 
 def test_quote_is_never_longer_than_its_limit() -> None:
-    """The quoted text may have any length and any number of escapes."""
+    # The quoted text may have any length and any number of escapes.
     for text in ("x" * 78, "x" * 79, "x" * 5000, "\n" * 60, '"' * 80, "é" * 200):
         assert len(quote(text)) <= MAX_QUOTED_CHARS
         assert quote(text).startswith('"')
@@ -17,7 +17,7 @@ def test_quote_is_never_longer_than_its_limit() -> None:
 
 
 def test_trace_has_the_place_and_not_the_text() -> None:
-    """The log has the location and type of an exception, never its message."""
+    # The log has the location and type of an exception, never its message.
     words = "from the user"
     cause = ValueError(words)
     try:

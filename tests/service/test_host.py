@@ -93,7 +93,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_cpu_quota(case: str, tmp_path: Path) -> None:
-    """The result is the minimum of affinity and quotas, rounded down to at least 1."""
+    # The result is the minimum of affinity and quotas, rounded down to at least 1.
     files, expected = CASES[case]
     assert usable_cpus(tree(tmp_path, files)) == expected
 
@@ -105,7 +105,7 @@ def test_affinity_below_the_quota(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_without_affinity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On macOS, which has no affinity, the number of the machine's CPUs counts."""
+    # On macOS, which has no affinity, the number of the machine's CPUs counts.
     monkeypatch.delattr(os, "sched_getaffinity")
     monkeypatch.setattr(os, "cpu_count", lambda: 6)
     assert usable_cpus(tmp_path) == 6
@@ -130,7 +130,7 @@ def test_saturation_of_int8_products(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Products of int8 may saturate on x86 CPUs without VNNI or with unknown flags."""
+    # Products of int8 may saturate on x86 CPUs without VNNI or with unknown flags.
     monkeypatch.setattr(platform, "machine", lambda: machine)
     if flags is not None:
         tree(tmp_path, {"proc/cpuinfo": f"processor\t: 0\nflags\t\t: {flags}\nbugs\t\t: vnni\n"})

@@ -47,7 +47,7 @@ def await_run(process: subprocess.Popen[str]) -> None:
 
 
 def test_serves_and_ends_with_0_at_sigterm(start_server: StartServer) -> None:
-    """The start prints exactly one line."""
+    # The start prints exactly one line.
     with start_server() as (process, url):
         assert len(httpx.post(f"{url}/fill-mask", json=BODY).json()) == 5
         process.send_signal(signal.SIGTERM)
@@ -63,7 +63,7 @@ def test_ctrl_c_ends_with_0(start_server: StartServer) -> None:
 
 
 def test_sigterm_finishes_accepted_requests(start_server: StartServer) -> None:
-    """Waiting and running requests get their responses. New connections fail."""
+    # Waiting and running requests get their responses. New connections fail.
     with (
         start_server("--threads=1", "--drain-delay-s=0", command=("-c", SLOW)) as (process, url),
         concurrent.futures.ThreadPoolExecutor() as pool,
@@ -83,7 +83,7 @@ def test_sigterm_finishes_accepted_requests(start_server: StartServer) -> None:
 
 
 def test_drain_delay_after_sigterm(start_server: StartServer) -> None:
-    """Load balancers avoid a service that is not ready. Requests during the delay get responses."""
+    # Load balancers avoid a service that is not ready. Requests during the delay get responses.
     with start_server("--drain-delay-s=2") as (process, url), httpx.Client() as client:
         before = client.post(f"{url}/fill-mask", json=BODY)
         assert "connection" not in before.headers
@@ -109,7 +109,7 @@ def test_second_signal_ends_it_at_once(start_server: StartServer) -> None:
 
 
 def test_process_that_hangs_is_ended(start_server: StartServer) -> None:
-    """The process ends after the grace period, even if a model never returns."""
+    # The process ends after the grace period, even if a model never returns.
     hanging = SLOW.replace("time.sleep(0.7)", "time.sleep(600 if len(batch.passes) == 2 else 0)")
     ceiling = "from service.http import server\nserver._FORCED_EXIT_AFTER_S = 1\n"
     flags = ("--threads=1", "--drain-delay-s=0", "--shutdown-grace-s=0")
@@ -140,7 +140,7 @@ sys.exit(main())
 
 
 def test_dead_worker_ends_the_process(start_server: StartServer) -> None:
-    """Waiting requests get an error. The process exits so that its supervisor restarts it."""
+    # Waiting requests get an error. The process exits so that its supervisor restarts it.
     with start_server("--threads=1", command=("-c", MORTAL)) as (process, url):
         assert httpx.post(f"{url}/fill-mask", json=BODY).is_success
         answer = httpx.post(f"{url}/fill-mask", json={"inputs": ["[MASK]"] * 2})
@@ -150,7 +150,7 @@ def test_dead_worker_ends_the_process(start_server: StartServer) -> None:
 
 
 def test_grace_period_is_bounded(start_server: StartServer) -> None:
-    """Requests that outlast the grace period get an error. The exit code is 0."""
+    # Requests that outlast the grace period get an error. The exit code is 0.
     flags = ("--threads=1", "--drain-delay-s=0", "--shutdown-grace-s=0")
     with (
         start_server(*flags, command=("-c", SLOW)) as (process, url),
@@ -191,7 +191,7 @@ sys.exit(code)
 
 @pytest.mark.skipif(sys.platform == "win32", reason="uvloop does not exist there")
 def test_runs_on_the_fast_loop_and_parser(start_server: StartServer) -> None:
-    """Without uvloop and httptools the service is slower."""
+    # Without uvloop and httptools the service is slower.
     with start_server(command=("-c", SPY)) as (process, url):
         assert httpx.post(f"{url}/fill-mask", json=BODY).status_code == 200
         process.send_signal(signal.SIGTERM)
@@ -230,7 +230,7 @@ def test_bad_bundle_is_one_sentence(edit_bundle: EditBundle, tmp_path: Path) -> 
 
 
 def test_port_in_use_is_one_sentence(tiny: Tiny) -> None:
-    """The service checks the port before it loads the model."""
+    # The service checks the port before it loads the model.
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         said = refuse("--port", str(port), "--bundle", str(tiny.path))
@@ -241,7 +241,7 @@ def test_port_in_use_is_one_sentence(tiny: Tiny) -> None:
 
 
 async def test_connections_send_without_delay() -> None:
-    """Nagle's algorithm would delay a response until the client acknowledges the previous one."""
+    # Nagle's algorithm would delay a response until the client acknowledges the previous one.
     found: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     def accepted(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -259,10 +259,8 @@ async def test_connections_send_without_delay() -> None:
 
 
 def test_layer_that_rejects_under_overload() -> None:
-    """Usually the connection rejects requests under overload.
-
-    With CORS or an access log of all requests, the application rejects the requests.
-    """
+    # Usually the connection rejects requests under overload.
+    # With CORS or an access log of all requests, the application rejects the requests.
     settings = Settings()
     app = create_app(settings)
     assert _overload_check(app, settings) == app.retry_after_s

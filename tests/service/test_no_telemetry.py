@@ -31,12 +31,12 @@ def _files_left_at_home(home: Path, first: str, model_path: Path) -> list[str]:
 
 
 def test_a_start_leaves_no_file_at_home(tiny: Tiny, tmp_path: Path) -> None:
-    """The telemetry of onnxruntime keeps an id and a database in the home directory."""
+    # The telemetry of onnxruntime keeps an id and a database in the home directory.
     assert _files_left_at_home(tmp_path / "home", "", tiny.path / "model.onnx") == []
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the files lie in other places")
 def test_the_check_would_see_telemetry(tiny: Tiny, tmp_path: Path) -> None:
-    """The files appear if onnxruntime starts before the service disables telemetry."""
+    # The files appear if onnxruntime starts before the service disables telemetry.
     left = _files_left_at_home(tmp_path / "home", "import onnxruntime", tiny.path / "model.onnx")
     assert "deviceid" in left

@@ -22,7 +22,7 @@ def test_defaults() -> None:
 
 
 def test_environment_and_flags(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Flags override the environment, which overrides the defaults."""
+    # Flags override the environment, which overrides the defaults.
     monkeypatch.setenv("FILLMASK_MAX_TEXTS", "7")
     monkeypatch.setenv("FILLMASK_MAX_MASKS", "8")
     settings = read_settings(["--max-masks", "9", "--bundle=bundles/x"])
@@ -92,7 +92,7 @@ def test_a_bad_value_is_refused(
     ],
 )
 def test_a_bad_flag_is_refused(arguments: list[str], sentence: str) -> None:
-    """The service accepts no abbreviated flags and no positional arguments."""
+    # The service accepts no abbreviated flags and no positional arguments.
     with pytest.raises(SettingsError) as caught:
         read_settings(arguments)
     assert str(caught.value).startswith(sentence)
@@ -118,7 +118,7 @@ def test_a_bad_flag_is_refused(arguments: list[str], sentence: str) -> None:
 def test_the_variables_kubernetes_sets_are_explained(
     variable: str, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Kubernetes sets these variables for Services named fillmask and fillmask-metrics."""
+    # Kubernetes sets these variables for Services named fillmask and fillmask-metrics.
     monkeypatch.setenv(variable, value)
     with pytest.raises(SettingsError, match="set enableServiceLinks: false in the pod") as caught:
         read_settings([])
@@ -156,7 +156,7 @@ def test_settings_are_frozen() -> None:
 
 
 def test_two_ports_are_two() -> None:
-    """The port of metrics must differ from the service's port."""
+    # The port of metrics must differ from the service's port.
     with pytest.raises(
         SettingsError, match=r"metrics_port must differ from port \(both are 9000\)"
     ):
@@ -165,7 +165,7 @@ def test_two_ports_are_two() -> None:
 
 
 def test_texts_are_not_logged_by_accident() -> None:
-    """The setting log_texts requires the log level debug."""
+    # The setting log_texts requires the log level debug.
     with pytest.raises(SettingsError, match=r"requires log_level debug \(got info\)"):
         read_settings(["--log-texts=true"])
     assert read_settings(["--log-texts=true", "--log-level=debug"]).log_texts is True

@@ -25,7 +25,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_bundles_are_compared_with_the_labels_and_with_each_other(bundle: Path) -> None:
-    """The texts need several requests and keep their order."""
+    # The texts need several requests and keep their order.
     texts = [VERSES[n % len(VERSES)] for n in range(60)]
     found = best_labels(bundle, [Example(text, "", "") for text in texts])
     assert found == [found[n % len(VERSES)] for n in range(60)]

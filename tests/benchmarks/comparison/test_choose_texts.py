@@ -14,7 +14,7 @@ from benchmarks.comparison.choose_texts import (
 
 
 def test_wanted_lengths_are_log_normal_within_the_limits() -> None:
-    """Lengths are from 5 to 200 tokens, with a mean from 24 to 30 and a median below the mean."""
+    # Lengths are from 5 to 200 tokens, with a mean from 24 to 30 and a median below the mean.
     lengths = wanted_lengths(200)
     assert lengths == sorted(lengths)
     assert (len(lengths), lengths[0], lengths[-1]) == (200, MIN_TOKENS, MAX_TOKENS)
@@ -41,7 +41,7 @@ def test_choice_is_the_same_for_a_seed_and_differs_between_seeds() -> None:
 
 
 def test_any_stretch_of_the_order_has_all_lengths() -> None:
-    """The mean length of any 88 consecutive texts is within 8 % of the mean length of all texts."""
+    # The mean length of any 88 consecutive texts is within 8 % of the mean length of all texts.
     lengths = sorted(wanted_lengths(200), reverse=True)
     order = [int(text) for text in interleave([str(length) for length in lengths])]
     assert sorted(order, reverse=True) == lengths

@@ -17,7 +17,7 @@ def _by_name(name: str) -> Contender:
 
 
 def test_each_starts_a_module_that_exists_in_an_environment_that_is_known() -> None:
-    """A contender whose module has been renamed is missing from the table."""
+    # A contender whose module has been renamed is missing from the table.
     assert len({contender.name for contender in ALL}) == len(ALL) == 8
     for contender in ALL:
         assert contender.command[1] == "-m"
@@ -26,14 +26,14 @@ def test_each_starts_a_module_that_exists_in_an_environment_that_is_known() -> N
 
 
 def test_fp32_must_agree_and_nothing_else_need() -> None:
-    """For int8 and bf16, the page shows the share of masks on which transformers agrees."""
+    # For int8 and bf16, the page shows the share of masks on which transformers agrees.
     assert {contender.name for contender in ALL if not contender.exact} == {
         *(OURS_INT8, "OpenVINO bf16, all logits", "OpenVINO int8, all logits"),
     }
 
 
 def test_threads_are_tried_both_ways_and_never_exceed_the_cpus() -> None:
-    """Two CPUs compute one run with two threads, or two concurrent runs with one thread each."""
+    # Two CPUs compute one run with two threads, or two concurrent runs with one thread each.
     for name in ("transformers pipeline", "onnxruntime, all logits"):
         arguments = [setting.arguments for setting in _by_name(name).settings]
         assert arguments == [

@@ -18,7 +18,7 @@ REFERENCE = [[{7: -1.0, 8: -1.0005, 9: -2.0}], [{5: -0.1, 6: -3.0}, {4: -0.2}]]
 
 
 def test_best_tokens_ties_count_and_others_do_not() -> None:
-    """A token within 1e-3 nats of the best token counts as the same token."""
+    # A token within 1e-3 nats of the best token counts as the same token.
     assert compare(REFERENCE, [[7], [5, 4]]) == Agreement(masks=3, same=3)
     assert compare(REFERENCE, [[8], [6, 4]]) == Agreement(masks=3, same=2)
     assert compare(REFERENCE, [[9], [None, 99]]) == Agreement(masks=3, same=0)
@@ -37,7 +37,7 @@ def test_special_tokens_are_passed_over_in_one_mask_and_in_several() -> None:
 
 
 def test_reference_is_read_with_ids_as_numbers(tmp_path: Path) -> None:
-    """The ids are keys of JSON objects, which are always strings."""
+    # The ids are keys of JSON objects, which are always strings.
     file = tmp_path / "reference.json"
     file.write_text(json.dumps(REFERENCE))
     assert read_reference(file) == REFERENCE

@@ -8,7 +8,7 @@ from benchmarks.comparison.figures import median_ratio, spread
 
 
 def test_ratio_is_taken_within_each_round() -> None:
-    """The ratios of the rounds are 2, 2 and 3. The second round is slow for both contenders."""
+    # The ratios of the rounds are 2, 2 and 3. The second round is slow for both contenders.
     assert median_ratio([100, 10, 300], [50, 5, 100]) == 2
     with pytest.raises(ValueError, match="shorter"):
         median_ratio([1, 2], [1])

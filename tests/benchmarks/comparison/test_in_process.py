@@ -29,13 +29,13 @@ def _text(tokens: int) -> EncodedText:
 def test_batches_keep_the_order_and_the_budget(
     lengths: list[int], batches: list[list[int]]
 ) -> None:
-    """A text above the token budget is a batch of its own."""
+    # A text above the token budget is a batch of its own.
     formed = by_tokens([_text(length) for length in lengths], 20)
     assert [[len(text.input_ids) for text in batch] for batch in formed] == batches
 
 
 def test_every_thread_warms_up_on_every_job() -> None:
-    """Each thread runs each job before the clock starts. Afterwards the threads share the jobs."""
+    # Each thread runs each job before the clock starts. Afterwards the threads share the jobs.
     done: Counter[tuple[int, str]] = Counter()
     jobs = [(1, lambda name=name: done.update([(threading.get_ident(), name)])) for name in "abc"]
     assert drive(jobs, threads=2, seconds=0.01) > 0
@@ -43,7 +43,7 @@ def test_every_thread_warms_up_on_every_job() -> None:
 
 
 def test_variants_run_one_text_and_eight_and_ours_by_tokens() -> None:
-    """OpenVINO runs the int8 graph with fp32 and with bf16 for all operations that are not int8."""
+    # OpenVINO runs the int8 graph with fp32 and with bf16 for all operations that are not int8.
     table = variants()
     assert table["fillmask int8"] == [Setting(0)]
     assert table["onnxruntime, all logits"] == [Setting(1), Setting(8)]

@@ -23,10 +23,8 @@ def _output(**changes: int) -> str:
 
 
 def test_units_are_seconds_milliseconds_and_microseconds() -> None:
-    """wrk reports latencies in microseconds.
-
-    0.1 s of CPU time for 400 requests is 250 us per request.
-    """
+    # wrk reports latencies in microseconds.
+    # 0.1 s of CPU time for 400 requests is 250 us per request.
     cell = parse(_output(), cpu_s=0.1)
     assert (cell.requests, cell.requests_per_s) == (400, 200)
     assert (cell.p50_ms, cell.p99_ms) == (4.5, 9)
@@ -40,7 +38,7 @@ def test_a_single_error_stops_the_comparison(kind: str) -> None:
 
 
 def test_nothing_answered_or_no_result_stops_the_comparison() -> None:
-    """The error message contains wrk's output."""
+    # The error message contains wrk's output.
     with pytest.raises(ServerError, match="got 0 responses"):
         parse(_output(requests=0), cpu_s=0.1)
     with pytest.raises(ServerError, match="unable to connect"):

@@ -42,6 +42,6 @@ def test_top_k_varies(bodies: list[dict[str, dict[str, int]]]) -> None:
 
 
 def test_growth_is_from_the_first_sample_to_the_last() -> None:
-    """Growth from the lowest sample would include memory that the service uses only temporarily."""
+    # Growth from the lowest sample would include memory that the service uses only temporarily.
     samples = [(2000, 150), (4000, 120), (6000, 155)]
     assert Memory(name="m", ready_s=1, peak_rss_bytes=160, samples=samples).growth_bytes == 5

@@ -15,7 +15,7 @@ def test_part_of_a_request_is_none(cut: int) -> None:
 
 
 def test_whole_requests_are_measured_with_their_bodies() -> None:
-    """Bytes after a request do not count. A request without a body ends with its headers."""
+    # Bytes after a request do not count. A request without a body ends with its headers.
     assert request_length(REQUEST) == len(REQUEST)
     assert request_length(REQUEST + REQUEST) == len(REQUEST)
     assert request_length(b"GET / HTTP/1.1\r\n\r\n") == 18

@@ -19,7 +19,7 @@ SIZES = Sizes(num_layers=3, d_model=48, d_ff=80, vocab_size=211)
 
 @pytest.mark.parametrize("tokens", [1, 32])
 def test_equals_torchs_count_where_every_token_is_a_mask(tokens: int) -> None:
-    """The last layer computes only the rows of masks, which are all rows here."""
+    # The last layer computes only the rows of masks, which are all rows here.
     input_ids = torch.arange(tokens)[None]
     # torch's counter omits fused attention
     written_out = sdpa_kernel(SDPBackend.MATH)
@@ -29,6 +29,6 @@ def test_equals_torchs_count_where_every_token_is_a_mask(tokens: int) -> None:
 
 
 def test_a_mask_fewer_saves_its_row_of_the_last_layer_and_the_head() -> None:
-    """The row passes through query, attention, output, feed-forward, transform and projection."""
+    # The row passes through query, attention, output, feed-forward, transform and projection.
     row = 2 * (2 * 48**2 + 2 * 48 * 80) + 4 * 20 * 48 + 2 * 48**2 + 2 * 48 * 211
     assert operations(SIZES, 20, 3) - operations(SIZES, 20, 2) == row

@@ -12,7 +12,7 @@ def _event(operator: str, us: int, *, kind: str = "_kernel_time") -> dict[str, A
 
 
 def test_kernels_are_added_up_and_loops_left_out() -> None:
-    """A loop's event includes the time of its kernels, which have events of their own."""
+    # A loop's event includes the time of its kernels, which have events of their own.
     events = [
         {"cat": "Session", "name": "model_run", "dur": 900},
         _event("Add", 10),

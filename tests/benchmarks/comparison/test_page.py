@@ -131,7 +131,7 @@ def test_a_part_that_was_not_measured_is_left_out(cache: Path, tmp_path: Path) -
 
 
 def test_a_table_with_a_cell_missing_is_an_error() -> None:
-    """Without the error, Markdown shows the figures under wrong headings."""
+    # Without the error, Markdown shows the figures under wrong headings.
     with pytest.raises(ValueError, match="must have 2 cells"):
         table(["a", "b"], [["1"]])
     assert table(["a", "b"], [["x|y", "1"]]) == "| a | b |\n| --- | --: |\n| x\\|y | 1 |"

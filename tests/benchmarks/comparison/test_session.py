@@ -20,7 +20,7 @@ def _logits(masks: int) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
 
 
 def test_one_mask_is_a_list_of_fills_by_descending_probability() -> None:
-    """Scores equal the softmax over the entire vocabulary in float64 to 1e-6."""
+    # Scores equal the softmax over the entire vocabulary in float64 to 1e-6.
     text = "the [MASK] barked ."
     logits_MV = _logits(1)
     answer = fills(TOKENIZER, text, TOKENIZER.encode(text), logits_MV, top_k=4)

@@ -11,7 +11,7 @@ from benchmarks.comparison.texts import FILE, MASK_TOKEN, mask_words, masked_tex
 
 
 def test_there_are_200_texts_with_one_to_three_masks_each() -> None:
-    """Most texts have one mask. Every call returns the same texts."""
+    # Most texts have one mask. Every call returns the same texts.
     texts = masked_texts()
     counts = [text.count(MASK_TOKEN) for text in texts]
     assert len(set(texts)) == 200
@@ -39,7 +39,7 @@ def test_nothing_but_the_masked_words_changes() -> None:
     ],
 )
 def test_words_are_masked_whole(text: str, count: int, masked: str) -> None:
-    """An apostrophe does not split a word. A number is not a word."""
+    # An apostrophe does not split a word. A number is not a word.
     rng = random.Random(0)  # noqa: S311 - a choice, not a secret
     assert mask_words(text, count, rng) == masked
 

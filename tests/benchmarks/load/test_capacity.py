@@ -19,7 +19,7 @@ def pod(**limits: int) -> Pod:
 
 
 def test_formula_is_work_over_what_a_pod_should_do() -> None:
-    """Ten pods at 70 % of 1,000 tokens/s compute 7,000 tokens/s. More load needs another pod."""
+    # Ten pods at 70 % of 1,000 tokens/s compute 7,000 tokens/s. More load needs another pod.
     assert pods_needed(70, 100, 1000) == 10
     assert pods_needed(70.1, 100, 1000) == 11
     assert pods_needed(0.1, 1, 1000) == 1
@@ -27,7 +27,7 @@ def test_formula_is_work_over_what_a_pod_should_do() -> None:
 
 @pytest.mark.parametrize("rate", [300, RATE])
 def test_formulas_number_refuses_nobody(rate: int) -> None:
-    """The service rejects no request even without the additional pod."""
+    # The service rejects no request even without the additional pod.
     tokens = statistics.mean(capacity.text_tokens())
     pods = pods_needed(rate, tokens, POD_TOKENS_PER_S)
     outcome = simulate(rate, pods, POD_TOKENS_PER_S, SECONDS)
@@ -36,7 +36,7 @@ def test_formulas_number_refuses_nobody(rate: int) -> None:
 
 
 def test_a_third_less_refuses() -> None:
-    """The formula's number of pods is not larger than necessary."""
+    # The formula's number of pods is not larger than necessary.
     tokens = statistics.mean(capacity.text_tokens())
     pods = pods_needed(RATE, tokens, POD_TOKENS_PER_S) * 2 // 3
     outcome = simulate(RATE, pods, POD_TOKENS_PER_S, SECONDS)
@@ -49,7 +49,7 @@ def test_one_request_takes_what_its_batch_takes() -> None:
 
 
 def test_full_batches_give_the_measured_speed() -> None:
-    """Two workers with full batches reach the measured tokens per second of a pod."""
+    # Two workers with full batches reach the measured tokens per second of a pod.
     full = Settings().max_batch_tokens
     assert 2 * full / pod().batch_s(full) == pytest.approx(POD_TOKENS_PER_S)
 

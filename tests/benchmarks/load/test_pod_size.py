@@ -77,7 +77,7 @@ def test_rows_are_read_as_they_are_written(table: list[PodSize]) -> None:
 
 
 def test_tokens_are_requests_times_their_tokens(table: list[PodSize]) -> None:
-    """Requests per second and tokens per second are measured with the same texts."""
+    # Requests per second and tokens per second are measured with the same texts.
     tokens = pod_size.tokens_per_request()
     rounding = 0.5 * tokens + 0.5
     for size in table:

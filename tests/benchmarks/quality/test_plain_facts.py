@@ -36,7 +36,7 @@ def test_no_fact_is_a_prompt_of_the_cloze_probe() -> None:
 def test_rates_and_misses_are_printed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The output is a table by kind, followed by the missed sentences."""
+    # The output is a table by kind, followed by the missed sentences.
     monkeypatch.setattr("sys.argv", ["plain_facts", "some/bundle"])
     missed = "We eat soup with a [MASK]. -> lot"
     tallies = {"use": Tally(2, 1, 1, [missed])}

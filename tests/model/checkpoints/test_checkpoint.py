@@ -67,7 +67,7 @@ def test_a_round_trip_is_bit_exact(tmp_path: Path, config: EncoderConfig) -> Non
 
 
 def test_weights_of_half_precision_are_read_in_fp32(tmp_path: Path) -> None:
-    """A bfloat16 checkpoint gives an fp32 encoder with the same values."""
+    # A bfloat16 checkpoint gives an fp32 encoder with the same values.
     model = random_encoder(small_config()).to(torch.bfloat16)
     save_checkpoint(tmp_path, model, TOKENIZER_JSON)
     loaded = load_checkpoint(tmp_path).model.state_dict()
@@ -149,7 +149,7 @@ CLASSIFIER = ClassifierConfig(labels=("cat", "dog", "fox"), problem_type="regres
 def test_a_classifier_is_saved_with_or_without_its_masked_language_model_head(
     tmp_path: Path, config: EncoderConfig
 ) -> None:
-    """A checkpoint without the masked-language-model head gets a new one."""
+    # A checkpoint without the masked-language-model head gets a new one.
     model = random_encoder(config, classifier=CLASSIFIER)
     save_checkpoint(tmp_path / "both", model, TOKENIZER_JSON)
     save_checkpoint(tmp_path / "labels", model, TOKENIZER_JSON, fills=False)
@@ -300,7 +300,7 @@ SPOILT: dict[str, tuple[Callable[[Path], Any], str]] = {
 def test_a_broken_checkpoint_says_what_is_wrong(
     directory: Path, spoil: Callable[[Path], Any], message: str
 ) -> None:
-    """The CheckpointError has one line and names the file, the field or the tensors."""
+    # The CheckpointError has one line and names the file, the field or the tensors.
     spoil(directory)
     with pytest.raises(CheckpointError, match=message) as caught:
         load_checkpoint(directory)
@@ -308,7 +308,7 @@ def test_a_broken_checkpoint_says_what_is_wrong(
 
 
 def test_how_weights_were_rounded_survives(tmp_path: Path) -> None:
-    """Saving a model without rounding factors removes the factors saved earlier."""
+    # Saving a model without rounding factors removes the factors saved earlier.
     model = random_encoder(small_config())
     plan = plan_of(model)
     save_checkpoint(tmp_path, model, TOKENIZER_JSON, plan)
@@ -322,7 +322,7 @@ def test_how_weights_were_rounded_survives(tmp_path: Path) -> None:
 
 
 def test_a_rounding_that_does_not_fit_is_refused(tmp_path: Path) -> None:
-    """The error names the linear map whose factors do not fit."""
+    # The error names the linear map whose factors do not fit.
     model = random_encoder(small_config())
     factors = plan_of(model).factors | {"blocks.1.key": torch.ones(3)}
     save_checkpoint(tmp_path, model, TOKENIZER_JSON, RoundingPlan(factors))

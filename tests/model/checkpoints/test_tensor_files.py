@@ -170,7 +170,7 @@ BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
 def test_each_broken_layout_is_one_sentence(
     spoil: Callable[[Path], Any], message: str, tmp_path: Path
 ) -> None:
-    """The ValueError has one line and names the file."""
+    # The ValueError has one line and names the file.
     spoil(tmp_path)
     with pytest.raises(ValueError, match=message) as caught:
         TensorFiles(tmp_path)

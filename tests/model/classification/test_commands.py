@@ -126,7 +126,7 @@ def test_a_checkpoint_starts_and_sizes_an_encoder() -> None:
 
 @pytest.mark.usefixtures("_no_plots")
 def test_the_best_epoch_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Later epochs with a worse metric do not replace the checkpoint."""
+    # Later epochs with a worse metric do not replace the checkpoint.
     scores = iter([(0.5, 1.0), (0.8, 0.9), (0.8, 0.7), (0.7, 0.1)])
     validate = FineTuning._validate
     saved: list[Any] = []
@@ -194,7 +194,7 @@ def test_regression_reaches_the_unit_of_the_data() -> None:
 
 @pytest.mark.usefixtures("_no_plots")
 def test_pairs_of_texts_are_learned() -> None:
-    """The second text alone determines the label."""
+    # The second text alone determines the label.
     generator, rows = np.random.default_rng(0), []
     for i in range(300):
         text, text_pair = (topic_text(generator, LABELS[n % 3])[:12] for n in (i // 3, i))

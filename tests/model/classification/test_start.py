@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("workplace")
 
 
 def test_a_checkpoint_gives_weights_and_tokenizer(tokenizer: Tokenizer) -> None:
-    """The checkpoint determines the encoder, and the seed determines the head."""
+    # The checkpoint determines the encoder, and the seed determines the head.
     saved = save_small("start", tokenizer.to_str().encode(), vocab_size=200)
     start = Start.from_checkpoint(Path("start"))
     models = [start.build(HEAD, seed) for seed in (0, 0, 1)]

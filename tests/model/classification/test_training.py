@@ -45,7 +45,7 @@ def test_several_labels_are_learned() -> None:
 
 
 def test_numbers_are_learned_in_their_own_unit() -> None:
-    """The values are 1,000 to 1,300, a range that is slow to learn without scaled targets."""
+    # The values are 1,000 to 1,300, a range that is slow to learn without scaled targets.
     generator = np.random.default_rng(0)
     counts = generator.integers(0, 7, 360)
     rows = [(" ".join(["red"] * n + ["of"] * (7 - n)), 1000 + 50.0 * n) for n in counts]
@@ -89,7 +89,7 @@ def test_a_seed_determines_the_run() -> None:
 
 
 def test_class_weights_favour_rare_labels() -> None:
-    """All texts are equal, so only the bias of the head determines the prediction."""
+    # All texts are equal, so only the bias of the head determines the prediction.
     rows = dataset_of([("the of and", "rare" if i % 5 == 0 else "usual") for i in range(60)])
     task = TinyTask(rows, rows)
     probabilities = []
@@ -140,7 +140,7 @@ def test_an_encoder_without_a_classification_head_is_rejected() -> None:
 
 
 def test_predictions_keep_the_order_of_the_rows() -> None:
-    """A prediction does not depend on the other rows of its batch."""
+    # A prediction does not depend on the other rows of its batch.
     task = topic_task()
     model = task.start.build(task.classifier, 0)
     together = predict(model, task.validation.texts)

@@ -27,13 +27,13 @@ from tests.model.samples import VERSES
     ],
 )
 def test_documents_part_at_blank_lines(tmp_path: Path, text: str, documents: list[str]) -> None:
-    """Several blank lines are one separator."""
+    # Several blank lines are one separator.
     (tmp_path / "a.txt").write_bytes(text.encode())
     assert [text.strip() for text in read_documents([tmp_path / "a.txt"])] == documents
 
 
 def test_a_file_ends_its_last_document(tmp_path: Path) -> None:
-    """Documents are in the order in which the caller names the files."""
+    # Documents are in the order in which the caller names the files.
     (tmp_path / "a.txt").write_text("first")
     (tmp_path / "b.txt").write_text("second\n")
     files = [tmp_path / "b.txt", tmp_path / "a.txt", tmp_path / "b.txt"]
@@ -49,7 +49,7 @@ def test_documents_laid_end_to_end_stay_apart(tmp_path: Path) -> None:
 
 
 def test_xz_files_are_read_as_they_are(tmp_path: Path) -> None:
-    """The sample has characters beyond ASCII."""
+    # The sample has characters beyond ASCII.
     text = "caf\N{LATIN SMALL LETTER E WITH ACUTE}\nnoir\n\n\N{SNOWMAN}\n"
     (tmp_path / "a.txt").write_text(text, encoding="utf-8")
     with lzma.open(tmp_path / "b.txt.xz", "wt", encoding="utf-8") as stream:
@@ -60,7 +60,7 @@ def test_xz_files_are_read_as_they_are(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
-    """Bytes that are not UTF-8 raise a ValueError with the file's name."""
+    # Bytes that are not UTF-8 raise a ValueError with the file's name.
     (tmp_path / "image.txt").write_bytes(b"good\n\n\x89PNG\n")
     with pytest.raises(ValueError, match=r"image\.txt must be UTF-8 text"):
         list(read_documents([tmp_path / "image.txt"]))
@@ -68,7 +68,7 @@ def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kept_bytes", [0, 20, 60])
 def test_a_broken_xz_file_is_named(tmp_path: Path, kept_bytes: int) -> None:
-    """A truncated archive raises a ValueError with the archive's name."""
+    # A truncated archive raises a ValueError with the archive's name.
     whole = lzma.compress("\n\n".join(VERSES).encode())
     path = tmp_path / "broken.txt.xz"
     path.write_bytes(whole[:kept_bytes] or b"no archive at all")
@@ -77,7 +77,7 @@ def test_a_broken_xz_file_is_named(tmp_path: Path, kept_bytes: int) -> None:
 
 
 def test_files_are_found_in_directories(tmp_path: Path) -> None:
-    """Files in directories must end in .txt or .txt.xz. A named file may have any suffix."""
+    # Files in directories must end in .txt or .txt.xz. A named file may have any suffix.
     for name in ("b.txt", "a.txt.xz", "c.json", "d.txt.gz"):
         (tmp_path / name).touch()
     found = text_files([tmp_path / "c.json", tmp_path])
@@ -85,7 +85,7 @@ def test_files_are_found_in_directories(tmp_path: Path) -> None:
 
 
 def test_paths_without_text_are_named(tmp_path: Path) -> None:
-    """The ValueError names a missing path or a directory without text."""
+    # The ValueError names a missing path or a directory without text.
     with pytest.raises(ValueError, match=r"nowhere\.txt does not exist"):
         text_files([tmp_path / "nowhere.txt"])
     (tmp_path / "empty").mkdir()
@@ -105,7 +105,7 @@ def token_stream(tokenizer: Tokenizer, documents: list[str]) -> list[int]:
 @pytest.mark.parametrize("row_tokens", [8, 13, 64])
 @pytest.mark.parametrize("count", [1, 5, 300])
 def test_rows_contain_all_tokens(tokenizer: Tokenizer, count: int, row_tokens: int) -> None:
-    """Rows are consecutive tokens between [CLS] and [SEP], without an incomplete last row."""
+    # Rows are consecutive tokens between [CLS] and [SEP], without an incomplete last row.
     documents = [VERSES[i % 3] for i in range(count)]
     special = SpecialTokens.from_tokenizer(tokenizer)
     rows = pack_rows(documents, tokenizer, special, row_tokens)
@@ -122,7 +122,7 @@ def test_rows_contain_all_tokens(tokenizer: Tokenizer, count: int, row_tokens: i
 def test_packing_does_not_depend_on_how_documents_are_grouped(
     tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The number of documents per call of the tokenizer changes no row."""
+    # The number of documents per call of the tokenizer changes no row.
     special = SpecialTokens.from_tokenizer(tokenizer)
     whole = pack_rows(VERSES, tokenizer, special, 9)
     monkeypatch.setattr(corpus, "DOCUMENTS_PER_CALL", 2)
@@ -130,14 +130,14 @@ def test_packing_does_not_depend_on_how_documents_are_grouped(
 
 
 def test_no_text_gives_no_row(tokenizer: Tokenizer) -> None:
-    """The text has no documents, or the documents are too short for a row."""
+    # The text has no documents, or the documents are too short for a row.
     special = SpecialTokens.from_tokenizer(tokenizer)
     assert pack_rows([], tokenizer, special, 16).shape == (0, 16)
     assert pack_rows(["the cat"], tokenizer, special, 16).shape == (0, 16)
 
 
 def test_special_tokens_are_found(tokenizer: Tokenizer) -> None:
-    """The result has the four framing ids and every special token of the tokenizer."""
+    # The result has the four framing ids and every special token of the tokenizer.
     own = Tokenizer.from_str(tokenizer.to_str())
     own.add_special_tokens([AddedToken("[EXTRA]", special=True)])
     own.add_tokens(["ordinary"])
@@ -153,7 +153,7 @@ def test_special_tokens_are_found(tokenizer: Tokenizer) -> None:
     [("<s>", "</s>", "<mask>", "<pad>"), ("<cls>", "<eos>", "<mask>", "<pad>")],
 )
 def test_special_tokens_of_other_families(names: tuple[str, ...], tokenizer: Tokenizer) -> None:
-    """Tokens with BERT's names, such as [MASK], do not count if they are not special tokens."""
+    # Tokens with BERT's names, such as [MASK], do not count if they are not special tokens.
     text = tokenizer.to_str()
     for usual, name in zip(("[CLS]", "[SEP]", "[MASK]", "[PAD]"), names, strict=True):
         text = text.replace(usual, name)
@@ -166,7 +166,7 @@ def test_special_tokens_of_other_families(names: tuple[str, ...], tokenizer: Tok
 
 
 def test_a_tokenizer_without_mask_is_refused(tokenizer: Tokenizer) -> None:
-    """The error lists the missing special tokens."""
+    # The error lists the missing special tokens.
     renamed = tokenizer.to_str().replace("[MASK]", "[BLANK]").replace("[PAD]", "[FILL]")
     with pytest.raises(
         ValueError, match=r"lacks the special tokens \[MASK\] or <mask>, \[PAD\] or <pad>;"

@@ -28,25 +28,25 @@ LONG = "one two three four five six seven eight nine ten eleven twelve thirteen 
     ],
 )
 def test_sentences_are_found_by_their_words(line: str, *, found: bool) -> None:
-    """Short sentences match entirely, long sentences by any 13 consecutive words."""
+    # Short sentences match entirely, long sentences by any 13 consecutive words.
     assert SentenceFilter(["We eat soup with a spoon.", LONG]).matches(line) is found
 
 
 def test_lines_with_a_sentence_are_dropped() -> None:
-    """A document may lose all its lines."""
+    # A document may lose all its lines.
     measured = SentenceFilter(["time is money"])
     assert measured.remove_from("Hello.\nTime is money, he said.\nBye.") == "Hello.\nBye."
     assert measured.remove_from("Time is money.") == ""
 
 
 def test_sentences_of_two_words_are_rejected() -> None:
-    """Sentences of two words match too much other text."""
+    # Sentences of two words match too much other text.
     with pytest.raises(ValueError, match=r"must have at least 3 words \(got 'Dogs bark\.'\)"):
         SentenceFilter(["Dogs bark."])
 
 
 def test_a_probe_gives_its_texts_with_each_answer(tmp_path: Path) -> None:
-    """The probe has one sentence per accepted answer."""
+    # The probe has one sentence per accepted answer.
     probe = tmp_path / "probe.tsv"
     probe.write_text("use\tWe sweep with a [MASK].\tbroom brush\n")
     assert list(probe_sentences(probe)) == ["We sweep with a broom.", "We sweep with a brush."]
@@ -54,7 +54,7 @@ def test_a_probe_gives_its_texts_with_each_answer(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("line", ["use\tno columns", "use\tno mask\tbroom"])
 def test_a_file_that_is_no_probe_is_rejected(tmp_path: Path, line: str) -> None:
-    """The error names the file and the line."""
+    # The error names the file and the line.
     probe = tmp_path / "probe.tsv"
     probe.write_text(f"use\tA [MASK].\tb\n{line}\n")
     with pytest.raises(ValueError, match=r"probe\.tsv: line 2 must have the columns"):
@@ -63,7 +63,7 @@ def test_a_file_that_is_no_probe_is_rejected(tmp_path: Path, line: str) -> None:
 
 @pytest.mark.parametrize("probe", ["cloze_probe", "plain_facts"])
 def test_every_sentence_measured_on_can_be_left_out(probe: str) -> None:
-    """The test reads the real probes of the benchmarks."""
+    # The test reads the real probes of the benchmarks.
     path = Path(__file__).parents[3] / "benchmarks" / "quality" / f"{probe}.tsv"
     sentences = list(probe_sentences(path))
     measured = SentenceFilter(sentences)
@@ -72,7 +72,7 @@ def test_every_sentence_measured_on_can_be_left_out(probe: str) -> None:
 
 
 def test_held_out_text_is_found_by_thirteen_words(tmp_path: Path) -> None:
-    """Lines of fewer than 13 words do not count."""
+    # Lines of fewer than 13 words do not count.
     held_out = tmp_path / "held_out.txt"
     held_out.write_text(f"Time is money.\n{LONG}\n\nYes.\n")
     measured = SentenceFilter(evaluation_sentences(held_out))
@@ -82,7 +82,7 @@ def test_held_out_text_is_found_by_thirteen_words(tmp_path: Path) -> None:
 
 
 def test_a_mixture_leaves_out_what_is_measured(tmp_path: Path) -> None:
-    """The command also removes documents without remaining lines."""
+    # The command also removes documents without remaining lines.
     texts = tmp_path / "texts.txt"
     texts.write_text(f"Time is money.\n\nKeep this.\nTime is money, they say.\nAs {LONG}.\n")
     (tmp_path / "held_out.txt").write_text(LONG)

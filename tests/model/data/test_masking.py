@@ -55,16 +55,14 @@ def ordinary(input_ids: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("rate", [0.15, 0.4])
 def test_the_selected_share(original: Tensor, rate: float) -> None:
-    """The default share is 15 %."""
+    # The default share is 15 %.
     result = corrupt(original) if rate == 0.15 else corrupt(original, select_rate=rate)
     assert_binomial(int(result.selected.sum()), int(ordinary(original).sum()), rate)
 
 
 def test_of_the_selected_80_10_10(original: Tensor, masked: MaskedBatch) -> None:
-    """80 % of the selected tokens become the mask, 10 % a random token, and 10 % stay.
-
-    The random token may equal the true token.
-    """
+    # 80 % of the selected tokens become the mask, 10 % a random token, and 10 % stay.
+    # The random token may equal the true token.
     before, after = original[masked.selected], masked.input_ids[masked.selected]
     hit = 1 / (VOCAB_SIZE - len(SPECIAL))
     draws = len(before)
@@ -86,7 +84,7 @@ def test_special_tokens_are_never_drawn(original: Tensor, masked: MaskedBatch) -
 
 
 def test_other_positions_are_unchanged(original: Tensor, masked: MaskedBatch) -> None:
-    """The caller's batch does not change."""
+    # The caller's batch does not change.
     untouched = ~masked.selected
     assert torch.equal(masked.input_ids[untouched], original[untouched])
     assert MASK in masked.input_ids[masked.selected]
@@ -96,7 +94,7 @@ def test_other_positions_are_unchanged(original: Tensor, masked: MaskedBatch) ->
 
 
 def test_labels_are_the_originals_in_row_major_order(original: Tensor) -> None:
-    """Label m is the true token of the m-th selected position, row by row."""
+    # Label m is the true token of the m-th selected position, row by row.
     batch = original[:7]
     result = corrupt(batch)
     labels = [
@@ -110,7 +108,7 @@ def test_labels_are_the_originals_in_row_major_order(original: Tensor) -> None:
 
 
 def test_the_seed_decides_the_masks(original: Tensor, masked: MaskedBatch) -> None:
-    """The global state of torch has no influence."""
+    # The global state of torch has no influence.
     torch.manual_seed(1)
     again = corrupt(original)
     assert torch.equal(again.input_ids, masked.input_ids)
@@ -120,7 +118,7 @@ def test_the_seed_decides_the_masks(original: Tensor, masked: MaskedBatch) -> No
 
 
 def test_rows_are_masked_independently(original: Tensor) -> None:
-    """Two calls with one generator select different positions."""
+    # Two calls with one generator select different positions.
     masker, generator = Masker(VOCAB_SIZE, MASK, SPECIAL), torch.Generator().manual_seed(0)
     twins = original[:1].repeat(2, 1)
     first, second = masker(twins, generator), masker(twins, generator)
@@ -143,12 +141,12 @@ def test_a_batch_of_special_tokens_selects_nothing() -> None:
 
 @pytest.mark.parametrize("rate", [0.0, 1.0, -0.1, float("nan")])
 def test_a_rate_that_is_no_share_is_refused(rate: float) -> None:
-    """The rate must be above 0 and below 1."""
+    # The rate must be above 0 and below 1.
     with pytest.raises(ValueError, match="select_rate"):
         Masker(VOCAB_SIZE, MASK, SPECIAL, rate)
 
 
 def test_the_mask_must_be_special() -> None:
-    """The masker selects and draws only tokens that are not special."""
+    # The masker selects and draws only tokens that are not special.
     with pytest.raises(ValueError, match="special_token_ids must contain mask_token_id"):
         Masker(VOCAB_SIZE, MASK, (0, 1))

@@ -24,7 +24,7 @@ def chosen(seed: int = 0, only: dict[str, tuple[str, ...]] | None = None, **shar
 
 
 def test_whole_shares_are_exact() -> None:
-    """A share of 3 takes every document three times. Sources without a share have a share of 0."""
+    # A share of 3 takes every document three times. Sources without a share have a share of 0.
     copies = Counter(chosen(news=3, books=0))
     assert set(copies) == NEWS
     assert set(copies.values()) == {3}
@@ -34,10 +34,8 @@ def test_whole_shares_are_exact() -> None:
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 2.25])
 def test_broken_shares_hold_on_average(share: float) -> None:
-    """The fraction of a share is the probability of one more copy.
-
-    The tolerance is five standard deviations.
-    """
+    # The fraction of a share is the probability of one more copy.
+    # The tolerance is five standard deviations.
     copies = Counter(chosen(news=share))
     fraction = share % 1
     bound = 5 * math.sqrt(1000 * fraction * (1 - fraction))
@@ -46,7 +44,7 @@ def test_broken_shares_hold_on_average(share: float) -> None:
 
 
 def test_only_the_authors_named_are_taken() -> None:
-    """The list of authors does not affect documents of other sources."""
+    # The list of authors does not affect documents of other sources.
     taken = set(chosen(only={"news": ("Author 1", "hor 3,")}, news=1, books=1))
     for text, (source, author) in zip(DOCUMENTS, TITLES, strict=True):
         wanted = source == "books" or "Author 1" in author or "Author 3" in author
@@ -72,7 +70,7 @@ def test_a_table_of_another_length_is_refused(titles: list[tuple[str, str]]) -> 
 
 
 def test_titles_are_read_in_file_order(tmp_path: Path) -> None:
-    """The table of titles is a plain file or an xz file."""
+    # The table of titles is a plain file or an xz file.
     table = "books\tEmma\tAusten\t99\nnews\tA: b\t\t7\n"
     (tmp_path / "titles.tsv").write_text(table)
     with lzma.open(tmp_path / "titles.tsv.xz", "wt") as stream:
@@ -83,7 +81,7 @@ def test_titles_are_read_in_file_order(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("row", ["books\tEmma\tAusten", "books\tEmma\tAusten\t9\t9", ""])
 def test_a_row_of_other_width_is_named(tmp_path: Path, row: str) -> None:
-    """The ValueError names the first line without four columns."""
+    # The ValueError names the first line without four columns.
     path = tmp_path / "titles.tsv"
     path.write_text(f"news\tA\tB\t7\n{row}\nnews\tA\tB\t7\n")
     with pytest.raises(ValueError, match="line 2 must have 4 columns"):
@@ -119,7 +117,7 @@ def test_a_mixture_is_read(tmp_path: Path) -> None:
     ],
 )
 def test_a_broken_mixture_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
-    """The ValueError for an unknown or invalid field names the file."""
+    # The ValueError for an unknown or invalid field names the file.
     path = tmp_path / "mixture.json"
     fields = {"shares": {"news": 1}, "only_authors": {}, "seed": 3}
     path.write_text(json.dumps(fields | change))

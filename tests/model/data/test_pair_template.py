@@ -56,7 +56,7 @@ def test_an_input_is_the_tokenizers_own(
 
 
 def test_berts_types_are_0_and_1() -> None:
-    """Type 1 begins with the second segment and includes the last separator."""
+    # Type 1 begins with the second segment and includes the last separator.
     tokenizer = verse_tokenizer()
     template = PairTemplate.from_tokenizer(tokenizer)
     _, types = template.input_of(np.array([9, 9, 9]), np.array([8, 8]))

@@ -68,7 +68,7 @@ def test_labels_have_berts_order() -> None:
 
 @pytest.mark.parametrize("sentences", [2, 3, 11, 60])
 def test_half_of_the_pairs_are_neighbours(sentences: int) -> None:
-    """The share of each label differs from 50 % by less than 3.3 standard errors."""
+    # The share of each label differs from 50 % by less than 3.3 standard errors.
     text = sentences_of([[6] * sentences] * (12_000 // sentences))
     labels = draw_pairs(text, LONGEST, 0, 0).labels
     assert len(labels) > 1_000
@@ -76,7 +76,7 @@ def test_half_of_the_pairs_are_neighbours(sentences: int) -> None:
 
 
 def test_no_segment_crosses_documents() -> None:
-    """In an uncut pair with the label is_next, the second segment starts where the first ends."""
+    # In an uncut pair with the label is_next, the second segment starts where the first ends.
     text = corpus()
     pairs = draw_pairs(text, LONGEST, 0, 0)
     own, uncut = [], []
@@ -96,10 +96,8 @@ def test_no_segment_crosses_documents() -> None:
 
 
 def test_an_epoch_uses_all_text_but_cuts_and_last_sentences() -> None:
-    """First segments and the segments that follow them contain all other tokens.
-
-    A run of unused tokens is the last sentence of its document, or it touches a cut segment.
-    """
+    # First segments and the segments that follow them contain all other tokens.
+    # A run of unused tokens is the last sentence of its document, or it touches a cut segment.
     text = corpus()
     pairs = draw_pairs(text, LONGEST, 0, 0)
     used = np.zeros(len(text.tokens) + 1, np.bool_)
@@ -127,10 +125,8 @@ def test_an_epoch_uses_all_text_but_cuts_and_last_sentences() -> None:
 
 
 def test_lengths_are_those_of_bert() -> None:
-    """One pair in ten has a random target length. The others have the maximum length.
-
-    Sentences of one token reach every target length exactly.
-    """
+    # One pair in ten has a random target length. The others have the maximum length.
+    # Sentences of one token reach every target length exactly.
     text = sentences_of([[1] * 50_000] * 3)
     pairs = draw_pairs(text, LONGEST, 0, 0)
     first, second = lengths_of(pairs)
@@ -144,7 +140,7 @@ def test_lengths_are_those_of_bert() -> None:
 
 
 def test_the_length_does_not_tell_the_label() -> None:
-    """The mean lengths of the segments differ by at most half a token between the labels."""
+    # The mean lengths of the segments differ by at most half a token between the labels.
     pairs = draw_pairs(corpus(4_000), LONGEST, 0, 0)
     for lengths in lengths_of(pairs):
         by_label = [lengths[pairs.labels == label].mean() for label in (IS_NEXT, NOT_NEXT)]
@@ -152,7 +148,7 @@ def test_the_length_does_not_tell_the_label() -> None:
 
 
 def test_long_segments_are_cut_at_both_ends() -> None:
-    """A cut shortens the longer segment, as often at its start as at its end."""
+    # A cut shortens the longer segment, as often at its start as at its end.
     text = sentences_of([[16] * 40] * 200)
     pairs = draw_pairs(text, LONGEST, 0, 0)
     first, second = lengths_of(pairs)
@@ -165,7 +161,7 @@ def test_long_segments_are_cut_at_both_ends() -> None:
 
 
 def test_the_second_document_is_any_other_one() -> None:
-    """Each document occurs with every other document."""
+    # Each document occurs with every other document.
     text = sentences_of([[5] * 300] * 4)
     pairs = draw_pairs(text, LONGEST, 0, 0)
     seen = {
@@ -188,7 +184,7 @@ def test_seed_and_epoch_decide_the_pairs() -> None:
 
 
 def test_inputs_are_padded_rows_with_types() -> None:
-    """An input contains the tokens of its two segments."""
+    # An input contains the tokens of its two segments.
     text = corpus()
     rows = PairRows(text, TEMPLATE, PAD, ROW)
     pairs = rows.draw(0)
@@ -222,7 +218,7 @@ def test_special_tokens_are_never_selected() -> None:
 
 
 def test_batches_take_every_pair_of_an_epoch_once() -> None:
-    """A second object computes the same batches in any order, as in a resumed run."""
+    # A second object computes the same batches in any order, as in a resumed run.
     rows = PairRows(corpus(60), TEMPLATE, PAD, ROW)
     batches = PairBatches(rows, 8, seed=5)
     per_epoch = [len(rows.draw(5, epoch)) // 8 for epoch in range(3)]

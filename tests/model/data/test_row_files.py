@@ -36,7 +36,7 @@ def unexpected() -> TrainingRows:
 def test_rows_are_made_once_and_mapped(
     tmp_path: Path, largest: int, dtype: type[np.generic]
 ) -> None:
-    """Token ids take two bytes each if all ids are below 65,536."""
+    # Token ids take two bytes each if all ids are below 65,536.
     made, key = some_rows(largest), {"texts": "a"}
     for make in (lambda: made, unexpected):
         rows = load_or_build_rows(tmp_path / "rows", key, make)
@@ -61,7 +61,7 @@ def test_rows_of_another_key_are_replaced(tmp_path: Path) -> None:
 
 
 def test_rows_cut_short_are_made_again(tmp_path: Path) -> None:
-    """A process that is killed early leaves no key.json, the mark of complete files."""
+    # A process that is killed early leaves no key.json, the mark of complete files.
     load_or_build_rows(tmp_path / "rows", {"texts": "a"}, some_rows)
     (tmp_path / "rows" / "key.json").unlink()
     (tmp_path / "rows" / "packed.npy").write_bytes(b"\x93NUMPY")

@@ -33,7 +33,7 @@ def written(texts: list[str]) -> list[str]:
 
 
 def test_a_sentence_ends_at_a_stop_or_a_line_end() -> None:
-    """The stop of a title, such as "Mr.", does not end a sentence."""
+    # The stop of a title, such as "Mr.", does not end a sentence.
     assert texts_of(read_sentences(DOCUMENTS, TOKENIZER, 99)) == [
         written(SENTENCES),
         written([*SENTENCES, "a line without a stop", *SENTENCES]),
@@ -42,7 +42,7 @@ def test_a_sentence_ends_at_a_stop_or_a_line_end() -> None:
 
 
 def test_tokens_are_those_of_entire_documents() -> None:
-    """A byte-level token includes the space before its word, also at the start of a sentence."""
+    # A byte-level token includes the space before its word, also at the start of a sentence.
     byte_level = Tokenizer(models.BPE())
     byte_level.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     byte_level.decoder = decoders.ByteLevel()
@@ -90,7 +90,7 @@ def test_no_document_is_an_empty_text() -> None:
 
 
 def test_sentences_survive_the_disk(tmp_path: Path) -> None:
-    """Arrays on disk take two bytes per value if all values are small."""
+    # Arrays on disk take two bytes per value if all values are small.
     made = read_sentences(DOCUMENTS, TOKENIZER, 99)
     arrays = load_or_build_arrays(tmp_path / "sentences", {}, made.to_arrays)
     assert arrays["starts"].dtype == np.uint16

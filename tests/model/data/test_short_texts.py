@@ -45,7 +45,7 @@ def written(text: str) -> str:
 
 
 def test_texts_are_one_to_three_sentences_in_a_row() -> None:
-    """Titles and initials do not end a sentence."""
+    # Titles and initials do not end a sentence.
     runs = {
         written(" ".join(SENTENCES[start : start + count]))
         for start in range(len(SENTENCES))
@@ -58,14 +58,14 @@ def test_texts_are_one_to_three_sentences_in_a_row() -> None:
 
 
 def test_lines_are_texts_of_their_own() -> None:
-    """No text spans the end of a line."""
+    # No text spans the end of a line.
     lines = [line for verse in VERSES for line in verse.splitlines()]
     seen = {text for seed in range(20) for text in cut("\n".join(VERSES), seed)}
     assert seen <= {written(line) for line in lines}
 
 
 def test_rows_are_framed_and_of_their_length() -> None:
-    """A row is `[CLS] text [SEP]`, from 6 tokens to the allowed maximum."""
+    # A row is `[CLS] text [SEP]`, from 6 tokens to the allowed maximum.
     documents = [" ".join(["the"] * count) for count in range(1, 90)]
     rows = short_rows(documents, TOKENIZER, SPECIAL, 0)
     assert sorted(rows) == list(range(6, LONGEST_TOKENS + 1))
@@ -78,7 +78,7 @@ def test_rows_are_framed_and_of_their_length() -> None:
 
 
 def test_texts_that_are_all_too_long_are_an_error() -> None:
-    """The ValueError contains the allowed lengths."""
+    # The ValueError contains the allowed lengths.
     with pytest.raises(ValueError, match="texts of 6 to 64 tokens"):
         short_rows([" ".join(["the"] * 80)], TOKENIZER, SPECIAL, 0)
 
@@ -92,7 +92,7 @@ def groups() -> dict[int, NDArray[np.int32]]:
 
 
 def test_an_epoch_has_every_text_once_in_its_own_order() -> None:
-    """All texts of a batch have one length."""
+    # All texts of a batch have one length.
     texts = ShortTexts(groups(), batch_tokens=32, seed=3)
     sizes = {6: [5] * 20, 17: [1] * 9, 40: [1] * 3}
     count = sum(map(len, sizes.values()))
@@ -115,7 +115,7 @@ def test_an_epoch_has_every_text_once_in_its_own_order() -> None:
 def test_passes_of_short_texts_come_at_even_distances(
     pretraining: Any, share: float, short: list[int]
 ) -> None:
-    """Short and packed passes each take their batches in order, without gaps."""
+    # Short and packed passes each take their batches in order, without gaps.
     run: Pretraining = pretraining(short_share=share)
     run.short_texts = ShortTexts(groups(), batch_tokens=32, seed=0)
     passes = [run._batch(number) for number in range(12)]
@@ -129,7 +129,7 @@ def test_passes_of_short_texts_come_at_even_distances(
 
 
 def test_a_run_of_short_texts_alone_learns_from_them(pretraining: Any, no_curve: None) -> None:
-    """The packed rows contain other tokens, so only the short texts can reduce the loss."""
+    # The packed rows contain other tokens, so only the short texts can reduce the loss.
     run: Pretraining = pretraining(short_share=1.0, learning_rate=1e-2, steps=60)
     text = np.tile(np.arange(5, 17, dtype=np.int32), (8, 1))
     run.short_texts = ShortTexts({12: text}, batch_tokens=96, seed=0)

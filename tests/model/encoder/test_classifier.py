@@ -85,7 +85,7 @@ def test_logits_of_pairs_agree_with_the_oracle(
 
 @torch.inference_mode()
 def test_the_next_sentence_loss_agrees_with_the_oracle() -> None:
-    """The loss is the mean cross-entropy over the pairs, in nats."""
+    # The loss is the mean cross-entropy over the pairs, in nats.
     model = random_encoder(small_config(), classifier=ClassifierConfig.next_sentence())
     inputs, labels = pairs(model.config), [0, 1, 1, 0]
     loss = F.cross_entropy(model.classify(*inputs), torch.tensor(labels))

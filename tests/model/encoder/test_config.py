@@ -51,7 +51,7 @@ def test_an_encoder_config_survives_json() -> None:
 
 
 def test_from_dict_lists_unknown_fields() -> None:
-    """Without the error, a misspelt field silently keeps its default."""
+    # Without the error, a misspelt field silently keeps its default.
     with pytest.raises(ValueError, match="unknown configuration fields: dff, heads"):
         EncoderConfig.from_dict(small_config().to_dict() | {"heads": 2, "dff": 8})
 
@@ -99,6 +99,6 @@ def test_a_bad_training_field_is_named(field: str, value: Any) -> None:
 
 
 def test_training_may_do_without_warm_up_and_decay_of_weights() -> None:
-    """Zero is valid for the seed, warm-up and weight decay."""
+    # Zero is valid for the seed, warm-up and weight decay.
     config = TrainConfig(seed=0, warmup_steps=0, weight_decay=0)
     assert (config.warmup_steps, config.weight_decay) == (0, 0)

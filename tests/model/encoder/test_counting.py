@@ -88,7 +88,7 @@ def test_the_count_is_that_of_the_module(config: EncoderConfig) -> None:
 
 
 def test_published_count_of_a_50001_token_encoder() -> None:
-    """The counts are 20,964,400 untied parameters, and 10,964,602 with a head of two classes."""
+    # The counts are 20,964,400 untied parameters, and 10,964,602 with a head of two classes.
     count = count_parameters(FIFTY_THOUSAND_WORDS)
     assert count.untied == 20_964_400
     linear = ClassifierConfig(labels=("no", "yes"), activation=None)
@@ -116,10 +116,8 @@ def test_the_count_of_a_classification_head_is_that_of_the_module(
 
 
 def test_published_count_of_gpt_2() -> None:
-    """The model has 124,439,808 parameters.
-
-    Tying its 50,257 x 768 table saves 38,597,376 parameters, about 31 % of the tied model.
-    """
+    # The model has 124,439,808 parameters.
+    # Tying its 50,257 x 768 table saves 38,597,376 parameters, about 31 % of the tied model.
     count = count_parameters(GPT_2)
     assert count.tied == 124_439_808
     assert count.untied - count.tied == 38_597_376
@@ -127,12 +125,12 @@ def test_published_count_of_gpt_2() -> None:
 
 
 def test_published_count_of_bert_base() -> None:
-    """The count is that of Hugging Face's BertForMaskedLM."""
+    # The count is that of Hugging Face's BertForMaskedLM.
     assert count_parameters(BERT_BASE).tied == 109_514_298
 
 
 def test_published_count_of_a_bert_classifier() -> None:
-    """The count is that of Hugging Face's BertForSequenceClassification with two labels."""
+    # The count is that of Hugging Face's BertForSequenceClassification with two labels.
     two = ClassifierConfig(labels=("negative", "positive"))
     count = count_parameters(BERT_BASE, two)
     assert count.classifier == 109_483_778

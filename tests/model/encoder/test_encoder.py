@@ -70,7 +70,7 @@ def expected(model: TiedEncoder, inputs: tuple[Tensor, ...]) -> tuple[list[oracl
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 def test_agrees_with_the_oracle(config: EncoderConfig) -> None:
-    """Logits and hidden states agree to 1e-5, with padding and token types."""
+    # Logits and hidden states agree to 1e-5, with padding and token types.
     model, inputs = random_encoder(config), batch(config)
     input_ids, mask_indicator, attention_mask, token_type_ids = inputs
     types = token_type_ids if config.type_vocab_size else None
@@ -130,7 +130,7 @@ def test_token_types_count_and_default_to_zero() -> None:
 
 @pytest.mark.parametrize(("num_heads", "num_layers", "T"), [(1, 1, 5), (4, 2, 9), (2, 12, 16)])
 def test_packed_form_is_the_reference_function(num_heads: int, num_layers: int, T: int) -> None:
-    """On the same weights the logits agree to 1e-5."""
+    # On the same weights the logits agree to 1e-5.
     config = EncoderConfig.packed(
         vocab_size=37, d_model=16, num_layers=num_layers, num_heads=num_heads, max_positions=T
     )
@@ -157,7 +157,7 @@ def test_packed_form_is_the_reference_function(num_heads: int, num_layers: int, 
 
 
 def test_a_later_token_changes_an_earlier_prediction() -> None:
-    """The encoder attends in both directions."""
+    # The encoder attends in both directions.
     model = random_encoder(small_config())
     input_ids, mask_indicator = random_ids((1, 8), 61), torch.zeros(1, 8)
     mask_indicator[0, 1] = 1
@@ -169,13 +169,13 @@ def test_a_later_token_changes_an_earlier_prediction() -> None:
 
 
 def test_nothing_masked_gives_no_row() -> None:
-    """Without masks, M = 0 and the logits have the shape (0, V)."""
+    # Without masks, M = 0 and the logits have the shape (0, V).
     model = random_encoder(small_config())
     assert model(random_ids((2, 5), 61), torch.zeros(2, 5)).shape == (0, 61)
 
 
 def test_only_masked_positions_reach_the_head(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The output projection gets M hidden states, never N x T."""
+    # The output projection gets M hidden states, never N x T.
     model, shapes = random_encoder(small_config()), []
     whole = TiedEncoder.logits
 
@@ -211,7 +211,7 @@ def test_an_input_too_long_is_refused() -> None:
 
 @pytest.mark.parametrize(("positions", "width"), [(1, 2), (50, 24), (600, 6), (9, 7)])
 def test_fixed_positions_are_the_sinusoids_of_the_paper(positions: int, width: int) -> None:
-    """Sines and cosines of pos / 10000^(2i/D) agree to 1e-6 for any width."""
+    # Sines and cosines of pos / 10000^(2i/D) agree to 1e-6 for any width.
     found, expected = sinusoidal_positions(positions, width), oracle.sinusoids(positions, width)
     np.testing.assert_allclose(found.numpy(), expected, rtol=0, atol=1e-6)
 
@@ -223,7 +223,7 @@ def test_fixed_positions_are_no_parameters() -> None:
 
 
 def test_first_weights_are_berts() -> None:
-    """Matrices have mean 0 and deviation 0.02. Biases are 0, and scales of layer norms are 1."""
+    # Matrices have mean 0 and deviation 0.02. Biases are 0, and scales of layer norms are 1.
     torch.manual_seed(0)
     model = TiedEncoder(small_config(vocab_size=2000, d_model=96, d_ff=400))
     for name, parameter in model.named_parameters():

@@ -31,7 +31,7 @@ def encoder(classifier: ClassifierConfig | None = None, **changes: Any) -> TiedE
 
 @pytest.mark.parametrize("changes", CONFIGS.values(), ids=CONFIGS)
 def test_type_0_keeps_every_bit(changes: dict[str, Any]) -> None:
-    """The logits of masks stay bit-identical, with and without explicit token types 0."""
+    # The logits of masks stay bit-identical, with and without explicit token types 0.
     before = encoder(**changes)
     after = extend_encoder(before, 2, HEAD)
     ids, selected = random_ids((3, 9), 61), random_ids((3, 9), 2, seed=1)
@@ -47,7 +47,7 @@ def test_type_0_keeps_every_bit(changes: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("types", [0, 1])
 def test_a_new_type_is_near_type_0(types: int) -> None:
-    """The difference is random with a standard deviation of 0.02, as in a new encoder."""
+    # The difference is random with a standard deviation of 0.02, as in a new encoder.
     before = encoder(type_vocab_size=types)
     table = extend_encoder(before, 2, None).state_dict()[TABLE]
     first = before.state_dict()[TABLE][0] if types else torch.zeros(24)
@@ -62,7 +62,7 @@ def test_types_and_heads_that_exist_stay() -> None:
 
 
 def test_a_new_head_replaces_the_old_one() -> None:
-    """All other weights stay the same."""
+    # All other weights stay the same.
     before = encoder(ClassifierConfig(labels=("a", "b", "c")))
     after = extend_encoder(before, 2, HEAD)
     assert after.classifier is not None

@@ -41,7 +41,7 @@ def test_outputs_and_gradients_are_those_of_the_definition(
     tokens: int,
     masked: bool,  # noqa: FBT001 - a parameter of the table
 ) -> None:
-    """Rows are short or long, with and without a mask, with and without gradients."""
+    # Rows are short or long, with and without a mask, with and without gradients.
     mask = torch.ones(tokens, tokens, dtype=torch.bool).tril() if masked else None
     q, k, v = parts(tokens, dtype)
     exact_q, exact_k, exact_v = (part.detach().double().requires_grad_() for part in (q, k, v))

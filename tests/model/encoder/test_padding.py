@@ -17,7 +17,7 @@ CONFIGS = (small_config(), small_config(norm_placement="pre", final_norm=True))
 
 @pytest.mark.parametrize("config", CONFIGS)
 def test_padding_changes_no_answer(config: EncoderConfig) -> None:
-    """Logits change by less than 1e-5 for any length of the padding and any ids in the padding."""
+    # Logits change by less than 1e-5 for any length of the padding and any ids in the padding.
     model = random_encoder(config)
     input_ids = random_ids((2, 6), config.vocab_size)
     mask_indicator = torch.tensor([[0, 1, 0, 0, 1, 0], [1, 0, 0, 0, 0, 1]])

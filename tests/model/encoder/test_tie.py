@@ -84,7 +84,7 @@ def test_tied_after(transform: Callable[[TiedEncoder], TiedEncoder]) -> None:
 
 
 def test_tied_after_save_and_load(tmp_path: Path) -> None:
-    """The file contains exactly one V x D tensor."""
+    # The file contains exactly one V x D tensor.
     save_checkpoint(tmp_path, random_encoder(small_config()), TOKENIZER_JSON)
     assert_tied(load_checkpoint(tmp_path).model)
     with safe_open(tmp_path / "model.safetensors", framework="pt") as file:

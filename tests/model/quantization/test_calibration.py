@@ -21,7 +21,7 @@ READ = ("query", "output", "ffn_in", "ffn_out")
 
 
 def test_statistics_are_those_of_the_inputs() -> None:
-    """The test covers the query map of the first block, whose inputs are the embeddings."""
+    # The test covers the query map of the first block, whose inputs are the embeddings.
     model = random_encoder(small_config(num_layers=1))
     texts = [np.array([5, 6, 7, 8]), np.array([9, 10])]
     statistics = collect_statistics(model, texts, mask_token_id=0)
@@ -39,7 +39,7 @@ def test_statistics_are_those_of_the_inputs() -> None:
 
 
 def test_the_attention_output_is_seen_without_the_values_bias() -> None:
-    """The served graph moves the bias of the values into the bias of the output."""
+    # The served graph moves the bias of the values into the bias of the output.
     model = random_encoder(small_config(num_layers=1))
     statistics = collect_statistics(model, [np.array([5])], mask_token_id=0)
     weight = model.get_parameter("blocks.0.value.weight").detach().numpy()
@@ -48,7 +48,7 @@ def test_the_attention_output_is_seen_without_the_values_bias() -> None:
 
 
 def test_every_linear_map_has_statistics_and_no_hook_is_left() -> None:
-    """Each linear map of blocks and head has one hook during calibration and none afterwards."""
+    # Each linear map of blocks and head has one hook during calibration and none afterwards.
     model = random_encoder(small_config())
     statistics = collect_statistics(model, [np.array([3, 4, 5])], mask_token_id=0)
     linear = {name for name, module in model.named_modules() if isinstance(module, torch.nn.Linear)}
@@ -69,7 +69,7 @@ def classifier(pooling: Pooling = "first", **changes: Any) -> TiedEncoder:
 
 
 def test_labels_read_the_last_block_at_the_first_token() -> None:
-    """In the last block, only the key and value layers read all tokens."""
+    # In the last block, only the key and value layers read all tokens.
     model = classifier()
     statistics = collect_statistics(model, TEXTS, 0, fills=False, labels=True)
     linear = {n for n, module in model.named_modules() if is_int8_linear(n, module)}
@@ -112,7 +112,7 @@ def test_both_heads_use_texts_with_and_without_masks() -> None:
 
 
 def test_shared_blocks_use_all_tokens() -> None:
-    """A shared block also computes earlier layers, which need all tokens."""
+    # A shared block also computes earlier layers, which need all tokens.
     model = classifier(block_order=(0, 0))
     statistics = collect_statistics(model, TEXTS, 0, fills=False, labels=True)
     assert {len(one.rows) for one in statistics.values()} == {18}

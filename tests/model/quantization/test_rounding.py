@@ -24,7 +24,7 @@ def rounded_encoder(**changes: Any) -> RoundedEncoder:
 
 
 def test_weights_lie_on_a_grid_of_their_own_row() -> None:
-    """After division by the smoothing factors, a row has at most 255 different values."""
+    # After division by the smoothing factors, a row has at most 255 different values.
     generator = torch.Generator().manual_seed(2)
     weight = torch.randn(7, 500, generator=generator)
     factors = torch.rand(500, generator=generator) + 0.5
@@ -40,7 +40,7 @@ def test_weights_lie_on_a_grid_of_their_own_row() -> None:
 
 
 def test_logits_move_a_little() -> None:
-    """Rounding changes logits by less than 20 % of their standard deviation."""
+    # Rounding changes logits by less than 20 % of their standard deviation.
     rounded = rounded_encoder()
     plain = rounded.model(IDS, ALL).detach()
     moved = rounded.logits(IDS, ALL).detach()
@@ -74,7 +74,7 @@ def test_gradients_reach_the_weights_behind_the_rounded_ones() -> None:
 
 
 def test_a_run_ends_on_the_grid(pretraining: Any, no_curve: None) -> None:
-    """The checkpoint records the rounding of the weights."""
+    # The checkpoint records the rounding of the weights.
     run = pretraining(steps=60, learning_rate=1e-2, round_weights=True)
     run.run()
     losses = [line["loss"] for line in metrics_of(run.directory) if "loss" in line]

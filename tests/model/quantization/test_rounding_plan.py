@@ -32,7 +32,7 @@ def statistics_of(rows: np.ndarray) -> InputStatistics:
 
 
 def test_a_channel_that_widens_every_row_goes_before_one_that_is_widest_once() -> None:
-    """The choice depends on the scales of rows, not on a channel's largest value."""
+    # The choice depends on the scales of rows, not on a channel's largest value.
     x = np.random.default_rng(3).uniform(-1, 1, (400, 32))
     x[:, 7] = 10
     x[11, 5] = 100
@@ -41,14 +41,14 @@ def test_a_channel_that_widens_every_row_goes_before_one_that_is_widest_once() -
 
 
 def test_a_narrow_map_keeps_most_channels_in_int8() -> None:
-    """At most an eighth of the channels stay in float32."""
+    # At most an eighth of the channels stay in float32.
     x = np.random.default_rng(2).normal(size=(50, 20))
     assert len(choose_float_channels(statistics_of(x), FLOAT_CHANNELS)) == 2
 
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_every_map_has_factors(name: str) -> None:
-    """Linear maps with the same input share factors. A factor of zero marks a float32 channel."""
+    # Linear maps with the same input share factors. A factor of zero marks a float32 channel.
     model = random_encoder(CONFIGS[name])
     plan = searched_plan(model)
     plan.check(model)
@@ -64,7 +64,7 @@ def test_every_map_has_factors(name: str) -> None:
 
 
 def test_the_largest_channels_are_the_float_ones() -> None:
-    """Large gains of a layer norm make outliers in channels 3 and 17 of the inputs."""
+    # Large gains of a layer norm make outliers in channels 3 and 17 of the inputs.
     model = random_encoder(small_config(d_model=32, num_heads=2))
     with torch.no_grad():
         model.get_parameter("embeddings.norm.weight")[[3, 17]] = 50
@@ -90,7 +90,7 @@ def test_the_largest_channels_are_the_float_ones() -> None:
 def test_a_plan_of_another_encoder_is_refused(
     change: dict[str, torch.Tensor | None], message: str
 ) -> None:
-    """Names, shapes and values of the factors must fit the encoder."""
+    # Names, shapes and values of the factors must fit the encoder.
     model = random_encoder(small_config())
     factors = {**plan_of(model).factors, **change}
     plan = RoundingPlan({name: f for name, f in factors.items() if f is not None})

@@ -35,7 +35,7 @@ def test_the_error_falls() -> None:
 
 
 def test_channels_that_are_never_used_do_no_harm() -> None:
-    """Zeros in rows or weights give finite positive factors."""
+    # Zeros in rows or weights give finite positive factors.
     rows, weight = np.ones((5, 6), np.float32), np.ones((4, 6), np.float32)
     rows[:, 0] = 0
     weight[:, 1] = 0

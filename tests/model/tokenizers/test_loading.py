@@ -58,7 +58,7 @@ def test_a_complete_file_stays_as_it_is() -> None:
     ],
 )
 def test_two_texts(name: str, pair: str, tmp_path: Path) -> None:
-    """Each class frames and separates two texts in its own way."""
+    # Each class frames and separates two texts in its own way.
     encoding = encode(read(write(tmp_path, name), KINDS[name].model_type), "A", "K")
     framing = zip(encoding.tokens, encoding.special_tokens_mask, strict=True)
     tokens = [token if special else "." for token, special in framing]
@@ -66,7 +66,7 @@ def test_two_texts(name: str, pair: str, tmp_path: Path) -> None:
 
 
 def test_ids_of_fairseq(tmp_path: Path) -> None:
-    """CamemBERT has 5 more ids than pieces (32,005 ids), XLM-RoBERTa 2 more (250,002 ids)."""
+    # CamemBERT has 5 more ids than pieces (32,005 ids), XLM-RoBERTa 2 more (250,002 ids).
     processor = SentencePieceProcessor(model_proto=sentence_pieces())
     names = [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
     count = len(names)
@@ -84,7 +84,7 @@ def test_ids_of_fairseq(tmp_path: Path) -> None:
 
 
 def test_robertas_mask_takes_the_space_before_it(tmp_path: Path) -> None:
-    """A description of the token in tokenizer_config.json takes precedence."""
+    # A description of the token in tokenizer_config.json takes precedence.
     byte_pair_files(tmp_path)
     with_space = encode(read(tmp_path, "roberta"), "a <mask>").tokens
     assert with_space == ["<s>", "a", " <mask>", "</s>"]
@@ -97,7 +97,7 @@ def test_robertas_mask_takes_the_space_before_it(tmp_path: Path) -> None:
 
 
 def test_a_bare_tokenizer_json_is_completed(tmp_path: Path) -> None:
-    """The tokenizer's class defines special tokens and framing that tokenizer.json lacks."""
+    # The tokenizer's class defines special tokens and framing that tokenizer.json lacks.
     path = write(tmp_path, "BERT", fast=True) / "tokenizer.json"
     whole = read(path.parent, "bert")
     (path.parent / "tokenizer_config.json").unlink()
@@ -130,10 +130,8 @@ def test_tokens_added_beside_the_vocabulary(tmp_path: Path) -> None:
 
 
 def test_extra_special_tokens_are_marked(tmp_path: Path) -> None:
-    """The list of extra special tokens has one of two field names.
-
-    Tokens outside of the vocabulary are not special.
-    """
+    # The list of extra special tokens has one of two field names.
+    # Tokens outside of the vocabulary are not special.
     directory = write(tmp_path, "BERT")
     for key in ("additional_special_tokens", "extra_special_tokens"):
         write_json(directory / "tokenizer_config.json", {key: ["the", "[NEW]"]})
@@ -154,7 +152,7 @@ def test_extra_special_tokens_are_marked(tmp_path: Path) -> None:
 def test_the_mask_of_a_class_unknown(
     special: list[str], mask_token: str | None, tmp_path: Path
 ) -> None:
-    """A usual name of the mask is enough if only one special token has such a name."""
+    # A usual name of the mask is enough if only one special token has such a name.
     vocabulary = {"[MASK]": 0, "<mask>": 1, "other": 2}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="other"))  # noqa: S106 - a token of another kind
     tokenizer.add_special_tokens(special)
@@ -169,7 +167,7 @@ def test_the_mask_of_a_class_unknown(
 
 
 def test_code_of_a_checkpoint_is_not_run(tmp_path: Path) -> None:
-    """The class name in auto_map has no effect."""
+    # The class name in auto_map has no effect.
     directory = write(tmp_path, "BERT", fast=True)
     plain = read(directory, "bert")
     (directory / "tokenization_own.py").write_text("raise SystemExit\n")
@@ -189,7 +187,7 @@ def test_vocabulary_files_of_a_model_type_unknown(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_carries_its_mask(tmp_path: Path) -> None:
-    """An error in the tokenizer raises a CheckpointError."""
+    # An error in the tokenizer raises a CheckpointError.
     save_checkpoint(tmp_path, random_encoder(small_config()), TOKENIZER_JSON)
     assert load_checkpoint(tmp_path).mask_token == "[MASK]"  # noqa: S105 - a token of another kind
     (tmp_path / "tokenizer.json").write_bytes(TOKENIZER_JSON.replace(b"[MASK]", b"[BLANK]"))

@@ -41,14 +41,14 @@ def test_settings_beside_a_tokenizer_json(
 
 
 def test_capital_letters_stay_where_nothing_is_said(tmp_path: Path) -> None:
-    """BERT lowercases by default, but a tokenizer.json that keeps capitals takes precedence."""
+    # BERT lowercases by default, but a tokenizer.json that keeps capitals takes precedence.
     directory = write(tmp_path, "BERT, cased", fast=True)
     (directory / "tokenizer_config.json").unlink()
     assert json.loads(read(directory, "bert").tokenizer_json)["normalizer"]["lowercase"] is False
 
 
 def test_a_space_before_the_text_by_setting(tmp_path: Path) -> None:
-    """The field is add_prefix_space."""
+    # The field is add_prefix_space.
     directory = write(tmp_path, "RoBERTa", fast=True)
     assert encode(read(directory, "roberta"), "a").tokens[1] == "a"
     edit(directory / "tokenizer_config.json", lambda fields: fields.update(add_prefix_space=True))
@@ -65,7 +65,7 @@ def test_no_space_before_words_by_setting(tmp_path: Path) -> None:
 
 
 def test_offsets_leave_the_space_out_or_not(tmp_path: Path) -> None:
-    """The field is trim_offsets."""
+    # The field is trim_offsets.
     byte_pair_files(tmp_path)
     assert encode(read(tmp_path, "roberta"), "a .").offsets[2:-1] in ([(2, 3)], [(2, 2), (2, 3)])
     write_json(tmp_path / "tokenizer_config.json", {"trim_offsets": False})

@@ -19,7 +19,7 @@ def test_it_knows_the_words_it_learnt_from(tokenizer: Tokenizer) -> None:
 
 
 def test_the_vocabulary_is_bounded_and_begins_with_the_special_tokens() -> None:
-    """[PAD] has id 0, and the other special tokens follow."""
+    # [PAD] has id 0, and the other special tokens follow.
     small = train_word_pieces(VERSES, vocab_size=50)
     assert small.get_vocab_size() <= 50
     assert [small.id_to_token(i) for i in range(5)] == list(SPECIAL_TOKENS)
@@ -29,7 +29,7 @@ def test_the_vocabulary_is_bounded_and_begins_with_the_special_tokens() -> None:
 
 
 def test_text_is_framed_as_bert_frames_it(tokenizer: Tokenizer) -> None:
-    """The second text of a pair has type 1."""
+    # The second text of a pair has type 1.
     pair = tokenizer.encode("the [MASK]", "sun")
     assert pair.tokens == ["[CLS]", "the", "[MASK]", "[SEP]", "sun", "[SEP]"]
     assert pair.type_ids == [0, 0, 0, 0, 1, 1]
@@ -37,7 +37,7 @@ def test_text_is_framed_as_bert_frames_it(tokenizer: Tokenizer) -> None:
 
 @pytest.mark.parametrize(("lowercase", "tokens"), [(True, ["cafe"]), (False, ["[UNK]"])])
 def test_case_and_accents_fold_when_asked(lowercase: bool, tokens: list[str]) -> None:  # noqa: FBT001 - a parameter of the table
-    """Lower-casing also removes accents."""
+    # Lower-casing also removes accents.
     tokenizer = train_word_pieces(["cafe cafe"], vocab_size=40, lowercase=lowercase)
     spelt = "CAF\N{LATIN CAPITAL LETTER E WITH ACUTE}"
     assert tokenizer.encode(spelt, add_special_tokens=False).tokens == tokens

@@ -52,7 +52,7 @@ def expected(model: TiedEncoder, groups: list[NDArray[np.int32]]) -> dict[str, f
 
 
 def test_figures_are_the_oracles(model: TiedEncoder, rows: NDArray[np.int32]) -> None:
-    """Loss and perplexity agree to 1e-5. Shares of right predictions and the count are exact."""
+    # Loss and perplexity agree to 1e-5. Shares of right predictions and the count are exact.
     groups = [rows[:, :7], rows]
     with torch.no_grad():  # biased towards a few tokens, so that some predictions are right
         model.head_bias.add_(8 * torch.linspace(0, 1, 61) ** 8)
@@ -65,7 +65,7 @@ def test_figures_are_the_oracles(model: TiedEncoder, rows: NDArray[np.int32]) ->
 
 
 def test_an_encoder_that_knows_nothing_scores_the_vocabulary(rows: NDArray[np.int32]) -> None:
-    """Equal logits give a perplexity equal to the size of the vocabulary."""
+    # Equal logits give a perplexity equal to the size of the vocabulary.
     model = TiedEncoder(small_config(head_transform=False, head_bias=False))
     with torch.no_grad():
         model.embeddings.word.weight.zero_()
@@ -75,7 +75,7 @@ def test_an_encoder_that_knows_nothing_scores_the_vocabulary(rows: NDArray[np.in
 
 
 def test_the_same_model_gets_the_same_figures(model: TiedEncoder, rows: NDArray[np.int32]) -> None:
-    """The positions to predict are always the same."""
+    # The positions to predict are always the same.
     torch.manual_seed(1)
     first = evaluate(model, [rows], MASKER).metrics()
     after = torch.rand(1)
@@ -108,7 +108,7 @@ def scores_of(first: NDArray[np.int64], predicted: NDArray[np.int64]) -> RowScor
 
 
 def test_intervals_are_as_wide_as_sampling_theory_says() -> None:
-    """With 30 % of 40,000 predictions right, half an interval is 1.96 standard errors, to 10 %."""
+    # With 30 % of 40,000 predictions right, half an interval is 1.96 standard errors, to 10 %.
     rng = np.random.default_rng(0)
     predicted = np.full(2000, 20)
     scores = scores_of(rng.binomial(20, 0.3, size=2000), predicted)
@@ -120,7 +120,7 @@ def test_intervals_are_as_wide_as_sampling_theory_says() -> None:
 
 
 def test_intervals_know_that_positions_of_a_row_go_together() -> None:
-    """A row with all positions right or all wrong counts as one draw."""
+    # A row with all positions right or all wrong counts as one draw.
     rng = np.random.default_rng(0)
     predicted = np.full(2000, 20)
     scores = scores_of(20 * rng.binomial(1, 0.3, size=2000), predicted)
@@ -130,7 +130,7 @@ def test_intervals_know_that_positions_of_a_row_go_together() -> None:
 
 
 def test_intervals_of_what_does_not_vary_are_points() -> None:
-    """The loss is 2.5 nats and the perplexity exp(2.5). Half of the predictions are right."""
+    # The loss is 2.5 nats and the perplexity exp(2.5). Half of the predictions are right.
     intervals = scores_of(np.full(50, 4), np.full(50, 8)).intervals()
     assert intervals.loss == (2.5, 2.5)
     assert intervals.perplexity == (math.exp(2.5), math.exp(2.5))

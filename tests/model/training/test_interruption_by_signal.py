@@ -22,7 +22,7 @@ SLOW_START_S = 120  # time to import torch on a busy machine
 
 
 def test_a_requested_stop_saves_and_ends(pretraining: Any, no_curve: None) -> None:
-    """The run stops after step 7, between two checkpoints. The resumed run repeats no step."""
+    # The run stops after step 7, between two checkpoints. The resumed run repeats no step.
     whole, stopped = pretraining(name="whole"), pretraining(name="stopped")
     whole.run()
     stopped.run(stop=lambda: stopped.step == 7)
@@ -36,7 +36,7 @@ def test_a_requested_stop_saves_and_ends(pretraining: Any, no_curve: None) -> No
 
 
 def test_a_time_limit_stops(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limit is 1.5 hours."""
+    # The limit is 1.5 hours.
     now = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     limited, unlimited = StopRequest(1.5), StopRequest()
@@ -48,7 +48,7 @@ def test_a_time_limit_stops(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_sigterm_is_a_request_while_a_run_listens() -> None:
-    """After the block, SIGTERM has its previous handler again."""
+    # After the block, SIGTERM has its previous handler again.
     before = signal.getsignal(signal.SIGTERM)
     with StopRequest() as stop:
         assert not stop()
@@ -65,7 +65,7 @@ def test_sigterm_in_a_run_also_stops_the_script_around_it() -> None:
 
 
 def test_hours_end_a_run_with_status_0(workplace: Path) -> None:
-    """A limit of zero hours gives one saved step."""
+    # A limit of zero hours gives one saved step.
     assert pretrain("--output=run", "--hours=0") == 0
     assert metrics_of(Path("run")) == []
     assert pretrain("--output=run", "--resume") == 0
@@ -109,7 +109,7 @@ def test_sigterm_saves_and_gives_status_0(workplace: Path) -> None:
 
 
 def test_a_killed_process_loses_nothing_that_was_saved(workplace: Path) -> None:
-    """The test kills three processes. The saved state is at most one step behind the log."""
+    # The test kills three processes. The saved state is at most one step behind the log.
     reached = 0
     for attempt in range(3):
         training = Training(*(["--resume"] if attempt else []))

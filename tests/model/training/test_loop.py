@@ -27,10 +27,8 @@ def fp32(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_run_learns_and_leaves_what_it_promised(pretraining: Any) -> None:
-    """The loss is above 0.7 ln V at step 10, and halves until step 150.
-
-    The run writes a log, a curve and a checkpoint.
-    """
+    # The loss is above 0.7 ln V at step 10, and halves until step 150.
+    # The run writes a log, a curve and a checkpoint.
     run = pretraining(steps=150, learning_rate=1e-2, evaluate_every_steps=75)
     run.run()
     lines = metrics_of(run.directory)
@@ -52,7 +50,7 @@ def test_a_run_learns_and_leaves_what_it_promised(pretraining: Any) -> None:
 
 
 def test_a_seed_decides_a_run(pretraining: Any, no_curve: None) -> None:
-    """The runs start from equal weights."""
+    # The runs start from equal weights.
     runs = [pretraining(name=f"{i}", seed=seed, steps=10) for i, seed in enumerate((0, 0, 1))]
     for run in runs:
         run.run()
@@ -64,7 +62,7 @@ def test_a_seed_decides_a_run(pretraining: Any, no_curve: None) -> None:
 def test_logits_are_computed_at_masked_positions_only(
     pretraining: Any, no_curve: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Training computes logits in its loss, evaluation in the encoder."""
+    # Training computes logits in its loss, evaluation in the encoder.
     whole, fused, predicted, projected = TiedEncoder.logits, summed_cross_entropy, [], []
     run = pretraining(steps=10, evaluate_every_steps=10)
     masker = run.masker
@@ -92,7 +90,7 @@ def test_logits_are_computed_at_masked_positions_only(
 
 
 def test_training_has_the_loss_that_logits_have(pretraining: Any, fp32: None) -> None:
-    """The first step's loss is the encoder's cross-entropy at the selected positions."""
+    # The first step's loss is the encoder's cross-entropy at the selected positions.
     run = pretraining(select_rate=0.5)
     masked = run.masker(run._batch(0), torch.Generator().manual_seed(run.config.seed * 1_000_003))
     with torch.no_grad():
@@ -108,7 +106,7 @@ def by_content(input_ids: Tensor, _: torch.Generator) -> MaskedBatch:
 
 
 def test_accumulated_passes_make_the_gradient_of_one_batch(pretraining: Any, fp32: None) -> None:
-    """Two passes of 8 rows give the loss and the gradient of one pass of 16, to 1e-5."""
+    # Two passes of 8 rows give the loss and the gradient of one pass of 16, to 1e-5.
     together = pretraining(name="together", batch_rows=16)
     apart = pretraining(name="apart", batch_rows=8, accumulate_passes=2)
     together.rows = apart.rows = random_ids((56, ROW_TOKENS), 50).int().numpy()
@@ -129,7 +127,7 @@ def test_the_gradient_is_clipped(pretraining: Any) -> None:
 
 
 def test_the_table_is_one_entry_of_the_optimizer(pretraining: Any) -> None:
-    """Only matrices have weight decay."""
+    # Only matrices have weight decay.
     run = pretraining(weight_decay=0.3)
     groups = run.optimizer.param_groups
     entries = [parameter for group in groups for parameter in group["params"]]
@@ -142,7 +140,7 @@ def test_the_table_is_one_entry_of_the_optimizer(pretraining: Any) -> None:
 
 
 def test_every_epoch_takes_every_row_once_in_its_own_order(pretraining: Any) -> None:
-    """An epoch of 56 rows has seven batches of 8 rows."""
+    # An epoch of 56 rows has seven batches of 8 rows.
     run = pretraining()
     epochs = [torch.cat([run._batch(7 * epoch + i) for i in range(7)]) for epoch in (0, 1)]
     for epoch in epochs:
@@ -151,7 +149,7 @@ def test_every_epoch_takes_every_row_once_in_its_own_order(pretraining: Any) -> 
 
 
 def test_steps_of_several_passes_share_no_row(pretraining: Any) -> None:
-    """Three steps of two passes take 48 different rows of an epoch of 56."""
+    # Three steps of two passes take 48 different rows of an epoch of 56.
     run = pretraining(accumulate_passes=2)
     taken: list[tuple[int, ...]] = []
     run.rows = random_ids((56, ROW_TOKENS), 50).int().numpy()
@@ -168,7 +166,7 @@ def test_steps_of_several_passes_share_no_row(pretraining: Any) -> None:
 
 
 def test_a_step_with_nothing_selected_goes_on(pretraining: Any, no_curve: None) -> None:
-    """The loss of a step without selected tokens is 0."""
+    # The loss of a step without selected tokens is 0.
     run = pretraining(steps=30, row_tokens=16, batch_rows=1, select_rate=0.02)
     run.run()
     assert run.step == 30
@@ -176,7 +174,7 @@ def test_a_step_with_nothing_selected_goes_on(pretraining: Any, no_curve: None) 
 
 
 def test_a_loss_that_is_no_number_stops_the_run(pretraining: Any, no_curve: None) -> None:
-    """The run stops before it changes or saves weights."""
+    # The run stops before it changes or saves weights.
     run = pretraining()
     with torch.no_grad():
         run.model.head_bias[3] = math.inf

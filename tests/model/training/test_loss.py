@@ -23,7 +23,7 @@ def inputs(positions: int, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor, 
 @pytest.mark.parametrize("has_bias", [True, False])
 @pytest.mark.parametrize("positions", [0, 1, 9])
 def test_loss_and_gradients_are_those_of_pytorch(*, positions: int, has_bias: bool) -> None:
-    """The tolerance is 1e-12 in float64. A token may be the label of two positions or of none."""
+    # The tolerance is 1e-12 in float64. A token may be the label of two positions or of none.
     hidden, table, bias, labels = inputs(positions, torch.float64)
     given = [hidden, table, *([bias] if has_bias else [])]
     logits = F.linear(hidden, table, bias if has_bias else None)
@@ -57,7 +57,7 @@ def test_a_table_used_twice_gets_both_gradients() -> None:
 
 
 def test_under_autocast_products_are_bfloat16_and_the_rest_float32() -> None:
-    """Loss and gradients are near the results in float32."""
+    # Loss and gradients are near the results in float32.
     given = inputs(9, torch.float32)
     *differentiable, _ = given
     exact = summed_cross_entropy(*given)

@@ -65,7 +65,7 @@ def test_shuffled_labels_leave_chance(
 def test_an_interrupted_run_resumes_bit_exact(
     run_of: MakeRun, no_curve: None, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]
 ) -> None:
-    """The head, the log and all weights are those of an uninterrupted run of several epochs."""
+    # The head, the log and all weights are those of an uninterrupted run of several epochs.
     whole = run_of(name="whole", **changes)
     whole.run()
     killed = run_of(name="killed", **changes)
@@ -84,7 +84,7 @@ def test_an_interrupted_run_resumes_bit_exact(
 
 
 def test_short_texts_have_no_label(run_of: MakeRun, no_curve: None) -> None:
-    """Pairs and short texts alternate, and the pairs keep their order."""
+    # Pairs and short texts alternate, and the pairs keep their order.
     run = run_of(short_share=0.5)
     text = np.tile(np.arange(5, 13, dtype=np.int32), (6, 1))
     run.short_texts = ShortTexts({8: text}, batch_tokens=48, seed=0)
@@ -103,7 +103,7 @@ def test_short_texts_have_no_label(run_of: MakeRun, no_curve: None) -> None:
 
 
 def test_an_encoder_gets_what_it_lacks() -> None:
-    """A second preparation adds nothing."""
+    # A second preparation adds nothing.
     model, new = prepare_encoder(TiedEncoder(small_config(type_vocab_size=0)), TEMPLATE)
     assert new == ["embeddings of 2 token types", "next-sentence head"]
     assert prepare_encoder(model, TEMPLATE) == (model, [])

@@ -55,7 +55,7 @@ def oracle_losses(model: TiedEncoder, run: Pretraining, number: int) -> tuple[fl
 
 
 def test_the_loss_is_the_oracles(run_of: MakeRun) -> None:
-    """The loss agrees to 1e-5 with the sum of both means in float64 NumPy on unpadded pairs."""
+    # The loss agrees to 1e-5 with the sum of both means in float64 NumPy on unpadded pairs.
     run = run_of(select_rate=0.3)
     randomise(run.model, seed=1)
     assert run.model.classifier is not None
@@ -67,7 +67,7 @@ def test_the_loss_is_the_oracles(run_of: MakeRun) -> None:
 
 
 def test_the_loss_is_that_of_transformers(run_of: MakeRun, tmp_path: Path) -> None:
-    """The loss of a published checkpoint with both heads agrees with transformers to 1e-5."""
+    # The loss of a published checkpoint with both heads agrees with transformers to 1e-5.
     run = run_of(select_rate=0.3)
     assert run.next_sentence is not None
     sizes: dict[str, Any] = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3}
@@ -98,7 +98,7 @@ def test_the_loss_is_that_of_transformers(run_of: MakeRun, tmp_path: Path) -> No
 
 
 def test_padding_changes_no_masked_logit(run_of: MakeRun) -> None:
-    """Additional padding with any ids changes losses by less than 1e-5."""
+    # Additional padding with any ids changes losses by less than 1e-5.
     run = run_of()
     assert run.next_sentence is not None
     randomise(run.model, seed=1)
@@ -142,7 +142,7 @@ def odd_tokens(input_ids: torch.Tensor, _: torch.Generator) -> MaskedBatch:
 
 
 def test_accumulated_passes_make_the_gradient_of_one_batch(run_of: MakeRun) -> None:
-    """Two passes of 8 pairs give the loss and the gradient of one pass of 16, to 1e-5."""
+    # Two passes of 8 pairs give the loss and the gradient of one pass of 16, to 1e-5.
     together, apart = run_of(batch_rows=16), run_of(batch_rows=8, accumulate_passes=2)
     for run in (together, apart):
         run.masker = odd_tokens  # type: ignore[assignment]
@@ -158,7 +158,7 @@ def scores_of(correct: NDArray[np.bool_], documents: NDArray[np.int64]) -> PairS
 
 
 def test_intervals_are_as_wide_as_sampling_theory_says() -> None:
-    """Copies of a pair in its document do not make the interval narrower."""
+    # Copies of a pair in its document do not make the interval narrower.
     correct = np.random.default_rng(0).random(2_000) < 0.7
     single = scores_of(correct, np.arange(2_000)).metrics()
     assert single.accuracy == correct.mean()
@@ -177,7 +177,7 @@ def test_evaluation_reads_unmasked_pairs(
     run_of: MakeRun,
     training: bool,  # noqa: FBT001 - a parameter of the table
 ) -> None:
-    """Loss and accuracy are those of the classifier's logits, for any number of batches."""
+    # Loss and accuracy are those of the classifier's logits, for any number of batches.
     run = run_of()
     assert run.next_sentence is not None
     held_out = run.next_sentence.held_out

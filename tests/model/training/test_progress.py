@@ -10,7 +10,7 @@ from tests.model.samples import metrics_of
 
 
 def test_figures_are_appended_one_object_a_line(tmp_path: Path) -> None:
-    """Each line is on disk immediately."""
+    # Each line is on disk immediately.
     log = MetricsLog(tmp_path, first_step=1)
     log.append(step=1, tokens=64, loss=1 / 3)
     assert metrics_of(tmp_path) == [{"step": 1, "tokens": 64, "loss": 1 / 3}]
@@ -20,7 +20,7 @@ def test_figures_are_appended_one_object_a_line(tmp_path: Path) -> None:
 
 
 def test_a_resumed_run_replaces_its_steps(tmp_path: Path) -> None:
-    """The lines of earlier steps do not change."""
+    # The lines of earlier steps do not change.
     log = MetricsLog(tmp_path, first_step=1)
     log.append(step=1, loss=0.1)
     kept = log.path.read_bytes()
@@ -31,7 +31,7 @@ def test_a_resumed_run_replaces_its_steps(tmp_path: Path) -> None:
 
 
 def test_a_line_cut_short_is_dropped(tmp_path: Path) -> None:
-    """A kill during an append leaves an incomplete line."""
+    # A kill during an append leaves an incomplete line.
     log = MetricsLog(tmp_path, first_step=1)
     log.append(step=1, loss=0.1)
     kept = log.path.read_bytes()
@@ -42,7 +42,7 @@ def test_a_line_cut_short_is_dropped(tmp_path: Path) -> None:
 
 
 def test_the_curve_is_a_picture(tmp_path: Path) -> None:
-    """The curve is a PNG, with or without held-out figures and next-sentence accuracy."""
+    # The curve is a PNG, with or without held-out figures and next-sentence accuracy.
     log = MetricsLog(tmp_path, first_step=1)
     sizes = []
     for figures in (

@@ -34,11 +34,9 @@ def interrupt_at(run: Pretraining, step: int, monkeypatch: pytest.MonkeyPatch) -
 def test_an_interrupted_run_resumes_bit_exact(
     pretraining: Any, no_curve: None, monkeypatch: pytest.MonkeyPatch, accumulate_passes: int
 ) -> None:
-    """The log is the same as without the interruption.
-
-    40 steps of 8 or 24 rows are several epochs of 56 rows. The interruption in step 37 leaves log
-    lines after the checkpoint of step 20. The resumed run repeats the steps of these lines.
-    """
+    # The log is the same as without the interruption.
+    # 40 steps of 8 or 24 rows are several epochs of 56 rows. The interruption in step 37 leaves log
+    # lines after the checkpoint of step 20. The resumed run repeats the steps of these lines.
     whole = pretraining(name="whole", accumulate_passes=accumulate_passes)
     whole.run()
     killed = pretraining(name="killed", accumulate_passes=accumulate_passes)
@@ -55,7 +53,7 @@ def test_an_interrupted_run_resumes_bit_exact(
 
 
 def test_a_run_may_stop_early_and_go_on(pretraining: Any, no_curve: None) -> None:
-    """The weights are those of an uninterrupted run."""
+    # The weights are those of an uninterrupted run.
     whole, halves = pretraining(name="whole"), pretraining(name="halves")
     whole.run()
     halves.run(until_step=20)
@@ -100,7 +98,7 @@ def test_resuming_another_run_is_refused(pretraining: Any, no_curve: None) -> No
 def test_length_decay_and_intervals_may_change(
     pretraining: Any, no_curve: None, changes: dict[str, int]
 ) -> None:
-    """The resumed run follows the new configuration after step 20."""
+    # The resumed run follows the new configuration after step 20.
     pretraining(decay_steps=10).run(until_step=20)
     resumed = pretraining(**({"decay_steps": 10} | changes))
     resumed.resume()
@@ -110,7 +108,7 @@ def test_length_decay_and_intervals_may_change(
 
 
 def test_a_longer_run_is_the_run_that_was_planned_so(pretraining: Any, no_curve: None) -> None:
-    """Runs of 40 and of 60 steps are the same before the decay."""
+    # Runs of 40 and of 60 steps are the same before the decay.
     whole = pretraining(name="whole", steps=60, decay_steps=10)
     whole.run()
     pretraining(name="longer", steps=40, decay_steps=10).run(until_step=20)
@@ -121,7 +119,7 @@ def test_a_longer_run_is_the_run_that_was_planned_so(pretraining: Any, no_curve:
 
 
 def test_states_of_earlier_versions_lack_new_fields(pretraining: Any, no_curve: None) -> None:
-    """A field that is missing in the state gets its default value."""
+    # A field that is missing in the state gets its default value.
     pretraining().run(until_step=20)
     path = pretraining().directory / "train_state.pt"
     state = torch.load(path, weights_only=True)
@@ -141,7 +139,7 @@ def test_a_run_cannot_end_before_its_state(pretraining: Any, no_curve: None) -> 
 
 
 def test_the_error_names_what_differs(pretraining: Any, no_curve: None) -> None:
-    """The message lists the old values, the new values and the fields that may change."""
+    # The message lists the old values, the new values and the fields that may change.
     pretraining().run(until_step=1)
     message = (
         r"configuration: select_rate must be 0\.3 \(got 0\.2\), .* Only checkpoint_every_steps"

@@ -13,7 +13,7 @@ from tests.model.samples import assert_same_weights, metrics_of, random_encoder,
 
 
 def test_each_update_moves_the_average_by_its_share() -> None:
-    """With a decay of 0.75, the values 0, 8 and 4 give the averages 0, 2 and 2.5."""
+    # With a decay of 0.75, the values 0, 8 and 4 give the averages 0, 2 and 2.5.
     model = random_encoder(small_config())
     with torch.no_grad():
         model.head_bias.fill_(0)
@@ -27,7 +27,7 @@ def test_each_update_moves_the_average_by_its_share() -> None:
 
 
 def test_a_run_publishes_and_judges_its_average(pretraining: Any, no_curve: None) -> None:
-    """The checkpoint contains the averaged weights. Training continues from the current weights."""
+    # The checkpoint contains the averaged weights. Training continues from the current weights.
     plain = pretraining(name="plain")
     averaged = pretraining(name="averaged", average_decay=0.9)
     for run in (plain, averaged):
@@ -45,7 +45,7 @@ def test_a_run_publishes_and_judges_its_average(pretraining: Any, no_curve: None
 
 
 def test_an_average_is_resumed_bit_exact(pretraining: Any, no_curve: None) -> None:
-    """The average at step 40 is the same as without the stop at step 20."""
+    # The average at step 40 is the same as without the stop at step 20.
     whole = pretraining(name="whole", average_decay=0.9)
     whole.run()
     pretraining(name="halves", average_decay=0.9).run(until_step=20)
@@ -67,6 +67,6 @@ def test_an_average_is_resumed_bit_exact(pretraining: Any, no_curve: None) -> No
 def test_impossible_averages_are_rejected(
     pretraining: Any, changes: dict[str, Any], message: str
 ) -> None:
-    """The cases are a decay of 1, a negative decay and an average of rounded weights."""
+    # The cases are a decay of 1, a negative decay and an average of rounded weights.
     with pytest.raises(ValueError, match=message):
         pretraining(**changes)

@@ -185,7 +185,7 @@ INVALID: dict[str, tuple[Any, str]] = {
     "path", ["/fill-mask", "/score", "/v1/models/tiny:predict", "/v2/models/tiny/infer"]
 )
 def test_every_endpoint_uses_the_strict_reader(path: str, client: TestClient) -> None:
-    """Other JSON parsers accept a duplicate field. More invalid JSON is in test_strict_json.py."""
+    # Other JSON parsers accept a duplicate field. More invalid JSON is in test_strict_json.py.
     answer = client.post(path, content=b'{"a": 1, "a": 2}', headers=JSON)
     check_refusal(answer, 422, 'The field "a" is a duplicate; each field may appear once.')
 
@@ -199,7 +199,7 @@ def test_invalid_body(case: str, client: TestClient) -> None:
 
 @pytest.mark.parametrize("path", ["/fill-mask", "/score", "/v2/models/tiny/infer"])
 def test_a_compressed_body_is_rejected(path: str, client: TestClient) -> None:
-    """The service cannot check the size of the decompressed body before reading it."""
+    # The service cannot check the size of the decompressed body before reading it.
     headers = JSON | {"Content-Encoding": "gzip"}
     answer = client.post(path, content=gzip.compress(b'{"inputs": "[MASK]"}'), headers=headers)
     message = 'The content encoding "gzip" is not supported; send plain JSON.'

@@ -8,7 +8,7 @@ from fastapi.testclient import TestClient
 
 
 def test_every_address_in_the_page_is_ours_and_there(client: TestClient) -> None:
-    """Scripts, styles, icon and the OpenAPI document come from this server, by relative paths."""
+    # Scripts, styles, icon and the OpenAPI document come from this server, by relative paths.
     page = client.get("/docs").text
     addresses = re.findall(r"""(?:src|href)="([^"]+)"|url: '([^']+)'""", page)
     found = [first or second for first, second in addresses]
@@ -21,7 +21,7 @@ def test_every_address_in_the_page_is_ours_and_there(client: TestClient) -> None
 
 
 def test_there_is_no_second_page(client: TestClient) -> None:
-    """FastAPI's second page, ReDoc, would load files from another host."""
+    # FastAPI's second page, ReDoc, would load files from another host.
     assert client.get("/redoc").status_code == 404
 
 

@@ -82,7 +82,7 @@ def test_short_work_stays_on_the_event_loop(client: TestClient, watch: Watch) ->
 
 
 def test_long_work_does_not_stall_the_event_loop(client: TestClient, watch: Watch) -> None:
-    """Only long steps move to another thread."""
+    # Only long steps move to another thread.
     post(client, {"inputs": "the [MASK]"}, padding=LONG_BODY_BYTES)
     assert off_the_loop(watch) == {"parse"}
     post(client, {"inputs": f"the{' ' * LONG_TEXT_CHARS}[MASK]"})
@@ -93,7 +93,7 @@ def test_long_work_does_not_stall_the_event_loop(client: TestClient, watch: Watc
 
 
 def test_many_targets_do_not_stall_the_event_loop(client: TestClient, watch: Watch) -> None:
-    """The text is short, but tokenizing a thousand targets takes a long time."""
+    # The text is short, but tokenizing a thousand targets takes a long time.
     targets = [f"word{i}" for i in range(1000)]
     body = {"inputs": "the [MASK]", "parameters": {"targets": targets}}
     assert client.post("/fill-mask", json=body).status_code == 422
@@ -103,7 +103,7 @@ def test_many_targets_do_not_stall_the_event_loop(client: TestClient, watch: Wat
 def test_ranking_many_targets_does_not_stall_the_event_loop(
     client: TestClient, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The request asks for few of the ranked targets, but ranking takes a long time."""
+    # The request asks for few of the ranked targets, but ranking takes a long time.
     spied = watch._spy("rank targets", rank_targets)
     monkeypatch.setattr(strategies, "rank_targets", spied)
     for limit, where in ((5, OFF_THE_LOOP), (6, ON_THE_LOOP)):
@@ -172,7 +172,7 @@ async def until(condition: Callable[[], bool]) -> None:
 async def test_request_of_a_disconnected_client_is_not_computed(
     tiny: Tiny, held: HeldRuntime, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The second of three clients disconnects while its request waits."""
+    # The second of three clients disconnects while its request waits.
     with caplog.at_level(logging.INFO):
         service = create_app(Settings(bundle=tiny.path, threads=1))
         async with serving(service) as port:

@@ -51,16 +51,14 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def test_answers_are_as_documented(url: str, tmp_path: Path) -> None:
-    """Schemathesis sends valid and invalid requests, alone and in sequences.
-
-    In addition to its own checks, schemathesis runs the check in schemathesis_checks.py.
-    """
+    # Schemathesis sends valid and invalid requests, alone and in sequences.
+    # In addition to its own checks, schemathesis runs the check in schemathesis_checks.py.
     check_answers(url, tmp_path, EXAMPLES)
 
 
 @pytest.mark.parametrize("fills", [False, True])
 def test_answers_with_labels_are_as_documented(tmp_path: Path, *, fills: bool) -> None:
-    """The OpenAPI document has the request bodies for the tasks of the model."""
+    # The OpenAPI document has the request bodies for the tasks of the model.
     bundle = write_label_bundle(tmp_path / "bundle", fills=fills)
     log = tmp_path / "log"
     # the vocabulary has 101 tokens, and the document allows the top_k of the settings
@@ -147,7 +145,7 @@ def bodies(draw: random.Random) -> Iterator[bytes]:
 
 
 def test_no_body_breaks_it(url: str) -> None:
-    """Every endpoint responds to each random body within 20 s."""
+    # Every endpoint responds to each random body within 20 s.
     draw = random.Random(EXAMPLES)  # noqa: S311 - a choice, not a secret
     types = ["application/json"] * 8
     types += ["text/plain", "", "application/json; charset=utf-16", "multipart/form-data"]
@@ -202,7 +200,7 @@ STATUSES = {b"100", b"200", b"400", b"404", b"405", b"413", b"415", b"422", b"50
 
 
 def test_no_bytes_break_it(url: str) -> None:
-    """The server responds or closes the connection, on average within 0.2 s per request."""
+    # The server responds or closes the connection, on average within 0.2 s per request.
     host, _, port = url.removeprefix("http://").partition(":")
     started_s = time.monotonic()
     for head in HEADS:

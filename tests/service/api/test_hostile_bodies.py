@@ -118,8 +118,7 @@ def test_predict(body: dict[str, Any]) -> None:
 
 
 def test_a_shape_is_shown_if_it_is_short() -> None:
-    """The message omits axis lengths of more than 64 bits."""
-
+    # The message omits axis lengths of more than 64 bits.
     def read(shape: list[int]) -> InferRequest:
         body = encoded({"inputs": [tensor(shape=shape)]})
         return InferRequest.read(body, None, LIMITS, "fill-mask")

@@ -23,7 +23,7 @@ def url(start_server: StartServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 
 @pytest.mark.parametrize("path", ["", "/", "/fill-mask", "/models/tiny"])
 def test_fill_mask(url: str, path: str) -> None:
-    """Each parameter of the client's `fill_mask` works as with Hugging Face's service."""
+    # Each parameter of the client's `fill_mask` works as with Hugging Face's service.
     hub = InferenceClient(model=f"{url}{path}")
     fills = hub.fill_mask(TEXT)
     assert len(fills) == 5

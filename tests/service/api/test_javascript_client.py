@@ -26,7 +26,7 @@ CALLS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("path", ["/", "/fill-mask", "/models/tiny"])
 def test_fill_mask(path: str, start_server: StartServer) -> None:
-    """The cases are fills, targets of one token, targets of several tokens, and errors."""
+    # The cases are fills, targets of one token, targets of several tokens, and errors.
     with start_server() as (_, url):
         done = subprocess.run(
             [NODE, SCRIPT, f"{url}{path}", json.dumps(CALLS)],

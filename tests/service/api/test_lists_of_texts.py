@@ -45,7 +45,7 @@ def rounded(value: Any) -> Any:
 
 
 def test_each_text_has_its_parameters(client: TestClient) -> None:
-    """Each text gets the same fills as in a separate request."""
+    # Each text gets the same fills as in a separate request.
     texts = [TEXT, "a [MASK]", TEXT, TEXT, "the [MASK] and [MASK]", "[MASK] and [MASK]"]
     answer = fill(client, inputs=texts, parameters=LIST_OF_WAYS)
     for text, parameters, own in zip(texts, LIST_OF_WAYS, answer, strict=True):
@@ -60,7 +60,7 @@ def test_a_list_of_one_is_a_list(client: TestClient) -> None:
 
 
 def test_bad_texts_are_reported_beside_the_others(client: TestClient) -> None:
-    """Each error has the index of its text."""
+    # Each error has the index of its text.
     texts = ["no mask", TEXT, "", f"{'dog ' * 40}[MASK]", "the [MASK]"]
     body: dict[str, Any] = {"inputs": texts, "parameters": {"top_k": 2}}
     answer = fill(client, on_error="report", **body)
@@ -80,7 +80,7 @@ def test_a_list_of_nothing_but_bad_texts(client: TestClient) -> None:
 
 
 def test_targets_that_cannot_be_ranked_are_reported_behind_the_others(client: TestClient) -> None:
-    """The scores of other targets do not change."""
+    # The scores of other targets do not change.
     good = ["dog", "walks"]
     bad = ["Timbuktu", "Dog", "[SEP]"]
     body = {"inputs": "the [MASK] and [MASK]", "on_error": "report"}
@@ -103,7 +103,7 @@ def test_targets_that_cannot_be_ranked_are_reported_behind_the_others(client: Te
 
 
 def test_a_text_of_whose_targets_none_can_be_ranked(client: TestClient) -> None:
-    """The response has the error of the text in place of its fills."""
+    # The response has the error of the text in place of its fills.
     each = [{"targets": ["Timbuktu"]}, {"targets": ["dog"]}]
     answer = fill(client, inputs=[TEXT, TEXT], parameters=each, on_error="report")
     assert answer[0]["error"].startswith('The target "Timbuktu" has characters')
@@ -111,7 +111,7 @@ def test_a_text_of_whose_targets_none_can_be_ranked(client: TestClient) -> None:
 
 
 def test_scores_have_parameters_for_each_and_report(client: TestClient) -> None:
-    """Ranks count only scored texts."""
+    # Ranks count only scored texts.
     texts = ["She walks", "She [MASK]", "She walks", ""]
     each = [{"variant": "original"}, None, None, None]
     answer = fill(client, "/score", inputs=texts, parameters=each, on_error="report")
@@ -128,7 +128,7 @@ def test_scores_have_parameters_for_each_and_report(client: TestClient) -> None:
 
 
 def test_predictions_report(client: TestClient) -> None:
-    """The response uses the terms of the V1 protocol, such as `predictions`."""
+    # The response uses the terms of the V1 protocol, such as `predictions`.
     body = {"instances": ["no mask", TEXT], "parameters": [{}, {"top_k": 1}], "on_error": "report"}
     answer = fill(client, "/v1/models/tiny:predict", **body)
     assert answer["predictions"][0] == {"error": f"instances[0] {NO_MASK}"}

@@ -25,10 +25,8 @@ def client(tiny: Tiny) -> Iterator[TestClient]:
 
 
 def test_requests_are_counted_by_their_route(client: TestClient) -> None:
-    """The metrics also count requests that bypass FastAPI.
-
-    No label contains text that clients send.
-    """
+    # The metrics also count requests that bypass FastAPI.
+    # No label contains text that clients send.
     name = client.get("/info").json()["name"]
     for path in ("/fill-mask", "/", f"/models/{name}"):
         assert client.post(path, json=FILL).is_success
@@ -78,7 +76,7 @@ def test_passes_are_counted(client: TestClient) -> None:
 
 
 def test_a_service_that_stops_is_not_ready(tiny: Tiny) -> None:
-    """The metric of readiness agrees with /health/ready."""
+    # The metric of readiness agrees with /health/ready.
     app = create_app(Settings(bundle=tiny.path, threads=1))
     with TestClient(app) as client:
         assert value(scrape(client), "fillmask_ready") == 1
@@ -87,7 +85,7 @@ def test_a_service_that_stops_is_not_ready(tiny: Tiny) -> None:
 
 
 def test_it_may_have_a_port_of_its_own(start_server: StartServer) -> None:
-    """If /metrics has a separate port, the service's main port has no /metrics."""
+    # If /metrics has a separate port, the service's main port has no /metrics.
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with start_server(f"--metrics-port={port}") as (_, url):

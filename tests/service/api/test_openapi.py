@@ -28,7 +28,7 @@ def document(tiny: Tiny) -> dict[str, Any]:
 
 
 def test_every_operation_has_a_timeout_and_errors(document: dict[str, Any]) -> None:
-    """Every operation documents an error for a timeout out of bounds."""
+    # Every operation documents an error for a timeout out of bounds.
     assert len(operations(document)) > 20
     for path, method, operation in operations(document):
         [timeout] = [one for one in operation["parameters"] if one["in"] == "header"]
@@ -39,7 +39,7 @@ def test_every_operation_has_a_timeout_and_errors(document: dict[str, Any]) -> N
 
 
 def test_names_and_versions_are_those_that_are_there(document: dict[str, Any]) -> None:
-    """Before the service has loaded a model, the document names no models."""
+    # Before the service has loaded a model, the document names no models.
     found = [
         (parameter["name"], tuple(parameter["schema"]["enum"]))
         for _, _, operation in operations(document)
@@ -54,7 +54,7 @@ def test_names_and_versions_are_those_that_are_there(document: dict[str, Any]) -
 
 
 def test_rules_beyond_the_schema_are_told(document: dict[str, Any]) -> None:
-    """The response descriptions of all operations with a body name rules beyond the schema."""
+    # The response descriptions of all operations with a body name rules beyond the schema.
     told = [
         path
         for path, method, operation in operations(document)

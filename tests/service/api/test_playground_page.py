@@ -29,7 +29,7 @@ FORBIDDEN = re.compile(
 
 
 def test_has_a_strict_policy(client: TestClient) -> None:
-    """The Content-Security-Policy allows files from this server only and forbids frames."""
+    # The Content-Security-Policy allows files from this server only and forbids frames.
     answer = client.get("/")
     assert answer.status_code == 200
     assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
@@ -40,7 +40,7 @@ def test_has_a_strict_policy(client: TestClient) -> None:
 
 @pytest.mark.parametrize("path", ["/", "/playground/main.js"])
 def test_is_asked_for_again_only_when_it_has_changed(client: TestClient, path: str) -> None:
-    """A HEAD request gets the same headers as GET."""
+    # A HEAD request gets the same headers as GET.
     answer = client.get(path)
     assert answer.headers["Cache-Control"] == "no-cache"
     again = client.get(path, headers={"If-None-Match": answer.headers["ETag"]})
@@ -53,7 +53,7 @@ def test_is_asked_for_again_only_when_it_has_changed(client: TestClient, path: s
 
 
 def test_post_still_fills_masks(client: TestClient) -> None:
-    """Hugging Face's clients send POST requests to the path of the page."""
+    # Hugging Face's clients send POST requests to the path of the page.
     fills = client.post("/", json={"inputs": "Paris is the [MASK] of France."})
     assert fills.status_code == 200
     assert len(fills.json()) == 5
@@ -68,7 +68,7 @@ def test_its_files_are_not_in_the_openapi_document(client: TestClient) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_each_file_is_served_by_its_type(client: TestClient, name: str) -> None:
-    """With X-Content-Type-Options: nosniff, browsers reject a script with another content type."""
+    # With X-Content-Type-Options: nosniff, browsers reject a script with another content type.
     answer = client.get(f"/playground/{name}")
     assert answer.status_code == 200
     types = {".js": "javascript", ".css": "text/css", ".svg": "image/svg", ".html": "text/html"}
@@ -78,7 +78,7 @@ def test_each_file_is_served_by_its_type(client: TestClient, name: str) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_no_file_asks_for_trouble(name: str) -> None:
-    """No file renders text as markup, has inline styles or scripts, or names another host."""
+    # No file renders text as markup, has inline styles or scripts, or names another host.
     text = (PLAYGROUND / name).read_text(encoding="utf-8")
     assert FORBIDDEN.findall(text) == []
 

@@ -35,7 +35,7 @@ def check(fills: list[dict[str, Any]], best: list[tuple[int, float]]) -> None:
 
 
 def test_one_text(client: TestClient, tiny: Tiny) -> None:
-    """The response has the fields that Hugging Face's clients read."""
+    # The response has the fields that Hugging Face's clients read.
     text = "Paris is the [MASK] of France."
     answer = client.post("/fill-mask", json={"inputs": text})
     assert answer.status_code == 200
@@ -48,7 +48,7 @@ def test_one_text(client: TestClient, tiny: Tiny) -> None:
 
 
 def test_several_texts_with_several_masks(client: TestClient, tiny: Tiny) -> None:
-    """The response is nested by text, and by mask in texts with several masks."""
+    # The response is nested by text, and by mask in texts with several masks.
     texts = ["a [MASK] of tea", "[MASK] and [MASK]"]
     body = {"inputs": texts, "parameters": {"top_k": 3}}
     one, two = client.post("/fill-mask", json=body).json()
@@ -94,7 +94,7 @@ def test_health(client: TestClient) -> None:
 
 
 def test_ready_ends_with_the_service(tiny: Tiny) -> None:
-    """The liveness endpoint still succeeds."""
+    # The liveness endpoint still succeeds.
     app = create_app(Settings(bundle=tiny.path, threads=1))
     with TestClient(app) as http:
         app.state.health.stop("The service is shutting down.")
@@ -145,7 +145,7 @@ def test_every_answer_has_a_request_id(client: TestClient) -> None:
 def test_overload_is_429_with_retry_after(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After 503, but not after 429, clients repeat a request immediately."""
+    # After 503, but not after 429, clients repeat a request immediately.
     app = client.app
     assert isinstance(app, FastAPI)
     admission = app.state.models.default.fill_mask._strategies._batcher._admission
@@ -161,8 +161,7 @@ def test_overload_is_429_with_retry_after(
 def test_failure_of_the_model_is_500_without_its_text(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The client gets only the request id."""
-
+    # The client gets only the request id.
     def fail(_batch: object) -> None:
         raise RuntimeError("secrets")
 
@@ -178,7 +177,7 @@ def test_failure_of_the_model_is_500_without_its_text(
 
 
 def test_openapi_document_matches_the_endpoint(client: TestClient) -> None:
-    """The document contains the limits, an example and only statuses that can occur."""
+    # The document contains the limits, an example and only statuses that can occur.
     document = client.get("/openapi.json").json()
     assert document["info"]["title"] == "fillmask"
     assert document["info"]["version"] == __version__

@@ -196,7 +196,7 @@ def test_a_bundle_cannot_be_changed(bundle_copy: Path) -> None:
 
 @pytest.mark.parametrize("more", [-1, 1])
 def test_refuses_a_file_of_another_size(more: int, edit_bundle: EditBundle) -> None:
-    """A file from an incomplete download has the wrong size."""
+    # A file from an incomplete download has the wrong size.
     path = edit_bundle(lambda _: None)
     size = (path / "model.onnx").stat().st_size
     os.truncate(path / "model.onnx", size + more)
@@ -207,7 +207,7 @@ def test_refuses_a_file_of_another_size(more: int, edit_bundle: EditBundle) -> N
 
 @pytest.mark.parametrize("name", ["model.onnx", "weights.bin", "tokenizer.json"])
 def test_refuses_a_changed_byte(name: str, bundle_copy: Path) -> None:
-    """Only the hash of the file changes, not the size."""
+    # Only the hash of the file changes, not the size.
     content = bytearray((bundle_copy / name).read_bytes())
     content[len(content) // 2] ^= 1
     (bundle_copy / name).write_bytes(content)
@@ -223,7 +223,7 @@ def test_refuses_a_missing_file(name: str, bundle_copy: Path) -> None:
 
 
 def test_refuses_a_link_out_of_the_directory(bundle_copy: Path, tmp_path: Path) -> None:
-    """A bundle must not make the service read files outside its directory."""
+    # A bundle must not make the service read files outside its directory.
     (bundle_copy / "tokenizer.json").rename(tmp_path / "elsewhere")
     (bundle_copy / "tokenizer.json").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(BundleError, match=r"tokenizer.json is a link to a file outside"):
@@ -234,7 +234,7 @@ def test_refuses_a_link_out_of_the_directory(bundle_copy: Path, tmp_path: Path) 
 def test_refuses_what_is_too_large_to_be_read(
     name: str, bundle_copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The check does not rely on the size in bundle.json."""
+    # The check does not rely on the size in bundle.json.
     size = (bundle_copy / name).stat().st_size
     monkeypatch.setitem(MAX_BYTES, name, size)
     read_bundle(bundle_copy)
@@ -246,7 +246,7 @@ def test_refuses_what_is_too_large_to_be_read(
 
 
 def test_reads_a_link_within_the_directory(bundle_copy: Path) -> None:
-    """Kubernetes mounts the files of a volume as links to a directory beside them."""
+    # Kubernetes mounts the files of a volume as links to a directory beside them.
     (bundle_copy / "data").mkdir()
     (bundle_copy / "tokenizer.json").rename(bundle_copy / "data" / "tokenizer.json")
     (bundle_copy / "tokenizer.json").symlink_to("data/tokenizer.json")

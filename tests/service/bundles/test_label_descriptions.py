@@ -68,8 +68,7 @@ def test_reads_a_bundle_for_labels_alone(edit_bundle: EditBundle) -> None:
 
 
 def test_version_2_means_fills_of_single_texts(edit_bundle: EditBundle) -> None:
-    """Bundles of earlier releases have no fields for tasks and pairs."""
-
+    # Bundles of earlier releases have no fields for tasks and pairs.
     def version(bundle: dict[str, Any]) -> None:
         assert bundle["schema_version"] == 2
 

@@ -38,7 +38,7 @@ def test_a_text_that_looks_like_an_option() -> None:
 
 
 def test_targets_of_both_kinds(tmp_path: Path) -> None:
-    """A file of targets has one target per line. Spaces belong to the target."""
+    # A file of targets has one target per line. Spaces belong to the target.
     path = tmp_path / "targets.txt"
     path.write_bytes("\ufeffone\r\n two\u2028\nthree".encode())
     parsed = parse_arguments([TEXT, "--target", "a", "--targets", str(path), "--target=b"])
@@ -48,7 +48,7 @@ def test_targets_of_both_kinds(tmp_path: Path) -> None:
 
 
 def test_parameters_are_not_validated_yet() -> None:
-    """The request validates parameters later, with the same messages as over HTTP."""
+    # The request validates parameters later, with the same messages as over HTTP.
     parameters = {"top_k": "five", "max_word_tokens": "-1", "strategy": "x"}
     parsed = ["--top-k=five", "--max-word-tokens=-1", "--strategy=x"]
     assert parse_arguments([TEXT, *parsed]).command == TextCommand(TEXT, parameters)
@@ -68,7 +68,7 @@ def test_a_file() -> None:
 
 
 def test_tasks_and_pairs() -> None:
-    """The flags of the task and of second texts apply to a text and to a stream."""
+    # The flags of the task and of second texts apply to a text and to a stream.
     assert parse_arguments(["--task=classify", "--text-pair", "b", "--top-k=2", "a"]).command == (
         TextCommand("a", {"top_k": 2}, task="classify", text_pair="b")
     )
@@ -97,7 +97,7 @@ def test_second_texts_by_default_only_for_classify(
 
 
 def test_streams() -> None:
-    """The input is standard input, a file or a shard of a file."""
+    # The input is standard input, a file or a shard of a file.
     assert parse_arguments(["--input=-", "--output=-"]).command == StreamCommand(
         None, RowOptions({})
     )
@@ -184,7 +184,7 @@ def test_invalid_command_lines(parsed: list[str], sentence: str) -> None:
 
 
 def test_invalid_files_of_targets(tmp_path: Path) -> None:
-    """The file of targets is empty or not valid UTF-8."""
+    # The file of targets is empty or not valid UTF-8.
     path = tmp_path / "targets.txt"
     for content, sentence in ((b"", "is empty"), (b"\xff", "is not valid UTF-8")):
         path.write_bytes(content)

@@ -9,7 +9,7 @@ from service.cli.errors import CommandError
 @pytest.mark.parametrize("rows", [0, 1, 2, 7, 8, 9, 1000])
 @pytest.mark.parametrize("count", [1, 2, 3, 8, 11])
 def test_shards_partition_the_rows(rows: int, count: int) -> None:
-    """The sizes of shards differ by at most one row."""
+    # The sizes of shards differ by at most one row.
     ranges = [Shard(index, count).range_of(rows) for index in range(count)]
     assert [start for start, _ in ranges] == [0, *(stop for _, stop in ranges[:-1])]
     assert ranges[-1][1] == rows

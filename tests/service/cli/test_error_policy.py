@@ -27,7 +27,7 @@ class Written:
 
 
 def test_first_problem_ends_the_job() -> None:
-    """The output has the rows before the problem. Row numbers in messages start at 1."""
+    # The output has the rows before the problem. Row numbers in messages start at 1.
     written = Written()
     problems = ErrorPolicy(written.write, "texts.jsonl", "error")
     problems.write(JsonBlock(10, [b"{}"] * 2), ANSWERS[:2])
@@ -38,7 +38,7 @@ def test_first_problem_ends_the_job() -> None:
 
 
 def test_a_problem_in_the_first_row_of_a_block() -> None:
-    """The output has no row of the block."""
+    # The output has no row of the block.
     written = Written()
     problems = ErrorPolicy(written.write, "texts.jsonl", "error")
     with pytest.raises(RowError, match="row 1: bad"):

@@ -101,7 +101,7 @@ def arguments(source: Path, output: Path, tiny: Tiny) -> list[str]:
 def test_killed_at_any_moment_it_writes_the_same(
     tiny: Tiny, source: Path, tmp_path: Path, ending: str
 ) -> None:
-    """The test sends SIGKILL repeatedly. The output appears only when it is complete."""
+    # The test sends SIGKILL repeatedly. The output appears only when it is complete.
     whole, output = tmp_path / f"whole.{ending}", tmp_path / f"out.{ending}"
     assert fillmask(*arguments(source, whole, tiny)).code == 0
     rng = dice(ending)
@@ -129,11 +129,9 @@ def test_killed_at_any_moment_it_writes_the_same(
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the process is copied for each crash")
 def test_crashed_before_any_step_it_goes_on(tiny: Tiny, tmp_path: Path) -> None:
-    """The test repeats the job with a crash before each operation on the output or its parts.
-
-    A job is complete when the output has its final name and the parts are deleted. The same command
-    is then a new job, which must not replace the output.
-    """
+    # The test repeats the job with a crash before each operation on the output or its parts.
+    # A job is complete when the output has its final name and the parts are deleted. The same
+    # command is then a new job, which must not replace the output.
     source = write_rows(tmp_path / "in.jsonl", numbered(random_texts(45)))
     whole = tmp_path / "out.jsonl"
     assert fillmask(*arguments(source, whole, tiny)).code == 0
@@ -171,7 +169,7 @@ def test_told_to_stop_it_keeps_what_is_done(
 
 
 def test_it_serves_nothing_and_needs_no_torch(tiny: Tiny, tmp_path: Path) -> None:
-    """The process imports no web framework and no torch. It imports pyarrow only for Parquet."""
+    # The process imports no web framework and no torch. It imports pyarrow only for Parquet.
     code = (
         "import sys\n"
         "from service.cli.__main__ import execute\n"
@@ -190,7 +188,7 @@ def test_it_serves_nothing_and_needs_no_torch(tiny: Tiny, tmp_path: Path) -> Non
 
 
 def test_an_unexpected_error_ends_it_too(tiny: Tiny) -> None:
-    """The process prints the traceback and exits with 1, even if standard input stays open."""
+    # The process prints the traceback and exits with 1, even if standard input stays open.
     code = (
         "from service.cli import stream\n"
         "from service.cli.__main__ import main\n"
@@ -218,7 +216,7 @@ def test_what_the_encoding_lacks_is_written_as_an_escape(tiny: Tiny) -> None:
 
 
 def test_answers_as_json_are_utf8_whatever_the_encoding(tiny: Tiny) -> None:
-    """JSON is always UTF-8, even if standard output has another encoding."""
+    # JSON is always UTF-8, even if standard output has another encoding.
     variables = os.environ | {"PYTHONIOENCODING": "ascii"}
     command = [sys.executable, "-m", "service.cli", "é [MASK]", "--json"]
     command += ["--bundle", str(tiny.path), "--top-k=1"]

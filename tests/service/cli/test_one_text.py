@@ -32,7 +32,7 @@ from tests.service.tiny import Tiny
 def test_json_equals_the_http_response(
     tiny: Tiny, client: TestClient, text: str, flags: list[Any], parameters: dict[str, Any]
 ) -> None:
-    """The JSON ends with a line feed."""
+    # The JSON ends with a line feed.
     done = fillmask(text, "--json", "--bundle", tiny.path, *flags)
     answer = client.post("/fill-mask", json={"inputs": text, "parameters": parameters})
     assert answer.status_code == 200
@@ -100,13 +100,13 @@ def test_a_table_has_the_same_fills(tiny: Tiny) -> None:
     ],
 )
 def test_errors_are_one_line(tiny: Tiny, text: str, flags: list[str], sentence: str) -> None:
-    """Where the HTTP API has the same error, the messages are equal. The exit code is 2."""
+    # Where the HTTP API has the same error, the messages are equal. The exit code is 2.
     done = fillmask(text, "--bundle", tiny.path, *flags)
     assert (done.code, done.out, done.err) == (2, "", f"{sentence}\n")
 
 
 def test_server_limits_do_not_apply(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An environment variable with a misspelled setting is still an error."""
+    # An environment variable with a misspelled setting is still an error.
     monkeypatch.setenv("FILLMASK_MAX_TOP_K", "1")
     monkeypatch.setenv("FILLMASK_MAX_MASKS", "1")
     monkeypatch.setenv("FILLMASK_BUNDLE", str(tiny.path))

@@ -69,7 +69,7 @@ def test_outputs_that_must_not_be_written(tmp_path: Path, source: Path) -> None:
 
 
 def test_output_beside_its_parts_is_left_to_the_job(tmp_path: Path, source: Path) -> None:
-    """The job, not this check, rejects an output that belongs to another job."""
+    # The job, not this check, rejects an output that belongs to another job.
     there = tmp_path / "there.csv"
     there.touch()
     parts_directory(there).mkdir()

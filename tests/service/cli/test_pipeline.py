@@ -121,7 +121,7 @@ def answer_of(number: int) -> bytes:
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
 async def test_answers_are_written_in_the_order_of_rows(size: int) -> None:
-    """Rows take different times to fill. The writer runs outside of the event loop's thread."""
+    # Rows take different times to fill. The writer runs outside of the event loop's thread.
     rng = dice(size)
 
     async def answering(_text: str) -> None:
@@ -144,7 +144,7 @@ async def test_no_rows() -> None:
 
 
 async def test_long_answers_are_written_in_order() -> None:
-    """Long answers are serialized outside of the event loop's thread."""
+    # Long answers are serialized outside of the event loop's thread.
     written = Written()
     items: list[Item] = [RowRequest(str(n), FillOptions(top_k=1)) for n in range(5)]
     await run(FakeFillMask(), blocks(items, 5), written.write)
@@ -152,8 +152,7 @@ async def test_long_answers_are_written_in_order() -> None:
 
 
 async def test_rows_that_cannot_be_filled_are_problems() -> None:
-    """The problem of a row is in the row's place in the output."""
-
+    # The problem of a row is in the row's place in the output.
     async def answering(text: str) -> None:
         if text == "1":
             raise InvalidRequestError("not this one")
@@ -167,7 +166,7 @@ async def test_rows_that_cannot_be_filled_are_problems() -> None:
 
 
 async def test_no_more_rows_begin_while_enough_waits() -> None:
-    """Two rows are in progress, so that the workers have passes when the first row ends."""
+    # Two rows are in progress, so that the workers have passes when the first row ends.
     fake = FakeFillMask()
     fake.accepted_tokens = 10**9
     fake._answering = lambda _text: asyncio.sleep(0.001)
@@ -178,7 +177,7 @@ async def test_no_more_rows_begin_while_enough_waits() -> None:
 
 
 async def test_passes_that_end_make_room() -> None:
-    """The next row begins when passes end, not when a row ends."""
+    # The next row begins when passes end, not when a row ends.
     async with asyncio.timeout(30):
         fake, go = FakeFillMask(), asyncio.Event()
         fake._answering = lambda _text: go.wait()
@@ -202,7 +201,7 @@ async def test_passes_that_end_make_room() -> None:
 async def test_rows_that_are_not_written_are_bounded(
     monkeypatch: pytest.MonkeyPatch, limit: str, most: int, text: str
 ) -> None:
-    """The number of unwritten rows and the sum of their characters are limited."""
+    # The number of unwritten rows and the sum of their characters are limited.
     monkeypatch.setattr(pipeline, limit, most)
     begun = 0
     written = Written()
@@ -241,7 +240,7 @@ async def test_rows_that_are_not_written_are_bounded(
 
 
 async def test_long_answers_do_not_wait_for_their_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The size of unwritten answers is limited even within one block."""
+    # The size of unwritten answers is limited even within one block.
     monkeypatch.setattr(pipeline, "_LONG_ANSWERS_BYTES", 150)
     lengths = []
 
@@ -257,7 +256,7 @@ async def test_long_answers_do_not_wait_for_their_block(monkeypatch: pytest.Monk
 async def test_answers_do_not_wait_for_a_row_that_takes_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """If the process is killed, few answers are lost, because the others are already on disk."""
+    # If the process is killed, few answers are lost, because the others are already on disk.
     monkeypatch.setattr(pipeline, "_WRITE_EVERY_S", 0.0)
     written = Written()
 
@@ -306,7 +305,7 @@ async def test_failure_is_raised_after_the_rows_before_it(kind: str) -> None:
 
 
 async def test_cancelled_pipeline_writes_ready_answers() -> None:
-    """No asyncio task remains after the cancellation."""
+    # No asyncio task remains after the cancellation.
     written = Written()
 
     async with asyncio.timeout(30):
@@ -330,7 +329,7 @@ async def test_cancelled_pipeline_writes_ready_answers() -> None:
 
 
 async def test_end_does_not_wait_for_the_reader() -> None:
-    """The reader of a silent stream may block forever."""
+    # The reader of a silent stream may block forever.
     never = threading.Event()
 
     def asked() -> Iterator[RequestBlock]:
@@ -369,7 +368,7 @@ class Watched:
     ],
 )
 async def test_batches_are_full(tiny: Tiny, options: FillOptions, count: int, waiting: int) -> None:
-    """A row has one or many passes. The queue holds little more than the workers' next batches."""
+    # A row has one or many passes. The queue holds little more than the workers' next batches.
     budget, workers = 100, 2
     watched, written, most_waiting = Watched(tiny), Written(), 0
     tokenizer = make_tokenizer(tiny)

@@ -16,7 +16,7 @@ class Terminal(io.StringIO):
 
 
 def test_a_bar_on_a_terminal() -> None:
-    """The bar counts the rows of an earlier run and shows the speed and the label."""
+    # The bar counts the rows of an earlier run and shows the speed and the label.
     stream = Terminal()
     with show_progress(stream, "out.csv", 10, 4) as bar:
         bar.update(6)
@@ -35,7 +35,7 @@ def test_no_bar_among_other_lines() -> None:
 
 
 def test_lines_in_a_log(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The speed counts only the rows of this run."""
+    # The speed counts only the rows of this run.
     times_s = iter((0.0, 1.0, 29.0, 30.0, 31.0, 60.0))
     monkeypatch.setattr(time, "monotonic", lambda: next(times_s))
     stream = io.StringIO()

@@ -77,13 +77,13 @@ def ask(
 
 
 def test_a_text_and_the_parameters_of_all(tmp_path: Path) -> None:
-    """The field with the text may have any name."""
+    # The field with the text may have any name.
     item = ask(tmp_path, {"x": "a [MASK]", "y": [1]}, "x", top_k=3)
     assert item == RowRequest("a [MASK]", FillOptions(top_k=3))
 
 
 def test_parameters_of_a_row_override_the_defaults(tmp_path: Path) -> None:
-    """A null in the row keeps the default."""
+    # A null in the row keeps the default.
     row = {"inputs": "a", "parameters": {"top_k": 2, "strategy": None, "order": "left_to_right"}}
     item = ask(tmp_path, row, top_k=7, strategy="joint")
     options = FillOptions(top_k=2, strategy="joint", order="left_to_right")
@@ -131,7 +131,7 @@ def test_parameters_of_a_row_override_the_defaults(tmp_path: Path) -> None:
     ],
 )
 def test_bad_rows(tmp_path: Path, row: dict[str, Any], sentence: str) -> None:
-    """The messages equal those of the HTTP API."""
+    # The messages equal those of the HTTP API.
     assert ask(tmp_path, row) == Problem(sentence)
 
 
@@ -152,7 +152,7 @@ def test_messages_name_at_most_eight_fields(tmp_path: Path) -> None:
 
 
 def test_reserved_field_name_is_a_problem(tmp_path: Path) -> None:
-    """The output for a row with a reserved field has none of the row's fields."""
+    # The output for a row with a reserved field has none of the row's fields.
     item = ask(tmp_path, {"inputs": "a", "fills": 1}, reserved=("fills", "error"))
     assert item == Problem(
         'The row has a field "fills", but the output adds that field; rename the input\'s field.',
@@ -167,7 +167,7 @@ def test_default_parameters_are_validated_first(tmp_path: Path) -> None:
 
 
 def test_missing_column(tmp_path: Path) -> None:
-    """In CSV input, a column with the name `parameters` has no effect."""
+    # In CSV input, a column with the name `parameters` has no effect.
     path = tmp_path / "rows.csv"
     path.write_text("inputs,parameters\na,b\n")
     rows = open_rows(path, "inputs")

@@ -32,7 +32,7 @@ def send_after(started: threading.Event, *numbers: int) -> threading.Thread:
 
 
 def test_coroutine_ends_without_a_signal() -> None:
-    """The coroutine runs on another thread."""
+    # The coroutine runs on another thread.
     before = signal.getsignal(signal.SIGINT)
     threads: list[threading.Thread] = []
 
@@ -56,7 +56,7 @@ def test_errors_of_the_coroutine_are_raised() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_cancels(number: int) -> None:
-    """The cancelled coroutine can release its resources."""
+    # The cancelled coroutine can release its resources.
     started, cleared = threading.Event(), threading.Event()
 
     async def main() -> None:

@@ -21,7 +21,7 @@ def fill(tiny: Tiny, content: bytes, *flags: str) -> subprocess.CompletedProcess
 
 
 def test_stream_equals_a_file(tiny: Tiny, tmp_path: Path) -> None:
-    """Standard output has only the answers, because messages go to standard error."""
+    # Standard output has only the answers, because messages go to standard error.
     source = write_rows(tmp_path / "in.jsonl", numbered(random_texts(700)))
     fillmask("--input", source, "--output", tmp_path / "out.jsonl", "--bundle", tiny.path)
     done = fill(tiny, source.read_bytes())
@@ -35,10 +35,8 @@ def test_no_rows(tiny: Tiny) -> None:
 
 
 def test_invalid_row_ends_the_stream(tiny: Tiny) -> None:
-    """The output has the rows before the invalid row.
-
-    With --on-error report the stream continues.
-    """
+    # The output has the rows before the invalid row.
+    # With --on-error report the stream continues.
     content = b'{"inputs": "a [MASK]"}\n{"inputs": "a dog"}\n{"inputs": "the [MASK]"}\n'
     done = fill(tiny, content)
     assert done.returncode == 2
@@ -54,7 +52,7 @@ def test_invalid_row_ends_the_stream(tiny: Tiny) -> None:
 
 
 def test_trailing_blank_lines_are_ignored(tiny: Tiny) -> None:
-    """A blank line before another row is an error."""
+    # A blank line before another row is an error.
     row = b'{"inputs": "a [MASK]"}\n'
     done = fill(tiny, row + b"\n \n\r\n")
     assert (done.returncode, done.stderr) == (0, b"standard input: 1 row.\n")
@@ -65,7 +63,7 @@ def test_trailing_blank_lines_are_ignored(tiny: Tiny) -> None:
 
 @pytest.mark.parametrize("bad", [False, True])
 def test_answers_do_not_wait_for_the_next_row(tiny: Tiny, bad: bool) -> None:  # noqa: FBT001 - pytest passes it
-    """An error also appears before the end of the stream."""
+    # An error also appears before the end of the stream.
     command, pipe = [*COMMAND, *FLAGS, str(tiny.path)], subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as process:
         assert process.stdin is not None
@@ -84,7 +82,7 @@ def test_answers_do_not_wait_for_the_next_row(tiny: Tiny, bad: bool) -> None:  #
 
 
 def test_closed_pipe_ends_the_process_silently(tiny: Tiny, tmp_path: Path) -> None:
-    """The exit code is not 0, because the output lacks rows."""
+    # The exit code is not 0, because the output lacks rows.
     source = write_rows(tmp_path / "in.jsonl", numbered(random_texts(3000)))
     command = [*COMMAND, "--input", str(source), "--output=-", "--bundle", str(tiny.path)]
     pipe = subprocess.PIPE
@@ -99,7 +97,7 @@ def test_closed_pipe_ends_the_process_silently(tiny: Tiny, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("shard", [[], ["--shard=1/3"]])
 def test_a_file_to_standard_output(tiny: Tiny, tmp_path: Path, shard: list[str]) -> None:
-    """The input is a complete CSV file or one shard of it."""
+    # The input is a complete CSV file or one shard of it.
     source = tmp_path / "in.csv"
     source.write_text("id,inputs\n" + "".join(f"{n},a [MASK]\n" for n in range(9)))
     done = fillmask("--input", source, "--output=-", "--bundle", tiny.path, *shard)

@@ -59,7 +59,7 @@ def answer(client: TestClient, row: dict[str, Any]) -> Any:
 
 
 def test_jsonl_equals_the_http_response(tiny: Tiny, unlimited: TestClient, tmp_path: Path) -> None:
-    """Parameters of a row override the defaults."""
+    # Parameters of a row override the defaults.
     rows = MIXED + numbered(random_texts(300))
     source, output = write_rows(tmp_path / "in.jsonl", rows), tmp_path / "out.jsonl"
     done = fill(tiny, source, output, "--top-k=4")
@@ -80,7 +80,7 @@ def test_a_row_is_kept_to_the_byte(tiny: Tiny, tmp_path: Path) -> None:
 
 
 def test_csv_has_a_line_per_fill(tiny: Tiny, unlimited: TestClient, tmp_path: Path) -> None:
-    """Each line repeats the row's cells and quotes their line breaks."""
+    # Each line repeats the row's cells and quotes their line breaks.
     source, output = tmp_path / "in.csv", tmp_path / "out.csv"
     source.write_bytes(b'\xef\xbb\xbfid,text\r\n7,"the [MASK]\r\nof [MASK]"\r\n8,a [MASK]\r\n')
     assert fill(tiny, source, output, "--field=text", "--top-k=2").code == 0
@@ -106,7 +106,7 @@ def test_csv_has_a_line_per_fill(tiny: Tiny, unlimited: TestClient, tmp_path: Pa
 
 
 def test_parquet_keeps_its_columns(tiny: Tiny, unlimited: TestClient, tmp_path: Path) -> None:
-    """A column of the input may hold parameters."""
+    # A column of the input may hold parameters.
     columns = {
         "inputs": pa.array([row["inputs"] for row in MIXED], pa.large_string()),
         "day": pa.array([18262] * len(MIXED), pa.date32()),
@@ -161,7 +161,7 @@ def tokens_of(output: Path) -> list[tuple[str, int, int]]:
 
 @pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
 def test_input_without_rows(tiny: Tiny, tmp_path: Path, ending: str) -> None:
-    """The output is a valid file without rows."""
+    # The output is a valid file without rows.
     source, output = tmp_path / "in.txt", tmp_path / f"out.{ending}"
     source.touch()
     done = fill(tiny, source, output)
@@ -175,7 +175,7 @@ def test_input_without_rows(tiny: Tiny, tmp_path: Path, ending: str) -> None:
 
 
 def test_invalid_row_ends_the_command(tiny: Tiny, tmp_path: Path) -> None:
-    """The message has the file and the row number. With --on-error report the command continues."""
+    # The message has the file and the row number. With --on-error report the command continues.
     rows = numbered(random_texts(30))
     rows[17] = {"id": 17, "inputs": "a dog"}
     source, output = write_rows(tmp_path / "in.jsonl", rows), tmp_path / "out.jsonl"
@@ -200,7 +200,7 @@ def test_invalid_row_ends_the_command(tiny: Tiny, tmp_path: Path) -> None:
 
 
 def test_invalid_rows_are_reported_in_order(tiny: Tiny, tmp_path: Path) -> None:
-    """The output also has the errors of unreadable rows."""
+    # The output also has the errors of unreadable rows.
     source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     source.write_bytes(
         b'{"inputs": "a [MASK]"}\nno JSON\n{"inputs": null, "x": 1}\n{"inputs": "[MASK]", '
@@ -223,7 +223,7 @@ def test_invalid_rows_are_reported_in_order(tiny: Tiny, tmp_path: Path) -> None:
 def test_reported_errors_are_errors_without_the_flag(
     tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A job that began with --on-error report can continue without the flag."""
+    # A job that began with --on-error report can continue without the flag.
     rows = [{"inputs": "a dog"}, *numbered(random_texts(5))]
     source, output = write_rows(tmp_path / "in.jsonl", rows), tmp_path / "out.jsonl"
     with monkeypatch.context() as patch:
@@ -244,7 +244,7 @@ def stop(*_: object) -> NoReturn:
 def test_interrupted_job_writes_the_same_output(
     tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str, seed: int
 ) -> None:
-    """The sizes of parts and batches and the times of interruptions do not change the output."""
+    # The sizes of parts and batches and the times of interruptions do not change the output.
     rows = numbered(random_texts(120, seed))
     source = write_rows(tmp_path / "in.jsonl", rows)
     undisturbed, output = tmp_path / f"whole.{ending}", tmp_path / f"out.{ending}"
@@ -279,7 +279,7 @@ def test_interrupted_job_writes_the_same_output(
 def test_system_errors_can_be_retried(
     tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The exit code differs from that of permanent errors."""
+    # The exit code differs from that of permanent errors.
     source = write_rows(tmp_path / "in.jsonl", numbered(random_texts(10)))
     output = tmp_path / "out.jsonl"
 
@@ -296,7 +296,7 @@ def test_system_errors_can_be_retried(
 def test_continuing_computes_nothing_twice(
     tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A job without remaining rows loads no model."""
+    # A job without remaining rows loads no model.
     source = write_rows(tmp_path / "in.jsonl", numbered(random_texts(10)))
     output = tmp_path / "out.jsonl"
     monkeypatch.setattr(whole_file, "_join_parts", stop)
@@ -309,10 +309,8 @@ def test_continuing_computes_nothing_twice(
 
 @pytest.mark.parametrize("change", ["input", "parameters", "field", "shard"])
 def test_another_job_does_not_continue(tiny: Tiny, tmp_path: Path, change: str) -> None:
-    """The message lists the differences between the jobs.
-
-    With --restart the command discards the saved answers.
-    """
+    # The message lists the differences between the jobs.
+    # With --restart the command discards the saved answers.
     rows = [row | {"text": row["inputs"]} for row in numbered(random_texts(10))]
     rows[8]["inputs"] = rows[8]["text"] = "a dog"
     source, output = write_rows(tmp_path / "in.jsonl", rows), tmp_path / "out.jsonl"
@@ -332,7 +330,7 @@ def test_another_job_does_not_continue(tiny: Tiny, tmp_path: Path, change: str) 
 
 
 def test_existing_output_is_not_replaced(tiny: Tiny, tmp_path: Path) -> None:
-    """With --overwrite the old output stays until the new output is complete."""
+    # With --overwrite the old output stays until the new output is complete.
     source = write_rows(tmp_path / "in.jsonl", [{"inputs": "a dog"}])
     output = tmp_path / "out.jsonl"
     output.write_text("old")
@@ -366,7 +364,7 @@ def test_changed_input_is_an_error(
 
 
 def test_targets_are_checked_before_the_first_row(tiny: Tiny, tmp_path: Path) -> None:
-    """After the error a corrected command can use the same output."""
+    # After the error a corrected command can use the same output.
     source = write_rows(tmp_path / "in.jsonl", numbered(random_texts(10)))
     done = fill(tiny, source, tmp_path / "out.jsonl", "--target=é", "--on-error=report")
     assert done.code == 2
@@ -381,7 +379,7 @@ def test_targets_are_checked_before_the_first_row(tiny: Tiny, tmp_path: Path) ->
 def test_concatenated_shards_equal_the_whole(
     tiny: Tiny, tmp_path: Path, ending: str, rows: int, shards: int
 ) -> None:
-    """Each CSV shard has its own header."""
+    # Each CSV shard has its own header.
     source = write_rows(tmp_path / "in.jsonl", numbered(random_texts(rows)))
     whole = tmp_path / f"whole.{ending}"
     fill(tiny, source, whole, "--top-k=2")
@@ -404,7 +402,7 @@ def test_concatenated_shards_equal_the_whole(
 def test_a_model_that_fails_fails_the_command(
     tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The exit code is 1, because the same command may succeed next time."""
+    # The exit code is 1, because the same command may succeed next time.
     source = write_rows(tmp_path / "in.jsonl", numbered(random_texts(600)))
     output = tmp_path / "out.jsonl"
     run = RowPipeline._answer
@@ -431,7 +429,7 @@ def test_a_model_that_fails_fails_the_command(
 def test_rows_with_reserved_field_names_are_reported(
     tiny: Tiny, tmp_path: Path, ending: str
 ) -> None:
-    """The output for a row with a reserved field name has only the error."""
+    # The output for a row with a reserved field name has only the error.
     rows = numbered(random_texts(4))
     rows[1] |= {"fills": 1, "score": 2}
     rows[2] |= {"error": "before", "score": 3}

@@ -20,7 +20,7 @@ def test_throughput_is_unknown_before_the_first_large_batch() -> None:
 
 
 def test_small_batches_do_not_count() -> None:
-    """A batch of one text has a low throughput, but a long queue runs in large batches."""
+    # A batch of one text has a low throughput, but a long queue runs in large batches.
     speed = Throughput(100)
     speed.record(200, 0.1)
     for _ in range(100):
@@ -29,7 +29,7 @@ def test_small_batches_do_not_count() -> None:
 
 
 def test_largest_batches_count_most() -> None:
-    """The tokens and the time of a batch determine its weight in the throughput."""
+    # The tokens and the time of a batch determine its weight in the throughput.
     speed = Throughput(10)
     speed.record(2000, 1)
     for _ in range(3):
@@ -38,7 +38,7 @@ def test_largest_batches_count_most() -> None:
 
 
 def test_old_batches_are_forgotten() -> None:
-    """Tens of batches are enough to detect that a machine has become slower."""
+    # Tens of batches are enough to detect that a machine has become slower.
     speed = Throughput(96)
     for _ in range(100):
         speed.record(1000, 0.1)
@@ -49,7 +49,7 @@ def test_old_batches_are_forgotten() -> None:
 
 
 async def test_overload_is_rejected_at_once() -> None:
-    """The limit counts both waiting and running tokens. The response has a Retry-After header."""
+    # The limit counts both waiting and running tokens. The response has a Retry-After header.
     fake = FakeRuntime()
 
     async with running_batcher(fake, max_waiting_tokens=10) as batcher:
@@ -67,7 +67,7 @@ async def test_overload_is_rejected_at_once() -> None:
 
 
 async def test_texts_are_admitted_together_or_not_at_all() -> None:
-    """A rejected request leaves nothing in the queue."""
+    # A rejected request leaves nothing in the queue.
     fake = FakeRuntime()
 
     async with running_batcher(fake, max_waiting_tokens=10) as batcher:
@@ -82,14 +82,14 @@ async def test_texts_are_admitted_together_or_not_at_all() -> None:
 
 
 async def test_request_above_the_limit_is_invalid() -> None:
-    """A retry would not help, so the error is not an overload."""
+    # A retry would not help, so the error is not an overload.
     async with running_batcher(FakeRuntime(), max_waiting_tokens=10) as batcher:
         with pytest.raises(InvalidRequestError, match="has 11 tokens in all; at most 10 are"):
             await batcher.submit([text(1, 11)])
 
 
 async def test_cancelled_requests_are_not_computed() -> None:
-    """The tokens of a cancelled request stop counting immediately."""
+    # The tokens of a cancelled request stop counting immediately.
     fake = FakeRuntime()
 
     async with running_batcher(fake, max_waiting_tokens=10) as batcher:
@@ -109,7 +109,7 @@ async def test_cancelled_requests_are_not_computed() -> None:
 
 
 async def test_retry_after_is_measured() -> None:
-    """Retry-After is the time to compute the waiting tokens."""
+    # Retry-After is the time to compute the waiting tokens.
     fake = FakeRuntime()
 
     async with running_batcher(fake, workers=2, max_waiting_tokens=20) as batcher:
@@ -125,7 +125,7 @@ async def test_retry_after_is_measured() -> None:
 
 
 async def test_bulk_passes_do_not_delay_interactive_requests() -> None:
-    """Bulk passes have their own limit and run when no interactive request waits."""
+    # Bulk passes have their own limit and run when no interactive request waits.
     fake = FakeRuntime()
 
     async with running_batcher(fake, max_waiting_tokens=6, max_bulk_tokens=24) as batcher:
@@ -143,7 +143,7 @@ async def test_bulk_passes_do_not_delay_interactive_requests() -> None:
 
 
 async def test_cancelled_bulk_request_gives_back_its_tokens() -> None:
-    """The tokens of a cancelled request stop counting immediately."""
+    # The tokens of a cancelled request stop counting immediately.
     fake = FakeRuntime()
 
     async with running_batcher(fake, max_waiting_tokens=10, max_bulk_tokens=10) as batcher:
@@ -163,7 +163,7 @@ async def test_cancelled_bulk_request_gives_back_its_tokens() -> None:
 
 
 async def test_wait_that_would_be_too_long_is_rejected() -> None:
-    """The estimated wait depends on throughput and waiting tokens, not on the rejected request."""
+    # The estimated wait depends on throughput and waiting tokens, not on the rejected request.
     fake = FakeRuntime()
 
     async with running_batcher(fake, max_wait_s=4) as batcher:
@@ -189,7 +189,7 @@ async def test_lone_request_may_take_longer_than_the_limit() -> None:
 
 
 async def test_rejections_are_counted_by_reason() -> None:
-    """Invalid requests do not count as rejections."""
+    # Invalid requests do not count as rejections.
     fake, statistics = FakeRuntime(), BatchStatistics()
 
     async with running_batcher(fake, max_waiting_tokens=10, statistics=statistics) as batcher:
@@ -218,7 +218,7 @@ async def test_rejections_are_counted_by_reason() -> None:
 
 
 async def test_requests_that_are_still_being_read_count() -> None:
-    """If only parsed requests counted, the service would read and then reject many requests."""
+    # If only parsed requests counted, the service would read and then reject many requests.
     fake = FakeRuntime()
 
     async with running_batcher(fake, max_wait_s=4) as batcher:

@@ -23,7 +23,7 @@ def model_pass(
 
 
 def test_pack_of_two_texts() -> None:
-    """The expected arrays come from the contract of the served graph, not from the code."""
+    # The expected arrays come from the contract of the served graph, not from the code.
     batch = Batch.pack(
         [
             model_pass([10, 11], [1], top_k=2, targets=[[7]]),
@@ -45,7 +45,7 @@ def test_pack_of_two_texts() -> None:
 
 
 def test_pack_of_texts_that_share_a_row() -> None:
-    """The second text of a row starts at the next multiple of 16 slots."""
+    # The second text of a row starts at the next multiple of 16 slots.
     batch = Batch.pack(
         [model_pass([1] * 20, [0]), model_pass([2] * 3, [1]), model_pass([3] * 2, [0, 1])]
     )
@@ -59,7 +59,7 @@ def test_pack_of_texts_that_share_a_row() -> None:
 
 
 def test_pack_of_one_text_without_targets() -> None:
-    """A row has at least two queries. The array of targets has no columns."""
+    # A row has at least two queries. The array of targets has no columns.
     batch = Batch.pack([model_pass([5, 6, 7], [1])])
     assert batch.pad_index.tolist() == [[0, 1, 2] + [0] * 13]
     assert batch.query_index.tolist() == [[1, 0]]
@@ -69,7 +69,7 @@ def test_pack_of_one_text_without_targets() -> None:
 
 
 def test_pack_makes_int64_arrays() -> None:
-    """The graph accepts only int64."""
+    # The graph accepts only int64.
     batch = Batch.pack([model_pass([5, 6], [1]), model_pass([5], [0])])
     for name in Batch.__dataclass_fields__:
         if name != "passes":
@@ -96,7 +96,7 @@ def test_indices_lead_back_to_the_passes(seed: int) -> None:
 
 
 def test_unpack_returns_the_outputs_of_each_pass() -> None:
-    """Passes may differ in the number of masks, top_k and targets."""
+    # Passes may differ in the number of masks, top_k and targets.
     first = model_pass([1, 2], [1], top_k=1, targets=[[4, 5]])
     second = model_pass([1, 2, 3], [0, 2], top_k=2)
     outputs = BatchOutputs(

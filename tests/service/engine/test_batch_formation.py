@@ -12,7 +12,7 @@ def waiting(interactive: int = 0, bulk: int = 0, tokens: int = 2) -> LaneQueue[s
 
 
 def test_interactive_items_go_first() -> None:
-    """All items of a batch come from one lane."""
+    # All items of a batch come from one lane.
     lanes = waiting(interactive=1, bulk=3)
     assert lanes.next_batch(4) == ["f0"]
     assert lanes.next_batch(4) == ["s0", "s1"]
@@ -25,7 +25,7 @@ def test_interactive_items_go_first() -> None:
 
 
 def test_bulk_items_get_a_turn() -> None:
-    """One batch in eight is bulk, even if the interactive lane is never empty."""
+    # One batch in eight is bulk, even if the interactive lane is never empty.
     lanes = waiting(interactive=50, bulk=3)
     taken = [lanes.next_batch(2)[0] for _ in range(3 * BATCHES_PER_BULK_BATCH)]
     assert [i for i, item in enumerate(taken) if item.startswith("s")] == [
@@ -39,7 +39,7 @@ def test_an_item_above_the_budget_is_taken_alone() -> None:
 
 
 def test_items_are_removed_from_both_lanes() -> None:
-    """The remaining items keep their order."""
+    # The remaining items keep their order.
     lanes = waiting(interactive=3, bulk=3)
     assert lanes.remove(lambda item: item.endswith("1")) == ["f1", "s1"]
     assert lanes.next_batch(100) == ["f0", "f2"]

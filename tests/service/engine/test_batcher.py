@@ -23,7 +23,7 @@ async def test_every_caller_gets_its_own_answer() -> None:
 
 
 async def test_accepted_tokens_count_until_they_are_computed() -> None:
-    """The count includes waiting and running requests of both lanes."""
+    # The count includes waiting and running requests of both lanes.
     fake = FakeRuntime()
 
     async with running_batcher(fake) as batcher:
@@ -39,14 +39,14 @@ async def test_accepted_tokens_count_until_they_are_computed() -> None:
 
 
 async def test_several_texts_are_answered_in_their_order() -> None:
-    """The texts of one caller may be in several batches."""
+    # The texts of one caller may be in several batches.
     async with running_batcher(FakeRuntime(), workers=2) as batcher:
         answer = await batcher.submit([text(i, 4) for i in range(20)])
         assert ends(answer) == [[i, 1] for i in range(20)]
 
 
 async def test_batches_are_formed_by_budget_in_order_of_arrival() -> None:
-    """Requests run in order of arrival. A text above the token budget runs alone."""
+    # Requests run in order of arrival. A text above the token budget runs alone.
     fake = FakeRuntime()
 
     async with running_batcher(fake, max_batch_tokens=6) as batcher:
@@ -82,7 +82,7 @@ async def test_workers_compute_at_the_same_time() -> None:
 
 
 async def test_bad_request_does_not_fail_its_neighbours() -> None:
-    """After a batch fails, each of its requests runs again alone."""
+    # After a batch fails, each of its requests runs again alone.
     fake = FakeRuntime()
 
     failures: list[str] = []
@@ -106,7 +106,7 @@ async def test_bad_request_does_not_fail_its_neighbours() -> None:
 
 
 async def test_bad_text_fails_its_caller_and_frees_the_rest() -> None:
-    """The caller gets the error immediately. The caller's remaining texts do not run."""
+    # The caller gets the error immediately. The caller's remaining texts do not run.
     fake = FakeRuntime()
     fake.stop_after_bad = True
 
@@ -121,7 +121,7 @@ async def test_bad_text_fails_its_caller_and_frees_the_rest() -> None:
 
 
 async def test_death_of_a_worker_fails_all_waiting_callers() -> None:
-    """Later callers get the same error."""
+    # Later callers get the same error.
     fake = FakeRuntime()
 
     failures: list[str] = []
@@ -159,7 +159,7 @@ async def test_close_answers_accepted_requests() -> None:
 
 
 async def test_batches_are_counted() -> None:
-    """Failed batches have a separate counter."""
+    # Failed batches have a separate counter.
     fake, statistics = FakeRuntime(), BatchStatistics()
 
     async with running_batcher(fake, statistics=statistics) as batcher:
@@ -180,7 +180,7 @@ async def test_batches_are_counted() -> None:
 
 
 async def test_load_of_the_batcher() -> None:
-    """Accepted tokens count in their lane until the response is complete."""
+    # Accepted tokens count in their lane until the response is complete.
     fake = FakeRuntime()
 
     async with running_batcher(fake, workers=2, max_bulk_tokens=500) as batcher:

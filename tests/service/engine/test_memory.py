@@ -30,10 +30,8 @@ class RecordedLibrary:
 
 
 def test_large_allocations_are_named_in_whole_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The function madvise gets only whole pages of an array.
-
-    Bytes of rejected calls do not count.
-    """
+    # The function madvise gets only whole pages of an array.
+    # Bytes of rejected calls do not count.
     array = np.ones(BYTES, np.uint8)
     library = RecordedLibrary()
     monkeypatch.setattr(ctypes, "CDLL", lambda _name: library)
@@ -53,7 +51,7 @@ def test_large_allocations_are_named_in_whole_pages(monkeypatch: pytest.MonkeyPa
 
 
 def test_content_of_memory_stays() -> None:
-    """The test calls the real madvise, which the kernel may reject."""
+    # The test calls the real madvise, which the kernel may reject.
     array = np.random.default_rng(0).integers(0, 255, BYTES, np.uint8)
     before = array.tobytes()
     assert collapse_heap() >= 0
@@ -61,8 +59,7 @@ def test_content_of_memory_stays() -> None:
 
 
 def test_other_systems_than_linux_do_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other systems have no /proc to read."""
-
+    # Other systems have no /proc to read.
     def absent(*_: object) -> None:
         raise FileNotFoundError
 
@@ -71,7 +68,7 @@ def test_other_systems_than_linux_do_nothing(monkeypatch: pytest.MonkeyPatch) ->
 
 
 async def test_memory_is_returned_after_a_burst_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small requests cause no return of memory. Each burst causes one return."""
+    # Small requests cause no return of memory. Each burst causes one return.
     taken, returned = 0, 0
 
     def count() -> None:

@@ -22,7 +22,7 @@ def _short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_model_that_has_just_answered_is_not_probed() -> None:
-    """Recent traffic proves that the model responds."""
+    # Recent traffic proves that the model responds.
     fake = FakeRuntime()
 
     async with running_batcher(fake) as batcher:
@@ -32,7 +32,7 @@ async def test_model_that_has_just_answered_is_not_probed() -> None:
 
 
 async def test_silent_model_is_probed_once_for_all_callers() -> None:
-    """A later check counts the test pass as recent traffic."""
+    # A later check counts the test pass as recent traffic.
     fake = FakeRuntime()
 
     async with running_batcher(fake) as batcher:
@@ -44,7 +44,7 @@ async def test_silent_model_is_probed_once_for_all_callers() -> None:
 
 
 async def test_model_that_is_stuck() -> None:
-    """The probe succeeds again as soon as the model responds."""
+    # The probe succeeds again as soon as the model responds.
     fake = FakeRuntime()
 
     async with running_batcher(fake) as batcher:
@@ -67,7 +67,7 @@ async def test_model_that_fails() -> None:
 
 
 async def test_cancelled_caller_does_not_cancel_the_probe() -> None:
-    """Other callers that wait for the same probe still get the result."""
+    # Other callers that wait for the same probe still get the result.
     fake = FakeRuntime()
 
     async with running_batcher(fake) as batcher:
@@ -83,7 +83,7 @@ async def test_cancelled_caller_does_not_cancel_the_probe() -> None:
 
 
 async def test_model_without_fills_is_probed_with_labels() -> None:
-    """The graph of a model without fills has no outputs for masks."""
+    # The graph of a model without fills has no outputs for masks.
     passes: list[ModelPass] = []
 
     def run(batch: Batch) -> BatchOutputs:

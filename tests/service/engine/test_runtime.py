@@ -44,13 +44,13 @@ def check(tiny: Tiny, runtime: Runtime, passes: list[ModelPass]) -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_results_do_not_depend_on_neighbours(seed: int, tiny: Tiny) -> None:
-    """The oracle computes each text of a random batch separately, in float64."""
+    # The oracle computes each text of a random batch separately, in float64.
     rng = np.random.default_rng(seed)
     check(tiny, Runtime(tiny.path / "model.onnx"), [random_pass(rng) for _ in range(7)])
 
 
 def test_weights_are_moved_to_huge_pages(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The runtime moves the weights once per loaded graph."""
+    # The runtime moves the weights once per loaded graph.
     calls = []
     monkeypatch.setattr("service.engine.runtime.collapse_heap", lambda: calls.append(1))
     runtime = Runtime(tiny.path / "model.onnx")
@@ -59,7 +59,7 @@ def test_weights_are_moved_to_huge_pages(tiny: Tiny, monkeypatch: pytest.MonkeyP
 
 
 def test_several_threads_run_at_the_same_time(tiny: Tiny) -> None:
-    """Each thread gets the results of its own batches."""
+    # Each thread gets the results of its own batches.
     runtime = Runtime(tiny.path / "model.onnx")
     failures = []
 
@@ -98,10 +98,8 @@ worker.join()
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="other CPUs have no slow path for them")
 def test_threads_flush_denormals_to_zero(tiny: Tiny) -> None:
-    """Without flushing to zero, arithmetic with denormals is a hundred times slower.
-
-    The runtime changes the mode of threads that start later.
-    """
+    # Without flushing to zero, arithmetic with denormals is a hundred times slower.
+    # The runtime changes the mode of threads that start later.
     command = [sys.executable, "-c", FLUSHED, str(tiny.path / "model.onnx")]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
     before, after = map(float, printed)
@@ -116,7 +114,7 @@ def test_a_damaged_file_is_rejected(tmp_path: Path) -> None:
 
 
 def test_a_custom_operator_is_rejected(tiny: Tiny, tmp_path: Path) -> None:
-    """The runtime loads no library of custom operators."""
+    # The runtime loads no library of custom operators.
     model = onnx.load(tiny.path / "model.onnx")
     model.graph.node[0].domain = "com.example"
     model.opset_import.add(domain="com.example", version=1)
@@ -127,7 +125,7 @@ def test_a_custom_operator_is_rejected(tiny: Tiny, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("place", ["../elsewhere", "absolute", "link"])
 def test_weights_outside_the_bundle_are_rejected(place: str, tiny: Tiny, tmp_path: Path) -> None:
-    """A graph cannot read files outside its bundle as weights."""
+    # A graph cannot read files outside its bundle as weights.
     elsewhere, directory = tmp_path / "elsewhere", tmp_path / "bundle"
     directory.mkdir()
     model = onnx.load(tiny.path / "model.onnx")

@@ -33,7 +33,7 @@ class Recorder:
 def test_the_first_batch_is_the_largest(
     max_batch_tokens: int, max_masks: int, texts: int, masks: int
 ) -> None:
-    """The longest texts, each with the maximum number of masks, fill the token budget."""
+    # The longest texts, each with the maximum number of masks, fill the token budget.
     recorder = Recorder()
     warm_up(recorder.run, 4, 32, max_batch_tokens, max_masks, top_k=20)
     batch = recorder.batches[0]
@@ -44,7 +44,7 @@ def test_the_first_batch_is_the_largest(
 
 
 def test_warm_up_texts_have_at_most_1024_tokens() -> None:
-    """Some models read much longer texts, which would delay the start of the service."""
+    # Some models read much longer texts, which would delay the start of the service.
     recorder = Recorder()
     warm_up(recorder.run, 4, 8192, 192, 128, top_k=5)
     assert recorder.batches[0].tokens == 1024
@@ -52,7 +52,7 @@ def test_warm_up_texts_have_at_most_1024_tokens() -> None:
 
 @pytest.mark.parametrize(("max_tokens", "texts", "length"), [(512, 6, 32), (20, 9, 20)])
 def test_the_second_batch_measures_the_throughput(max_tokens: int, texts: int, length: int) -> None:
-    """Sentences with one mask each fill the second batch."""
+    # Sentences with one mask each fill the second batch.
     recorder = Recorder()
     tokens, seconds = warm_up(recorder.run, 4, max_tokens, 192, 128, top_k=20)
     _, batch = recorder.batches
@@ -82,7 +82,7 @@ def test_a_model_without_fills_computes_labels(pooling: Pooling, read: int) -> N
 
 
 def test_a_model_with_both_heads_computes_both() -> None:
-    """Every second text has masks, and the other texts have labels."""
+    # Every second text has masks, and the other texts have labels.
     recorder = Recorder()
     warm_up(recorder.run, 4, 32, 256, 128, top_k=5, pooling="first")
     for batch, masks in zip(recorder.batches, (16, 1), strict=True):

@@ -11,7 +11,7 @@ def test_first_request_timeout_starts_with_the_connection() -> None:
 
 
 def test_request_timeout_starts_with_its_first_byte() -> None:
-    """Further bytes do not extend the timeout."""
+    # Further bytes do not extend the timeout.
     timeouts = ClientTimeouts(75, now_s=0)
     timeouts.record_request(begun=True, complete=True, now_s=1)
     assert timeouts.expired(1000) is None
@@ -23,7 +23,7 @@ def test_request_timeout_starts_with_its_first_byte() -> None:
 
 
 def test_keep_alive_timeout_between_requests() -> None:
-    """The timeout starts when the connection becomes idle."""
+    # The timeout starts when the connection becomes idle.
     timeouts = ClientTimeouts(75, now_s=0)
     timeouts.record_request(begun=True, complete=True, now_s=0)
     timeouts.record_request(begun=False, complete=False, now_s=10)
@@ -33,7 +33,7 @@ def test_keep_alive_timeout_between_requests() -> None:
 
 
 def test_response_timeout() -> None:
-    """Reading a part of the response does not extend the timeout."""
+    # Reading a part of the response does not extend the timeout.
     timeouts = ClientTimeouts(75, now_s=0)
     timeouts.record_request(begun=True, complete=True, now_s=0)
     timeouts.record_unread(10, now_s=1)

@@ -83,14 +83,14 @@ def check(answer: bytes, status: int, fact: str) -> None:
 
 
 def test_slow_senders_get_408(address: tuple[str, int]) -> None:
-    """The clients send nothing, an unfinished head, an unfinished body or only a line end."""
+    # The clients send nothing, an unfinished head, an unfinished body or only a line end.
     for parts in ([], [HEAD], [REQUEST[:-5]], [b"\r\n"]):
         check(exchange(address, *parts), 408, "did not arrive within 1 s;")
     assert refused(address, "slow_client") == 4
 
 
 def test_trickled_request_gets_408(address: tuple[str, int]) -> None:
-    """Further bytes do not extend the timeout."""
+    # Further bytes do not extend the timeout.
     answer = exchange(
         address, *(REQUEST[i : i + 4] for i in range(0, len(REQUEST), 4)), pause_s=0.1
     )
@@ -98,7 +98,7 @@ def test_trickled_request_gets_408(address: tuple[str, int]) -> None:
 
 
 def test_idle_connections_stay_open(address: tuple[str, int]) -> None:
-    """The keep-alive timeout may be longer than the request timeout."""
+    # The keep-alive timeout may be longer than the request timeout.
     url = f"http://{address[0]}:{address[1]}/fill-mask"
     with httpx.Client() as client:
         ports = set()
@@ -111,7 +111,7 @@ def test_idle_connections_stay_open(address: tuple[str, int]) -> None:
 
 
 def test_head_has_a_size_limit(address: tuple[str, int]) -> None:
-    """The limit holds for complete and incomplete heads, in one read or many."""
+    # The limit holds for complete and incomplete heads, in one read or many.
     field = b"X-Much: " + b"x" * 8000 + b"\r\n"
     for parts in ([HEAD + field * 5 + b"\r\n"], [HEAD, *[field] * 5]):
         check(exchange(address, *parts), 431, "The request head is larger than 32768 bytes;")
@@ -143,7 +143,7 @@ def test_invalid_http_gets_400(address: tuple[str, int]) -> None:
 
 
 def test_too_many_connections_get_429(address: tuple[str, int]) -> None:
-    """The response has a Retry-After header."""
+    # The response has a Retry-After header.
     with contextlib.ExitStack() as held:
         for _ in range(4):
             held.enter_context(socket.create_connection(address))
@@ -156,7 +156,7 @@ def test_too_many_connections_get_429(address: tuple[str, int]) -> None:
 
 
 def test_unread_response_is_aborted(address: tuple[str, int]) -> None:
-    """The abort frees the memory of the response."""
+    # The abort frees the memory of the response.
     request = HEAD + b"Content-Length: %d\r\n\r\n" % len(LONG_ANSWER) + LONG_ANSWER
     with socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -173,7 +173,7 @@ def test_unread_response_is_aborted(address: tuple[str, int]) -> None:
 
 
 def test_overload_is_rejected_by_the_connection(start_server: StartServer) -> None:
-    """The connection sends the same response as the application and stays usable."""
+    # The connection sends the same response as the application and stays usable.
     flags = ("--threads=1", "--max-waiting-tokens=32")
     long, short = {"inputs": "the " * 25 + "[MASK]"}, {"inputs": "a [MASK] of the dog"}
     with (
@@ -220,7 +220,7 @@ def test_overload_is_rejected_by_the_connection(start_server: StartServer) -> No
 
 
 def test_line_ends_do_not_extend_keep_alive(start_server: StartServer) -> None:
-    """Line ends between requests do not count as a request."""
+    # Line ends between requests do not count as a request.
     hasty = "import service.serve\nservice.serve.KEEP_ALIVE_S = 1\n" + HASTY
     with start_server(command=("-c", hasty)) as (_, url):
         host, _, port = url.removeprefix("http://").partition(":")
@@ -234,14 +234,14 @@ def test_line_ends_do_not_extend_keep_alive(start_server: StartServer) -> None:
 
 
 def test_rejected_request_gets_one_response(address: tuple[str, int]) -> None:
-    """If the Content-Length is too large, the client gets one error even if no body arrives."""
+    # If the Content-Length is too large, the client gets one error even if no body arrives.
     answer = exchange(address, HEAD + b"Content-Length: 99999999\r\n\r\n", b"x" * 1000)
     assert answer.count(b"HTTP/1.1 ") == 1
     assert answer.startswith(b"HTTP/1.1 413 ")
 
 
 def test_half_closed_clients_get_their_response(start_server: StartServer) -> None:
-    """The service sends interim responses to find out if a half-closed client still reads."""
+    # The service sends interim responses to find out if a half-closed client still reads.
     with start_server("--threads=1", command=("-c", SLOW)) as (_, url):
         host, _, port = url.removeprefix("http://").partition(":")
         with socket.create_connection((host, int(port)), timeout=20) as client:
@@ -253,7 +253,7 @@ def test_half_closed_clients_get_their_response(start_server: StartServer) -> No
 
 
 def test_unread_responses_are_limited_over_all_connections(start_server: StartServer) -> None:
-    """The service aborts connections that make no progress, the slowest first."""
+    # The service aborts connections that make no progress, the slowest first.
     few = (
         "import sys\nfrom service.http import unsent_responses\n"
         "unsent_responses.MAX_UNSENT_BYTES = 9_000_000\n"
@@ -277,7 +277,7 @@ def test_unread_responses_are_limited_over_all_connections(start_server: StartSe
 
 
 def test_idle_connection_is_closed_after_a_rejection(start_server: StartServer) -> None:
-    """The keep-alive timeout applies after a rejection too."""
+    # The keep-alive timeout applies after a rejection too.
     hasty = "import service.serve\nservice.serve.KEEP_ALIVE_S = 1\n" + SLOW
     flags = ("--threads=1", "--max-waiting-tokens=32")
     with (

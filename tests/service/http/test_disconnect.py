@@ -47,10 +47,8 @@ async def test_fast_answer_starts_no_watch(connection: Connection) -> None:
 
 @pytest.mark.usefixtures("_no_patience")
 async def test_work_for_a_disconnected_client_is_cancelled(connection: Connection) -> None:
-    """The work ends before the context manager raises its error.
-
-    The calling task has no pending cancellation.
-    """
+    # The work ends before the context manager raises its error.
+    # The calling task has no pending cancellation.
     async with asyncio.timeout(20):
         work = asyncio.get_running_loop().create_future()
         connection.ended.set()
@@ -89,7 +87,7 @@ async def test_cancellation_by_the_server_is_not_a_disconnect(
     connection: Connection,
     leaves: bool,  # noqa: FBT001 - pytest passes it
 ) -> None:
-    """The result is the same if the client disconnects at the same moment."""
+    # The result is the same if the client disconnects at the same moment.
     async with asyncio.timeout(20):
 
         async def request() -> None:

@@ -23,7 +23,7 @@ EXPANDING = {
 
 @pytest.mark.parametrize("content", EXPANDING.values(), ids=EXPANDING)
 def test_body_with_too_many_values_is_rejected(content: bytes) -> None:
-    """The rejection takes at most 0.3 s of CPU time and 4 MiB of memory."""
+    # The rejection takes at most 0.3 s of CPU time and 4 MiB of memory.
     tracemalloc.start()
     with pytest.raises(InvalidRequestError) as caught:
         read_json(content, "application/json")
@@ -41,7 +41,7 @@ def test_body_with_too_many_values_is_rejected(content: bytes) -> None:
     "text", ["a, b: [c] {d}, " * 70_000, '"[{,:' * 100_000, '\\",\\' * 100_000, "[MASK]," * 150_000]
 )
 def test_characters_in_strings_do_not_count(text: str) -> None:
-    """Brackets, commas and escaped quotes in a text are not JSON values."""
+    # Brackets, commas and escaped quotes in a text are not JSON values.
     value = {"inputs": text, "and": [text[:1000]]}
     content = json.dumps(value).encode()
     assert read_json(content, "application/json") == value
@@ -49,7 +49,7 @@ def test_characters_in_strings_do_not_count(text: str) -> None:
 
 @pytest.mark.parametrize("extra", [0, 1])
 def test_count_is_exact(extra: int) -> None:
-    """The sample has lists, objects, and strings that contain JSON syntax."""
+    # The sample has lists, objects, and strings that contain JSON syntax.
     strings = ['[\\"{,'] * (MAX_VALUES // 2 - 2)
     others = [{"a": 1}] * (MAX_VALUES // 6) + [0] * (MAX_VALUES // 2 - 3 * (MAX_VALUES // 6))
     content = json.dumps([*strings, *others, *[0] * (2 + extra)]).encode()
@@ -62,6 +62,6 @@ def test_count_is_exact(extra: int) -> None:
 
 
 def test_ten_thousand_targets_are_allowed() -> None:
-    """64 lists of a thousand targets are also within the limit."""
+    # 64 lists of a thousand targets are also within the limit.
     for value in (["word"] * 10_000, [["word"] * 1_000] * 64):
         check_value_count(json.dumps(value).encode() + b" " * MIB, "The body")

@@ -11,7 +11,7 @@ from service.http.memory_budget import MemoryBudget
 
 
 def test_claim_is_released_at_the_end_of_its_block() -> None:
-    """An exception also releases the claim."""
+    # An exception also releases the claim.
     budget = MemoryBudget("bodies", 100, 0)
     with budget.claim() as claim:
         claim.add(40)
@@ -27,7 +27,7 @@ def test_claim_is_released_at_the_end_of_its_block() -> None:
 
 
 def test_claim_above_the_budget_is_rejected() -> None:
-    """Rejected bytes do not count. Bytes claimed earlier count until their release."""
+    # Rejected bytes do not count. Bytes claimed earlier count until their release.
     budget = MemoryBudget("bodies", 100, 0)
     with budget.claim() as first, budget.claim() as second:
         first.add(60)
@@ -41,7 +41,7 @@ def test_claim_above_the_budget_is_rejected() -> None:
 
 
 def test_small_claims_are_free() -> None:
-    """Only the bytes above the limit for small claims count."""
+    # Only the bytes above the limit for small claims count.
     budget = MemoryBudget("bodies", 100, 10)
     with budget.claim() as large:
         large.add(110)
@@ -55,7 +55,7 @@ def test_small_claims_are_free() -> None:
 
 
 def test_oldest_growing_claim_is_evicted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next addition to an evicted claim fails."""
+    # The next addition to an evicted claim fails.
     now_s = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now_s)
     budget = MemoryBudget("bodies", 100, 10)

@@ -11,7 +11,7 @@ from service.http.server import drop_new_connections
 @pytest.mark.skipif(sys.platform != "linux", reason="no other system has such a filter")
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
 def test_filter_drops_new_connections_only(host: str) -> None:
-    """A new client gets no reply and no TCP reset."""
+    # A new client gets no reply and no TCP reset.
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with (
         socket.create_server((host, 0), family=family) as listener,
@@ -34,7 +34,7 @@ def test_filter_drops_new_connections_only(host: str) -> None:
 
 
 def test_system_without_filters(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sandboxes and systems other than Linux may lack socket filters."""
+    # Sandboxes and systems other than Linux may lack socket filters.
     closed = socket.socket()
     closed.close()
     drop_new_connections(closed)

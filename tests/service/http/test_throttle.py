@@ -16,7 +16,7 @@ def counted_pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 async def test_one_pause_a_turn(pauses: list[float]) -> None:
-    """The number of rejected requests in a turn of the event loop does not matter."""
+    # The number of rejected requests in a turn of the event loop does not matter.
     throttle = LoopThrottle()
     for turns in (1, 2, 3):
         for _ in range(50):
@@ -29,7 +29,7 @@ async def test_one_pause_a_turn(pauses: list[float]) -> None:
 
 
 async def test_turn_with_a_new_connection_has_no_pause(pauses: list[float]) -> None:
-    """A pause would delay further new connections, because each needs a turn of the event loop."""
+    # A pause would delay further new connections, because each needs a turn of the event loop.
     throttle = LoopThrottle()
     for _ in range(3):
         throttle.record_connection()

@@ -13,7 +13,7 @@ class Client:
 
 
 def test_slowest_reader_is_aborted_first() -> None:
-    """Readers are in the order of their last progress."""
+    # Readers are in the order of their last progress.
     unsent = UnsentResponses(10)
     first, second, third = Client(), Client(), Client()
     with unsent.sending(first, 5), unsent.sending(second, 5):

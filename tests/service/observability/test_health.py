@@ -14,7 +14,7 @@ def test_ready() -> None:
 
 
 def test_stop_is_final_and_the_first_reason_stays() -> None:
-    """Later calls change neither readiness nor its reason."""
+    # Later calls change neither readiness nor its reason.
     health = Health()
     health.ready()
     health.stop("It broke.")

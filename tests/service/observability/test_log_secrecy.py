@@ -133,7 +133,7 @@ def ask_for_trouble(url: str) -> list[int]:
 
 @pytest.mark.parametrize("style", ["json", "text"])
 def test_no_secret_is_logged(style: str, keys: Path, tiny: Tiny) -> None:
-    """Even at the level debug, no secret from any part of a request is in the log."""
+    # Even at the level debug, no secret from any part of a request is in the log.
     flags = ("--log-level=debug", "--access-log=all", f"--log-format={style}")
     with tempfile.TemporaryFile("w+") as output:
         with process(tiny, *flags, f"--api-keys-file={keys}", output=output) as (running, url):
@@ -158,7 +158,7 @@ def test_no_secret_is_logged(style: str, keys: Path, tiny: Tiny) -> None:
 
 
 def test_log_texts_logs_bodies(tiny: Tiny) -> None:
-    """With log_texts the service logs a warning at the start. The log contains no headers."""
+    # With log_texts the service logs a warning at the start. The log contains no headers.
     flags = ("--log-level=debug", "--log-texts=true", "--log-format=json")
     with tempfile.TemporaryFile("w+") as output:
         with process(tiny, *flags, output=output) as (_, url):
@@ -173,7 +173,7 @@ def test_log_texts_logs_bodies(tiny: Tiny) -> None:
 
 
 def test_only_errors_are_logged_by_default(tiny: Tiny) -> None:
-    """The log line of an error has the request id of its response."""
+    # The log line of an error has the request id of its response.
     with tempfile.TemporaryFile("w+") as output:
         with process(tiny, output=output) as (running, url):
             for body in ({"inputs": "the [MASK]"}, {"inputs": 7}, {"inputs": "bug [MASK]"}):

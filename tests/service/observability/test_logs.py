@@ -38,14 +38,14 @@ def lines(code: str, level: str = "info") -> list[dict[str, Any]]:
 
 
 def test_each_line_is_a_json_object() -> None:
-    """Escapes replace line breaks in messages."""
+    # Escapes replace line breaks in messages.
     [line] = lines("log.warning('one\\ntwo %s', 3)")
     assert line.pop("timestamp").endswith("Z")
     assert line == {"level": "warning", "logger": "service.somewhere", "message": "one\ntwo 3"}
 
 
 def test_only_known_fields_are_logged() -> None:
-    """Libraries add other fields to their records."""
+    # Libraries add other fields to their records.
     [line] = lines("log.info('x', extra={'status': 500, 'unknown': sys.argv[3]})")
     assert line["status"] == 500
     assert "unknown" not in line
@@ -64,14 +64,14 @@ def test_request_and_trace_ids() -> None:
 
 
 def test_levels() -> None:
-    """Messages of uvicorn appear only from the level warning."""
+    # Messages of uvicorn appear only from the level warning.
     code = "log.debug('a'); log.info('b'); logging.getLogger('uvicorn.error').info('c')"
     assert [line["message"] for line in lines(code)] == ["b"]
     assert [line["message"] for line in lines(code, "debug")] == ["a", "b"]
 
 
 def test_text_format() -> None:
-    """The output has colours only on a terminal."""
+    # The output has colours only on a terminal.
     text = logged("log.warning('careful')", style="text")
     assert "[warning  ] careful" in text
     assert "\x1b" not in text
@@ -105,7 +105,7 @@ asyncio.run(main())
 
 @pytest.mark.parametrize("code", EXCEPTIONS.values(), ids=EXCEPTIONS)
 def test_exceptions_have_type_and_traceback_only(code: str) -> None:
-    """The result is the same for every exception hook and handler."""
+    # The result is the same for every exception hook and handler.
     [line] = lines(code)
     told = line["message"] + line.get("exception", "")
     assert "ValueError" in told

@@ -26,7 +26,7 @@ def scraped(
 
 
 def test_requests() -> None:
-    """The service counts requests by status and measures durations by route."""
+    # The service counts requests by status and measures durations by route.
     statistics = ProcessStatistics()
     statistics.requests.for_route("POST", "/models/{name}").record(200, 0.004)
     statistics.requests.for_route("POST", "/models/{name}").record(504, 30.0)
@@ -42,7 +42,7 @@ def test_requests() -> None:
 
 
 def test_rejections_have_a_reason() -> None:
-    """The reasons are connection limits, the queue of a model and timeouts."""
+    # The reasons are connection limits, the queue of a model and timeouts.
     statistics = ProcessStatistics()
     statistics.rejected_connections["slow_client"] += 2
     statistics.for_model("m").record_rejection("queue_full")
@@ -58,7 +58,7 @@ def test_rejections_have_a_reason() -> None:
 
 
 def test_batches() -> None:
-    """The metrics count slots without a token as padding."""
+    # The metrics count slots without a token as padding.
     statistics = ProcessStatistics()
     statistics.for_model("m").record_batch(tokens=30, slots=40, queue_s=[0.1, 0.2], compute_s=0.5)
     statistics.for_model("m").record_failure()
@@ -84,7 +84,7 @@ def test_models() -> None:
 
 
 def test_unknown_throughput_is_absent() -> None:
-    """Before the first batch, a throughput of zero would be wrong."""
+    # Before the first batch, a throughput of zero would be wrong.
     load = QueueLoad({"interactive": 0}, {"interactive": 1}, None, 1)
     found = scraped(ProcessStatistics(), state(load=load))
     assert not [name for name, _ in found if name == "fillmask_tokens_per_second"]
@@ -95,13 +95,13 @@ def test_unknown_throughput_is_absent() -> None:
     [(None, None, 1), ("It stops.", None, 0), (None, "It is stuck.", 0)],
 )
 def test_ready(reason: str | None, failure: str | None, ready: int) -> None:
-    """The service is not ready after a failed probe of one of its models."""
+    # The service is not ready after a failed probe of one of its models.
     found = scraped(ProcessStatistics(), state(failure), reason=reason)
     assert found["fillmask_ready", frozenset()] == ready
 
 
 def test_process() -> None:
-    """The client libraries of Prometheus define the names of these metrics."""
+    # The client libraries of Prometheus define the names of these metrics.
     names = {name for name, _ in scraped(ProcessStatistics())}
     assert {
         "process_resident_memory_bytes",
@@ -113,7 +113,7 @@ def test_process() -> None:
 
 
 def test_openmetrics() -> None:
-    """A scraper that accepts OpenMetrics gets this stricter format."""
+    # A scraper that accepts OpenMetrics gets this stricter format.
     statistics = ProcessStatistics()
     statistics.requests.for_route("GET", "/a").record(200, 1)
     statistics.for_model("m").record_batch(1, 1, [1], 1)

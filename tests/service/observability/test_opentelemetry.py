@@ -49,7 +49,7 @@ def spans_of(
 
 
 def test_request_and_child_spans(tiny: Tiny, exporter: InMemorySpanExporter) -> None:
-    """A server span continues the client's trace and has child spans in order."""
+    # A server span continues the client's trace and has child spans in order.
     body = {"inputs": ["the [MASK]", "a [MASK]"]}
     server, *parts = spans_of(tiny, exporter, ("POST", "/fill-mask", body))
     assert server.name == "POST /fill-mask"
@@ -83,7 +83,7 @@ def test_request_and_child_spans(tiny: Tiny, exporter: InMemorySpanExporter) -> 
 
 
 def test_scores_have_the_same_spans(tiny: Tiny, exporter: InMemorySpanExporter) -> None:
-    """The name of the span has the template of the path, not the requested path."""
+    # The name of the span has the template of the path, not the requested path.
     body = {"inputs": "the dog"}
     server, *parts = spans_of(tiny, exporter, ("POST", "/models/tiny/score", body))
     assert server.name == "POST /models/{name}/score"
@@ -91,7 +91,7 @@ def test_scores_have_the_same_spans(tiny: Tiny, exporter: InMemorySpanExporter) 
 
 
 def test_spans_have_no_text_of_clients(tiny: Tiny, exporter: InMemorySpanExporter) -> None:
-    """Spans contain no texts, paths or queries, whichever part of a request fails."""
+    # Spans contain no texts, paths or queries, whichever part of a request fails.
     found = spans_of(
         tiny,
         exporter,
@@ -114,8 +114,7 @@ def test_spans_have_no_text_of_clients(tiny: Tiny, exporter: InMemorySpanExporte
 def test_only_server_errors_mark_the_span(
     tiny: Tiny, exporter: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An invalid request is not an error of the service."""
-
+    # An invalid request is not an error of the service.
     def fail(*_: object) -> None:
         raise RuntimeError(WRITTEN)
 
@@ -138,7 +137,7 @@ def test_only_server_errors_mark_the_span(
 
 
 def test_probes_are_not_traced(tiny: Tiny, exporter: InMemorySpanExporter) -> None:
-    """Neither health probes nor requests for /metrics have spans."""
+    # Neither health probes nor requests for /metrics have spans.
     paths = ("/health/live", "/health/ready", "/v2/health/ready", "/metrics")
     assert spans_of(tiny, exporter, *(("GET", path, None) for path in paths)) == []
 
@@ -203,7 +202,7 @@ def collector() -> Iterator[Collector]:
 def test_otel_variables_enable_tracing(
     start_server: StartServer, collector: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The process sends its last spans before it exits, under the configured service name."""
+    # The process sends its last spans before it exits, under the configured service name.
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
     monkeypatch.setenv("OTEL_SERVICE_NAME", "fills-of-ours")
     with start_server("--access-log=all", "--drain-delay-s=0") as (process, url):
@@ -222,7 +221,7 @@ def test_otel_variables_enable_tracing(
 def test_unreachable_collector_delays_nothing(
     start_server: StartServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Requests get responses, and the process exits with code 0."""
+    # Requests get responses, and the process exits with code 0.
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
     # a process exits with 1 if its end takes longer than the grace period plus 5 s
     with start_server("--drain-delay-s=0", "--shutdown-grace-s=1") as (process, url):
@@ -289,10 +288,8 @@ print(json.dumps([len(exporter.get_finished_spans()), name in sys.modules]))
 
 
 def test_off(tiny: Tiny) -> None:
-    """Tracing is off by default.
-
-    Spans of FastAPI's own instrumentation would contain queries and the messages of exceptions.
-    """
+    # Tracing is off by default.
+    # Spans of FastAPI's own instrumentation would contain queries and the messages of exceptions.
     done = subprocess.run(
         [sys.executable, "-c", OFF, str(tiny.path)], capture_output=True, text=True, check=True
     )

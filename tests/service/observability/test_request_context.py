@@ -13,7 +13,7 @@ GOOD = b"00-%s-%s-01" % (TRACE, PARENT)
     [GOOD, b" " + GOOD + b" ", GOOD[:-2] + b"ff", b"01" + GOOD[2:], b"cc" + GOOD[2:] + b"-x"],
 )
 def test_valid_traceparent(value: bytes) -> None:
-    """The version of the header may be the current version or a later version."""
+    # The version of the header may be the current version or a later version.
     assert trace_id([(b"host", b"x"), (b"traceparent", value)]) == TRACE.decode()
 
 
@@ -40,6 +40,6 @@ def test_invalid_traceparent_is_ignored(value: bytes) -> None:
 
 
 def test_two_traceparents_are_ignored() -> None:
-    """With two traceparent headers the trace would be ambiguous."""
+    # With two traceparent headers the trace would be ambiguous.
     assert trace_id([(b"traceparent", GOOD), (b"traceparent", GOOD)]) is None
     assert trace_id([]) is None

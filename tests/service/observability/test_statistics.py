@@ -15,7 +15,7 @@ from service.observability.statistics import (
 
 
 def test_values_are_counted_by_bucket() -> None:
-    """A bucket includes values equal to its upper bound. The last bucket has no upper bound."""
+    # A bucket includes values equal to its upper bound. The last bucket has no upper bound.
     histogram = Histogram((1, 2, 5))
     for value in (0.5, 1, 1.5, 2, 5, 5.1, 100):
         histogram.record(value)
@@ -30,7 +30,7 @@ def test_empty_histogram_has_all_buckets() -> None:
 
 
 def test_cumulative_counts() -> None:
-    """The counts of random values equal those of a direct comparison with each bound."""
+    # The counts of random values equal those of a direct comparison with each bound.
     values = [random.expovariate(1) for _ in range(1000)]
     histogram = Histogram((0.1, 0.5, 1, 3))
     for value in values:
@@ -40,7 +40,7 @@ def test_cumulative_counts() -> None:
 
 
 def test_requests_are_counted_by_route_and_status() -> None:
-    """Each method of a route has separate counts."""
+    # Each method of a route has separate counts.
     requests = RequestStatistics()
     requests.for_route("POST", "/fill-mask").record(200, 0.1)
     requests.for_route("POST", "/fill-mask").record(200, 0.2)
@@ -53,7 +53,7 @@ def test_requests_are_counted_by_route_and_status() -> None:
 
 
 def test_unknown_methods_share_one_entry() -> None:
-    """Clients cannot create time series with invented methods."""
+    # Clients cannot create time series with invented methods.
     requests = RequestStatistics()
     for method in ("BREW", "PROPFIND", "x" * 1000):
         requests.for_route(method, "/").record(405, 0)
@@ -62,7 +62,7 @@ def test_unknown_methods_share_one_entry() -> None:
 
 
 def test_request_rejected_on_arrival_has_no_duration() -> None:
-    """The histogram of latencies excludes the rejected request."""
+    # The histogram of latencies excludes the rejected request.
     route = RequestStatistics().for_route("POST", "/fill-mask")
     route.record_rejected(429)
     route.record(200, 0.5)
@@ -71,7 +71,7 @@ def test_request_rejected_on_arrival_has_no_duration() -> None:
 
 
 def test_batch_is_counted() -> None:
-    """Each pass of a batch has a separate queueing time."""
+    # Each pass of a batch has a separate queueing time.
     statistics = BatchStatistics()
     statistics.record_batch(tokens=30, slots=48, queue_s=[0.001, 0.002, 0.003], compute_s=0.01)
     statistics.record_batch(tokens=5, slots=16, queue_s=[0.5], compute_s=0.02)
@@ -84,7 +84,7 @@ def test_batch_is_counted() -> None:
 
 
 def test_threads_lose_no_count() -> None:
-    """During a reload, the batchers of the old and the new model share the statistics."""
+    # During a reload, the batchers of the old and the new model share the statistics.
     statistics = BatchStatistics()
 
     def tell() -> None:
@@ -104,7 +104,7 @@ def test_threads_lose_no_count() -> None:
 
 
 def test_counts_survive_a_reload() -> None:
-    """Counters never decrease while the process runs."""
+    # Counters never decrease while the process runs.
     statistics = ProcessStatistics()
     statistics.for_model("a").record_failure()
     statistics.for_model("a").record_failure()

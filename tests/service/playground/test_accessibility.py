@@ -71,7 +71,7 @@ def begin_again(playground: Playground) -> None:
 
 
 def test_every_state_is_for_everybody(open_page: OpenPage) -> None:
-    """In light and dark mode axe finds no error. No element is wider than a small screen."""
+    # In light and dark mode axe finds no error. No element is wider than a small screen.
     playground = open_page(failing_requests=True, **AXE_CONTEXT)
     for state in STATES:
         begin_again(playground)
@@ -81,14 +81,14 @@ def test_every_state_is_for_everybody(open_page: OpenPage) -> None:
 
 
 def test_long_words_are_not_wider_than_the_page(playground: Playground) -> None:
-    """The page breaks lines within long words."""
+    # The page breaks lines within long words.
     for long in ("x" * 400, "x" * 300 + " [MASK] " + "y" * 300):
         playground.write(long)
         playground.expect_to_fit()
 
 
 def test_structure_as_it_is_read_out(playground: Playground) -> None:
-    """Screen readers find landmarks, headings and groups with names."""
+    # Screen readers find landmarks, headings and groups with names.
     playground.write("The [MASK] barked.")
     expect(playground.page.locator("body")).to_match_aria_snapshot(
         """
@@ -128,7 +128,7 @@ def test_structure_as_it_is_read_out(playground: Playground) -> None:
 
 
 def test_answers_are_announced(playground: Playground) -> None:
-    """The page announces the result in one sentence, after a pause in typing."""
+    # The page announces the result in one sentence, after a pause in typing.
     announcer = playground.page.locator("#announcer")
     text = "The [MASK] barked."
     playground.write(text)
@@ -142,7 +142,7 @@ def test_answers_are_announced(playground: Playground) -> None:
 
 
 def test_theme(open_page: OpenPage, url: str) -> None:
-    """The default is the system's theme. The page stores only a choice of the other theme."""
+    # The default is the system's theme. The page stores only a choice of the other theme.
     ground = "getComputedStyle(document.body).backgroundColor"
     playground = open_page(color_scheme="dark")
     page = playground.page
@@ -159,7 +159,7 @@ def test_theme(open_page: OpenPage, url: str) -> None:
 
 
 def test_without_motion(open_page: OpenPage) -> None:
-    """Bars do not move for visitors who prefer reduced motion."""
+    # Bars do not move for visitors who prefer reduced motion.
     playground = open_page(reduced_motion="reduce")
     playground.wait_until_answered()
     bar = playground.page.locator(".bar").first

@@ -101,7 +101,7 @@ def test_the_code_gives_what_is_shown(
     lines: Callable[[Any], list[str]],
     tmp_path: Path,
 ) -> None:
-    """The test runs the code for curl, Python and JavaScript."""
+    # The test runs the code for curl, Python and JavaScript.
     if set_up is words:
         playground.page.get_by_label("read around the masks").check()
     set_up(playground)
@@ -121,14 +121,14 @@ def test_the_code_gives_what_is_shown(
 
 
 def test_python_uses_hugging_faces_client_where_that_can_ask_it(playground: Playground) -> None:
-    """The code uses httpx for requests that Hugging Face's client does not support."""
+    # The code uses httpx for requests that Hugging Face's client does not support.
     assert "InferenceClient" in code_of(playground, "Python")
     playground.mode("Whole words")
     expect(playground.page.get_by_role("tabpanel")).to_contain_text("httpx")
 
 
 def test_copy(playground: Playground) -> None:
-    """After the copy, the button shows a confirmation."""
+    # After the copy, the button shows a confirmation.
     page = playground.page
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     playground.write("It's [MASK].\n")
@@ -141,8 +141,7 @@ def test_copy(playground: Playground) -> None:
 
 
 def test_copy_without_the_clipboard_api(open_page: OpenPage) -> None:
-    """On pages without TLS, browsers have no clipboard API."""
-
+    # On pages without TLS, browsers have no clipboard API.
     def without(page: Any) -> None:
         page.add_init_script("delete Navigator.prototype.clipboard")
 
@@ -168,8 +167,7 @@ def page_code(playground: Playground) -> str:
 
 
 def test_copy_that_is_not_allowed(open_page: OpenPage) -> None:
-    """The button reports the failure and names another way to copy."""
-
+    # The button reports the failure and names another way to copy.
     def without(page: Any) -> None:
         page.add_init_script(
             "delete Navigator.prototype.clipboard; document.execCommand = () => false"

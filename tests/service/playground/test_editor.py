@@ -38,7 +38,7 @@ def double_click(playground: Playground, at: int) -> None:
 
 
 def test_double_click_masks_a_word(playground: Playground) -> None:
-    """The page shows the fills of the new mask."""
+    # The page shows the fills of the new mask.
     playground.write(SENTENCE)
     double_click(playground, SENTENCE.index("dog"))
     expect(playground.text).to_have_value("The old man's [MASK] barked.")
@@ -55,7 +55,7 @@ def test_double_click_and_typing_replaces_the_word(playground: Playground) -> No
 
 
 def test_double_click_on_a_mask_selects_it(playground: Playground) -> None:
-    """The selection includes the brackets of the mask, so that typed text replaces the mask."""
+    # The selection includes the brackets of the mask, so that typed text replaces the mask.
     playground.write("The [MASK] barked.")
     double_click(playground, 7)
     expect(playground.text).to_have_value("The [MASK] barked.")
@@ -64,7 +64,7 @@ def test_double_click_on_a_mask_selects_it(playground: Playground) -> None:
 
 
 def test_where_a_character_is_drawn_a_click_puts_the_caret(playground: Playground) -> None:
-    """The text area and its mirror break lines in the same places."""
+    # The text area and its mirror break lines in the same places.
     text = (
         "A line  with   spaces,\ta tab, and a-long-word-"
         + "x" * 120
@@ -84,7 +84,7 @@ def test_where_a_character_is_drawn_a_click_puts_the_caret(playground: Playgroun
 
 
 def test_the_button_says_what_it_masks(playground: Playground) -> None:
-    """The label quotes the word at the caret or the selection."""
+    # The label quotes the word at the caret or the selection.
     cases = [
         ((10, 10), "Mask “man's”", "The old [MASK] dog barked."),
         ((7, 7), "Mask “old”", "The [MASK] man's dog barked."),
@@ -110,7 +110,7 @@ def test_there_is_nothing_to_mask_in_a_mask(playground: Playground) -> None:
 
 
 def test_a_selection_that_cuts_a_mask_takes_it_whole(playground: Playground) -> None:
-    """Half a mask is neither a mask nor a word."""
+    # Half a mask is neither a mask nor a word.
     playground.write("The old [MASK] barked.")
     put_caret(playground, 4, 11)
     playground.page.keyboard.press("Alt+M")
@@ -118,7 +118,7 @@ def test_a_selection_that_cuts_a_mask_takes_it_whole(playground: Playground) -> 
 
 
 def test_a_mask_is_put_between_spaces_where_it_must(playground: Playground) -> None:
-    """Spaces separate the mask from the words beside it."""
+    # Spaces separate the mask from the words beside it.
     playground.write("one,two")
     put_caret(playground, 4)
     playground.text.evaluate("(area) => area.setRangeText('', 4, 7)")
@@ -127,7 +127,7 @@ def test_a_mask_is_put_between_spaces_where_it_must(playground: Playground) -> N
 
 
 def test_what_the_page_put_in_is_taken_back(playground: Playground) -> None:
-    """The page's button and the browser's undo command both revert the changes one by one."""
+    # The page's button and the browser's undo command both revert the changes one by one.
     undo = playground.page.get_by_role("button", name="Undo")
     expect(undo).to_be_hidden()
     playground.write(SENTENCE)
@@ -147,7 +147,7 @@ def test_what_the_page_put_in_is_taken_back(playground: Playground) -> None:
 
 
 def test_masks_are_numbered_where_there_are_several(playground: Playground) -> None:
-    """A mask has a highlight while the pointer is on one of its fills."""
+    # A mask has a highlight while the pointer is on one of its fills.
     playground.write("The [MASK] barked at the [MASK].")
     masks = playground.page.locator("#mirror .mask")
     expect(masks).to_have_count(2)
@@ -160,7 +160,7 @@ def test_masks_are_numbered_where_there_are_several(playground: Playground) -> N
 
 
 def test_the_caret_stays_in_view_in_a_long_text(playground: Playground) -> None:
-    """The text field scrolls so that the end of the text stays visible during typing."""
+    # The text field scrolls so that the end of the text stays visible during typing.
     playground.text.fill("A line.\n" * 80)
     playground.page.keyboard.press("ControlOrMeta+End")
     playground.page.keyboard.type("The end [MASK].")
@@ -170,6 +170,6 @@ def test_the_caret_stays_in_view_in_a_long_text(playground: Playground) -> None:
 
 
 def test_a_phone_is_told_what_its_fingers_can_do(open_page: OpenPage) -> None:
-    """Touch screens have no double click, so the hint names another gesture."""
+    # Touch screens have no double click, so the hint names another gesture.
     playground = open_page(viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True)
     expect(playground.page.get_by_text("Tap a word, then mask it.")).to_be_visible()

@@ -18,10 +18,8 @@ def refuse(status: int, sentence: str, **headers: str) -> Callable[[Route], None
 
 
 def test_a_request_that_is_not_done(refusing: Playground) -> None:
-    """The service's message is the accessible description of the text field.
-
-    The fills of the previous text are disabled.
-    """
+    # The service's message is the accessible description of the text field.
+    # The fills of the previous text are disabled.
     masks = "[MASK] " * 129
     refusing.text.fill(masks)
     expect(refusing.problem).to_have_text("The request has 129 masks; at most 128 are allowed.")
@@ -39,7 +37,7 @@ def test_a_request_that_is_not_done(refusing: Playground) -> None:
 
 
 def test_an_overloaded_service_is_asked_once_more(open_page: OpenPage) -> None:
-    """The page waits for the time in Retry-After and shows the remaining time."""
+    # The page waits for the time in Retry-After and shows the remaining time.
     refusing = open_page(failing_requests=True, own_context=True)
     refusing.wait_until_answered()
     asked: list[Route] = []
@@ -67,7 +65,7 @@ def test_an_overloaded_service_is_asked_once_more(open_page: OpenPage) -> None:
 
 
 def test_a_service_that_stays_overloaded(refusing: Playground) -> None:
-    """The page sends a third request only after a click."""
+    # The page sends a third request only after a click.
     asked: list[Route] = []
 
     def overloaded(route: Route) -> None:
@@ -86,10 +84,8 @@ def test_a_service_that_stays_overloaded(refusing: Playground) -> None:
 
 
 def test_a_failure_may_be_asked_about_again(refusing: Playground) -> None:
-    """The page shows the service's message and a button to retry.
-
-    The page does not mark the text as invalid.
-    """
+    # The page shows the service's message and a button to retry.
+    # The page does not mark the text as invalid.
     refusing.page.route("**/fill-mask", refuse(500, "Internal error. Request id: 7"))
     refusing.text.fill(TEXT)
     expect(refusing.problem).to_contain_text("Internal error. Request id: 7")
@@ -98,7 +94,7 @@ def test_a_failure_may_be_asked_about_again(refusing: Playground) -> None:
 
 
 def test_an_answer_that_is_not_the_services(refusing: Playground) -> None:
-    """The playground shows only the status of a proxy's error page."""
+    # The playground shows only the status of a proxy's error page.
     refusing.page.route(
         "**/fill-mask", lambda route: route.fulfill(status=502, body="<h1>Bad Gateway</h1>")
     )
@@ -109,7 +105,7 @@ def test_an_answer_that_is_not_the_services(refusing: Playground) -> None:
 
 
 def test_a_service_that_starts(open_page: OpenPage) -> None:
-    """The page sends the latest text as soon as the service is ready."""
+    # The page sends the latest text as soon as the service is ready.
     starting = {"is": True}
 
     def start(page: Page) -> None:
@@ -139,7 +135,7 @@ def test_a_service_that_starts(open_page: OpenPage) -> None:
 
 
 def test_a_network_that_is_lost(refusing: Playground) -> None:
-    """The page sends the latest text when the network returns."""
+    # The page sends the latest text when the network returns.
     page = refusing.page
     for path in ("**/fill-mask", "**/health/ready"):
         page.route(path, lambda route: route.abort("connectionrefused"))
@@ -159,7 +155,7 @@ def test_a_network_that_is_lost(refusing: Playground) -> None:
 
 
 def test_an_answer_that_comes_too_late_is_dropped(playground: Playground) -> None:
-    """Responses may arrive in a different order from their requests."""
+    # Responses may arrive in a different order from their requests.
     held: list[Route] = []
 
     def hold_the_first(route: Route) -> None:
@@ -181,7 +177,7 @@ def test_an_answer_that_comes_too_late_is_dropped(playground: Playground) -> Non
 
 
 def test_fills_of_an_older_text_cannot_be_chosen(playground: Playground) -> None:
-    """A click on an old fill does nothing while a response is pending."""
+    # A click on an old fill does nothing while a response is pending.
     held: list[Route] = []
 
     def hold(route: Route) -> None:

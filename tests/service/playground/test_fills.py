@@ -9,7 +9,7 @@ DRANK = "She drank a cup of [MASK]."
 
 
 def test_fills_follow_what_is_typed(playground: Playground) -> None:
-    """The page sends a request for each typed character."""
+    # The page sends a request for each typed character.
     playground.text.fill("")
     playground.text.press_sequentially("The [MASK] barked at the mailman.")
     fills = playground.service_fills("The [MASK] barked at the mailman.")
@@ -18,7 +18,7 @@ def test_fills_follow_what_is_typed(playground: Playground) -> None:
 
 
 def test_a_chosen_fill_is_put_into_the_text(playground: Playground) -> None:
-    """The new text is the service's own sequence. The page shows the surprisal of the new text."""
+    # The new text is the service's own sequence. The page shows the surprisal of the new text.
     fills = playground.service_fills(DRANK)
     playground.write(DRANK)
     playground.fills.nth(1).click()
@@ -28,7 +28,7 @@ def test_a_chosen_fill_is_put_into_the_text(playground: Playground) -> None:
 
 
 def test_several_masks_have_a_list_each(playground: Playground) -> None:
-    """A click on a fill fills one mask. The page then requests new fills for the other mask."""
+    # A click on a fill fills one mask. The page then requests new fills for the other mask.
     text = "The [MASK] barked at the [MASK]."
     playground.write(text)
     first, second = playground.service_fills(text)
@@ -46,7 +46,7 @@ def test_several_masks_have_a_list_each(playground: Playground) -> None:
 
 
 def test_bars_of_all_masks_have_one_scale(playground: Playground) -> None:
-    """The length of a bar is the fill's probability divided by the probability of a full bar."""
+    # The length of a bar is the fill's probability divided by the probability of a full bar.
     text = "He lives in [MASK] [MASK], California."
     playground.write(text)
     shares = [fill["score"] for fills in playground.service_fills(text) for fill in fills]
@@ -70,7 +70,7 @@ def test_how_many(playground: Playground) -> None:
 
 
 def test_targets_are_ranked_alone(playground: Playground) -> None:
-    """Targets may be words or phrases. A bar shows the target's share among all targets."""
+    # Targets may be words or phrases. A bar shows the target's share among all targets.
     playground.mode("Your words")
     playground.page.get_by_label("Rank only these").fill("tea, coffee,, hot chocolate , sand")
     playground.write(DRANK)
@@ -82,7 +82,7 @@ def test_targets_are_ranked_alone(playground: Playground) -> None:
 
 
 def test_whole_words(playground: Playground) -> None:
-    """A fill has up to the chosen number of tokens."""
+    # A fill has up to the chosen number of tokens.
     text = "She works as a [MASK]."
     playground.mode("Whole words")
     playground.page.get_by_label("words of up to").select_option("2 tokens")
@@ -92,7 +92,7 @@ def test_whole_words(playground: Playground) -> None:
 
 
 def test_masks_together(playground: Playground) -> None:
-    """A click on a fill fills all masks."""
+    # A click on a fill fills all masks.
     text = "He lives in [MASK] [MASK], California."
     playground.mode("Together")
     playground.write(text)
@@ -104,7 +104,7 @@ def test_masks_together(playground: Playground) -> None:
 
 
 def test_a_long_text_is_read_around_its_masks(refusing: Playground) -> None:
-    """For a long text the service returns an error unless the visitor allows windows."""
+    # For a long text the service returns an error unless the visitor allows windows.
     playground = refusing
     text = "It was very " + "very " * 300 + "[MASK]."
     playground.text.fill(text)
@@ -121,7 +121,7 @@ def test_a_long_text_is_read_around_its_masks(refusing: Playground) -> None:
 
 
 def test_fills_of_nothing_but_space_can_be_seen(playground: Playground) -> None:
-    """The page shows a token of white space as a visible sign."""
+    # The page shows a token of white space as a visible sign.
     fills = [
         {"score": score, "token": token, "token_str": text, "sequence": f"A{text}."}
         for token, (text, score) in enumerate([(" ", 0.5), (" house", 0.25), ("\n", 0.125)])
@@ -136,7 +136,7 @@ def test_fills_of_nothing_but_space_can_be_seen(playground: Playground) -> None:
 
 
 def test_a_mask_that_no_word_fits(playground: Playground) -> None:
-    """The other masks still show their fills."""
+    # The other masks still show their fills.
     fill = {"score": 0.5, "token": 1, "token_str": "x", "sequence": "A x [MASK]"}
     playground.page.route("**/fill-mask", lambda route: route.fulfill(json=[[fill], []]))
     playground.write("A [MASK] [MASK]")

@@ -88,7 +88,7 @@ def refuse(route: Route) -> None:
 
 
 def test_is_asked_for_in_place_and_goes_with_every_request(locked: Playground) -> None:
-    """The test uses only the keyboard."""
+    # The test uses only the keyboard.
     expect(sentence(locked)).to_have_text(WANTED)
     expect(locked.page.get_by_role("status").filter(has_text=WANTED)).to_be_visible()
     expect(field(locked)).to_be_focused()
@@ -118,7 +118,7 @@ def test_is_asked_for_in_place_and_goes_with_every_request(locked: Playground) -
 
 
 def test_is_kept_nowhere(locked: Playground) -> None:
-    """Browser storage, address, link and page do not contain the key."""
+    # Browser storage, address, link and page do not contain the key.
     page = locked.page
     page.get_by_label("API key").fill(KEY)
     page.get_by_role("button", name="Use this key").click()
@@ -141,7 +141,7 @@ def test_is_kept_nowhere(locked: Playground) -> None:
 
 
 def test_one_that_is_refused_is_asked_for_again(locked: Playground) -> None:
-    """After the rejection, the field of the key is empty and has the focus."""
+    # After the rejection, the field of the key is empty and has the focus.
     for wrong in ("not-one-of-the-keys", "€" * 20):
         give(locked, wrong)
         expect(sentence(locked)).to_have_text(REFUSED)
@@ -154,7 +154,7 @@ def test_one_that_is_refused_is_asked_for_again(locked: Playground) -> None:
 
 
 def test_one_that_is_taken_back_while_the_page_is_open(locked: Playground, keyed: Keyed) -> None:
-    """The visitor continues to write. With a new key, the page sends the latest text."""
+    # The visitor continues to write. With a new key, the page sends the latest text.
     give(locked, OLD_KEY)
     locked.wait_until_answered()
     keys = keyed.file.read_text(encoding="utf-8")
@@ -183,7 +183,7 @@ def test_what_a_link_asks_for_is_asked_for_with_the_key(open_page: OpenPage, key
 
 
 def test_alternatives_wait_for_a_key_too(locked: Playground) -> None:
-    """The field of the key is below the text and has the focus."""
+    # The field of the key is below the text and has the focus.
     give(locked, KEY)
     locked.wait_until_answered()
     locked.write("The dog barked.")
@@ -197,7 +197,7 @@ def test_alternatives_wait_for_a_key_too(locked: Playground) -> None:
 
 
 def test_an_answer_to_the_key_before(locked: Playground) -> None:
-    """The page repeats a request that the service rejected because of an older key."""
+    # The page repeats a request that the service rejected because of an older key.
     give(locked, VARIABLE["FILLMASK_API_KEY"])
     locked.wait_until_answered()
     held: list[Route] = []
@@ -220,7 +220,7 @@ def test_an_answer_to_the_key_before(locked: Playground) -> None:
 
 
 def test_one_that_is_wanted_no_more(refusing: Playground) -> None:
-    """The field of the key disappears with the next successful response."""
+    # The field of the key disappears with the next successful response.
     refusing.page.route("**/fill-mask", refuse)
     refusing.text.fill("A [MASK].")
     expect(sentence(refusing)).to_have_text(WANTED)
@@ -232,7 +232,7 @@ def test_one_that_is_wanted_no_more(refusing: Playground) -> None:
 
 
 def test_a_proxy_that_wants_something_else(refusing: Playground) -> None:
-    """The page asks for no key, because a key would not help."""
+    # The page asks for no key, because a key would not help.
     refusing.page.route(
         "**/fill-mask",
         lambda route: route.fulfill(
@@ -245,10 +245,8 @@ def test_a_proxy_that_wants_something_else(refusing: Playground) -> None:
 
 
 def test_the_code_has_the_key_from_where_it_runs(locked: Playground, tmp_path: Path) -> None:
-    """The code reads the key from an environment variable.
-
-    In a browser the code prompts for the key.
-    """
+    # The code reads the key from an environment variable.
+    # In a browser the code prompts for the key.
     give(locked, KEY)
     locked.wait_until_answered()
     locked.page.on("dialog", lambda dialog: dialog.accept(VARIABLE["FILLMASK_API_KEY"]))
@@ -273,7 +271,7 @@ def test_without_keys_the_code_has_none(playground: Playground) -> None:
 
 
 def test_everybody_can_give_one(open_page: OpenPage, keyed: Keyed) -> None:
-    """Before and after a rejected key, axe finds no error and the page fits small screens."""
+    # Before and after a rejected key, axe finds no error and the page fits small screens.
     playground = open_page(url=keyed.url, failing_requests=True, **AXE_CONTEXT)
     expect(sentence(playground)).to_have_text(WANTED)
     expect_accessible(playground.page)

@@ -16,7 +16,7 @@ def focused(playground: Playground) -> str:
 
 
 def test_from_a_sentence_to_filled_masks(playground: Playground) -> None:
-    """The visitor writes, masks, chooses two fills, and opens and closes alternatives."""
+    # The visitor writes, masks, chooses two fills, and opens and closes alternatives.
     keys = playground.page.keyboard
     playground.text.focus()
     keys.press("ControlOrMeta+a")
@@ -71,7 +71,7 @@ def test_from_a_sentence_to_filled_masks(playground: Playground) -> None:
 
 
 def test_each_group_is_one_stop_of_the_tab_key(playground: Playground) -> None:
-    """The stops are in the visual order of the page."""
+    # The stops are in the visual order of the page.
     playground.text.focus()
     way = [focused(playground)]
     while way[-1] != "snippet":
@@ -86,7 +86,7 @@ def test_each_group_is_one_stop_of_the_tab_key(playground: Playground) -> None:
 
 
 def test_tabs_by_arrow_keys(playground: Playground) -> None:
-    """The left key moves from the first tab to the last, and the right key back."""
+    # The left key moves from the first tab to the last, and the right key back.
     playground.page.get_by_role("tab", name="curl").focus()
     playground.page.keyboard.press("ArrowLeft")
     expect(playground.page.get_by_role("tab", name="JavaScript")).to_be_focused()
@@ -97,7 +97,7 @@ def test_tabs_by_arrow_keys(playground: Playground) -> None:
 
 
 def test_the_focus_can_be_seen(playground: Playground) -> None:
-    """The focused element or its frame has an outline."""
+    # The focused element or its frame has an outline.
     is_seen = """() => {
         const focused = document.activeElement;
         const framed = focused.closest("textarea")?.closest(".editor");

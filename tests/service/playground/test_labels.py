@@ -67,7 +67,7 @@ def expect_labels(playground: Playground, labels: list[dict[str, Any]]) -> None:
 
 
 def test_a_model_without_fills_opens_with_labels(labelled: Playground) -> None:
-    """The page has no masks, no modes and no options for fills."""
+    # The page has no masks, no modes and no options for fills.
     page = labelled.page
     expect(page.get_by_role("heading", level=2).first).to_have_text("Labels")
     expect_labels(labelled, labels_of(labelled, text_of(labelled).input_value()))
@@ -86,7 +86,7 @@ def test_a_model_without_fills_opens_with_labels(labelled: Playground) -> None:
 
 
 def test_a_text_and_a_pair(labelled: Playground) -> None:
-    """An empty second text means a single text."""
+    # An empty second text means a single text.
     text_of(labelled).fill(TEXT)
     expect_labels(labelled, labels_of(labelled, TEXT))
     second(labelled).fill(SECOND)
@@ -97,7 +97,7 @@ def test_a_text_and_a_pair(labelled: Playground) -> None:
 
 @pytest.mark.parametrize("pair", [False, True])
 def test_the_code_gives_what_is_shown(labelled: Playground, tmp_path: Path, *, pair: bool) -> None:
-    """The Python code for a single text uses Hugging Face's client."""
+    # The Python code for a single text uses Hugging Face's client.
     text_of(labelled).fill(TEXT)
     second(labelled).fill(SECOND if pair else "")
     labelled.wait_until_answered()
@@ -113,7 +113,7 @@ def test_the_code_gives_what_is_shown(labelled: Playground, tmp_path: Path, *, p
 
 
 def test_logits_have_no_bars(labelled: Playground) -> None:
-    """A model for regression returns numbers. A model without pairs has no second text."""
+    # A model for regression returns numbers. A model without pairs has no second text.
     choose(labelled, "stars")
     text_of(labelled).fill(TEXT)
     labels = labels_of(labelled, TEXT, "models/stars/classify")
@@ -124,7 +124,7 @@ def test_logits_have_no_bars(labelled: Playground) -> None:
 
 
 def test_a_model_with_both_tasks(labelled: Playground) -> None:
-    """The mode Labels comes after the modes of fills. Arrow keys move between modes."""
+    # The mode Labels comes after the modes of fills. Arrow keys move between modes.
     page = labelled.page
     choose(labelled, "both")
     expect(page.get_by_role("radio", name="Labels")).to_be_checked()
@@ -142,7 +142,7 @@ def test_a_model_with_both_tasks(labelled: Playground) -> None:
 
 
 def test_fills_and_scores_of_a_pair(labelled: Playground) -> None:
-    """A fill changes the text that contains its mask."""
+    # A fill changes the text that contains its mask.
     choose(labelled, "both")
     labelled.mode("Tokens")
     labelled.text.fill("the [MASK] barked")
@@ -183,7 +183,7 @@ def test_joint_fills_change_both_texts(labelled: Playground) -> None:
 
 
 def test_masks_in_the_second_text(labelled: Playground) -> None:
-    """A double click, the button and the keyboard mask words in the field with the caret."""
+    # A double click, the button and the keyboard mask words in the field with the caret.
     choose(labelled, "both")
     labelled.mode("Tokens")
     labelled.text.fill("the dog")
@@ -222,7 +222,7 @@ def test_a_link_has_both_texts_and_the_mode(labelled: Playground, open_page: Ope
 
 
 def test_a_link_for_another_kind_of_model(open_page: OpenPage, labels_url: str) -> None:
-    """The page ignores a mode that the model lacks, and a second text for a model without pairs."""
+    # The page ignores a mode that the model lacks, and a second text for a model without pairs.
     playground = open_page("/#text=a&text_pair=b&mode=joint&model=stars", url=labels_url)
     playground.wait_until_answered()
     expect(playground.page.locator("#link-problem")).to_have_text(
@@ -242,8 +242,7 @@ def test_a_model_of_fills_only_has_no_second_text(labelled: Playground) -> None:
 
 
 def test_states_of_error(open_page: OpenPage, labels_url: str) -> None:
-    """The page shows the service's message, then recovers."""
-
+    # The page shows the service's message, then recovers.
     def overloaded(page: Page) -> None:
         page.route("**/classify", lambda route: route.fulfill(status=500, json={"error": "Oops."}))
 
@@ -274,7 +273,7 @@ def test_labels_are_never_markup(open_page: OpenPage, labels_url: str) -> None:
 
 
 def test_everybody_can_read_labels(open_page: OpenPage, labels_url: str) -> None:
-    """In light and dark mode axe finds no error. No element is wider than a small screen."""
+    # In light and dark mode axe finds no error. No element is wider than a small screen.
     playground = open_page(url=labels_url, **AXE_CONTEXT)
     playground.wait_until_answered()
     second(playground).fill(SECOND)

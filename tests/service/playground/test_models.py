@@ -93,7 +93,7 @@ def test_begins_with_the_default(several: Playground) -> None:
 
 
 def test_another_one_is_asked_once_it_is_chosen(several: Playground) -> None:
-    """The test uses the keyboard. Masks, limits and model facts are those of the chosen model."""
+    # The test uses the keyboard. Masks, limits and model facts are those of the chosen model.
     several.write(TEXT)
     paths: list[str] = []
 
@@ -155,7 +155,7 @@ def test_the_code_asks_the_chosen_one(several: Playground, text: str, tmp_path: 
 
 
 def test_a_link_names_the_chosen_one(several: Playground) -> None:
-    """A link to the default model contains no model name."""
+    # A link to the default model contains no model name.
     page = several.page
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.evaluate("navigator.clipboard.writeText('')")
@@ -183,7 +183,7 @@ def test_a_link_names_the_chosen_one(several: Playground) -> None:
 
 
 def test_a_link_to_a_model_that_is_not_served(open_page: OpenPage, models_url: str) -> None:
-    """The page shows a message and uses the default model."""
+    # The page shows a message and uses the default model.
     playground = open_page("/#text=A+[MASK].&model=gone", url=models_url)
     playground.wait_until_answered()
     expect(playground.page.locator("#link-problem")).to_have_text(
@@ -193,7 +193,7 @@ def test_a_link_to_a_model_that_is_not_served(open_page: OpenPage, models_url: s
 
 
 def test_everybody_can_choose(open_page: OpenPage, models_url: str) -> None:
-    """Even with a long model name, axe finds no error and the page fits small screens."""
+    # Even with a long model name, axe finds no error and the page fits small screens.
     playground = open_page(url=models_url, **AXE_CONTEXT)
     playground.wait_until_answered()
     choose(playground, OTHER)

@@ -16,7 +16,7 @@ def requests_of(playground: Playground) -> list[str]:
 
 
 def test_what_excludes_each_other_is_one_choice(playground: Playground) -> None:
-    """Exactly one mode of filling masks is active."""
+    # Exactly one mode of filling masks is active.
     for name in ("Whole words", "Together", "Tokens"):
         playground.mode(name)
         expect(playground.page.get_by_role("radio", checked=True)).to_have_count(1)
@@ -24,7 +24,7 @@ def test_what_excludes_each_other_is_one_choice(playground: Playground) -> None:
 
 
 def test_a_number_that_is_not_allowed(playground: Playground) -> None:
-    """The page sends nothing until the number is valid."""
+    # The page sends nothing until the number is valid.
     asked = requests_of(playground)
     number = playground.page.get_by_label("Fills per mask")
     for wrong in ("0", "101", "", "2.5"):
@@ -41,7 +41,7 @@ def test_a_number_that_is_not_allowed(playground: Playground) -> None:
 
 
 def test_no_targets_yet_is_no_error(playground: Playground) -> None:
-    """The page sends no request before the visitor writes a target."""
+    # The page sends no request before the visitor writes a target.
     asked = requests_of(playground)
     playground.mode("Your words")
     expect(playground.page.get_by_text("Write the words to rank")).to_be_visible()
@@ -59,7 +59,7 @@ def test_a_target_that_is_given_twice(refusing: Playground) -> None:
 
 
 def test_coming_back_to_what_is_shown_asks_nothing(open_page: OpenPage) -> None:
-    """The page already shows the response for this text."""
+    # The page already shows the response for this text.
     playground = open_page(own_context=True)
     playground.wait_until_answered()
     asked: list[str] = []

@@ -16,10 +16,8 @@ def test_begins_with_an_example_that_is_answered(playground: Playground) -> None
 
 
 def test_says_which_model_is_served_and_its_limits(playground: Playground) -> None:
-    """Name, precision and limits come from GET /models.
-
-    With a single model, the page has no list of models.
-    """
+    # Name, precision and limits come from GET /models.
+    # With a single model, the page has no list of models.
     expect(playground.page.get_by_role("banner")).to_contain_text("fillmask-minilm-en int8")
     expect(playground.page.get_by_role("combobox", name="Model")).to_have_count(0)
     facts = playground.page.get_by_role("contentinfo")
@@ -28,7 +26,7 @@ def test_says_which_model_is_served_and_its_limits(playground: Playground) -> No
 
 
 def test_every_example_is_answered(playground: Playground) -> None:
-    """Each example has a text and the options that it needs."""
+    # Each example has a text and the options that it needs.
     examples = playground.page.get_by_role("group", name="Try").get_by_role("button")
     for example in examples.all():
         example.click()
@@ -39,8 +37,7 @@ def test_every_example_is_answered(playground: Playground) -> None:
 
 
 def test_works_below_a_prefix_of_a_proxy(open_page: OpenPage, url: str) -> None:
-    """All addresses in the page, its modules and the code panel include the prefix."""
-
+    # All addresses in the page, its modules and the code panel include the prefix.
     def behind_a_proxy(page: Page) -> None:
         page.route(
             f"{url}/some/where/**",
@@ -88,7 +85,7 @@ def test_another_models_mask_token(open_page: OpenPage, url: str) -> None:
 
 
 def test_text_from_the_service_is_never_markup(open_page: OpenPage) -> None:
-    """Model names, fills and errors may contain HTML tags."""
+    # Model names, fills and errors may contain HTML tags.
     tag = "<img src=x onerror=alert(1)>"
 
     def hostile(page: Page) -> None:
@@ -116,7 +113,7 @@ def test_text_from_the_service_is_never_markup(open_page: OpenPage) -> None:
 
 
 def test_the_last_text_of_a_link_is_there_again(playground: Playground) -> None:
-    """The fragment of a link stores text and options. Browsers send no fragment to servers."""
+    # The fragment of a link stores text and options. Browsers send no fragment to servers.
     text = "Line one & 100 %: #[MASK]\n😀 [MASK] 'quoted'"
     playground.mode("Together")
     playground.page.get_by_label("in the order").select_option("left to right")
@@ -138,7 +135,7 @@ def test_the_last_text_of_a_link_is_there_again(playground: Playground) -> None:
 
 
 def test_a_link_that_asks_for_what_there_is_not(open_page: OpenPage) -> None:
-    """A message names the ignored parts of the link."""
+    # A message names the ignored parts of the link.
     playground = open_page("/#text=A+[MASK].&mode=magic&top_k=3&colour=red")
     playground.wait_until_answered()
     expect(playground.page.locator("#link-problem")).to_have_text(
@@ -148,7 +145,7 @@ def test_a_link_that_asks_for_what_there_is_not(open_page: OpenPage) -> None:
 
 
 def test_an_empty_text_asks_for_one(playground: Playground) -> None:
-    """The page sends no request for an empty text."""
+    # The page sends no request for an empty text.
     asked: list[str] = []
     playground.page.on("request", lambda request: asked.append(request.url))
     playground.text.fill(" \n ")

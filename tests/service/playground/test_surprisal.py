@@ -17,7 +17,7 @@ def level(surprisal: float) -> str:
 
 
 def test_each_token_has_its_surprisal(playground: Playground) -> None:
-    """A token shows its surprisal as a colour, as a line and, in bits, in its accessible name."""
+    # A token shows its surprisal as a colour, as a line and, in bits, in its accessible name.
     text = "The keys to the cabinet are lost."
     playground.write(text)
     answer = playground.ask("score", {"inputs": text})
@@ -36,7 +36,7 @@ def test_each_token_has_its_surprisal(playground: Playground) -> None:
 
 
 def test_levels_differ_in_more_than_colour(playground: Playground) -> None:
-    """A larger surprisal has a thicker line."""
+    # A larger surprisal has a thicker line.
     playground.write(TEXT)
     marks = playground.page.locator(".legend li").evaluate_all(
         "(keys) => keys.map((key) => getComputedStyle(key).getPropertyValue('--mark'))"
@@ -45,7 +45,7 @@ def test_levels_differ_in_more_than_colour(playground: Playground) -> None:
 
 
 def test_a_token_that_is_pointed_at_is_read_out(playground: Playground) -> None:
-    """The message has the surprisal in bits, the probability and the vocabulary's spelling."""
+    # The message has the surprisal in bits, the probability and the vocabulary's spelling.
     text = "Photosynthesis!"
     playground.write(text)
     tokens = playground.ask("score", {"inputs": text})["tokens"]
@@ -58,7 +58,7 @@ def test_a_token_that_is_pointed_at_is_read_out(playground: Playground) -> None:
 
 
 def test_alternatives_of_a_token(playground: Playground) -> None:
-    """A click on an alternative replaces the token with the alternative."""
+    # A click on an alternative replaces the token with the alternative.
     playground.write(TEXT)
     playground.tokens.get_by_text("is", exact=True).click()
     fills = playground.service_fills("The keys to the cabinet [MASK] lost.")
@@ -93,7 +93,7 @@ def test_options_are_those_of_the_alternatives_too(playground: Playground) -> No
 
 
 def test_escape_and_a_second_click_close_the_alternatives(playground: Playground) -> None:
-    """Without alternatives, the code panel requests scores again. The token keeps the focus."""
+    # Without alternatives, the code panel requests scores again. The token keeps the focus.
     playground.write(TEXT)
     token = playground.tokens.get_by_text("keys")
     panel = playground.page.locator("#alternatives")
@@ -116,7 +116,7 @@ def test_escape_and_a_second_click_close_the_alternatives(playground: Playground
     ["😀 The dog 👩‍👩‍👧 barked 𝒾n Paris.", "naïve Ça 漢字 e\u0301t\u0301", "  two\n\n  lines\t"],
 )
 def test_characters_are_counted_as_the_service_does(playground: Playground, text: str) -> None:
-    """A character of two UTF-16 units counts as one character."""
+    # A character of two UTF-16 units counts as one character.
     playground.write(text)
     tokens = playground.ask("score", {"inputs": text})["tokens"]
     expect(playground.tokens).to_have_text([text[t["start"] : t["end"]] for t in tokens])
@@ -129,10 +129,8 @@ def test_characters_are_counted_as_the_service_does(playground: Playground, text
 
 
 def test_tokens_that_share_a_character_are_one_piece(playground: Playground) -> None:
-    """Some models have tokens for the bytes of an emoji.
-
-    The page adds the surprisals of tokens that share a character.
-    """
+    # Some models have tokens for the bytes of an emoji.
+    # The page adds the surprisals of tokens that share a character.
     parts = [("A", 0, 1, 1.0), (" ð", 1, 3, 4.0), ("Ł", 2, 3, 2.5), ("!", 3, 4, 0.5)]
     tokens = [
         {"token": 1, "token_str": name, "start": start, "end": end, "log_prob": -1.0,

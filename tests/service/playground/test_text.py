@@ -14,7 +14,7 @@ def call(playground: Playground, module: str, function: str, *arguments: Any) ->
 
 
 def test_difference(playground: Playground) -> None:
-    """The edit between two texts never splits a character."""
+    # The edit between two texts never splits a character.
     cases = [
         ("a b c", "a x c", "x"),
         ("", "new", "new"),
@@ -36,7 +36,7 @@ def test_difference(playground: Playground) -> None:
 
 
 def test_around(playground: Playground) -> None:
-    """The excerpt consists of entire words, with an ellipsis for the rest of the text."""
+    # The excerpt consists of entire words, with an ellipsis for the rest of the text.
     text = "one two three four five six seven eight nine ten"
     at = text.index("five")
     found = call(playground, "text.js", "around", [at, at + 4], text, 12)
@@ -44,7 +44,7 @@ def test_around(playground: Playground) -> None:
 
 
 def test_percent(playground: Playground) -> None:
-    """Percentages have two decimals, or more if both decimals would be zero."""
+    # Percentages have two decimals, or more if both decimals would be zero.
     cases = {
         1: "100.00 %",
         0.72784: "72.78 %",
@@ -59,14 +59,14 @@ def test_percent(playground: Playground) -> None:
 
 
 def test_ceiling(playground: Playground) -> None:
-    """The ceiling is the smallest round number above all probabilities."""
+    # The ceiling is the smallest round number above all probabilities.
     cases = [([0.7, 0.1], 1), ([0.5], 0.5), ([0.11], 0.2), ([0.001], 0.01), ([1.0000001], 1)]
     for shares, full in cases:
         assert call(playground, "numbers.js", "ceiling", shares) == full
 
 
 def test_split_of_filled_pairs(playground: Playground) -> None:
-    """A fill changes the part with its mask. Joint fills change both parts."""
+    # A fill changes the part with its mask. Joint fills change both parts.
     cases = [
         (["the [MASK]", "a cat"], "the dog a cat", ["the dog", "a cat"]),
         (["the [MASK]", "a [MASK]"], "the [MASK] a cat", ["the [MASK]", "a cat"]),
@@ -83,7 +83,7 @@ def test_split_of_filled_pairs(playground: Playground) -> None:
 
 
 def test_places_in_pairs(playground: Playground) -> None:
-    """Positions count characters in responses and UTF-16 code units on the page."""
+    # Positions count characters in responses and UTF-16 code units on the page.
     inputs = {"text": "😀 a", "text_pair": "b 😀 c"}
     tokens = [{"part": "text", "start": 2, "end": 3}, {"part": "text_pair", "start": 4, "end": 5}]
     found = call(playground, "pairs.js", "tokensInJoined", inputs, tokens)

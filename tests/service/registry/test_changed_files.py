@@ -52,7 +52,7 @@ def answers(url: str) -> list[object]:
 def test_weights_that_change_under_the_process(
     harm: Callable[[Path], None], start_server: StartServer, tmp_path: Path
 ) -> None:
-    """A reload rejects the changed bundle and logs the reason."""
+    # A reload rejects the changed bundle and logs the reason.
     bundle = tmp_path / "bundle"
     shutil.copytree(default_bundle_path(), bundle)
     with start_server("--bundle", str(bundle), "--threads=1") as (process, url):
@@ -90,7 +90,7 @@ sys.exit(main())
 def test_weights_too_large_for_a_copy_are_watched(
     harm: Callable[[Path], None], bundle_copy: Path
 ) -> None:
-    """After a change of the weights, the service logs the reason and exits within 10 s."""
+    # After a change of the weights, the service logs the reason and exits within 10 s.
     command = [sys.executable, "-c", LARGE, "--port=0", "--bundle", str(bundle_copy)]
     with Popen(command, stdout=PIPE, stderr=PIPE, text=True) as process:
         assert process.stdout is not None
@@ -102,7 +102,7 @@ def test_weights_too_large_for_a_copy_are_watched(
 
 
 def test_watched_weights_may_be_replaced(start_server: StartServer, bundle_copy: Path) -> None:
-    """A rename, a link or new permissions do not change the content that the process has mapped."""
+    # A rename, a link or new permissions do not change the content that the process has mapped.
     flags = ("--bundle", str(bundle_copy), "--threads=1")
     with start_server(*flags, command=("-c", LARGE)) as (process, url):
         weights = bundle_copy / "weights.bin"
@@ -120,8 +120,7 @@ def test_watched_weights_may_be_replaced(start_server: StartServer, bundle_copy:
 def test_a_file_replaced_while_it_is_read(
     name: str, bundle_copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the service accepted the file, the verified file could differ from the served file."""
-
+    # If the service accepted the file, the verified file could differ from the served file.
     def replaced(model_path: Path, threads_per_run: int) -> Runtime:
         runtime = Runtime(model_path, threads_per_run)
         file = bundle_copy / name
@@ -138,7 +137,7 @@ def test_a_file_replaced_while_it_is_read(
 
 @pytest.mark.skipif(sys.platform == "win32", reason="it has other signals")
 def test_a_crash_leaves_a_line(tiny: Tiny) -> None:
-    """The kernel sends SIGBUS if a disk fails or a mapped file shrinks."""
+    # The kernel sends SIGBUS if a disk fails or a mapped file shrinks.
     command = [sys.executable, "-m", "service", "--port=0", "--bundle", str(tiny.path)]
     with Popen(command, stdout=PIPE, stderr=PIPE, text=True) as process:
         assert process.stdout is not None

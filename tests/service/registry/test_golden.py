@@ -36,14 +36,14 @@ def test_fp32_keeps_the_tolerance_it_names(edit_bundle: EditBundle) -> None:
 
 
 def test_int8_is_bound_by_its_distance_from_fp32(edit_bundle: EditBundle) -> None:
-    """Results in int8 meet the bundle's tolerance only on the same kind of CPU."""
+    # Results in int8 meet the bundle's tolerance only on the same kind of CPU.
     found = tolerance(edit_bundle, precision="int8", verification={"int8": FIGURES})
     assert found.mean == pytest.approx(2**0.5 * (1 + 2 / 3**0.5) * 0.03)
     assert found.largest == pytest.approx(4 * 0.12)
 
 
 def test_a_larger_tolerance_that_int8_names_holds(edit_bundle: EditBundle) -> None:
-    """The tolerance bounds the largest difference. The int8 figures bound the mean difference."""
+    # The tolerance bounds the largest difference. The int8 figures bound the mean difference.
     golden = read_golden(edit_bundle) | {"log_prob_tolerance": 0.6}
     found = tolerance(edit_bundle, precision="int8", verification={"int8": FIGURES}, golden=golden)
     assert found.largest == 0.6
@@ -57,7 +57,7 @@ def read_golden(edit_bundle: EditBundle) -> dict[str, Any]:
 
 
 def test_int8_without_figures_keeps_the_tolerance_it_names(edit_bundle: EditBundle) -> None:
-    """Early versions of the export wrote no figures for int8."""
+    # Early versions of the export wrote no figures for int8.
     found = tolerance(edit_bundle, precision="int8")
     assert found == GoldenTolerance(mean=1e-4, largest=1e-4)
 
@@ -101,7 +101,7 @@ async def check_bundle(path: Path) -> None:
 
 
 async def test_good_bundle(tiny: Tiny) -> None:
-    """The oracle computes the expected fills in float64."""
+    # The oracle computes the expected fills in float64.
     await check_bundle(tiny.path)
 
 
@@ -123,7 +123,7 @@ async def test_other_log_prob_is_rejected(edit_bundle: EditBundle) -> None:
 
 
 async def test_difference_within_the_tolerance_is_accepted(edit_bundle: EditBundle) -> None:
-    """Other CPUs round results differently."""
+    # Other CPUs round results differently.
     await check_bundle(edit_bundle(lambda bundle: shift(bundle, 5e-5)))
 
 
@@ -142,8 +142,7 @@ def shift_all(bundle: dict[str, Any], by: float) -> None:
 
 
 async def test_int8_may_be_rounded_differently(edit_bundle: EditBundle) -> None:
-    """Differences on another CPU may be as large as between two int8 roundings of one model."""
-
+    # Differences on another CPU may be as large as between two int8 roundings of one model.
     def change(bundle: dict[str, Any]) -> None:
         in_int8(bundle)
         shift_all(bundle, 0.04)
@@ -153,8 +152,7 @@ async def test_int8_may_be_rounded_differently(edit_bundle: EditBundle) -> None:
 
 
 async def test_int8_that_differs_everywhere_is_rejected(edit_bundle: EditBundle) -> None:
-    """Each difference is small enough, but their mean is too large."""
-
+    # Each difference is small enough, but their mean is too large.
     def change(bundle: dict[str, Any]) -> None:
         in_int8(bundle)
         shift_all(bundle, 0.1)
@@ -165,8 +163,7 @@ async def test_int8_that_differs_everywhere_is_rejected(edit_bundle: EditBundle)
 
 
 async def test_int8_with_one_answer_far_off_is_rejected(edit_bundle: EditBundle) -> None:
-    """The bound is four times the 99th percentile of the differences between int8 and fp32."""
-
+    # The bound is four times the 99th percentile of the differences between int8 and fp32.
     def change(bundle: dict[str, Any]) -> None:
         in_int8(bundle)
         shift(bundle, 0.45)
@@ -190,7 +187,7 @@ async def actual_fills(path: Path, top_k: int) -> Sequence[Fill]:
 async def test_tokens_may_change_places_within_the_tolerance(
     tiny: Tiny, edit_bundle: EditBundle
 ) -> None:
-    """The sixth fill may replace the fifth if their difference is within the tolerance of int8."""
+    # The sixth fill may replace the fifth if their difference is within the tolerance of int8.
     *_, fifth, sixth = await actual_fills(tiny.path, 6)
     assert 0 < math.log(fifth.score / sixth.score) < 0.4
 
@@ -208,7 +205,7 @@ async def test_tokens_may_change_places_within_the_tolerance(
 async def test_twice_as_many_fills_are_compared(
     rank: int, message: str, tiny: Tiny, edit_bundle: EditBundle
 ) -> None:
-    """If the bundle has five fills of a mask, the check reads the model's ten best fills."""
+    # If the bundle has five fills of a mask, the check reads the model's ten best fills.
     token = (await actual_fills(tiny.path, rank))[-1].token
     path = edit_bundle(lambda bundle: first_fills(bundle)[0].update(token=token))
     with pytest.raises(BundleError, match=f"golden prompt 0, mask 0 {message}"):
@@ -231,7 +228,7 @@ async def test_fills_may_be_more_than_half_of_the_tokens(
 async def test_unlisted_token_with_low_expectation_has_no_difference(
     others_by: float, tiny: Tiny, edit_bundle: EditBundle
 ) -> None:
-    """An unlisted token neither adds to the mean nor hides the differences of other fills."""
+    # An unlisted token neither adds to the mean nor hides the differences of other fills.
     token = (await actual_fills(tiny.path, 11))[-1].token
 
     def change(bundle: dict[str, Any]) -> None:
@@ -269,7 +266,7 @@ async def test_prompt_that_cannot_be_filled_is_rejected(edit_bundle: EditBundle)
 
 
 async def test_nan_is_rejected(tiny: Tiny) -> None:
-    """NaN is neither above nor below the tolerance."""
+    # NaN is neither above nor below the tolerance.
     bundle = read_bundle(tiny.path)
     [prompt, *_] = bundle.golden.prompts
     fills = (

@@ -44,7 +44,7 @@ def client(bundles: Path) -> Iterator[TestClient]:
 
 
 def test_each_model_has_its_paths(client: TestClient) -> None:
-    """Paths without a name use the first model."""
+    # Paths without a name use the first model.
     answer = client.post("/fill-mask", json=BODY).json()
     score = client.post("/score", json={"inputs": "the dog"}).json()
     for name in ("first", "org/second"):
@@ -70,7 +70,7 @@ def test_name_that_is_not_served(client: TestClient) -> None:
 
 
 def test_setting_names_the_default_model(bundles: Path) -> None:
-    """The setting must name an existing model."""
+    # The setting must name an existing model.
     settings = Settings(bundle=bundles, threads=1, model="org/second")
     with TestClient(create_app(settings)) as client:
         assert client.get("/info").json()["name"] == "org/second"
@@ -100,7 +100,7 @@ def test_no_bundle_and_two_of_one_name_are_rejected(
 def test_changed_bundle_is_taken_and_no_request_is_lost(
     start_server: StartServer, bundles: Path, tiny: Tiny
 ) -> None:
-    """Clients send requests throughout the reload."""
+    # Clients send requests throughout the reload.
     with (
         start_server("--bundle", str(bundles), "--threads=2") as (process, url),
         ThreadPoolExecutor() as pool,
@@ -142,7 +142,7 @@ def test_changes_are_found_by_polling(tiny: Tiny, bundles: Path) -> None:
 def test_bad_change_is_ignored(
     harm: str, bundles: Path, tiny: Tiny, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The log has the reason for the rejection. A later valid bundle replaces the old model."""
+    # The log has the reason for the rejection. A later valid bundle replaces the old model.
     settings = Settings(bundle=bundles, threads=1)
     service = create_app(settings)
     with TestClient(service) as client, caplog.at_level(logging.ERROR):

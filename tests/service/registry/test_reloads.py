@@ -53,7 +53,7 @@ def deleted_maps(process: Popen[str]) -> list[str]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_memory_is_returned(start_server: StartServer, tmp_path: Path) -> None:
-    """The process reloads its bundle 20 times."""
+    # The process reloads its bundle 20 times.
     bundle, source = tmp_path / "bundle", default_bundle_path()
     put_bundle(source, bundle, "version-0")
     with start_server("--bundle", str(bundle), "--threads=1") as (process, url):
@@ -93,7 +93,7 @@ def _waiting_tokens(url: str) -> float:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGHUP does not exist there")
 def test_sighup_while_loading_is_done_after_it(tiny: Tiny, tmp_path: Path) -> None:
-    """The bundle changes while the service loads it at the start."""
+    # The bundle changes while the service loads it at the start.
     bundle = tmp_path / "bundle"
     put_bundle(tiny.path, bundle, "old")
     command = [sys.executable, "-c", SLOW, "--port=0", "--threads=1", f"--bundle={bundle}"]
@@ -147,7 +147,7 @@ def test_nothing_is_loaded_while_draining(
 
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGHUP does not exist there")
 def test_sigterm_during_a_reload(start_server: StartServer, tiny: Tiny, tmp_path: Path) -> None:
-    """The process exits with 0, as at any other time."""
+    # The process exits with 0, as at any other time.
     bundle = tmp_path / "bundle"
     put_bundle(tiny.path, bundle, "old")
     with start_server("--bundle", str(bundle), command=("-c", SLOW)) as (process, _):
@@ -169,7 +169,7 @@ def _no_collections() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_no_collections")
 async def test_no_cycle_holds_an_old_model(tiny: Tiny, tmp_path: Path) -> None:
-    """The service freezes loaded objects, so the garbage collector would not free a cycle."""
+    # The service freezes loaded objects, so the garbage collector would not free a cycle.
     bundle = tmp_path / "bundle"
     put_bundle(tiny.path, bundle, "old")
 

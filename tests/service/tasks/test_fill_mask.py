@@ -28,7 +28,7 @@ def check(tiny: Tiny, text: str, masks: Sequence[Sequence[Fill]], top_k: int) ->
 
 
 async def test_many_texts_of_many_lengths(tiny: Tiny) -> None:
-    """The oracle computes each text separately."""
+    # The oracle computes each text separately.
     texts = [f"{'the dog ' * (i % 12)}[MASK] {'cat ' * (i % 5)}" for i in range(40)]
     texts += ["a [MASK] of [MASK] and [MASK]"]
     for text, masks in zip(texts, await fill(tiny, texts, top_k=4), strict=True):
@@ -42,7 +42,7 @@ async def test_five_fills_by_default(tiny: Tiny) -> None:
 
 
 async def test_special_tokens_are_never_offered(tiny: Tiny) -> None:
-    """The request asks for as many fills as there are ordinary tokens."""
+    # The request asks for as many fills as there are ordinary tokens.
     ordinary = len(VOCABULARY) - len(SPECIAL)
     [[fills]] = await fill(tiny, ["the [MASK] of"], top_k=ordinary)
     assert {one.token for one in fills} == set(range(len(SPECIAL), len(VOCABULARY)))
@@ -57,7 +57,7 @@ async def test_token_str_and_sequence(tiny: Tiny) -> None:
 
 
 async def test_targets_are_ranked_with_their_own_probabilities(tiny: Tiny) -> None:
-    """The score of a target is its probability over the entire vocabulary."""
+    # The score of a target is its probability over the entire vocabulary.
     text = "the [MASK] and [MASK]"
     targets = ["dog", "cat", "tea"]
     [masks] = await fill(tiny, [text], targets=targets)
@@ -115,7 +115,7 @@ async def test_rejects(
 
 
 async def test_answer_has_a_limit(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A small request may have a huge response, because each fill contains the entire text."""
+    # A small request may have a huge response, because each fill contains the entire text.
     monkeypatch.setattr(response_size, "MAX_RESPONSE_BYTES", 2620)
     text = "the [MASK]"
     assert len((await fill(tiny, [text], top_k=10))[0][0]) == 10

@@ -53,7 +53,7 @@ def search(tiny: Tiny, order: str, beam: int) -> list[tuple[tuple[int, ...], flo
 @pytest.mark.parametrize("order", ["confidence", "left_to_right"])
 @pytest.mark.parametrize("top_k", [1, 3, 8])
 def test_the_best_of_the_beam(client: TestClient, tiny: Tiny, order: str, top_k: int) -> None:
-    """A fill has a joint log-probability, and a sequence with both tokens."""
+    # A fill has a joint log-probability, and a sequence with both tokens.
     fills = fill(client, TEXT, top_k=top_k, order=order)
     expected = search(tiny, order, max(top_k, MIN_BEAM_WIDTH))[:top_k]
     assert [tuple(one["tokens"]) for one in fills] == [tokens for tokens, _ in expected]
@@ -84,7 +84,7 @@ def test_one_mask_is_answered_as_ever(client: TestClient) -> None:
 
 
 def test_the_text_is_the_users_but_for_the_masks(client: TestClient) -> None:
-    """A continuation joins the word before it, which may be a fill too."""
+    # A continuation joins the word before it, which may be a fill too.
     for one in fill(client, TEXT, top_k=20):
         first, second = one["token_strs"]
         joined = [name.removeprefix("##") for name in (first, second)]
@@ -100,7 +100,7 @@ def test_a_list_of_texts(client: TestClient) -> None:
 
 
 def test_passes_are_bounded(tiny: Tiny) -> None:
-    """Each mask after the first needs one pass per entry of the beam."""
+    # Each mask after the first needs one pass per entry of the beam.
     assert max_joint_passes(1, 5) == 1
     assert max_joint_passes(3, 5) == 11
     assert max_joint_passes(2, 20) == 21

@@ -92,10 +92,8 @@ def size_of(tiny: Tiny, texts: Sequence[str], options: FillOptions) -> ResponseS
 async def test_answer_is_never_larger_than_estimated(
     tiny: Tiny, texts: list[str], options: FillOptions
 ) -> None:
-    """The estimate covers every wire format.
-
-    For long responses the estimate is less than three times the size of the JSON.
-    """
+    # The estimate covers every wire format.
+    # For long responses the estimate is less than three times the size of the JSON.
     size = size_of(tiny, texts, options)
     found, reserved_bytes, _ = await fill(tiny, texts, options)
     content = fills_to_json(found, single=False)
@@ -117,7 +115,7 @@ async def test_answer_is_never_larger_than_estimated(
 async def test_answer_takes_no_more_memory_than_reserved(
     tiny: Tiny, texts: list[str], options: FillOptions
 ) -> None:
-    """The peak includes the passes and the JSON of the response."""
+    # The peak includes the passes and the JSON of the response.
     _, reserved_bytes, peak_bytes = await fill(tiny, texts, options)
     assert peak_bytes < reserved_bytes + 60_000
     assert reserved_bytes < 6 * peak_bytes
@@ -131,8 +129,7 @@ def test_fills_may_be_wider_than_their_text(tiny: Tiny, text: str) -> None:
 
 
 async def test_answer_without_room_is_not_computed(tiny: Tiny) -> None:
-    """The check of the size precedes the computation of fills and scores."""
-
+    # The check of the size precedes the computation of fills and scores.
     def refuse(memory_bytes: int) -> None:
         assert memory_bytes > 0
         raise OverloadedError("There is no room.", 1)
@@ -159,7 +156,7 @@ async def test_answer_without_room_is_not_computed(tiny: Tiny) -> None:
 
 
 def test_largest_answer_is_bounded(tiny: Tiny) -> None:
-    """One request may reserve at most 40 MB of memory."""
+    # One request may reserve at most 40 MB of memory.
     for text in (f"the{' ' * 1900}[MASK]", "😀" + " " * 1900 + "[MASK]", "\1" * 1900 + "[MASK]"):
         largest = 0
         for fills in range(10, 5_000, 10):

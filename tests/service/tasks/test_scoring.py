@@ -42,7 +42,7 @@ def expected(tiny: Tiny, variant: str) -> list[float]:
 def test_each_token_is_predicted_from_the_rest(
     variant: str, client: TestClient, tiny: Tiny
 ) -> None:
-    """The total is the sum of the log-probabilities of all tokens."""
+    # The total is the sum of the log-probabilities of all tokens.
     answer = score(client, TEXT, variant=variant)
     log_probs = expected(tiny, variant)
     assert [one["token_str"] for one in answer["tokens"]] == TOKENS
@@ -58,7 +58,7 @@ def test_each_token_is_predicted_from_the_rest(
 
 
 def test_the_word_is_masked_unless_told_otherwise(client: TestClient) -> None:
-    """A parameter of null means the default."""
+    # A parameter of null means the default.
     answer = score(client, TEXT)
     assert answer == score(client, TEXT, variant="within_word")
     assert answer == score(client, TEXT, variant=None)
@@ -66,7 +66,7 @@ def test_the_word_is_masked_unless_told_otherwise(client: TestClient) -> None:
 
 
 def test_variants_of_a_text_are_ranked(client: TestClient) -> None:
-    """Equal texts have the same rank."""
+    # Equal texts have the same rank.
     texts = ["the dog barked", "the cat barked", "the dog barked", "the tea barked"]
     answer = score(client, texts)
     totals = [text["log_prob"] for text in answer]

@@ -55,7 +55,7 @@ def search(tiny: Tiny, longest: int, top_k: int) -> list[tuple[str, float]]:
 @pytest.mark.parametrize("longest", [1, 2, 3])
 @pytest.mark.parametrize("top_k", [2, 12])
 def test_best_words(client: TestClient, tiny: Tiny, longest: int, top_k: int) -> None:
-    """The log-probability of a fill is the log-probability of the entire word."""
+    # The log-probability of a fill is the log-probability of the entire word.
     fills = fill(client, TEXT, max_word_tokens=longest, top_k=top_k)
     expected = search(tiny, longest, top_k)
     assert [one["token_str"] for one in fills] == [word for word, _ in expected]
@@ -67,7 +67,7 @@ def test_best_words(client: TestClient, tiny: Tiny, longest: int, top_k: int) ->
 
 
 def test_words_are_whole(client: TestClient) -> None:
-    """The search excludes continuations, special tokens and punctuation."""
+    # The search excludes continuations, special tokens and punctuation.
     fills = fill(client, TEXT, top_k=20)
     assert len(fills) == 20
     for one in fills:
@@ -81,7 +81,7 @@ def test_words_have_three_tokens_by_default(client: TestClient) -> None:
 
 
 def test_passes_are_bounded(tiny: Tiny) -> None:
-    """Words of one length need one pass, plus one per entry of the beam for each further token."""
+    # Words of one length need one pass, plus one per entry of the beam for each further token.
     assert max_word_passes(1) == 1
     assert max_word_passes(3) == 1 + (1 + BEAM_WIDTH) + (1 + 2 * BEAM_WIDTH)
     settings = Settings(bundle=tiny.path, threads=1, max_passes=max_word_passes(3))
@@ -104,10 +104,8 @@ def test_text_must_have_room_for_the_longest_word(client: TestClient) -> None:
 
 @pytest.mark.parametrize(("log_prob", "parts"), [(-2.5, 2), (-2, 1), (-1.5, 1)])
 async def test_word_keeps_its_most_likely_tokens(log_prob: float, parts: int) -> None:
-    """The word is one token, or two tokens with a joint log-probability of -2.
-
-    In a tie the service chooses the single token.
-    """
+    # The word is one token, or two tokens with a joint log-probability of -2.
+    # In a tie the service chooses the single token.
     content = build_tokenizer()
     content.add_tokens(["walks"])
     tokenizer = Tokenizer(content.to_str().encode(), "[MASK]", MASK_ID, range(len(SPECIAL)))

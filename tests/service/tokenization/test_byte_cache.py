@@ -6,7 +6,7 @@ from service.tokenization.byte_cache import ByteCache
 
 
 def test_the_oldest_entries_are_dropped() -> None:
-    """The limit counts bytes, not entries."""
+    # The limit counts bytes, not entries.
     cache: ByteCache[str, str] = ByteCache(100)
     for name in "abcd":
         cache.put(name, name.upper(), 30)
@@ -28,7 +28,7 @@ def test_a_used_entry_stays() -> None:
 
 
 def test_an_entry_above_the_limit_is_not_stored() -> None:
-    """An entry above the limit would evict all other entries, and then itself."""
+    # An entry above the limit would evict all other entries, and then itself.
     cache: ByteCache[str, int] = ByteCache(10)
     cache.put("a", 1, 5)
     cache.put("b", 2, 11)
@@ -36,7 +36,7 @@ def test_an_entry_above_the_limit_is_not_stored() -> None:
 
 
 def test_a_replaced_entry_is_counted_once() -> None:
-    """Two threads may store an entry under the same key."""
+    # Two threads may store an entry under the same key.
     cache: ByteCache[str, int] = ByteCache(10)
     cache.put("a", 1, 5)
     cache.put("a", 2, 7)

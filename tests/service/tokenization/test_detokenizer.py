@@ -103,14 +103,14 @@ def fill(tokenizer: Tokenizer, text: str, token_id: int) -> str:
     ],
 )
 def test_sequence(kind: str, text: str, token: str, sequence: str) -> None:
-    """A token without a space continues the word before it."""
+    # A token without a space continues the word before it.
     tokenizer, vocabulary = TOKENIZERS[kind]
     token_id = vocabulary.index(NAMES[kind].get(token, token))
     assert fill(tokenizer, text, token_id) == sequence
 
 
 def test_a_mask_that_does_not_include_the_space_before_it() -> None:
-    """If the mask excludes the space before it, the space is a separate token."""
+    # If the mask excludes the space before it, the space is a separate token.
     tokenizer = byte_level(lstrip=False)
     assert fill(tokenizer, "a <mask>.", BYTE_LEVEL.index("Paris")) == "a Paris."
     assert fill(tokenizer, "a <mask>.", BYTE_LEVEL.index("ĠParis")) == "a  Paris."
@@ -124,7 +124,7 @@ def test_a_mask_that_does_not_include_the_space_before_it() -> None:
     ],
 )
 def test_bytes_as_text(name: str, text: str) -> None:
-    """An incomplete character becomes U+FFFD."""
+    # An incomplete character becomes U+FFFD.
     tokenizer = byte_level()
     assert tokenizer.token_str(BYTE_LEVEL.index(name)) == text
     assert "\ufffd" not in text or fill(tokenizer, "a <mask>", BYTE_LEVEL.index(name)) == "a\ufffd"
@@ -135,12 +135,12 @@ def test_bytes_as_text(name: str, text: str) -> None:
     [("▁Paris", " Paris"), ("Paris", "Paris"), ("▁", " "), ("▁▁", "  "), (".", ".")],
 )
 def test_sentence_pieces_as_text(name: str, text: str) -> None:
-    """The mark at the start of a word becomes a space."""
+    # The mark at the start of a word becomes a space.
     assert unigram().token_str(UNIGRAM.index(name)) == text
 
 
 def test_bytes_without_a_decoder() -> None:
-    """A tokenizer.json may lack the decoder."""
+    # A tokenizer.json may lack the decoder.
     tokenizer = TokenizersTokenizer(models.BPE({t: i for i, t in enumerate(BYTE_LEVEL)}, []))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     ours = finish(tokenizer, BYTE_LEVEL, lstrip=True)
@@ -165,7 +165,7 @@ def test_an_id_without_a_token_has_text() -> None:
     ],
 )
 def test_targets_of_one_token(kind: str, target: str, name: str) -> None:
-    """A target is either the text of a token or an unambiguous name in the vocabulary."""
+    # A target is either the text of a token or an unambiguous name in the vocabulary.
     tokenizer, vocabulary = TOKENIZERS[kind]
     assert tokenizer.encode_target(target) == (vocabulary.index(name),)
 
@@ -183,7 +183,7 @@ def test_targets_of_one_token(kind: str, target: str, name: str) -> None:
 def test_targets_of_several_tokens(
     kind: str, target: str, names: list[str], shown: str, sequence: str
 ) -> None:
-    """A target that starts a word has a space before it."""
+    # A target that starts a word has a space before it.
     tokenizer, vocabulary = TOKENIZERS[kind]
     ids = tokenizer.encode_target(target)
     assert [vocabulary[i] for i in ids] == names
@@ -208,7 +208,7 @@ def test_invalid_targets(kind: str, target: str, reason: str) -> None:
 
 @pytest.mark.parametrize("special", ["<s>", "</s>", "<pad>", "<unk>"])
 def test_texts_contain_no_special_tokens(special: str) -> None:
-    """SentencePiece on its own would find the piece "</s>" within a word."""
+    # SentencePiece on its own would find the piece "</s>" within a word.
     for tokenizer, vocabulary in TOKENIZERS.values():
         ids = tokenizer.encode(f"Paris {special} <mask>").input_ids.tolist()
         assert vocabulary.index(special) not in ids[1:-1]
@@ -218,6 +218,6 @@ def test_texts_contain_no_special_tokens(special: str) -> None:
 
 
 def test_unknown_characters_are_allowed() -> None:
-    """A character outside the vocabulary becomes SentencePiece's unknown token."""
+    # A character outside the vocabulary becomes SentencePiece's unknown token.
     ids = unigram().encode("日 <mask>").input_ids.tolist()
     assert [UNIGRAM[i] for i in ids] == ["<s>", "▁", "<unk>", "<mask>", "</s>"]

@@ -33,7 +33,7 @@ def tokens(tokenizer: Tokenizer, text: str) -> list[str]:
 
 
 def test_finds_the_masks(tokenizer: Tokenizer) -> None:
-    """Positions count tokens. Spans count characters, even if some are not ASCII."""
+    # Positions count tokens. Spans count characters, even if some are not ASCII.
     text = "é😀 [MASK] of the [MASK]."
     encoded = tokenizer.encode(text)
     assert encoded.mask_positions.tolist() == [2, 5]
@@ -42,13 +42,13 @@ def test_finds_the_masks(tokenizer: Tokenizer) -> None:
 
 
 def test_does_not_truncate_or_pad(tokenizer: Tokenizer) -> None:
-    """The tokenizer.json asks for truncation, which would silently shorten texts."""
+    # The tokenizer.json asks for truncation, which would silently shorten texts.
     assert len(tokenizer.encode("the " * 50).input_ids) == 52
     assert len(tokenizer.encode("the").input_ids) == 3
 
 
 def test_agrees_with_hugging_face_on_ordinary_text(tokenizer: Tokenizer) -> None:
-    """Texts without special tokens get the same ids as from the unchanged tokenizer."""
+    # Texts without special tokens get the same ids as from the unchanged tokenizer.
     plain = build_tokenizer()
     plain.no_truncation()
     plain.no_padding()
@@ -57,7 +57,7 @@ def test_agrees_with_hugging_face_on_ordinary_text(tokenizer: Tokenizer) -> None
 
 
 def test_a_special_token_in_a_text_is_ordinary_text(tokenizer: Tokenizer) -> None:
-    """A [SEP] in a text becomes brackets and letters. A mask in lower case is ordinary text too."""
+    # A [SEP] in a text becomes brackets and letters. A mask in lower case is ordinary text too.
     assert tokens(tokenizer, "the [SEP]") == ["[CLS]", "the", "[", "sep", "]", "[SEP]"]
     assert tokens(tokenizer, "[CLS] [mask]")[1:-1] == ["[", "cls", "]", "[", "mask", "]"]
 
@@ -75,7 +75,7 @@ def test_a_special_token_that_the_vocabulary_matches_is_rejected() -> None:
 
 
 def test_unknown_words_are_allowed(tokenizer: Tokenizer) -> None:
-    """A word outside the vocabulary becomes the unknown token."""
+    # A word outside the vocabulary becomes the unknown token.
     assert tokens(tokenizer, "zyx [MASK]") == ["[CLS]", "[UNK]", "[MASK]", "[SEP]"]
 
 
@@ -91,7 +91,7 @@ def test_the_mask_is_one_token_even_if_the_file_does_not_mark_it(change: str) ->
 
 
 def test_the_span_of_a_mask_excludes_white_space() -> None:
-    """The tokenizer may match a mask together with white space."""
+    # The tokenizer may match a mask together with white space.
     description = json.loads(build_tokenizer().to_str())
     for added in description["added_tokens"]:
         added["lstrip"] = added["rstrip"] = True
@@ -99,7 +99,7 @@ def test_the_span_of_a_mask_excludes_white_space() -> None:
 
 
 def test_a_mask_with_another_id_is_rejected() -> None:
-    """The mask must have the same id in bundle.json as in tokenizer.json."""
+    # The mask must have the same id in bundle.json as in tokenizer.json.
     with pytest.raises(BundleError, match=r'"\[MASK\]" has the id 4 in tokenizer.json but 3 in'):
         make(mask_token_id=3)
 
@@ -111,7 +111,7 @@ def test_a_damaged_file_is_rejected(content: bytes) -> None:
 
 
 def test_long_and_short_texts_are_encoded_alike(tokenizer: Tokenizer) -> None:
-    """For long texts the code uses another call, which releases the interpreter lock."""
+    # For long texts the code uses another call, which releases the interpreter lock.
     short = "the [MASK] dog "
     long = short * (LONG_TEXT_CHARS // len(short) + 1)
     repeats = long.count("the")
@@ -132,7 +132,7 @@ print(len(os.listdir("/proc/self/task")) - before)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads are counted in /proc")
 def test_a_long_text_starts_no_threads() -> None:
-    """The tokenizers library starts one thread per CPU by default, beside the computing threads."""
+    # The tokenizers library starts one thread per CPU by default, beside the computing threads.
     done = subprocess.run(
         [sys.executable, "-c", ENCODE_A_LONG_TEXT, str(MASK_ID)],
         input=build_tokenizer().to_str().encode(),
@@ -165,14 +165,14 @@ def test_targets(tokenizer: Tokenizer) -> None:
     ],
 )
 def test_invalid_targets(target: str, reason: str, tokenizer: Tokenizer) -> None:
-    """A target must consist of ordinary tokens."""
+    # A target must consist of ordinary tokens.
     with pytest.raises(InvalidRequestError) as caught:
         tokenizer.encode_target(target)
     assert caught.value.text.startswith(reason)
 
 
 def test_a_continuation_keeps_its_mark_as_a_token(tokenizer: Tokenizer) -> None:
-    """The value of token_str equals that of the transformers pipeline."""
+    # The value of token_str equals that of the transformers pipeline.
     assert tokenizer.token_str(VOCABULARY.index("##ing")) == "##ing"
     slot = tokenizer.mask_slot("walk [MASK]", (5, 11))
     assert slot.fill(VOCABULARY.index("dog")) == ("dog", "walk dog")
@@ -190,14 +190,14 @@ def test_a_continuation_keeps_its_mark_as_a_token(tokenizer: Tokenizer) -> None:
     ],
 )
 def test_sequence(text: str, token: str, sequence: str, tokenizer: Tokenizer) -> None:
-    """A continuation joins the word before it. Otherwise a continuation keeps its mark."""
+    # A continuation joins the word before it. Otherwise a continuation keeps its mark.
     span = tokenizer.encode(text).mask_spans[0]
     assert tokenizer.mask_slot(text, span).fill(VOCABULARY.index(token)) == (token, sequence)
     assert tokenizer.mask_slot(text, span).fill(VOCABULARY.index(token))[1] == sequence
 
 
 def test_a_tokenizer_without_continuations() -> None:
-    """A word-level tokenizer marks no continuations."""
+    # A word-level tokenizer marks no continuations.
     vocabulary = {token: i for i, token in enumerate(VOCABULARY)}
     word_level = TokenizersTokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))  # noqa: S106 - a token of another kind
     word_level.pre_tokenizer = pre_tokenizers.WhitespaceSplit()

@@ -33,7 +33,7 @@ print(resident_bytes() - before)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read in /proc")
 def test_the_cache_of_byte_pair_encoding_is_limited() -> None:
-    """The library's default cache keeps 10,000 words of any length, up to 100 MB."""
+    # The library's default cache keeps 10,000 words of any length, up to 100 MB.
     vocabulary = {letter: i for i, letter in enumerate(LETTERS)} | {"<mask>": 16}
     tokenizer = Tokenizer(models.BPE(vocabulary, []))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
@@ -48,7 +48,7 @@ def test_the_cache_of_byte_pair_encoding_is_limited() -> None:
 
 
 def test_the_cache_of_unigram_is_limited_in_bytes() -> None:
-    """Without the limit, 8,000 words of many tokens each would take 60 MB."""
+    # Without the limit, 8,000 words of many tokens each would take 60 MB.
     vocabulary = [("<unk>", 0.0), *((f"<0x{byte:02X}>", -9.0) for byte in range(256))]
     description = {"vocab": [list(one) for one in vocabulary], "unk_id": 0, "byte_fallback": True}
     unigram = Unigram(json.loads(json.dumps(description)), excluded_ids=[0])

@@ -56,7 +56,7 @@ def ours(unigram: Unigram) -> Tokenizer:
 @pytest.mark.parametrize("byte_fallback", [False, True])
 @pytest.mark.parametrize("seed", range(5))
 def test_ids_and_offsets_equal_those_of_the_library(seed: int, *, byte_fallback: bool) -> None:
-    """The results agree even if several segmentations have equal scores."""
+    # The results agree even if several segmentations have equal scores.
     library, unigram = both(
         pieces(BYTES if byte_fallback else [], seed), byte_fallback=byte_fallback
     )
@@ -79,7 +79,7 @@ def test_a_character_is_unknown_if_one_of_its_bytes_has_no_piece() -> None:
 
 
 def test_names_and_ids() -> None:
-    """The names of special pieces have no ids, because no text may produce these pieces."""
+    # The names of special pieces have no ids, because no text may produce these pieces.
     vocabulary = pieces([], 0)
     _, unigram = both(vocabulary, byte_fallback=False)
     assert [unigram.id_to_token(i) for i in range(len(vocabulary))] == [
@@ -93,7 +93,7 @@ def test_names_and_ids() -> None:
 
 @pytest.mark.parametrize("unknown_id", [None, 3, -1])
 def test_a_model_without_an_unknown_token_is_rejected(unknown_id: int | None) -> None:
-    """The library would raise an error later, at the first unknown character."""
+    # The library would raise an error later, at the first unknown character.
     model = {"vocab": [["a", -1.0], ["b", -2.0], ["c", -2.0]], "unk_id": unknown_id}
     with pytest.raises(ValueError, match=rf"from 0 to 2 \(got {unknown_id}\)"):
         Unigram(model, excluded_ids=[])

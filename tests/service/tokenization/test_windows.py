@@ -32,7 +32,7 @@ def long_text(length: int, masks: list[int], continuations: list[int]) -> Encode
 
 @pytest.mark.parametrize("seed", range(40))
 def test_each_mask_is_in_one_window(seed: int) -> None:
-    """The windows are in order, and none is longer than the maximum."""
+    # The windows are in order, and none is longer than the maximum.
     draw = random.Random(seed)  # noqa: S311 - a choice, not a secret
     length = draw.randint(ROOM + 1, 300)
     masks = sorted(draw.sample(range(length), draw.randint(1, 12)))
@@ -59,7 +59,7 @@ def test_each_mask_is_in_one_window(seed: int) -> None:
 
 
 def test_masks_far_apart_have_windows_of_their_own() -> None:
-    """Masks near each other share a window."""
+    # Masks near each other share a window.
     words = long_text(200, [3, 9, 100, 199], [])
     windows = split_into_windows(words, MASK_ID, MAX_TOKENS)
     assert [len(window.encoded.mask_spans) for window in windows] == [2, 1, 1]
@@ -82,7 +82,7 @@ def fill_in_windows(client: TestClient, text: str, **parameters: Any) -> Any:
 
 
 def test_a_mask_is_filled_from_its_window(client: TestClient) -> None:
-    """The sequence of a fill contains the entire text."""
+    # The sequence of a fill contains the entire text.
     text = f"{TEXT}the [MASK] run {TEXT}"
     fills = fill_in_windows(client, text, top_k=3).json()
     start, end = fills[0]["window"]
@@ -110,7 +110,7 @@ def test_several_windows_of_a_text(client: TestClient) -> None:
 
 
 def test_a_text_that_fits_is_one_window(client: TestClient) -> None:
-    """The response equals the response without the parameter `on_long_text`."""
+    # The response equals the response without the parameter `on_long_text`.
     body = {"inputs": "the [MASK] barked"}
     assert (
         fill_in_windows(client, body["inputs"]).json()
@@ -137,7 +137,7 @@ def test_rejected_requests(client: TestClient, text: str, parameters: Any, reaso
 def test_a_text_above_the_character_limit_is_rejected(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The check precedes tokenization, which is costly for long texts."""
+    # The check precedes tokenization, which is costly for long texts.
     monkeypatch.setattr(reader, "MAX_WINDOWED_CHARS", 400)
     assert fill_in_windows(client, TEXT + "[MASK]").status_code == 200
     answer = fill_in_windows(client, TEXT + TEXT + "[MASK]")

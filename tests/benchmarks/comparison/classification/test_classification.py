@@ -46,7 +46,7 @@ def test_each_contender_starts_a_module_that_exists() -> None:
 
 
 def test_responses_with_and_without_an_outer_list_agree() -> None:
-    """For one text, fillmask returns a list of one list, and the pipeline returns one list."""
+    # For one text, fillmask returns a list of one list, and the pipeline returns one list.
     for name in (OURS_FP32, PIPELINE):
         assert check(_contender(name), REFERENCE, [[FIRST], SECOND]) == 1
 

@@ -27,7 +27,7 @@ def directory(tmp_path: Path) -> Path:
 
 
 def test_old_names_are_read(directory: Path) -> None:
-    """Layer norms have TensorFlow's names, gamma and beta. The encoder ignores unused tensors."""
+    # Layer norms have TensorFlow's names, gamma and beta. The encoder ignores unused tensors.
     before = load_checkpoint(directory).model.state_dict()
 
     def age(tensors: dict[str, Tensor]) -> None:
@@ -120,7 +120,7 @@ def test_wrong_tensors_are_listed(
     ],
 )
 def test_a_value_that_changes_the_maths_is_refused(directory: Path, field: str, value: Any) -> None:
-    """The error names the file and the value."""
+    # The error names the file and the value.
     change_config(directory, **{field: value})
     shown = str(value) if field == "hidden_size" else repr(value)
     with pytest.raises(CheckpointError, match=rf"config\.json: .*{re.escape(shown)}"):

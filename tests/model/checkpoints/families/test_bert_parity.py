@@ -68,7 +68,7 @@ def padded_batch(config: Any) -> dict[str, Tensor]:
 
 @torch.inference_mode()
 def test_logits_equal_those_of_transformers(tmp_path: Path, bert: Any) -> None:
-    """Logits at masked positions agree to 1e-4, with padding and token types."""
+    # Logits at masked positions agree to 1e-4, with padding and token types.
     bert.save_pretrained(tmp_path)
     loaded = load_checkpoint(tmp_path)
     batch = padded_batch(bert.config)
@@ -82,7 +82,7 @@ def test_logits_equal_those_of_transformers(tmp_path: Path, bert: Any) -> None:
 
 @torch.inference_mode()
 def test_an_encoder_without_head_gets_a_new_one(tmp_path: Path, bert: Any) -> None:
-    """The hidden states agree with BertModel's to 1e-4. A message reports the new head."""
+    # The hidden states agree with BertModel's to 1e-4. A message reports the new head.
     encoder = BertModel(bert.config, add_pooling_layer=True)
     randomise(encoder, seed=6)
     encoder.save_pretrained(tmp_path)
@@ -108,7 +108,7 @@ def real_encoder() -> Path:
 
 @torch.inference_mode()
 def test_a_real_encoder_equals_transformers_on_real_text(real_encoder: Path) -> None:
-    """Hidden states of all-MiniLM-L6-v2 on English sentences equal BertModel's to 1e-4."""
+    # Hidden states of all-MiniLM-L6-v2 on English sentences equal BertModel's to 1e-4.
     loaded = load_checkpoint(real_encoder)
     assert loaded.head_is_new
     assert loaded.tokenizer_json is not None

@@ -44,7 +44,7 @@ def test_another_task_is_refused(name: str, head: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "head"), [*OTHER_TASKS, ("BERT, three heads", SEQUENCE)])
 def test_a_head_without_architectures_is_refused(name: str, head: str, tmp_path: Path) -> None:
-    """The tensors alone do not determine the task, for example in ModernBERT."""
+    # The tensors alone do not determine the task, for example in ModernBERT.
     SAMPLES[name].make(head=head).save_pretrained(tmp_path)
     change_config(tmp_path, architectures=None)
     message = (

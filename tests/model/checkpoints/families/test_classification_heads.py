@@ -83,7 +83,7 @@ def test_logits_of_labels_equal_those_of_transformers(name: str, tmp_path: Path)
 def test_next_sentence_logits_equal_those_of_transformers(
     name: str, head: str, tmp_path: Path
 ) -> None:
-    """BertForPreTraining also fills masks."""
+    # BertForPreTraining also fills masks.
     theirs = make(name, tmp_path, head)
     loaded = load_checkpoint(tmp_path)
     assert loaded.model.classifier is not None
@@ -119,7 +119,7 @@ def test_a_head_survives_saving_in_the_own_format(name: str, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("name", HEADS)
 def test_tensors_of_a_head_have_their_names_of_the_checkpoint(name: str, tmp_path: Path) -> None:
-    """Error messages use the names in the checkpoint's file."""
+    # Error messages use the names in the checkpoint's file.
     sample, changes = HEADS[name]
     theirs = make(sample, tmp_path, **changes)
     mapping = FAMILIES[theirs.config.model_type]
@@ -148,7 +148,7 @@ def test_tensors_of_a_head_have_their_names_of_the_checkpoint(name: str, tmp_pat
 def test_the_problem_type_has_the_function_of_the_pipeline(
     problem_type: str | None, labels: int, tmp_path: Path
 ) -> None:
-    """A single label without a problem type gets the sigmoid function."""
+    # A single label without a problem type gets the sigmoid function.
     theirs = make(BERT, tmp_path, num_labels=labels, problem_type=problem_type)
     model = load_checkpoint(tmp_path).model
     assert model.classifier is not None
@@ -172,7 +172,7 @@ def test_the_problem_type_has_the_function_of_the_pipeline(
 
 
 def test_labels_have_the_order_of_their_numbers(tmp_path: Path) -> None:
-    """The order of the keys in id2label has no effect."""
+    # The order of the keys in id2label has no effect.
     labels = [f"label {i}" for i in range(12)]
     make(BERT, tmp_path, num_labels=12)
     shuffled = {str(i): labels[i] for i in (10, 2, 1, 11, 0, 9, 3, 8, 4, 7, 5, 6)}
@@ -192,7 +192,7 @@ def test_labels_without_names_are_numbered(number: int | None, tmp_path: Path) -
 
 
 def test_a_checkpoint_may_have_both_heads(tmp_path: Path) -> None:
-    """The class names only the classification head, but the weights contain both heads."""
+    # The class names only the classification head, but the weights contain both heads.
     make(BERT, tmp_path / "fills", "ForMaskedLM")
     theirs = make(BERT, tmp_path, **NAMED)
     fills = TensorFiles(tmp_path / "fills")
@@ -209,7 +209,7 @@ def test_a_checkpoint_may_have_both_heads(tmp_path: Path) -> None:
 def test_a_masked_language_model_ignores_the_next_sentence_head(
     architectures: Any, tmp_path: Path
 ) -> None:
-    """Published checkpoints for masked language modelling often contain the next-sentence head."""
+    # Published checkpoints for masked language modelling often contain the next-sentence head.
     make(BERT, tmp_path, "ForPreTraining")
     change_config(tmp_path, architectures=architectures)
     loaded = load_checkpoint(tmp_path)
@@ -218,7 +218,7 @@ def test_a_masked_language_model_ignores_the_next_sentence_head(
 
 
 def test_a_head_ignores_an_unused_pooler(tmp_path: Path) -> None:
-    """Checkpoints from older versions of transformers also contain RoBERTa's pooler."""
+    # Checkpoints from older versions of transformers also contain RoBERTa's pooler.
     make("RoBERTa, one type", tmp_path, **NAMED)
     before = load_checkpoint(tmp_path).model.state_dict()["classifier.dense.weight"]
     pooler = {"roberta.pooler.dense.weight": torch.zeros(33, 33)}
@@ -234,7 +234,7 @@ def test_architectures_may_be_a_text(tmp_path: Path) -> None:
 
 
 def test_fields_of_published_classifiers_are_accepted(tmp_path: Path) -> None:
-    """Older versions of transformers and other libraries write these fields."""
+    # Older versions of transformers and other libraries write these fields.
     make("DistilBERT, three heads", tmp_path, **NAMED)
     change_config(
         tmp_path,

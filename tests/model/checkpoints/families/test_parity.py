@@ -24,7 +24,7 @@ TOLERANCE = 1e-4
 @pytest.mark.parametrize("name", SAMPLES)
 @torch.inference_mode()
 def test_log_probs_equal_those_of_transformers(name: str, tmp_path: Path) -> None:
-    """The texts have the model's maximum length or contain padding."""
+    # The texts have the model's maximum length or contain padding.
     sample = SAMPLES[name]
     theirs = sample.make()
     theirs.save_pretrained(tmp_path)
@@ -50,7 +50,7 @@ def test_parameters_are_counted_from_the_configuration(name: str, tmp_path: Path
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_tensors_have_their_names_of_the_checkpoint(name: str, tmp_path: Path) -> None:
-    """Error messages use the names in the checkpoint's file."""
+    # Error messages use the names in the checkpoint's file.
     theirs = SAMPLES[name].make()
     theirs.save_pretrained(tmp_path)
     family = FAMILIES[theirs.config.model_type]

@@ -46,7 +46,7 @@ def test_one_text_with_several_masks() -> None:
 
 
 def test_several_texts() -> None:
-    """A text with several masks has one list of fills per mask."""
+    # A text with several masks has one list of fills per mask.
     assert answer([[[fill(1)]], [[fill(2)], [fill(3)]]], single=False) == [
         [body(1)],
         [[body(2)], [body(3)]],
@@ -68,14 +68,14 @@ def test_scores_and_texts_come_back_as_they_were() -> None:
 
 
 def test_a_score_that_is_no_number_is_not_answered() -> None:
-    """JSON has no NaN."""
+    # JSON has no NaN.
     broken = Fill(math.nan, 7, "x", "y")
     with pytest.raises(ValueError, match="NaN"):
         answer([[[fill(1), broken]]], single=True)
 
 
 def test_absent_and_null_are_the_same() -> None:
-    """Clients omit `parameters` or send null, {} or fields with the value null."""
+    # Clients omit `parameters` or send null, {} or fields with the value null.
     for parameters in ("", ', "parameters": null', ', "parameters": {}'):
         content = f'{{"inputs": "x"{parameters}}}'.encode()
         read = FillMaskRequest.read(content, "application/json", LIMITS)
@@ -104,7 +104,7 @@ def test_the_schema_shows_the_limits() -> None:
 
 
 def test_a_number_without_a_fraction_is_a_whole_number() -> None:
-    """JSON does not distinguish 5.0 from 5."""
+    # JSON does not distinguish 5.0 from 5.
     content = b'{"inputs": "x", "parameters": {"top_k": 5.0, "max_word_tokens": 2e0}}'
     read = FillMaskRequest.read(content, "application/json", LIMITS)
     assert read.options == FillOptions(top_k=5, max_word_tokens=2)

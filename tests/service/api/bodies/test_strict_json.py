@@ -71,7 +71,7 @@ def test_rejects_another_content_type(content_type: str | None) -> None:
 def test_errors_have_the_given_name_and_count_lines_from_the_first(
     content: bytes, status: int, reason: str
 ) -> None:
-    """The parser reads each row alone, so line 1 of a row is a later line of the file."""
+    # The parser reads each row alone, so line 1 of a row is a later line of the file.
     with pytest.raises(FillMaskError) as caught:
         parse_json(content, "Row 7", first_line=7)
     expected = reason.replace("The body", "Row 7").replace("(line 1, ", "(line 7, ")

@@ -40,7 +40,7 @@ def test_texts_and_pairs(value: Any, expected: object) -> None:
     ],
 )
 def test_invalid_inputs(value: Any, reason: str) -> None:
-    """Messages contain the field's name in the request and have fewer than 250 characters."""
+    # Messages contain the field's name in the request and have fewer than 250 characters.
     with pytest.raises(PydanticCustomError, match=reason) as caught:
         read_inputs(value, "instances", 3)
     assert len(caught.value.message()) < 250

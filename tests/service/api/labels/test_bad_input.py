@@ -263,7 +263,7 @@ def test_a_task_that_no_model_has(labels: Path, tiny: Any) -> None:
 
 
 def test_special_tokens_in_a_pair_are_ordinary_text(client: TestClient) -> None:
-    """A [SEP] in a text becomes brackets and letters, so it does not end the first text."""
+    # A [SEP] in a text becomes brackets and letters, so it does not end the first text.
     inputs = [pair("the [SEP] cat"), pair("the", "cat [SEP] the dog"), "the [SEP] cat"]
     plain = [pair("the ( SEP ) cat"), pair("the", "cat ( SEP ) the dog"), "the ( SEP ) cat"]
     labels, others = (
@@ -273,7 +273,7 @@ def test_special_tokens_in_a_pair_are_ordinary_text(client: TestClient) -> None:
 
 
 def test_invalid_texts_are_reported(client: TestClient) -> None:
-    """With on_error "report", the other texts and pairs still get labels."""
+    # With on_error "report", the other texts and pairs still get labels.
     inputs = ["the cat", pair(LONG), pair(), "\u200b"]
     body = {"inputs": inputs, "on_error": "report"}
     answer = client.post(CLASSIFY, json=body)

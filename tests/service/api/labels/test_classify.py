@@ -77,7 +77,7 @@ def test_the_functions(client: TestClient) -> None:
 
 
 def test_the_path_chooses_the_model(client: TestClient, bundles: Path) -> None:
-    """Without a model name in the path, the first model with the task responds."""
+    # Without a model name in the path, the first model with the task responds.
     expected = labels_of(client, "/models/labels/classify", PAIR)
     assert labels_of(client, "/classify", PAIR) == expected
     assert labels_of(client, "/models/labels", PAIR) == expected
@@ -266,7 +266,7 @@ def test_the_largest_response_is_bounded(many_labels: TestClient) -> None:
 async def test_the_response_takes_no_more_memory_than_reserved(
     texts: int, top_k: int | None, many_labels: TestClient
 ) -> None:
-    """The estimated size of the JSON is an upper bound, which is at most a quarter too high."""
+    # The estimated size of the JSON is an upper bound, which is at most a quarter too high.
     reserved: list[int] = []
     pipeline = many_labels.app.state.models.default.classification  # type: ignore[attr-defined]
     limit = pipeline._json_bytes

@@ -25,7 +25,7 @@ def url(bundles: Path) -> Iterator[str]:
     "path", ["", "/", "/classify", "/models/labels", "/models/labels/classify"]
 )
 def test_text_classification(url: str, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each parameter of the client works as with Hugging Face's service."""
+    # Each parameter of the client works as with Hugging Face's service.
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     hub = InferenceClient(model=f"{url}{path}")
     labels = hub.text_classification(TEXT)

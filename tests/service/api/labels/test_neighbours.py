@@ -23,7 +23,7 @@ REQUESTS: list[tuple[str, Any]] = [
 
 
 async def test_labels_are_the_same_alone_and_among_32_requests(both: Path) -> None:
-    """The other requests fill, score and classify texts and pairs of other lengths."""
+    # The other requests fill, score and classify texts and pairs of other lengths.
     app = create_app(Settings(bundle=both, threads=2))
     transport = httpx.ASGITransport(app=app)
     async with (

@@ -52,7 +52,7 @@ def expected_labels(server: str, name: str, inputs: object, **parameters: object
 def test_labels(
     client_of_triton: Any, server: str, name: str, task: Any, *, pairs: bool, binary: bool
 ) -> None:
-    """Each output has one row per text, with the labels that /classify returns."""
+    # Each output has one row per text, with the labels that /classify returns.
     seconds = [tensor("text_pair", SECONDS, binary=binary)] * pairs
     result = client_of_triton.infer(
         name,
@@ -77,7 +77,7 @@ def test_labels(
 @pytest.mark.parametrize("binary", [False, True])
 @pytest.mark.parametrize("task", [{}, {"task": "fill-mask"}, {"task": None}])
 def test_fills_of_pairs(client_of_triton: Any, server: str, task: Any, *, binary: bool) -> None:
-    """A model with both tasks fills masks by default."""
+    # A model with both tasks fills masks by default.
     masked = [f"{text} [MASK]" for text in TEXTS]
     result = client_of_triton.infer(
         "both",

@@ -38,7 +38,7 @@ def body(**fields: Any) -> dict[str, Any]:
     ],
 )
 def test_what_the_schema_takes_is_taken(request_body: dict[str, Any]) -> None:
-    """Numbers without a fraction count as integers."""
+    # Numbers without a fraction count as integers.
     assert SCHEMA.is_valid(request_body)
     read = InferRequest.read(to_json(request_body), None, LIMITS, "fill-mask")
     assert read.body.texts == ["a"]

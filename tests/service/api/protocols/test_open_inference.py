@@ -84,7 +84,7 @@ def test_the_server_and_the_model_are_described(client_of_triton: Any) -> None:
 @pytest.mark.parametrize("binary_out", [False, True])
 @pytest.mark.parametrize("binary_in", [False, True])
 def test_infer(client_of_triton: Any, server: str, *, binary_in: bool, binary_out: bool) -> None:
-    """An output tensor has one row per mask, with the fills that /fill-mask returns."""
+    # An output tensor has one row per mask, with the fills that /fill-mask returns.
     result = client_of_triton.infer(
         "tiny",
         [tensor("text", TEXTS, binary=binary_in)],
@@ -110,7 +110,7 @@ def test_infer(client_of_triton: Any, server: str, *, binary_in: bool, binary_ou
 
 @pytest.mark.parametrize("binary", [False, True])
 def test_targets_are_a_second_tensor(client_of_triton: Any, *, binary: bool) -> None:
-    """The tensors of texts and of targets may be in either order."""
+    # The tensors of texts and of targets may be in either order.
     inputs = [
         tensor("targets", ["city", "capital"], binary=binary),
         tensor("text", TEXTS[:1], binary=binary, shape=[1, 1]),
@@ -121,7 +121,7 @@ def test_targets_are_a_second_tensor(client_of_triton: Any, *, binary: bool) -> 
 
 
 def test_only_what_is_asked_for_is_sent(client_of_triton: Any) -> None:
-    """The outputs are in the requested order."""
+    # The outputs are in the requested order.
     outputs = [triton.InferRequestedOutput(name) for name in ("score", "token_str")]
     result = client_of_triton.infer("tiny", [tensor("t", TEXTS, binary=True)], outputs=outputs)
     assert [output["name"] for output in result.get_response()["outputs"]] == ["score", "token_str"]
@@ -145,7 +145,7 @@ def body(**changes: Any) -> dict[str, Any]:
 
 
 def test_data_may_be_nested_as_the_shape_is(client: TestClient) -> None:
-    """Some clients send a tensor as a list of rows."""
+    # Some clients send a tensor as a list of rows.
     answer = client.post(INFER, json=body(tensor={"shape": [1, 1], "data": [TEXTS[:1]]}))
     assert answer.status_code == 200
     assert "id" not in answer.json()
@@ -208,7 +208,7 @@ def test_other_models_and_versions(client: TestClient) -> None:
 
 
 def test_every_mask_has_as_many_fills(client: TestClient, tiny: Tiny) -> None:
-    """Output tensors are rectangular, even if `top_k` is the number of all ordinary tokens."""
+    # Output tensors are rectangular, even if `top_k` is the number of all ordinary tokens.
     ordinary = len(tiny.vocabulary) - 5
     limit = client.get("/info").json()["limits"]["max_top_k"]
     answer = client.post(INFER, json=body(parameters={"top_k": min(limit, ordinary)}))
@@ -217,7 +217,7 @@ def test_every_mask_has_as_many_fills(client: TestClient, tiny: Tiny) -> None:
 
 
 def test_masks_filled_together(client: TestClient) -> None:
-    """With the strategy `joint`, an output tensor has one row per text."""
+    # With the strategy `joint`, an output tensor has one row per text.
     inputs = [{"name": "t", "shape": [2], "datatype": "BYTES", "data": TEXTS}]
     parameters = {"strategy": "joint", "top_k": 2}
     answer = client.post(INFER, json={"inputs": inputs, "parameters": parameters}).json()

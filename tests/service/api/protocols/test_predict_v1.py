@@ -11,7 +11,7 @@ TEXTS = ["Paris is the [MASK] of France.", "The [MASK] barked at the [MASK]."]
 
 @pytest.mark.parametrize("path", [PREDICT, "/v1/models/tiny%3Apredict"])
 def test_predictions_are_the_fills(client: TestClient, path: str) -> None:
-    """The colon in the path may be percent-encoded."""
+    # The colon in the path may be percent-encoded.
     parameters = {"top_k": 2}
     answer = client.post(path, json={"instances": TEXTS, "parameters": parameters})
     assert answer.status_code == 200
@@ -46,7 +46,7 @@ def test_models(client: TestClient) -> None:
     ],
 )
 def test_bad_requests(client: TestClient, body: Any, reason: str) -> None:
-    """The message uses the protocol's terms, such as `instances`."""
+    # The message uses the protocol's terms, such as `instances`.
     answer = client.post(PREDICT, json=body)
     assert answer.status_code == 422
     assert reason in answer.json()["error"]

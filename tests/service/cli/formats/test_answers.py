@@ -6,7 +6,7 @@ from service.cli.formats.answers import Problem, parse_problem
 
 
 def test_results_are_no_problems() -> None:
-    """Fills and labels are lists. Scores are objects."""
+    # Fills and labels are lists. Scores are objects.
     for answer in (b"[]", b'[{"error":1}]', b'{"log_prob":-1.5,"pseudo_perplexity":2.0}'):
         assert parse_problem(answer) is None
 

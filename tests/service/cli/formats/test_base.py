@@ -32,8 +32,7 @@ def test_slice_batches_yields_each_item_once(sizes: list[int]) -> None:
 
 
 def test_slice_batches_stops_reading_at_the_stop() -> None:
-    """The rest of a file may be long or damaged."""
-
+    # The rest of a file may be long or damaged.
     def batches() -> Iterator[list[int]]:
         yield [0, 1]
         raise AssertionError
@@ -42,7 +41,7 @@ def test_slice_batches_stops_reading_at_the_stop() -> None:
 
 
 def test_values_as_json() -> None:
-    """Values without a JSON type have a fixed representation, such as base64 for bytes."""
+    # Values without a JSON type have a fixed representation, such as base64 for bytes.
     assert as_json({"a": [1, 2.5, None, True, "é"]}) == '{"a":[1,2.5,null,true,"é"]}'.encode()
     assert as_json(float("nan")) == b"null"
     assert as_json(b"\xff\xfe") == b'"__4="'
@@ -57,7 +56,7 @@ def test_row_labels_count_from_1() -> None:
 
 
 def test_trailing_blank_items_are_dropped() -> None:
-    """A blank item stays if another item follows."""
+    # A blank item stays if another item follows.
     rng = dice()
     for _ in range(50):
         items = rng.choices([0, 0, 0, 1], k=rng.randint(0, 9))

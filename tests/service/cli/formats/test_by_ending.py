@@ -22,7 +22,7 @@ GIVEN = OutputOptions(FillMaskTask(), FillOptions(), report_errors=False)
     [("a.jsonl", JsonRows), ("a.NDJSON", JsonRows), ("a.csv", CsvRows), ("a.txt", TextRows)],
 )
 def test_endings_that_can_be_read(tmp_path: Path, name: str, kind: type) -> None:
-    """The case of the suffix does not matter."""
+    # The case of the suffix does not matter.
     path = tmp_path / name
     path.write_text("inputs\n")
     assert type(open_rows(path, "inputs")) is kind

@@ -37,7 +37,7 @@ def fields_of(path: Path) -> list[Fields | UnreadableRow]:
 
 
 def test_cells_of_all_kinds(tmp_path: Path) -> None:
-    """The file has a byte order mark, carriage returns, quoted quotes, commas and line breaks."""
+    # The file has a byte order mark, carriage returns, quoted quotes, commas and line breaks.
     path = csv_file(
         tmp_path,
         b'\xef\xbb\xbfid,text\r\n1,"a ""b"", c"\r\n2,"one\r\ntwo\n\nthree"\r\n3,\r\n4,"last"',
@@ -89,7 +89,7 @@ def test_a_first_row_that_names_no_columns(tmp_path: Path, content: bytes, sente
     ],
 )
 def test_quotes_that_do_not_end(tmp_path: Path, content: bytes, sentence: str) -> None:
-    """After an unclosed quote the next row has no known start, so the entire file is invalid."""
+    # After an unclosed quote the next row has no known start, so the entire file is invalid.
     with pytest.raises(CommandError) as caught:
         CsvRows(csv_file(tmp_path, content)).count()
     assert str(caught.value) == sentence
@@ -98,7 +98,7 @@ def test_quotes_that_do_not_end(tmp_path: Path, content: bytes, sentence: str) -
 def test_line_without_an_end_does_not_fill_the_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A line that is too long is an error, even within quotation marks."""
+    # A line that is too long is an error, even within quotation marks.
     limit = csv.field_size_limit()
     monkeypatch.setattr(csv_format, "MAX_LINE_BYTES", 40)
     try:
@@ -119,7 +119,7 @@ def test_a_file_with_columns_alone_has_no_rows(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("end", ["\n", "\n\n\n", "\r\n\r\n", "\n \t\n  ", "\n" * 1000])
 def test_blank_lines_at_the_end_are_no_rows(tmp_path: Path, end: str) -> None:
-    """A blank line before other rows is an unreadable row."""
+    # A blank line before other rows is an unreadable row.
     path = csv_file(tmp_path, b"text,n\na,1\n\n \nb,2" + end.encode())
     assert CsvRows(path).count() == 4
     blank = UnreadableRow("The row must have as many cells as the header, 2 (got 0).")
@@ -127,7 +127,7 @@ def test_blank_lines_at_the_end_are_no_rows(tmp_path: Path, end: str) -> None:
 
 
 def test_an_empty_cell_of_one_column_is_a_row(tmp_path: Path) -> None:
-    """Quotation marks distinguish an empty cell from a blank line."""
+    # Quotation marks distinguish an empty cell from a blank line.
     path = csv_file(tmp_path, b'text\na\n""\n')
     assert fields_of(path) == [{"text": "a"}, {"text": ""}]
 
@@ -160,7 +160,7 @@ def source(tmp_path: Path) -> Path:
 
 
 def test_output_has_a_line_for_each_fill(source: Path) -> None:
-    """A line has the cells of its row, the row, mask and rank numbers from 1, and the fill."""
+    # A line has the cells of its row, the row, mask and rank numbers from 1, and the fill.
     other = FILL | {"token": 8, "score": 1e-7}
     header, *lines = write(source, [[[FILL, other], [FILL]], [other]])
     assert header == ["id", "inputs", *ALWAYS]
@@ -185,7 +185,7 @@ def test_output_has_a_line_for_each_fill(source: Path) -> None:
 def test_the_header_has_what_the_options_give(
     source: Path, options: FillOptions, more: list[str]
 ) -> None:
-    """The header depends on options, not on answers, so that all shards have the same header."""
+    # The header depends on options, not on answers, so that all shards have the same header.
     given = {"log_prob": -1.5, "target_score": 0.25, "tokens": [1, 2], "token_strs": ["x", "y"]}
     fill = FILL | given | {"window": [3, 9]}
     header, line, *_ = write(source, [[fill], [fill]], options)
@@ -195,7 +195,7 @@ def test_the_header_has_what_the_options_give(
 
 
 def test_errors_have_a_column(source: Path) -> None:
-    """The column `error` is empty in lines with a fill."""
+    # The column `error` is empty in lines with a fill.
     header, *lines = write(source, [Problem("so"), [FILL]], errors=True)
     assert header == ["id", "inputs", *ALWAYS, "error"]
     assert lines == [
@@ -205,7 +205,7 @@ def test_errors_have_a_column(source: Path) -> None:
 
 
 def test_rows_without_common_fields(tmp_path: Path) -> None:
-    """The columns are the union of all rows' fields. Values other than texts become JSON."""
+    # The columns are the union of all rows' fields. Values other than texts become JSON.
     rows: list[dict[str, Any]] = [
         {"inputs": "x", "n": 1.5},
         {"inputs": "y", "list": [1, "é"], "n": True},

@@ -38,7 +38,7 @@ def jsonl(tmp_path: Path) -> Path:
 
 
 def test_json_lines(jsonl: Path) -> None:
-    """More cases of invalid JSON are in test_strict_json.py."""
+    # More cases of invalid JSON are in test_strict_json.py.
     rows = fields_of(jsonl)
     assert open_rows(jsonl, "text").count() == len(rows) == 6
     assert rows[0] == {"a": 1}
@@ -73,7 +73,7 @@ def test_a_line_that_is_too_long_is_a_bad_row(
 
 
 def test_text_lines(tmp_path: Path) -> None:
-    """Empty lines are texts too. Only line feeds end a line."""
+    # Empty lines are texts too. Only line feeds end a line.
     path = tmp_path / "texts.txt"
     path.write_bytes("one\r\n\n  two\u2028 \n".encode() + b"\xff\n")
     assert fields_of(path) == [
@@ -107,7 +107,7 @@ def test_any_part_of_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("end", [b"\n", b"\n\n\n", b"\r\n\r\n", b"\n \t\r\n  ", b"\n" * 1000])
 @pytest.mark.parametrize("name", ["rows.jsonl", "texts.txt"])
 def test_blank_lines_at_the_end_are_no_rows(tmp_path: Path, name: str, end: bytes) -> None:
-    """A blank line before other rows is an unreadable row."""
+    # A blank line before other rows is an unreadable row.
     path = tmp_path / name
     path.write_bytes(b'{"text": 1}\n\n \n{"text": 2}' + end)
     rows = open_rows(path, "text")
@@ -145,17 +145,15 @@ def test_row_is_kept_to_the_byte(row: bytes, line: bytes) -> None:
 
 
 def test_problems_are_in_a_field_of_their_own() -> None:
-    """The output of an unreadable row has only the error."""
+    # The output of an unreadable row has only the error.
     assert written(b'{"a": 1}', Problem('so "x"').line) == b'{"a": 1,"error":"so \\"x\\""}\n'
     assert written(b"{}", Problem("so").line) == b'{"error":"so"}\n'
     assert written(b'{"a": 1', Problem("so", readable=False).line) == b'{"error":"so"}\n'
 
 
 def test_a_column_of_the_same_name_is_refused(tmp_path: Path) -> None:
-    """For CSV input the writer raises an error.
-
-    For JSONL input each row with the field is an error.
-    """
+    # For CSV input the writer raises an error.
+    # For JSONL input each row with the field is an error.
     path = tmp_path / "rows.csv"
     path.write_text("inputs,error\na,b\n")
     rows = open_rows(path, "inputs")
@@ -172,7 +170,7 @@ def test_a_column_of_the_same_name_is_refused(tmp_path: Path) -> None:
 
 
 def test_file_is_complete_at_the_end_of_its_with(tmp_path: Path) -> None:
-    """Rows of any format become JSON objects."""
+    # Rows of any format become JSON objects.
     path = tmp_path / "rows.csv"
     path.write_text("a,b\n1,é\n")
     rows = open_rows(path, "a")

@@ -43,13 +43,13 @@ def lines_of(content: bytes, most: int = 2**20, max_bytes: int = 100) -> list[by
     ],
 )
 def test_lines(content: bytes, lines: list[bytes], most: int) -> None:
-    """Only line feeds end a line."""
+    # Only line feeds end a line.
     assert lines_of(content, most) == lines
 
 
 @pytest.mark.parametrize("most", [1, 7, 64])
 def test_too_long_line_is_none(most: int) -> None:
-    """The result has None in place of the long line. The other lines are complete."""
+    # The result has None in place of the long line. The other lines are complete.
     content = b"a" * 100 + b"\n" + b"b" * 101 + b"\n" + b"c\n" + b"d" * 1000
     assert lines_of(content, most) == [b"a" * 100, None, b"c", None]
 

@@ -54,7 +54,7 @@ def test_any_part_of_a_file(tmp_path: Path, group_rows: int) -> None:
 
 
 def test_only_columns_that_are_needed_are_read(tmp_path: Path) -> None:
-    """The reader ignores requested columns that the file lacks."""
+    # The reader ignores requested columns that the file lacks.
     rows = ParquetRows(parquet_file(tmp_path, {"a": ["x"], "b": [1], "c": [2]}))
     [block] = rows.blocks(only=("b", "parameters"))
     assert block.fields() == [{"b": 1}]
@@ -73,7 +73,7 @@ def test_parts_of_a_block(tmp_path: Path) -> None:
 
 
 def test_values_that_are_no_json(tmp_path: Path) -> None:
-    """In JSON, times are texts with nanoseconds, bytes are base64, and NaN is null."""
+    # In JSON, times are texts with nanoseconds, bytes are base64, and NaN is null.
     columns = {
         "time": pa.array([1], pa.timestamp("ns")),
         "day": pa.array([dt.date(2020, 1, 2)]),
@@ -97,7 +97,7 @@ def test_a_text_that_is_no_utf8_is_a_bad_row(tmp_path: Path) -> None:
 
 
 def test_a_value_without_a_place_outside_is_an_error(tmp_path: Path) -> None:
-    """A struct with two fields of one name has no representation in JSON."""
+    # A struct with two fields of one name has no representation in JSON.
     twins = pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], names=["b", "b"])
     [block] = ParquetRows(parquet_file(tmp_path, {"a": twins})).blocks()
     with pytest.raises(CommandError, match=r"Row 1 has a value that cannot be read \("):
@@ -120,7 +120,7 @@ def test_an_empty_file_has_no_rows(tmp_path: Path) -> None:
 
 
 def test_damaged_file_is_rejected(tmp_path: Path) -> None:
-    """Arrow's own errors never reach the user."""
+    # Arrow's own errors never reach the user.
     path = parquet_file(tmp_path, {"a": [f"text {number}" for number in range(100)]})
     whole = path.read_bytes()
     sentences = set()
@@ -148,7 +148,7 @@ def write(source: Path, answers: Sequence[Any], *, errors: bool = False) -> pa.T
 
 
 def test_columns_keep_their_types_and_values(tmp_path: Path) -> None:
-    """The output also keeps the metadata of the input's schema."""
+    # The output also keeps the metadata of the input's schema.
     columns = {
         "inputs": pa.array(["x", None], pa.large_string()),
         "time": pa.array([1, 2], pa.timestamp("ns", "Europe/Berlin")),
@@ -171,7 +171,7 @@ def test_columns_keep_their_types_and_values(tmp_path: Path) -> None:
 
 
 def test_fills_have_one_type_whatever_was_asked(tmp_path: Path) -> None:
-    """One list per row contains the fills of all masks."""
+    # One list per row contains the fills of all masks.
     path = parquet_file(tmp_path, {"inputs": ["x", "y", "z"]})
     joint = FILL | {"log_prob": -1.5, "tokens": [1, 2], "token_strs": ["p", "q"], "window": [0, 9]}
     table = write(path, [[FILL, FILL], [[FILL], [], [joint]], []])
@@ -193,7 +193,7 @@ def test_errors_are_a_column(tmp_path: Path) -> None:
 
 
 def test_rows_of_json_become_columns(tmp_path: Path) -> None:
-    """A column has a type that fits all its values."""
+    # A column has a type that fits all its values.
     rows: list[dict[str, Any]] = [{"inputs": "x", "n": 1, "s": {"a": 1}} for _ in range(300)]
     rows += [{"n": 2.5, "inputs": "y", "s": {"b": "c"}, "late": [True]}, {"inputs": None}]
     path = write_rows(tmp_path / "rows.jsonl", rows)
@@ -221,7 +221,7 @@ def test_rows_of_json_become_columns(tmp_path: Path) -> None:
     ],
 )
 def test_values_that_no_column_holds_are_rejected(tmp_path: Path, rows: list[Any]) -> None:
-    """The writer raises the error before it writes the first answer."""
+    # The writer raises the error before it writes the first answer.
     path = write_rows(tmp_path / "rows.jsonl", rows)
     with pytest.raises(CommandError) as caught:
         write(path, [])
@@ -232,7 +232,7 @@ def test_values_that_no_column_holds_are_rejected(tmp_path: Path, rows: list[Any
 
 
 def test_type_that_parquet_lacks_is_rejected(tmp_path: Path) -> None:
-    """Parquet has no type for an object without fields."""
+    # Parquet has no type for an object without fields.
     path = write_rows(tmp_path / "rows.jsonl", [{"inputs": "x", "a": {}}])
     with pytest.raises(CommandError, match=r"rows.jsonl cannot be written as Parquet \(.*'a'"):
         write(path, [])
@@ -261,7 +261,7 @@ def test_texts_of_csv_and_plain_text(tmp_path: Path) -> None:
 def test_row_groups_are_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_rows: int, most_bytes: int
 ) -> None:
-    """A row group has a maximum number of rows and of bytes."""
+    # A row group has a maximum number of rows and of bytes.
     monkeypatch.setattr(parquet, "_GROUP_ROWS", most_rows)
     monkeypatch.setattr(parquet, "_GROUP_BYTES", most_bytes)
     texts = [f"x{n // 300}" for n in range(1200)]

@@ -17,7 +17,7 @@ from tests.service.tiny import Tiny
 
 
 def test_the_same_content_is_the_same_job(tiny: Tiny, tmp_path: Path) -> None:
-    """The name and the modification time of the input file do not matter."""
+    # The name and the modification time of the input file do not matter.
     bundle = read_bundle(tiny.path)
     prints = []
     for name in ("a.jsonl", "b.jsonl"):
@@ -50,7 +50,7 @@ def test_changes_that_make_another_job(
 
 
 def test_another_model_is_another_job(tiny: Tiny, tmp_path: Path, edit_bundle: EditBundle) -> None:
-    """A change to any file of the bundle makes another job."""
+    # A change to any file of the bundle makes another job.
     path = tmp_path / "a.jsonl"
     path.touch()
     other = edit_bundle(lambda bundle: bundle.update(name="other"))
@@ -122,7 +122,7 @@ def test_restart_discards_parts(output: Path) -> None:
 
 
 def test_job_without_parts_is_replaced(output: Path) -> None:
-    """After an error before the first row, a corrected command may start another job."""
+    # After an error before the first row, a corrected command may start another job.
     begin(output)
     assert begin(output, field="text")
     touch_part(output)
@@ -141,7 +141,7 @@ def test_directory_with_unknown_files_is_rejected(output: Path) -> None:
 
 
 def test_invalid_description_is_an_error(output: Path) -> None:
-    """Only a user can damage the description, because the job writes it atomically."""
+    # Only a user can damage the description, because the job writes it atomically.
     begin(output)
     (parts_directory(output) / "job.json").write_text("{")
     with pytest.raises(CommandError, match=r"job.json is not valid JSON; start again"):
@@ -167,7 +167,7 @@ def test_publish(output: Path) -> None:
 
 
 def test_interrupted_publish_is_repeated(output: Path) -> None:
-    """The process ended before the rename, or the user moved the output."""
+    # The process ended before the rename, or the user moved the output.
     with locked(output):
         job = Job(output, DESCRIPTION)
         job.begin(restart=False)
@@ -203,7 +203,7 @@ with locked(Path(sys.argv[1])):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="files are locked otherwise there")
 def test_two_processes_do_not_work_on_one_output(output: Path) -> None:
-    """The second process ends immediately. The user can repeat the command later."""
+    # The second process ends immediately. The user can repeat the command later.
     command = [sys.executable, "-c", LOCK, str(output)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as other:

@@ -36,7 +36,7 @@ from tests.service.tiny import Tiny
 
 
 def test_json_is_written_atomically(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The old content stays until the new content is complete."""
+    # The old content stays until the new content is complete.
     path = tmp_path / "a.json"
     write_json(path, {"é": 1})
     assert json.loads(path.read_text(encoding="utf-8")) == {"é": 1}
@@ -51,8 +51,7 @@ def test_json_is_written_atomically(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_replace_durably(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A failed fsync of the directory is no error."""
-
+    # A failed fsync of the directory is no error.
     def refuse(_descriptor: int) -> NoReturn:
         raise OSError(22, "Invalid argument")
 
@@ -82,7 +81,7 @@ def limited_files(size_bytes: int) -> Iterator[None]:
 @pytest.mark.parametrize("size_bytes", [0, 20_000])
 @pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
 def test_full_disk_error_names_the_output(tmp_path: Path, ending: str, size_bytes: int) -> None:
-    """The write of the first byte or of a later byte fails."""
+    # The write of the first byte or of a later byte fails.
     source, path = tmp_path / "rows.txt", tmp_path / f"out.{ending}"
     rng = dice()
     source.write_text("".join(f"{rng.getrandbits(600)}\n" for _ in range(1000)))
@@ -102,7 +101,7 @@ def test_full_disk_error_names_the_output(tmp_path: Path, ending: str, size_byte
 
 
 def test_full_disk_error_names_the_part(tmp_path: Path) -> None:
-    """Writes to a part are buffered, so the error may come only at the commit."""
+    # Writes to a part are buffered, so the error may come only at the commit.
     parts = PartFiles(tmp_path, 0)
     parts.write(JsonBlock(0, [b"{}"]), [b"[]"])
     with limited_files(0), pytest.raises(OSError, match=TOO_LARGE) as caught:
@@ -111,15 +110,14 @@ def test_full_disk_error_names_the_part(tmp_path: Path) -> None:
 
 
 def test_full_disk_error_names_the_json_file(tmp_path: Path) -> None:
-    """The error names the draft, which `write_json` renames to the JSON file."""
+    # The error names the draft, which `write_json` renames to the JSON file.
     with limited_files(0), pytest.raises(OSError, match=TOO_LARGE) as caught:
         write_json(tmp_path / "a.json", {})
     assert caught.value.filename == str(tmp_path / "a.json.draft")
 
 
 def test_fsync_error_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some disks report that they are full only on fsync."""
-
+    # Some disks report that they are full only on fsync.
     def refuse(_descriptor: int) -> NoReturn:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -144,7 +142,7 @@ FULL = Path("/dev/full")
     "arguments", [["the [MASK]"], ["the [MASK]", "--json"], ["--input", "-", "--output", "-"]]
 )
 def test_full_disk_error_names_standard_output(tiny: Tiny, arguments: list[str]) -> None:
-    """The exit code is 1, because the same command may succeed next time."""
+    # The exit code is 1, because the same command may succeed next time.
     command = [sys.executable, "-m", "service.cli", "--bundle", str(tiny.path), *arguments]
     with FULL.open("wb") as full:
         done = subprocess.run(
@@ -198,7 +196,7 @@ def test_parts_end_after_their_maximum_time(tmp_path: Path) -> None:
 
 
 def test_unfinished_part_is_discarded(tmp_path: Path) -> None:
-    """A killed process leaves an unfinished file."""
+    # A killed process leaves an unfinished file.
     parts = PartFiles(tmp_path, 0, rows=2, seconds=1e9)
     write(parts, [0, 1])
     write(parts, [2])
@@ -211,7 +209,7 @@ def test_unfinished_part_is_discarded(tmp_path: Path) -> None:
 
 
 def test_a_gap_ends_the_chain(tmp_path: Path) -> None:
-    """The job computes the rows after the gap again."""
+    # The job computes the rows after the gap again.
     parts = PartFiles(tmp_path, 0, rows=1, seconds=1e9)
     for number in range(4):
         write(parts, [number])
@@ -232,7 +230,7 @@ def test_modified_part_is_an_error(tmp_path: Path) -> None:
 
 
 def test_failed_fsync_leaves_no_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A full disk leaves no complete part, even if space becomes free later."""
+    # A full disk leaves no complete part, even if space becomes free later.
     parts = PartFiles(tmp_path, 0, rows=2, seconds=1e9)
     write(parts, [0, 1])
     write(parts, [2])

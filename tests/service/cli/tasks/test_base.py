@@ -46,7 +46,7 @@ def paths(topics: Path, single: Path, tiny: Tiny) -> dict[str, Path]:
 def test_a_bundle_without_the_task(
     paths: dict[str, Path], bundle: str, flags: list[str], message: str, kind: str, tmp_path: Path
 ) -> None:
-    """The command ends before it writes a result."""
+    # The command ends before it writes a result.
     source = write_rows(tmp_path / "in.jsonl", [{"inputs": "a"}])
     output = tmp_path / "out.jsonl"
     given: list[object] = ["a"]
@@ -58,7 +58,7 @@ def test_a_bundle_without_the_task(
 
 
 def test_a_bundle_without_pairs(single: Path, tmp_path: Path) -> None:
-    """With a flag for second texts, the command fails. Without it, only rows with pairs fail."""
+    # With a flag for second texts, the command fails. Without it, only rows with pairs fail.
     message = (
         'The model "single" reads single texts; use a model that reads pairs, or remove the '
         "second text.\n"

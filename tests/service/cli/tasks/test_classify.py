@@ -45,7 +45,7 @@ def classify(bundle: Path, source: Path, output: object, *flags: object) -> Done
 def test_json_equals_the_http_response(
     topics: Path, topics_client: TestClient, second: str | None, parameters: dict[str, Any]
 ) -> None:
-    """The command prints the response of /classify, with or without a second text."""
+    # The command prints the response of /classify, with or without a second text.
     flags = [f"--{name.replace('_', '-')}={value}" for name, value in parameters.items()]
     if second:
         flags += ["--text-pair", second]
@@ -68,7 +68,7 @@ def test_a_table_has_bars_for_probabilities(topics: Path, topics_client: TestCli
 
 @pytest.mark.parametrize("by_flag", [True, False])
 def test_a_table_of_logits_has_no_bars(topics: Path, tmp_path: Path, *, by_flag: bool) -> None:
-    """Scores are logits for the function none, which is the default for regression."""
+    # Scores are logits for the function none, which is the default for regression.
     if by_flag:
         done = fillmask("--task=classify", TEXT, "--bundle", topics, "--function-to-apply=none")
     else:
@@ -79,7 +79,7 @@ def test_a_table_of_logits_has_no_bars(topics: Path, tmp_path: Path, *, by_flag:
 
 
 def test_jsonl_has_all_labels(topics: Path, topics_client: TestClient, tmp_path: Path) -> None:
-    """A row with a second text in the field text_pair is a pair."""
+    # A row with a second text in the field text_pair is a pair.
     source, output = write_rows(tmp_path / "in.jsonl", ROWS), tmp_path / "out.jsonl"
     done = classify(topics, source, output)
     assert (done.code, done.err) == (0, "out.jsonl: 5 rows.\n")
@@ -96,7 +96,7 @@ def test_jsonl_has_all_labels(topics: Path, topics_client: TestClient, tmp_path:
 def test_csv_has_the_best_label(
     topics: Path, topics_client: TestClient, tmp_path: Path, flags: list[str], columns: list[str]
 ) -> None:
-    """With --top-k a further column contains the labels as JSON."""
+    # With --top-k a further column contains the labels as JSON.
     source, output = tmp_path / "in.csv", tmp_path / "out.csv"
     source.write_text(f"id,text,text_pair\n1,{TEXT},{PAIR}\n2,paris,\n")
     done = classify(topics, source, output, "--field=text", *flags)
@@ -115,7 +115,7 @@ def test_csv_has_the_best_label(
 def test_parquet_has_the_best_label_and_all(
     topics: Path, topics_client: TestClient, tmp_path: Path
 ) -> None:
-    """The written Parquet file is also a valid input."""
+    # The written Parquet file is also a valid input.
     rows = [{"text": row["inputs"], "other": row.get("text_pair") or PAIR} for row in ROWS]
     source, output = write_rows(tmp_path / "in.jsonl", rows), tmp_path / "out.parquet"
     flags = ("--field=text", "--text-pair-column=other")
@@ -144,7 +144,7 @@ def test_plain_text(topics: Path, topics_client: TestClient, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
 def test_errors_of_rows(topics: Path, tmp_path: Path, ending: str) -> None:
-    """An invalid row gets an error in place of its labels."""
+    # An invalid row gets an error in place of its labels.
     bad: list[dict[str, Any]] = [
         {"inputs": "", "text_pair": PAIR},
         {"inputs": "dog " * 40},
@@ -188,7 +188,7 @@ def test_errors_of_rows(topics: Path, tmp_path: Path, ending: str) -> None:
 def test_a_resumed_job_has_the_same_labels(
     topics: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The job continues after an interruption, but not with another column of second texts."""
+    # The job continues after an interruption, but not with another column of second texts.
     source = write_rows(tmp_path / "in.jsonl", numbered([TEXT, "paris", ""]))
     output = tmp_path / "out.csv"
     assert classify(topics, source, output).code == 2

@@ -21,7 +21,7 @@ def test_one_pair(both: Path, both_client: TestClient) -> None:
 
 
 def test_pairs_need_the_flag(both: Path, both_client: TestClient, tmp_path: Path) -> None:
-    """Without --text-pair-column, the command ignores a column text_pair."""
+    # Without --text-pair-column, the command ignores a column text_pair.
     source = tmp_path / "in.csv"
     source.write_text(f"inputs,text_pair\n{TEXT},{PAIR}\n")
     for flags, inputs in (
@@ -42,7 +42,7 @@ def test_pairs_need_the_flag(both: Path, both_client: TestClient, tmp_path: Path
 
 
 def test_fills_of_each_mask() -> None:
-    """The result has one list of fills per mask, even for a single mask without fills."""
+    # The result has one list of fills per mask, even for a single mask without fills.
     assert parse_fills(b'[{"token": 1}, {"token": 2}]') == [[{"token": 1}, {"token": 2}]]
     assert parse_fills(b'[[{"token": 1}], []]') == [[{"token": 1}], []]
     assert parse_fills(b"[]") == [[]]

@@ -52,7 +52,7 @@ def test_a_table_has_the_surprisal_of_each_token(tiny: Tiny, client: TestClient)
 
 
 def test_pairs_need_the_flag(both: Path, both_client: TestClient, tmp_path: Path) -> None:
-    """Without --text-pair-column, the command ignores a field text_pair."""
+    # Without --text-pair-column, the command ignores a field text_pair.
     row = {"inputs": TEXT, "text_pair": PAIR}
     source = write_rows(tmp_path / "in.jsonl", [row])
     [alone] = read_rows_of(score(both, source, "-"))
@@ -63,7 +63,7 @@ def test_pairs_need_the_flag(both: Path, both_client: TestClient, tmp_path: Path
 
 
 def test_every_format(both: Path, both_client: TestClient, tmp_path: Path) -> None:
-    """JSONL has the score as an object, Parquet as columns, and CSV as columns without tokens."""
+    # JSONL has the score as an object, Parquet as columns, and CSV as columns without tokens.
     source = write_rows(tmp_path / "in.jsonl", ROWS)
     for ending in ("jsonl", "csv", "parquet"):
         done = score(both, source, tmp_path / f"out.{ending}", "--text-pair-column=other")

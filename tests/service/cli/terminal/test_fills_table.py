@@ -20,7 +20,7 @@ def fill(score: float, token_str: str, text: str = TEXT) -> Fill:
 
 
 def test_a_table() -> None:
-    """The aligned columns are probability, bar, token and text."""
+    # The aligned columns are probability, bar, token and text.
     fills = [fill(0.7278, "capital"), fill(0.04, "city"), fill(0.0002, "port"), fill(1e-7, "X")]
     assert list(format_fills(TEXT, [fills], Style())) == [
         " 0.7278  ██████████████▌       capital  Paris is the capital of France.",
@@ -32,10 +32,8 @@ def test_a_table() -> None:
 
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.05, 0.5, 0.731, 0.999, 1.0])
 def test_bars_are_as_long_as_their_share(share: float) -> None:
-    """Bars are exact to an eighth of a terminal cell.
-
-    Terminals without block characters show only entire cells.
-    """
+    # Bars are exact to an eighth of a terminal cell.
+    # Terminals without block characters show only entire cells.
     [line] = format_fills(TEXT, [[fill(share, "x")]], Style())
     bar = line[9:29].rstrip()
     eighths = sum(" ▏▎▍▌▋▊▉█".index(character) for character in bar)
@@ -45,7 +43,7 @@ def test_bars_are_as_long_as_their_share(share: float) -> None:
 
 
 def test_several_masks_have_a_heading_each() -> None:
-    """A mask may have no fills."""
+    # A mask may have no fills.
     lines = list(format_fills(TEXT, [[fill(0.5, "a")], [], [fill(0.5, "b")]], Style()))
     assert lines[0] == "Mask 1"
     assert lines[2:6] == ["", "Mask 2", "No fills.", ""]
@@ -53,7 +51,7 @@ def test_several_masks_have_a_heading_each() -> None:
 
 
 def test_targets_show_their_share_among_themselves() -> None:
-    """The table shows shares because a target's probability among all tokens may be nearly 0."""
+    # The table shows shares because a target's probability among all tokens may be nearly 0.
     one, other = (
         TargetFill(
             score=score,
@@ -96,7 +94,7 @@ def test_window_is_printed() -> None:
 
 @pytest.mark.parametrize("width", range(20, 140, 3))
 def test_no_line_is_wider_than_the_terminal(width: int) -> None:
-    """A wide character takes two terminal cells, and a combining character takes none."""
+    # A wide character takes two terminal cells, and a combining character takes none.
     before, after = "a long way 東京 cafe\u0301 " * 5, "it all goes on and on " * 5
     text = f"{before}the [MASK] of {after}"
     fills = [fill(0.5, "東京", text), fill(0.25, "capital", text)]
@@ -112,7 +110,7 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
 
 
 def test_control_characters_are_not_printed() -> None:
-    """No escape sequence of a text reaches the terminal."""
+    # No escape sequence of a text reaches the terminal.
     [line] = format_fills("x", [[fill(0.5, "a\x1b[31m\nb", "[MASK]\tc\x07")]], Style())
     assert line.endswith("a?[31m b  a?[31m b c?")
 
@@ -140,7 +138,7 @@ def test_escape_sequences_depend_on_the_environment(
     escapes: bool,  # noqa: FBT001 - pytest passes it
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """NO_COLOR or TERM=dumb disables escape sequences."""
+    # NO_COLOR or TERM=dumb disables escape sequences.
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("COLUMNS", "77")
     for name, value in variables.items():

@@ -9,7 +9,7 @@ LABELS = [LabelScore("good", 0.9), LabelScore("b\x1bad\n", 1e-7)]
 
 
 def test_probabilities_have_bars() -> None:
-    """The table shows "?" in place of a control character."""
+    # The table shows "?" in place of a control character.
     assert list(format_labels(LABELS, Style(), has_logits=False)) == [
         " 0.9000  ██████████████████    good",
         "1.0e-07                        b?ad ",

@@ -46,7 +46,7 @@ def send(client: socket.socket, parts: tuple[bytes, ...]) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule)
 def test_rule(address: tuple[str, int], case: Case) -> None:
-    """The connection stays usable or closes after the responses, as the case requires."""
+    # The connection stays usable or closes after the responses, as the case requires.
     method = "HEAD" if case.sent[0].startswith(b"HEAD") else "GET"
     with socket.create_connection(address, timeout=10) as client, client.makefile("rb") as stream:
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -75,7 +75,7 @@ def test_cases_are_many_and_distinct() -> None:
 
 
 def test_trailers_cannot_authenticate(tiny: Tiny, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The service ignores an API key in a trailer."""
+    # The service ignores an API key in a trailer.
     keys = tmp_path_factory.mktemp("keys") / "keys"
     keys.write_text(KEY)
     trailer = b"0\r\nAuthorization: Bearer " + KEY.encode() + b"\r\n\r\n"

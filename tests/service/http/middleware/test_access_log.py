@@ -66,7 +66,7 @@ async def routed(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 async def test_request_is_counted_by_route_and_status() -> None:
-    """The route is the path's template, not the requested path."""
+    # The route is the path's template, not the requested path.
     statistics = await call(routed)
     assert counted(statistics) == {("POST", "/models/{name}"): {418: 1}}
     [(_, one)] = statistics.routes
@@ -96,7 +96,7 @@ async def test_exception_is_raised_and_counted() -> None:
 
 
 async def test_other_connections_pass() -> None:
-    """The middleware does not count the lifespan of the application as a request."""
+    # The middleware does not count the lifespan of the application as a request.
     assert counted(await call(silent, type="lifespan")) == {}
 
 
@@ -111,8 +111,7 @@ async def test_other_connections_pass() -> None:
 async def test_setting_decides_which_requests_are_logged(
     logged: LoggedRequests, levels: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The level is warning for status 503 and error for other 5xx statuses."""
-
+    # The level is warning for status 503 and error for other 5xx statuses.
     async def answer(scope: Scope, _receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": scope["answer"], "headers": []})
 
@@ -124,8 +123,7 @@ async def test_setting_decides_which_requests_are_logged(
 
 
 async def test_fields_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    """The log contains no path and no header."""
-
+    # The log contains no path and no header.
     async def answer(scope: Scope, _receive: Receive, send: Send) -> None:
         scope[MODEL] = "a model"
         headers = [(b"content-type", b"text/plain"), (b"content-length", b"12")]
@@ -175,7 +173,7 @@ async def send_body(body: bytes) -> bytes:
 
 
 async def test_body_is_logged_and_passed_on(caplog: pytest.LogCaptureFixture) -> None:
-    """At the level debug, the log has the body and marks bytes that are not UTF-8."""
+    # At the level debug, the log has the body and marks bytes that are not UTF-8.
     with caplog.at_level(logging.DEBUG):
         assert await send_body(b"caf\xc3\xa9 \xff") == b"caf\xc3\xa9 \xff"
     [record] = [
@@ -187,7 +185,7 @@ async def test_body_is_logged_and_passed_on(caplog: pytest.LogCaptureFixture) ->
 
 
 async def test_long_body_is_cut_in_the_log_only(caplog: pytest.LogCaptureFixture) -> None:
-    """The log has the full length of the body."""
+    # The log has the full length of the body.
     with caplog.at_level(logging.DEBUG):
         assert await send_body(b"x" * 50_000) == b"x" * 50_000
     [record] = [

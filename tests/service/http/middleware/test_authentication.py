@@ -43,7 +43,7 @@ def bearer(key: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("path", ["/fill-mask", "/", "/models/tiny", "/score"])
 def test_requests_need_a_valid_key(path: str, client: TestClient) -> None:
-    """The error has the usual shape and explains how to send a key."""
+    # The error has the usual shape and explains how to send a key.
     body = {"inputs": "the dog"} if path == "/score" else BODY
     for key in KEYS[:2]:
         assert client.post(path, json=body, headers=bearer(key)).is_success
@@ -64,13 +64,13 @@ def test_requests_need_a_valid_key(path: str, client: TestClient) -> None:
 
 
 def test_the_scheme_is_not_case_sensitive(client: TestClient) -> None:
-    """RFC 9110, section 11.1, defines the scheme's name as case-insensitive."""
+    # RFC 9110, section 11.1, defines the scheme's name as case-insensitive.
     headers = {"Authorization": f"bearer  {KEYS[0]}"}
     assert client.post("/fill-mask", json=BODY, headers=headers).is_success
 
 
 def test_public_paths_need_no_key(client: TestClient) -> None:
-    """All other paths need a key, even if they do not exist."""
+    # All other paths need a key, even if they do not exist.
     for path in OPEN:
         assert client.get(path).is_success, path
     for path in CLOSED:
@@ -78,7 +78,7 @@ def test_public_paths_need_no_key(client: TestClient) -> None:
 
 
 def test_without_a_file_no_key_is_needed(tiny: Tiny) -> None:
-    """Clients of Hugging Face always send tokens, which the service ignores."""
+    # Clients of Hugging Face always send tokens, which the service ignores.
     with TestClient(create_app(Settings(bundle=tiny.path, threads=1))) as client:
         assert client.post("/fill-mask", json=BODY, headers=bearer("hf_whatever")).is_success
 
@@ -107,7 +107,7 @@ def test_invalid_file_keeps_the_previous_keys(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The log has the reason for the rejection of the file and never a key."""
+    # The log has the reason for the rejection of the file and never a key.
     keys = ApiKeys(file)
     monkeypatch.setattr(authentication, "CHECK_INTERVAL_S", 0)
     spoil(file)
@@ -136,7 +136,7 @@ def test_file_without_a_key_invalidates_all_keys(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The log has one message per invalid file. A later file may add keys again."""
+    # The log has one message per invalid file. A later file may add keys again.
     keys = ApiKeys(file)
     monkeypatch.setattr(authentication, "CHECK_INTERVAL_S", 0)
     spoil(file)
@@ -155,7 +155,7 @@ def test_file_without_a_key_invalidates_all_keys(
 
 
 def test_byte_order_mark_is_not_part_of_a_key(file: Path) -> None:
-    """Windows editors write a byte order mark at the start of a file."""
+    # Windows editors write a byte order mark at the start of a file.
     file.write_text(f"{KEYS[2]}\n", encoding="utf-8-sig")
     assert ApiKeys(file).is_valid(KEYS[2].encode())
 

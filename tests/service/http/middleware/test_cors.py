@@ -24,7 +24,7 @@ def preflight(client: TestClient, origin: str) -> dict[str, str]:
 
 
 def test_no_origin_is_allowed_by_default(tiny: Tiny) -> None:
-    """Without a CORS header, browsers let no page of another origin read a response."""
+    # Without a CORS header, browsers let no page of another origin read a response.
     with TestClient(create_app(Settings(bundle=tiny.path, threads=1))) as client:
         assert preflight(client, ALLOWED) == {}
         answer = client.post("/fill-mask", json=BODY, headers={"Origin": ALLOWED})
@@ -32,7 +32,7 @@ def test_no_origin_is_allowed_by_default(tiny: Tiny) -> None:
 
 
 def test_only_listed_origins_are_allowed(tiny: Tiny) -> None:
-    """Pages of listed origins can read error responses too."""
+    # Pages of listed origins can read error responses too.
     origins = f"http://localhost:3000, {ALLOWED}"
     settings = Settings(bundle=tiny.path, threads=1, cors_origins=origins)
     with TestClient(create_app(settings)) as client:
@@ -72,7 +72,7 @@ def test_rejected_preflight_has_an_error_message(
 
 
 def test_pages_may_send_trace_headers(tiny: Tiny) -> None:
-    """The headers are those of W3C Trace Context."""
+    # The headers are those of W3C Trace Context.
     settings = Settings(bundle=tiny.path, threads=1, cors_origins=ALLOWED)
     headers = {
         "Origin": ALLOWED,

@@ -67,20 +67,20 @@ async def call(app: Any, headers: Sequence[tuple[bytes, bytes]] = (), default_ms
     ],
 )
 async def test_late_answer_is_504(headers: list[tuple[bytes, bytes]], named: int) -> None:
-    """The error contains the timeout in milliseconds, which is the default or the client's."""
+    # The error contains the timeout in milliseconds, which is the default or the client's.
     start, body = await call(late, headers)
     assert start["status"] == 504
     assert f"within {named} ms;" in from_json(body["body"])["error"]
 
 
 async def test_answer_that_begins_at_the_deadline_is_late() -> None:
-    """The response is 504, not 500."""
+    # The response is 504, not 500.
     sent = await call(in_the_same_moment)
     assert [message.get("status") for message in sent] == [504, None]
 
 
 async def test_answer_that_has_begun_is_not_cut_off() -> None:
-    """Only the beginning of the response must come before the timeout."""
+    # Only the beginning of the response must come before the timeout.
     sent = await call(slow)
     assert sent[-1]["body"] == b"whole"
     assert [message["type"] for message in sent].count("http.response.start") == 1
@@ -110,7 +110,7 @@ async def test_timeout_of_the_application_is_not_the_deadline() -> None:
 
 
 async def test_late_requests_are_not_computed() -> None:
-    """The queue has room again for the tokens of other requests."""
+    # The queue has room again for the tokens of other requests.
     fake = FakeRuntime()
 
     async with running_batcher(fake, max_waiting_tokens=10) as batcher:

@@ -30,7 +30,7 @@ def client(tiny: Tiny) -> Iterator[TestClient]:
 
 @pytest.mark.parametrize("path", PATHS)
 def test_head_is_get_without_the_body(client: TestClient, path: str) -> None:
-    """Status and headers equal those of GET, even for errors."""
+    # Status and headers equal those of GET, even for errors.
     got, head = client.get(path), client.head(path)
     assert (head.status_code, head.content) == (got.status_code, b"")
     assert got.status_code == (404 if "nothing" in path else 200)
@@ -65,14 +65,14 @@ def test_allow_has_head_where_it_has_get(
 
 
 def test_head_is_counted_as_head(client: TestClient) -> None:
-    """The counted route is that of GET."""
+    # The counted route is that of GET.
     client.head("/health/live")
     line = 'fillmask_requests_total{method="HEAD",route="/health/live",status="200"}'
     assert line in client.get("/metrics").text
 
 
 def test_connection_stays_usable_after_head(tiny: Tiny) -> None:
-    """A real server sends Content-Length and no byte of the body."""
+    # A real server sends Content-Length and no byte of the body.
     with running_server("--bundle", str(tiny.path)) as server:
         connection = http.client.HTTPConnection(server.url.removeprefix("http://"), timeout=20)
         for _ in range(2):

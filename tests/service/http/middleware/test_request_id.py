@@ -62,7 +62,7 @@ async def test_valid_id_of_the_client_is_kept() -> None:
 
 @pytest.mark.parametrize("sent_id", [None, b"", b"x" * 65, b"a b", b"a\nb", b"<script>", b"\xff"])
 async def test_invalid_id_is_replaced(sent_id: bytes | None) -> None:
-    """The log never contains an id that could forge a log line."""
+    # The log never contains an id that could forge a log line.
     assert re.fullmatch("[0-9a-f]{32}", id_of(await call(fine, sent_id)))
 
 
@@ -73,7 +73,7 @@ async def test_two_requests_have_two_ids() -> None:
 async def test_exception_is_answered_and_logged_without_its_text(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The response has only the request id. The log also has the exception's type and location."""
+    # The response has only the request id. The log also has the exception's type and location.
     with caplog.at_level(logging.ERROR):
         sent = await call(failing, b"the-id")
     assert sent[0]["status"] == 500
@@ -86,7 +86,7 @@ async def test_exception_is_answered_and_logged_without_its_text(
 
 
 async def test_exception_within_an_answer_does_not_begin_another() -> None:
-    """If the server sent a second status line, clients would read it as content."""
+    # If the server sent a second status line, clients would read it as content.
     assert [message["type"] for message in await call(failing_late)] == ["http.response.start"]
 
 
@@ -97,7 +97,7 @@ async def test_request_that_outlives_the_grace_period_is_answered() -> None:
 
 
 async def test_other_connections_pass() -> None:
-    """The middleware gives no request id to the lifespan of the application."""
+    # The middleware gives no request id to the lifespan of the application.
     passed = []
 
     async def app(scope: Scope, _receive: Receive, _send: Send) -> None:

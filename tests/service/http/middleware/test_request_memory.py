@@ -77,7 +77,7 @@ async def call(
 
 
 async def test_body_arrives_in_one_message() -> None:
-    """The application gets one message for all chunks."""
+    # The application gets one message for all chunks.
     echo = Echo()
     sent, _ = await call(echo, [b"12345", b"", b"67890"])
     assert sent[0]["status"] == 200
@@ -107,7 +107,7 @@ async def test_growing_body_is_rejected_as_soon_as_it_is_too_large() -> None:
 
 
 async def test_wrong_content_length_does_not_raise_the_limit() -> None:
-    """The limit applies to the received bytes, not to Content-Length."""
+    # The limit applies to the received bytes, not to Content-Length.
     echo = Echo()
     sent, _ = await call(echo, [b"x" * 6, b"x" * 6], content_length=b"2")
     assert sent[0]["status"] == 413
@@ -134,7 +134,7 @@ async def test_other_connections_pass() -> None:
 
 @pytest.mark.parametrize("encoding", [b"", b"identity", b"Identity", b"IDENTITY "])
 async def test_body_must_not_be_encoded(encoding: bytes) -> None:
-    """The case of an encoding's name does not matter (RFC 9110, section 8.4.1)."""
+    # The case of an encoding's name does not matter (RFC 9110, section 8.4.1).
     echo = Echo()
     sent, _ = await call(echo, [b"1"], content_encoding=encoding)
     assert (sent[0]["status"], echo.bodies) == (200, [b"1"])
@@ -147,13 +147,13 @@ async def test_body_must_not_be_encoded(encoding: bytes) -> None:
     [(b"9" * 5000, 413), (b"0" * 5000 + b"11", 413), (b"0" * 5000 + b"1", 200), (b"\xb2", 200)],
 )
 async def test_lengths_of_any_number_of_digits(length: bytes, status: int) -> None:
-    """Even a Content-Length of 5000 digits does not cause status 500."""
+    # Even a Content-Length of 5000 digits does not cause status 500.
     sent, _ = await call(Echo(), [b"1"], length)
     assert sent[0]["status"] == status
 
 
 async def test_bodies_of_all_requests_are_bounded() -> None:
-    """The limit applies to the received bytes, not to Content-Length."""
+    # The limit applies to the received bytes, not to Content-Length.
     bodies = MemoryBudget("bodies", 10, 0)
     with bodies.claim() as other:
         other.add(7)
@@ -166,10 +166,8 @@ async def test_bodies_of_all_requests_are_bounded() -> None:
 
 
 async def test_body_counts_until_it_is_answered() -> None:
-    """The memory limit also counts the texts decoded from a body.
-
-    A decoded text with characters beyond ASCII may take four times the bytes of the body.
-    """
+    # The memory limit also counts the texts decoded from a body.
+    # A decoded text with characters beyond ASCII may take four times the bytes of the body.
     for body, held_bytes in ((b"12345", 10), (b"1,2,3", 150), ("1234é".encode(), 30)):
         bodies = MemoryBudget("bodies", 1_000, 0)
         echo = Echo()
@@ -224,7 +222,7 @@ async def one_request(
 
 
 async def test_memory_of_an_answer_is_held_until_it_is_made() -> None:
-    """Until the response is complete, a reservation above the rest of the budget fails."""
+    # Until the response is complete, a reservation above the rest of the budget fails.
     answers, excluded_requests = MemoryBudget("answers", 100, 0), ExcludedRequests()
     sent: list[tuple[int, int]] = []
 
@@ -246,7 +244,7 @@ async def test_memory_of_an_answer_is_held_until_it_is_made() -> None:
 
 
 async def test_failed_request_gives_back_the_memory_of_its_answer() -> None:
-    """The count of requests outside of the queue also returns to 0."""
+    # The count of requests outside of the queue also returns to 0.
     answers, excluded_requests = MemoryBudget("answers", 100, 0), ExcludedRequests()
 
     async def app(scope: Scope, _receive: Receive, _send: Send) -> None:
@@ -262,7 +260,7 @@ async def test_failed_request_gives_back_the_memory_of_its_answer() -> None:
 
 
 async def test_request_is_freed_when_it_is_answered() -> None:
-    """A reference cycle would keep the request and its body until the next collection."""
+    # A reference cycle would keep the request and its body until the next collection.
     seen: list[weakref.ref[Body]] = []
 
     async def app(scope: Scope, _receive: Receive, _send: Send) -> None:

@@ -75,7 +75,7 @@ async def test_scores_of_targets_sum_to_one(tiny: Tiny) -> None:
 
 
 async def test_target_is_shown_as_it_was_written(tiny: Tiny) -> None:
-    """The value of token_str is the target as in the request."""
+    # The value of token_str is the target as in the request.
     [[fills]] = await fill(tiny, ["The [MASK], here"], ["Walking", "Dog", "a Dog"])
     shown = {(one.token, one.token_str, one.sequence) for one in fills}
     assert shown == {
@@ -92,7 +92,7 @@ async def test_top_k_cuts_the_targets(tiny: Tiny) -> None:
 
 
 async def test_targets_that_begin_alike_share_passes(tiny: Tiny) -> None:
-    """Targets of one token share one pass. Longer targets need one pass per length and prefix."""
+    # Targets of one token share one pass. Longer targets need one pass per length and prefix.
     # dog; walk+s and walk+ing; a+dog, a+cat; a+dog+barked
     found = Targets.resolve(make_tokenizer(tiny), TARGETS, max_passes=100)
     prefixes = {(step.length, len(step.prefix)) for step in found.groups}
@@ -151,7 +151,7 @@ async def test_text_must_have_room_for_the_longest_target(tiny: Tiny) -> None:
     ],
 )
 async def test_targets_that_cannot_be_used(tiny: Tiny, targets: list[str], reason: str) -> None:
-    """The service does not replace an invalid target with another target."""
+    # The service does not replace an invalid target with another target.
     with pytest.raises(InvalidRequestError) as caught:
         await fill(tiny, ["the [MASK]"], targets)
     assert reason in caught.value.text
@@ -187,7 +187,7 @@ def test_targets_of_many_tokens_are_rejected_before_all_are_tokenized(
 
 
 async def test_targets_are_bounded_in_bytes(tiny: Tiny) -> None:
-    """The check precedes tokenization. The limit leaves room for 10,000 words."""
+    # The check precedes tokenization. The limit leaves room for 10,000 words.
     with pytest.raises(InvalidRequestError) as caught:
         await fill(tiny, ["the [MASK]"], [f"{i:05}" + "é" * 11 for i in range(9_800)])
     assert caught.value.text == (
@@ -199,7 +199,7 @@ async def test_targets_are_bounded_in_bytes(tiny: Tiny) -> None:
 
 
 def test_size_of_targets_is_close_to_their_memory(tiny: Tiny) -> None:
-    """The estimate is never too small. The estimate also counts integers that Python shares."""
+    # The estimate is never too small. The estimate also counts integers that Python shares.
     tokenizer = make_tokenizer(tiny)
     words = [word for word in VOCABULARY if word.isalpha()]
     texts = [f"{a} {b}" for a in words for b in words]
