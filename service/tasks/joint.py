@@ -139,8 +139,8 @@ def _to_fill(
     sequence = text
     token_strs: list[str] = []
     # from the right, so that the spans of the masks to the left stay valid
-    for span, token in zip(reversed(encoded.mask_spans), reversed(hypothesis.tokens), strict=True):
-        token_str, sequence = tokenizer.mask_slot(sequence, span).fill(token)
+    for mask, token in reversed(list(enumerate(hypothesis.tokens))):
+        token_str, sequence = tokenizer.mask_slot(sequence, encoded, mask).fill(token)
         token_strs.insert(0, token_str)
     single = len(hypothesis.tokens) == 1
     return JointFill(

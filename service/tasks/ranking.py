@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from service.engine.passes import PassOutputs
 from service.tasks.results import NO_SINGLE_TOKEN, Fill, TargetFill
 from service.tasks.targets.targets import Targets
+from service.tokenization.detokenizer import MaskSlot
 from service.tokenization.encoded_text import EncodedText
 from service.tokenization.tokenizer import Tokenizer
 
@@ -35,8 +36,8 @@ def rank_targets(
         top_k: maximum number of fills per mask.
     """
     ranked = []
-    for span, log_probs_K in zip(encoded.mask_spans, log_probs_mK, strict=True):
-        slot = tokenizer.mask_slot(text, span)
+    for mask, log_probs_K in enumerate(log_probs_mK):
+        slot = tokenizer.mask_slot(text, encoded, mask)
         total = np.logaddexp.reduce(log_probs_K)
         fills = []
         for index in np.argsort(-log_probs_K, kind="stable")[:top_k].tolist():
@@ -75,12 +76,9 @@ def rank_tokens(
     """
     return [
         [
-            _rank_mask(tokenizer, text, span, ids, log_probs, top_k)
-            for span, ids, log_probs in zip(
-                encoded_text.mask_spans,
-                output.top_ids.tolist(),
-                output.top_log_probs.tolist(),
-                strict=True,
+            _rank_mask(tokenizer, tokenizer.mask_slot(text, encoded_text, mask), *row, top_k)
+            for mask, row in enumerate(
+                zip(output.top_ids.tolist(), output.top_log_probs.tolist(), strict=True)
             )
         ]
         for text, encoded_text, output in zip(texts, encoded, outputs, strict=True)
@@ -88,14 +86,8 @@ def rank_tokens(
 
 
 def _rank_mask(
-    tokenizer: Tokenizer,
-    text: str,
-    span: tuple[int, int],
-    ids: list[int],
-    log_probs: list[float],
-    top_k: int,
+    tokenizer: Tokenizer, slot: MaskSlot, ids: list[int], log_probs: list[float], top_k: int
 ) -> list[Fill]:
-    slot = tokenizer.mask_slot(text, span)
     fills: list[Fill] = []
     for token, log_prob in zip(ids, log_probs, strict=True):
         if token not in tokenizer.special_token_ids:

@@ -54,10 +54,11 @@ class WordSearch:
         Raises:
             FillMaskError: `submit` rejects the passes.
         """
+        slot = self.tokenizer.mask_slot(text, encoded, mask)
         start, _ = encoded.mask_spans[mask]
         before = text[start - 1 : start]
-        # after a quotation mark or at the start of a text, a word needs no space before it
-        bare = not before.isspace() and not before.isalnum()
+        # after a quotation mark or as the first token of a text, a word needs no space before it
+        bare = slot.is_first or not (before.isspace() or before.isalnum())
         lengths = range(1, self.max_tokens + 1)
         found = await gather_or_cancel(
             self._search_length(length, encoded, mask, bare=bare) for length in lengths
@@ -67,7 +68,6 @@ class WordSearch:
             piece = self.tokenizer.join_tokens(ids)
             if piece.word not in best or log_prob > best[piece.word][0]:
                 best[piece.word] = (log_prob, ids, piece)
-        slot = self.tokenizer.mask_slot(text, encoded.mask_spans[mask])
         fills = []
         ranked = sorted(best.values(), key=lambda word: -word[0])
         for log_prob, ids, piece in ranked[: self.top_k]:

@@ -121,14 +121,22 @@ class Detokenizer(dict[int, TokenText]):
 
 
 class MaskSlot:
-    """The position of a mask in a text, for fills with one or more tokens."""
+    """The position of a mask in a text, for fills with one or more tokens.
 
-    __slots__ = ("_after", "_before", "_detokenizer", "_follows_space", "_word_before")
+    Attributes:
+        is_first: True if no word precedes the mask in a text or in its part of a pair.
+    """
 
-    def __init__(self, text: str, span: tuple[int, int], detokenizer: Detokenizer) -> None:
+    __slots__ = ("_after", "_before", "_detokenizer", "_follows_space", "_word_before", "is_first")
+
+    def __init__(
+        self, text: str, span: tuple[int, int], detokenizer: Detokenizer, second_start: int
+    ) -> None:
         start, end = span
         self._before, self._after = text[:start], text[end:]
-        self._word_before = self._before.rstrip()
+        word_before = self._before.rstrip()
+        self.is_first = len(word_before) <= (second_start if second_start <= start else 0)
+        self._word_before = "" if self.is_first else word_before
         self._follows_space = self._word_before != self._before or not self._before
         self._detokenizer = detokenizer
 

@@ -51,12 +51,15 @@ class EncodedText:
         mask_positions: (m,) int64, ascending positions in input_ids.
         mask_spans: start and end of each mask in the text, in characters.
         token_types: (T,) int64 token types. None if all tokens have type 0.
+        second_start: start of a pair's second text in the joined text, in characters. 0 for a
+            single text, and for a window without masks in the second text.
     """
 
     input_ids: IntArray
     mask_positions: IntArray
     mask_spans: tuple[tuple[int, int], ...]
     token_types: IntArray | None = None
+    second_start: int = 0
 
     def replace_mask(self, mask: int, token_ids: Sequence[int]) -> Self:
         """Return the text with other tokens in place of one mask.

@@ -108,6 +108,7 @@ class Tokenizer:
             mask_positions=int_array(positions),
             mask_spans=_pair_spans(text, encoding, positions),
             token_types=self._token_types(encoding),
+            second_start=text.second_start,
         )
 
     def encode_words(self, text: InputText) -> EncodedWords:
@@ -200,9 +201,16 @@ class Tokenizer:
         """
         return self._detokenizer[token_id].text
 
-    def mask_slot(self, text: str, span: tuple[int, int]) -> MaskSlot:
-        """Return the position of the mask at a span of a text."""
-        return MaskSlot(text, span, self._detokenizer)
+    def mask_slot(self, text: str, encoded: EncodedText, mask: int = 0) -> MaskSlot:
+        """Return the position of a mask in a text.
+
+        Args:
+            text: the client's text, in which tokens may replace the masks after this mask.
+            encoded: tokens of the client's text.
+            mask: index of the mask in the text, from 0.
+        """
+        span = encoded.mask_spans[mask]
+        return MaskSlot(text, span, self._detokenizer, encoded.second_start)
 
     def _token_types(self, encoding: Encoding) -> IntArray | None:
         return int_array(encoding.type_ids) if self._has_token_types else None

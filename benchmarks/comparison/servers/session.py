@@ -25,7 +25,7 @@ def fills(
 ) -> Any:
     """Return the fills of one text in Hugging Face's format."""
     answer = []
-    for row_V, span in zip(logits_MV, encoded.mask_spans, strict=True):
+    for mask, row_V in enumerate(logits_MV):
         best = np.argpartition(row_V, -top_k)[-top_k:]
         best = best[np.argsort(-row_V[best])]
         shifted_V = row_V - row_V[best[0]]
@@ -36,7 +36,7 @@ def fills(
                     "score": score,
                     "token": token,
                     "token_str": tokenizer.token_str(token),
-                    "sequence": tokenizer.mask_slot(text, span).fill(token)[1],
+                    "sequence": tokenizer.mask_slot(text, encoded, mask).fill(token)[1],
                 }
                 for token, score in zip(best.tolist(), scores.tolist(), strict=True)
             ]

@@ -7,11 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 from fastapi.testclient import TestClient
+from tokenizers import AddedToken, decoders, models, pre_tokenizers, processors
+from tokenizers import Tokenizer as TokenizerFile
 
 from service.app import create_app
 from service.engine.passes import ModelPass, PassOutputs
 from service.settings import Settings
 from service.tasks.words import BEAM_WIDTH, WordSearch, max_word_passes
+from service.tokenization.encoded_text import InputText, TextPair
 from service.tokenization.tokenizer import Tokenizer
 from tests.service.tiny import MASK_ID, SPECIAL, VOCABULARY, Tiny, build_tokenizer
 from tests.service.tiny_calls import make_tokenizer
@@ -138,3 +141,34 @@ async def test_mask_where_no_word_fits(tiny: Tiny) -> None:
     search = WordSearch(tokenizer, submit, len(VOCABULARY), top_k=5, max_tokens=3)
     assert await search.fill(TEXT, tokenizer.encode(TEXT), 0) == []
     assert calls == 3  # one call per length
+
+
+@pytest.mark.parametrize(
+    ("text", "token"),
+    [
+        ("<mask> is", "Paris"),
+        ("is <mask>", "ĠParis"),
+        (TextPair("is", "<mask> is"), "Paris"),
+        (TextPair("is", "is <mask>"), "ĠParis"),
+    ],
+    ids=str,
+)
+async def test_first_word_of_each_part_needs_no_space(text: InputText, token: str) -> None:
+    # A byte-level tokenizer has a token for the word after a space, and a token for the word alone.
+    vocabulary = ["<s>", "<pad>", "</s>", "<unk>", "<mask>", "Paris", "ĠParis", "i", "s", "Ġis"]
+    content = TokenizerFile(models.BPE({name: i for i, name in enumerate(vocabulary)}, []))
+    content.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    content.decoder = decoders.ByteLevel()
+    content.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0))
+    content.add_special_tokens([*vocabulary[:4], AddedToken("<mask>", lstrip=True)])
+    tokenizer = Tokenizer(content.to_str().encode(), "<mask>", 4, range(5), pairs=True)
+
+    async def submit(requests: Sequence[ModelPass]) -> list[PassOutputs]:
+        log_probs = np.array([[-1, -2]], dtype=np.float32)
+        none = np.empty((1, 0), dtype=np.float32)
+        return [PassOutputs(np.array([[5, 6]]), log_probs, none) for _ in requests]
+
+    search = WordSearch(tokenizer, submit, len(vocabulary), top_k=5, max_tokens=1)
+    [fill] = await search.fill(str(text), tokenizer.encode(text), 0)
+    assert fill.tokens == (vocabulary.index(token),)
+    assert fill.sequence == str(text).replace("<mask>", "Paris")

@@ -174,7 +174,7 @@ def test_invalid_targets(target: str, reason: str, tokenizer: Tokenizer) -> None
 def test_a_continuation_keeps_its_mark_as_a_token(tokenizer: Tokenizer) -> None:
     # The value of token_str equals that of the transformers pipeline.
     assert tokenizer.token_str(VOCABULARY.index("##ing")) == "##ing"
-    slot = tokenizer.mask_slot("walk [MASK]", (5, 11))
+    slot = tokenizer.mask_slot("walk [MASK]", tokenizer.encode("walk [MASK]"))
     assert slot.fill(VOCABULARY.index("dog")) == ("dog", "walk dog")
     assert slot.fill(VOCABULARY.index("##ing")) == ("##ing", "walking")
 
@@ -191,9 +191,8 @@ def test_a_continuation_keeps_its_mark_as_a_token(tokenizer: Tokenizer) -> None:
 )
 def test_sequence(text: str, token: str, sequence: str, tokenizer: Tokenizer) -> None:
     # A continuation joins the word before it. Otherwise a continuation keeps its mark.
-    span = tokenizer.encode(text).mask_spans[0]
-    assert tokenizer.mask_slot(text, span).fill(VOCABULARY.index(token)) == (token, sequence)
-    assert tokenizer.mask_slot(text, span).fill(VOCABULARY.index(token))[1] == sequence
+    slot = tokenizer.mask_slot(text, tokenizer.encode(text))
+    assert slot.fill(VOCABULARY.index(token)) == (token, sequence)
 
 
 def test_a_tokenizer_without_continuations() -> None:
@@ -203,6 +202,5 @@ def test_a_tokenizer_without_continuations() -> None:
     word_level.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     tokenizer = Tokenizer(word_level.to_str().encode(), "[MASK]", MASK_ID, range(5))
     text = "walk [MASK]"
-    span = tokenizer.encode(text).mask_spans[0]
-    filled = tokenizer.mask_slot(text, span).fill(VOCABULARY.index("##ing"))
+    filled = tokenizer.mask_slot(text, tokenizer.encode(text)).fill(VOCABULARY.index("##ing"))
     assert filled == ("##ing", "walk ##ing")
