@@ -19,7 +19,6 @@ class Served(NamedTuple):
     """Running service.
 
     Attributes:
-        process: process of the service.
         url: base URL without a final slash.
     """
 
@@ -34,7 +33,7 @@ def running_server(
     errors: IO[str] | None = None,
     **options: Any,
 ) -> Iterator[Served]:
-    """Run the service on a free port, and stop it at the end of the block.
+    """Run the service on a free port until the end of the block.
 
     Args:
         flags: flags of `fillmask-serve`.

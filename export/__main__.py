@@ -1,6 +1,6 @@
 """Entry point of `fillmask-export`.
 
-The command prints a clear message if a dependency of the extra `train` is missing.
+The command prints an error message if a dependency of the extra `train` is missing.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Agreement of the int8 graph with PyTorch in fp32 on held-out text.
 
 `service.engine.runtime` runs the graph, as in production.
+
+Shapes: M masks.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ REQUESTS_AT_ONCE = 16  # limits the memory for the log-probabilities of a long t
 
 @dataclass(frozen=True, slots=True)
 class Int8Figures:
-    """Comparison of int8 with PyTorch in fp32, with one mask per token of real texts.
+    """Comparison of int8 with PyTorch in fp32, with one mask per ordinary token of real texts.
 
     Attributes:
         masks: number of compared masks.
@@ -46,10 +48,10 @@ class Int8Figures:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fp32Predictions:
-    """Predictions of PyTorch in fp32, with one mask per token of real texts.
+    """Predictions of PyTorch in fp32, with one mask per ordinary token of real texts.
 
     Attributes:
-        requests: one pass per token, with the five top tokens of fp32 as targets.
+        requests: one pass per mask, with the five top tokens of fp32 as targets.
         log_probs: (M, 5) log-probabilities of the targets.
     """
 
@@ -60,17 +62,16 @@ class Fp32Predictions:
     def from_texts(
         cls, model: TiedEncoder, texts: Sequence[str], tokenizer: Tokenizer, max_tokens: int
     ) -> Self:
-        """Predict each ordinary token of each text from a mask in its place.
+        """Predict each ordinary token of each text, with a mask in place of the token.
 
         Args:
             model: fp32 encoder.
             texts: plain sentences without masks. The function skips texts of more than
                 `max_tokens` tokens.
-            tokenizer: tokenizer of the bundle.
             max_tokens: maximum length of an input in tokens.
 
         Raises:
-            VerificationError: all texts are too long.
+            VerificationError: no text has at most `max_tokens` tokens.
         """
         requests: list[ModelPass] = []
         parts = []

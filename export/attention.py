@@ -1,7 +1,7 @@
-"""Attention in the served graph over packed rows, with windows and rotary embeddings.
+"""Attention in the served graph over packed rows, full or local, with rotary embeddings.
 
-Shapes: R tokens of all texts, B rows of W slots, Q maximum masks per row, S = B * Q, P positions,
-D d_model, d width of a head, H heads.
+Shapes: R tokens of all texts, B rows of W slots, Q maximum tokens per row that a head reads,
+D d_model, H heads.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Attention:
         self._masks: dict[tuple[Slots, str], str] = {}
 
     def mask_slots(self) -> Slots:
-        """Return the slots of masks, which are the queries of the last block."""
+        """Return the slots that a head reads, which are the queries of the last block."""
         return Slots("query_texts", self._positions("query_index"))
 
     def attend_all(self, query_BWD: str, key_BWD: str, value_BWD: str, layer: int) -> str:

@@ -22,9 +22,7 @@ def label_logits(g: GraphBuilder, x_CD: str, classifier: ClassifierConfig) -> No
     A graph with mean pooling must have the inputs `label_texts` and `label_lengths`.
 
     Args:
-        g: graph builder.
         x_CD: hidden states of the tokens that the head reads.
-        classifier: configuration of the classification head.
     """
     x_ND = _mean(g, x_CD) if classifier.pooling == "mean" else x_CD
     if classifier.activation is not None:
@@ -39,9 +37,9 @@ def label_logits(g: GraphBuilder, x_CD: str, classifier: ClassifierConfig) -> No
 
 
 def _mean(g: GraphBuilder, x_CD: str) -> str:
-    """Return the mean hidden state (N, D) of the tokens of each text.
+    """Compute the mean hidden state (N, D) of the tokens of each text.
 
-    A matrix product is unsuitable, because its rounding of a text depends on the other texts.
+    A matrix product is unsuitable, because the rounding of each mean depends on the other texts.
     """
     width = g.integers(g.config.d_model)
     shape = g.add("Concat", [g.add("Shape", ["label_lengths"]), width], axis=0)

@@ -9,12 +9,11 @@ from model.encoder.embeddings import UNMASKED_IN_TRAINING
 
 
 def token_dropout(g: GraphBuilder, x: str, ids: str, unmasked: str) -> str:
-    """Set the embeddings of masks to zero and scale up all other embeddings.
+    """Set the embeddings of masks to zero and rescale all other embeddings.
 
     `model.encoder.embeddings` explains the scale.
 
     Args:
-        g: graph builder.
         x: (..., E) word embeddings.
         ids: (...) token ids.
         unmasked: (..., 1) share of unmasked tokens in each token's text.
@@ -26,7 +25,7 @@ def token_dropout(g: GraphBuilder, x: str, ids: str, unmasked: str) -> str:
 
 
 def is_mask(g: GraphBuilder, ids: str) -> str:
-    """Return Booleans that are True for mask tokens."""
+    """Compute Booleans that are True for mask tokens."""
     mask = g.constant("mask_token", np.array(g.config.token_dropout_id, np.int64))
     return g.add("Equal", [ids, mask])
 

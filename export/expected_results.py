@@ -1,4 +1,7 @@
-"""PyTorch's results on the verification texts, for the comparison with graphs."""
+"""PyTorch's results on the verification texts, for the comparison with graphs.
+
+Shapes: M masks, V vocabulary.
+"""
 
 from __future__ import annotations
 
@@ -70,14 +73,14 @@ class ExpectedResults:
         Args:
             model: fp32 encoder.
             texts: plain sentences without masks.
-            tokenizer: tokenizer of the bundle.
             text_format: kinds of inputs that the model reads.
             max_tokens: maximum length of an input in tokens.
             fills: whether the bundle fills masks.
             int8: whether the bundle is in int8.
 
         Raises:
-            VerificationError: all texts are too long.
+            VerificationError: the bundle is in int8 or has labels, and no text has at most
+                `max_tokens` tokens.
         """
         expected_fills = expected_labels = None
         types = text_format.token_types
@@ -104,7 +107,8 @@ class ExpectedResults:
             The verification figures of bundle.json.
 
         Raises:
-            VerificationError: the results differ too much.
+            VerificationError: the results differ by more than the limits of `export.verify`,
+                `export.agreement` and `export.label_verification`.
         """
         figures: dict[str, Any] = {}
         labels: dict[str, Any] = {}

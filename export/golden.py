@@ -59,13 +59,12 @@ def golden_results(
         texts: plain sentences without masks. The function skips inputs of more than `max_tokens`
             tokens.
         runtime: runtime with the bundle's graph.
-        tokenizer: tokenizer of the bundle.
         max_tokens: maximum length of an input in tokens.
         figures: verification figures of the bundle.
         pooling: pooling of the classification head. None for a bundle without labels.
 
     Raises:
-        ValueError: all texts are too long.
+        ValueError: no text has at most `max_tokens` tokens.
     """
     golden: dict[str, Any] = {"prompts": []}
     if "fill-mask" in runtime.tasks:
@@ -85,9 +84,9 @@ def golden_results(
 
 
 def renew_golden_results(path: Path, texts: Sequence[str]) -> int:
-    """Renew the expected fills and logits of a bundle with its results on this machine.
+    """Replace the golden prompts and golden texts of a bundle, with its results on this machine.
 
-    Only bundle.json changes.
+    The function changes only bundle.json.
 
     Args:
         path: directory of a bundle whose results on this machine are correct.
@@ -98,7 +97,7 @@ def renew_golden_results(path: Path, texts: Sequence[str]) -> int:
 
     Raises:
         BundleError: the bundle is invalid.
-        ValueError: all texts are too long.
+        ValueError: no text fits into the maximum length of the bundle.
     """
     bundle = read_bundle(path)
     runtime, tokenizer = Runtime(bundle.model_path), Tokenizer.from_bundle(bundle)
@@ -120,16 +119,15 @@ def write_description(description: dict[str, Any], file: Path) -> None:
 def _inputs(
     texts: Sequence[str], tokenizer: Tokenizer, max_tokens: int, *, masked: bool
 ) -> list[tuple[InputText, EncodedText]]:
-    """Return the golden texts and pairs with their tokens.
+    """Return the inputs of golden prompts or of golden texts, with their tokens.
 
     Args:
         texts: plain sentences without masks.
-        tokenizer: tokenizer of the bundle.
         max_tokens: maximum length of an input in tokens.
-        masked: whether to mask some words of each text.
+        masked: whether to mask some words of each text, for golden prompts.
 
     Raises:
-        ValueError: all texts are too long.
+        ValueError: no text has at most `max_tokens` tokens.
     """
     found: list[tuple[InputText, EncodedText]] = []
     for index, text in enumerate(texts):

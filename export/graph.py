@@ -1,17 +1,17 @@
 """Served graph, which maps packed texts to their top-k fills, to the logits of labels or to both.
 
-Shapes: R tokens of all texts, B rows of W slots inside attention, Q maximum masks per row,
-S = B * Q, N texts, M masks, K maximum targets per mask, D d_model, E width of the table,
-V vocabulary.
+Shapes: R tokens of all texts, B rows of W slots inside attention, Q maximum tokens per row that a
+head reads, S = B * Q, N texts, M masks, C tokens that the classification head reads, K maximum
+targets per mask, k top tokens per mask, D d_model, E width of the table.
 
 Exact optimisations:
 - Matrix products, norms and GELU run on the R real tokens. Only attention has padding. Short texts
-  share a row of slots, and the attention mask separates them.
+  share a row of slots. The attention mask separates these texts.
 - The last block computes only keys and values for all tokens. The rest of the block runs only for
-  masks.
-- Softmax cancels the key bias of most encoders, so the graph omits it. The output bias contains the
-  value bias.
-- The output projection runs on M rows. Logits never leave the graph.
+  the tokens that a head reads.
+- Softmax cancels the key bias of most encoders, so the graph omits it. The bias of attention's
+  output layer contains the value bias.
+- The projection to the vocabulary runs on M rows. Its logits never leave the graph.
 """
 
 from __future__ import annotations
@@ -94,19 +94,19 @@ def served_graph(
 
 
 def _read_slots(g: GraphBuilder, classifier: ClassifierConfig | None, *, fills: bool) -> str:
-    """Return the slots that a head reads, with the masks before the pooled tokens."""
+    """Select the slots that a head reads, with the masks before the pooled tokens."""
     if classifier and fills:
         return g.add("Concat", [MASKS, POOLED], axis=0)
     return MASKS if fills else POOLED
 
 
 def _first(g: GraphBuilder, x: str, counted: str) -> str:
-    """Return the first n rows of `x`, where n is the number of rows of `counted`."""
+    """Slice the first n rows of `x`, where n is the number of rows of `counted`."""
     return g.add("Slice", [x, g.integers(0), g.add("Shape", [counted], end=1), g.integers(0)])
 
 
 def _after(g: GraphBuilder, x: str, counted: str) -> str:
-    """Return the rows of `x` after the first n rows, where n is the number of rows of `counted`."""
+    """Slice the rows of `x` after the first n rows, where n is the number of rows of `counted`."""
     last = g.integers(np.iinfo(np.int64).max)
     return g.add("Slice", [x, g.add("Shape", [counted], end=1), last, g.integers(0)])
 

@@ -37,7 +37,7 @@ def save_graph(
     weights.
 
     Args:
-        model: the encoder. The graph computes labels if the encoder has a classification head.
+        model: fp32 encoder. The graph computes labels if the encoder has a classification head.
         max_tokens: maximum length of an input in tokens.
         directory: new directory for the files.
         int8: rounding of the weights. None for fp32.

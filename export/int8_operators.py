@@ -1,9 +1,11 @@
 """Int8 linear layers and embedding table of the served graph, with a scale per row.
 
-Products use `MatMulIntegerToFloat` (domain com.microsoft). Of the operators of onnxruntime's CPU
-provider, only this operator applies the weights' scales at the speed of VNNI and dot-product
-instructions. The operator accepts only a single scale for its left input, so a `Mul` node applies
-the rows' scales later.
+Linear layers use `MatMulIntegerToFloat` (domain com.microsoft). This operator of onnxruntime's CPU
+provider multiplies with VNNI or dot-product instructions and applies the weights' scales. The
+operator accepts only a single scale for its left input, so a `Mul` node applies the rows' scales
+later.
+
+Shapes: R rows of a layer's input.
 """
 
 from __future__ import annotations
@@ -37,7 +39,6 @@ class Int8GraphBuilder(GraphBuilder):
     """Graph builder with linear layers and the embedding table in int8.
 
     Args:
-        config: sizes and choices of the encoder.
         weights: float32 tensors of the encoder by name.
         int8: rounding of the weights.
         file: file for initializers. Without a file, the graph contains the initializers.
@@ -221,7 +222,7 @@ class Int8GraphBuilder(GraphBuilder):
         return self._quantize(x, rows, len(factors))
 
     def _quantize(self, x: str, rows: str, width: int) -> tuple[str, str]:
-        """Quantize rows to uint8 with zero point 128.
+        """Quantize rows to uint8 with zero point 128, the middle of the range.
 
         A row of zeros has scale 0, so its products are 0 for any rounded values.
 
@@ -234,6 +235,8 @@ class Int8GraphBuilder(GraphBuilder):
 
     def _quantize_gelu(self, x: str, rows: str, width: int) -> tuple[str, str]:
         """Quantize GELU outputs to uint8 with zero point 16.
+
+        The zero point is small, because GELU's minimum is -0.17.
 
         Returns:
             The quantized rows and their scales (R, 1).
@@ -248,7 +251,7 @@ class Int8GraphBuilder(GraphBuilder):
         return self.add("QuantizeLinear", inputs, axis=1, block_size=width)
 
     def _zero_point(self, rows: str, zero: int) -> str:
-        """Return a zero point (R, 1) uint8, which layers with the same rows share."""
+        """Create a uint8 zero point (R, 1), which layers with the same rows share."""
         if (rows, zero) not in self._zero_points:
             one = self.constant(f"zero_{zero}", np.array([[zero]], np.uint8))
             count = self.add("Shape", [rows], end=1)

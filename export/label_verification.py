@@ -88,18 +88,17 @@ class ExpectedLabels:
         max_tokens: int,
         token_types: int,
     ) -> ExpectedLabels:
-        """Compute the logits of real texts and pairs, and of random tokens from a fixed seed.
+        """Compute the logits of real texts, of their pairs and of random tokens from a fixed seed.
 
         Args:
             model: fp32 encoder with a classification head.
             texts: plain sentences. The function skips texts and pairs of more than `max_tokens`
                 tokens.
-            tokenizer: tokenizer of the bundle.
             max_tokens: maximum length of an input in tokens.
             token_types: number of token types of random tokens.
 
         Raises:
-            VerificationError: all texts are too long.
+            VerificationError: no text has at most `max_tokens` tokens.
         """
         assert model.classifier is not None  # noqa: S101 - callers have checked the tasks
         pooling = model.classifier.config.pooling
@@ -155,7 +154,8 @@ def measure_label_agreement(runtime: Runtime, expected: ExpectedLabels) -> Label
 
     Raises:
         VerificationError: the agreement is below MIN_AGREEMENT except for ties, or the 99th
-            percentile of the differences is above the limit.
+            percentile of the differences is above both MAX_P99 and MAX_RELATIVE_P99 times the root
+            mean square of the logits.
     """
     exact = expected.logits[: expected.real]
     found = _graph_logits(runtime, expected.requests[: expected.real])

@@ -1,6 +1,8 @@
 """Builder of ONNX graphs, with a method per kind of layer.
 
 Methods take and return names of tensors, so that code for a graph resembles the encoder's code.
+
+Shapes: R rows of a layer's input, P positions, E width of the table.
 """
 
 from __future__ import annotations
@@ -27,7 +29,6 @@ class GraphBuilder:
     """Builder of a float32 graph from nodes and initializers.
 
     Args:
-        config: sizes and choices of the encoder.
         weights: float32 tensors of the encoder by name.
         file: file for initializers. Without a file, the graph contains the initializers.
     """
@@ -94,11 +95,11 @@ class GraphBuilder:
         return key
 
     def scalar(self, name: str, value: float) -> str:
-        """Return a float32 constant."""
+        """Return the name of a float32 constant."""
         return self.constant(name, np.array(value, np.float32))
 
     def integers(self, *values: int) -> str:
-        """Return a constant int64 vector."""
+        """Return the name of a constant int64 vector."""
         return self.constant("int64_" + "_".join(map(str, values)), np.array(values, np.int64))
 
     def bias(self, name: str) -> NDArray[np.float32] | None:
@@ -113,8 +114,8 @@ class GraphBuilder:
         """Return the bias of a linear layer in the served graph.
 
         Softmax cancels the key bias, unless keys have rotary embeddings. Attention does not change
-        the value bias, because attention weights sum to 1. The bias of the output projection
-        therefore contains the value bias.
+        the value bias, because attention weights sum to 1. The bias of attention's output layer
+        contains the value bias instead.
         """
         dropped = (".value",) if self.config.rotary_base is not None else (".key", ".value")
         if name.endswith(dropped):
@@ -142,7 +143,6 @@ class GraphBuilder:
         Args:
             x: outputs of the head.
             rows: tensor with the same first axis as x.
-            part: slice of the vocabulary.
         """
         if len(self.vocabulary_parts) == 1:
             return self.table_logits(x)
@@ -162,8 +162,8 @@ class GraphBuilder:
 
         Args:
             x: (R, in) input.
-            names: names of the layers.
-            rows: tensor whose first axis is R. Inputs with equally many rows share this tensor.
+            rows: tensor whose first axis is R. Inputs with the same number of rows share this
+                tensor.
 
         Returns:
             An output (R, out) for each layer.
@@ -181,14 +181,14 @@ class GraphBuilder:
     def linear(self, x: str, name: str, rows: str) -> str:
         """Add one linear layer.
 
-        `linears` explains the arguments.
+        `linears` explains `x` and `rows`.
         """
         return self.linears(x, [name], rows)[0]
 
     def feed_forward(self, x: str, name: str, rows: str) -> str:
         """Add the feed-forward network of a block.
 
-        `linears` explains the arguments.
+        `linears` explains `x` and `rows`.
         """
         inner = self.gelu(self.linear(x, f"{name}.ffn_in", rows))
         if self.config.gated_ffn:
@@ -230,7 +230,7 @@ class GraphBuilder:
         return self.add("LayerNormalization", inputs, epsilon=self.config.norm_eps)
 
     def attention_input(self, x: str, name: str) -> str:
-        """Return the input of a block's attention, which a pre-norm encoder normalises."""
+        """Compute the input of a block's attention, which a pre-norm encoder normalises."""
         unnormed = name == "blocks.0" and not self.config.first_attention_norm
         pre_norm = self.config.norm_placement == "pre" and not unnormed
         return self.norm(x, f"{name}.attention_norm") if pre_norm else x
@@ -240,10 +240,10 @@ class GraphBuilder:
         return self.add("Gelu", [x], approximate=self.approximation(head=head))
 
     def position_table(self) -> str | None:
-        """Return the table of position embeddings.
+        """Return the name of the table (P, E) of position embeddings.
 
         Returns:
-            The table (P, E), or None for an encoder without this table.
+            The name, or None for an encoder without this table.
         """
         return self.weight(POSITIONS) if POSITIONS in self.weights else None
 
@@ -255,7 +255,7 @@ class GraphBuilder:
         return lengths[0] if lengths else self.config.max_positions
 
     def weight(self, name: str) -> str:
-        """Return a tensor of the encoder as a constant."""
+        """Return the name of a constant with a tensor of the encoder."""
         return self.constant(name, self.weights[name])
 
     def model(
@@ -286,7 +286,6 @@ def integer_tensor(name: str, *axes: str | int | None) -> onnx.ValueInfoProto:
     """Describe an int64 input or output.
 
     Args:
-        name: name of the tensor.
         axes: name or size of each axis, or None for any size.
     """
     return helper.make_tensor_value_info(name, TensorProto.INT64, axes)

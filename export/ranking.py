@@ -27,9 +27,8 @@ def rank(g: GraphBuilder, x_MD: str, masks: str) -> None:
     The graph must have the inputs `top_k` and `target_ids`.
 
     Args:
-        g: graph builder.
         x_MD: outputs of the head at the masks.
-        masks: tensor of one axis with M entries.
+        masks: tensor with one axis of M entries.
     """
     parts = g.vocabulary_parts
     if len(parts) == 1:
@@ -58,8 +57,8 @@ def _rank_among_parts(
     minus infinity.
 
     Returns:
-        Top ids (M, k), log-probabilities (M, k), log-probabilities of targets (M, K), and the
-        log-sum-exp (M, 1) of the part's logits.
+        The top ids (M, k), their log-probabilities (M, k), the log-probabilities of the targets
+        (M, K) and the log-sum-exp (M, 1) of the part's logits.
     """
     size = part.stop - part.start
     names = [f"{name}_{part.start}" for name in (*_RESULTS, "total")]
@@ -84,7 +83,7 @@ def _rank_part(
 ) -> None:
     """Add the loop over masks.
 
-    An optional fourth output is the log-sum-exp of each mask's logits.
+    With four names, the fourth output is the log-sum-exp of each mask's logits.
     """
     count_1 = g.add("Shape", [masks])
     rounds_1 = g.add(

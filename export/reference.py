@@ -32,7 +32,6 @@ def reference_graph(
     """Build the reference graph.
 
     Args:
-        config: sizes and choices of the encoder.
         weights: tensors of the encoder, from `export.weights.encoder_weights`.
     """
     g = GraphBuilder(config, weights)
@@ -174,7 +173,7 @@ def _attention(g: GraphBuilder, name: str, x_NTD: str, context: _AttentionContex
 
 
 def _rotated(g: GraphBuilder, x_NHTd: str, context: _AttentionContext) -> str:
-    """Rotate each pair (i, i + d/2) by the angle of its position."""
+    """Rotate each pair of channels (i, i + d/2) by the angle of the token's position."""
     assert context.angles is not None  # noqa: S101 - the caller has checked it
     cosine, sine = context.angles
     half = g.config.head_width // 2
@@ -197,7 +196,7 @@ def _feed_forward(g: GraphBuilder, name: str, x: str) -> str:
 
 
 def _gelu(g: GraphBuilder, x: str, *, head: bool = False) -> str:
-    """Add GELU in elementary operators, for runtimes without opset 20."""
+    """Add GELU with elementary operators, for runtimes without opset 20."""
     half = g.scalar("half", 0.5)
     one = g.scalar("one", 1.0)
     if g.approximation(head=head) == "tanh":

@@ -5,11 +5,13 @@
 The weights of the checkpoint are the rounded weights of the bundle in float32. The bundle must have
 BERT's architecture, like the built-in bundle.
 
-The checkpoint differs from the original checkpoint in three points, which do not affect the hidden
+The checkpoint differs from the original checkpoint in four points, which do not affect the hidden
 states:
 - The position embeddings include the embedding of token type 0.
 - The feed-forward units have a different order.
-- The values and the inputs of `output` have inverse scales.
+- The key and value biases are 0. The bias of attention's output layer contains the value bias.
+- Each value channel has another scale, for which the weights of attention's output layer
+  compensate.
 """
 
 from __future__ import annotations

@@ -34,7 +34,6 @@ class TextFormat:
 
         Args:
             tokenizer_json: content of the checkpoint's tokenizer.json.
-            config: sizes and choices of the encoder.
         """
         # the mask token is the only text that is one token with every vocabulary
         pair = read_tokenizer(tokenizer_json).encode(mask_token, mask_token)
@@ -46,7 +45,7 @@ class TextFormat:
 
 
 def sample_inputs(texts: Sequence[str], tokenizer: Tokenizer) -> list[InputText]:
-    """Return the texts, and pairs of neighbouring texts if the model reads pairs.
+    """Return the texts and, if the model reads pairs, pairs of neighbouring texts.
 
     Each text is in at most one pair.
     """
@@ -59,6 +58,6 @@ def sample_inputs(texts: Sequence[str], tokenizer: Tokenizer) -> list[InputText]
 def encode_inputs(
     inputs: Sequence[InputText], tokenizer: Tokenizer, max_tokens: int
 ) -> list[EncodedText]:
-    """Tokenize texts and pairs, and skip inputs of more than `max_tokens` tokens."""
+    """Tokenize the texts and pairs of at most `max_tokens` tokens."""
     encoded = map(tokenizer.encode, inputs)
     return [one for one in encoded if len(one.input_ids) <= max_tokens]

@@ -34,7 +34,7 @@ INT8_ADVICE = (
 
 
 class VerificationError(ValueError):
-    """Error for a graph whose results differ from the results of the encoder."""
+    """Error for a graph whose verification failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,8 @@ class GraphFigures:
         masks: number of compared masks.
         max_log_prob_difference: largest absolute difference over the graph's five top tokens, in
             nats.
-        same_top_5: whether graph and encoder have the same five top tokens at every mask, except
-            for ties within 1e-4 nats.
+        same_top_5: whether the graph and the encoder have the same five top tokens at every mask,
+            except for ties within 1e-4 nats.
     """
 
     texts: int
@@ -62,10 +62,9 @@ def verification_requests(
     """Create passes of real and of random tokens with one to three masks, from a fixed seed.
 
     Args:
-        texts: plain sentences without masks. The function uses the first 24 texts and their pairs,
-            except for inputs of more than `max_tokens` tokens.
-        tokenizer: tokenizer of the bundle.
-        vocab_size: upper bound of random ids.
+        texts: plain sentences without masks. The function uses the first REAL_TEXTS texts and
+            their pairs, except for empty inputs and inputs of more than `max_tokens` tokens.
+        vocab_size: upper bound of the random ids, exclusive.
         max_tokens: maximum length of an input in tokens.
         token_types: number of token types of random tokens.
     """
@@ -91,13 +90,12 @@ def verification_requests(
 def random_inputs(
     vocab_size: int, max_tokens: int, token_types: int, generator: np.random.Generator
 ) -> list[tuple[IntArray, IntArray | None]]:
-    """Return random token ids and types of up to 12 lengths, from 3 tokens to the longest input.
+    """Return random token ids and types of up to RANDOM_TEXTS lengths, from 3 to `max_tokens`.
 
     Args:
-        vocab_size: upper bound of the ids.
+        vocab_size: upper bound of the ids, exclusive.
         max_tokens: maximum length of an input in tokens.
         token_types: number of token types. With 1, the types are None.
-        generator: random generator of the ids and types.
     """
     lengths = np.unique(np.geomspace(min(3, max_tokens), max_tokens, RANDOM_TEXTS).astype(int))
     ids = [generator.integers(0, vocab_size, length) for length in lengths]
@@ -109,7 +107,7 @@ def random_inputs(
 def encoder_logits(model: TiedEncoder, requests: Sequence[ModelPass]) -> Tensor:
     """Compute the logits (M, V) of the PyTorch encoder for passes of equal length.
 
-    All passes or no passes must have token types.
+    Either all passes have token types or no pass has token types.
     """
     input_ids_NT = torch.from_numpy(np.stack([request.input_ids for request in requests]))
     indicator_NT = torch.zeros(input_ids_NT.shape)

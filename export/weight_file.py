@@ -44,7 +44,7 @@ class WeightFile:
         self._file.close()
 
     def add(self, name: str, values: NDArray[Any]) -> onnx.TensorProto | None:
-        """Write an array to the file.
+        """Write an array to the file, unless the array is smaller than SMALLEST_BYTES.
 
         Returns:
             The tensor that refers to the array, or None for an array that stays in the graph.
@@ -60,7 +60,6 @@ class WeightFile:
         """Return a tensor that refers to some rows of an array in the file.
 
         Args:
-            name: name of the tensor.
             whole: name of the array.
             values: rows of the array.
             start: index of the first row in the array.

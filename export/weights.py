@@ -39,7 +39,6 @@ def encoder_weights(
     The tables contain positions, rotary angles and the relative position bias.
 
     Args:
-        model: the encoder.
         max_tokens: number of positions to keep. None for all positions.
         token_types: number U of token types in the texts. With 1, all tokens have type 0.
     """

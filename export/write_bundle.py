@@ -45,7 +45,6 @@ class BundleMetadata:
     """Fields of bundle.json that the user of the export chooses.
 
     Attributes:
-        name: name of the model.
         license: licence of the weights, if possible as an SPDX expression.
         description: one sentence about the model.
         max_tokens: maximum length of an input in tokens, special tokens included. None for the
@@ -64,7 +63,7 @@ class BundleMetadata:
 class SampleTexts:
     """Real sentences that resemble the model's training text.
 
-    The two lists are disjoint.
+    The two lists must not share sentences.
 
     Attributes:
         verification: sentences for the comparison with PyTorch and for golden prompts.
@@ -82,10 +81,7 @@ def write_bundle(
     """Convert a checkpoint, verify the graph and write the bundle.
 
     Args:
-        checkpoint: checkpoint of the model to serve.
         output: directory of the bundle. The new bundle replaces an existing bundle.
-        metadata: metadata of the bundle.
-        texts: real sentences for verification and calibration.
 
     Returns:
         The verification figures of bundle.json.
@@ -94,7 +90,8 @@ def write_bundle(
         CheckpointError: the checkpoint has no trained head, or its tokenizer is missing or does not
             match the encoder.
         VerificationError: the results of the graph differ from the results of the encoder.
-        ValueError: the metadata or the output directory is invalid.
+        ValueError: the metadata or the output directory is invalid, or no text for verification has
+            at most `max_tokens` tokens.
     """
     config = checkpoint.model.config
     tasks = checkpoint.tasks

@@ -1,7 +1,7 @@
 """Worked example of docs/classification.md, from the built-in model to an int8 bundle.
 
 The script restores a checkpoint from the built-in bundle. It compares fine-tuning with training
-from scratch on the labelled paragraphs. It then trains, exports and evaluates a classifier, and
+from scratch on the labelled paragraphs. It then trains, exports and evaluates a classifier. It
 writes the results to docs/classification.md.
 """
 
@@ -65,7 +65,7 @@ def _run_example(options: argparse.Namespace, stop: StopRequest) -> None:
 
 
 def _compare(directory: Path, start: Path, options: argparse.Namespace, stop: StopRequest) -> Path:
-    """Compare fine-tuning with training from scratch, and return the directory of the results."""
+    """Return the directory with a comparison of fine-tuning and training from scratch."""
     output = directory / "comparison"
     _run(
         stop,
@@ -97,7 +97,7 @@ def _train(directory: Path, start: Path, options: argparse.Namespace, stop: Stop
 
 
 def _export(directory: Path, precision: str, stop: StopRequest) -> Path:
-    """Export the classifier, and return the directory of the bundle."""
+    """Export the classifier and return the directory of the bundle."""
     output = directory / f"sources-{precision}"
     shutil.rmtree(output, ignore_errors=True)
     _run(

@@ -8,9 +8,10 @@ train-*.txt.xz and train-titles.tsv.xz. data/ATTRIBUTION.md lists the sources an
 These rules prevent a classifier from recognising a source by its format or by a single document:
 
 - The training data of the built-in model contain none of the documents.
-- The three files contain different documents. All books of an author are in the same file.
-- All labels have the same number of paragraphs in each range of lengths: 20 to 29 words, 30 to 39
-  words and 40 to 49 words.
+- The training, validation and test files contain different documents. All books of an author are in
+  the same file.
+- In each file, all labels have the same number of paragraphs in each range of lengths: 20 to 29
+  words, 30 to 39 words and 40 to 49 words.
 - A paragraph contains only letters from A to Z, spaces, full stops, commas, apostrophes and
   hyphens. The files therefore contain no digits, quotation marks or markup.
 - No paragraph contains a source's name, a domain name, a day of the week or a speaker's name.
@@ -74,9 +75,9 @@ class Document(NamedTuple):
     """Document of a corpus.
 
     Attributes:
-        source: key of the source.
+        source: key of the source in LABELS.
         title: title, or path in the source's repository.
-        author: author of a book, or an empty string for other sources.
+        author: last name of a book's author, or an empty string for other sources.
         paragraphs: paragraphs in the order of the document.
     """
 
@@ -107,10 +108,7 @@ def usable(paragraph: str) -> bool:
 def unread_documents(corpus: Path) -> Iterator[Document]:
     """Yield the documents of the five sources that are not training data of the built-in model.
 
-    All books are by authors that the mixtures name, who died before 1955.
-
-    Args:
-        corpus: directory of the corpus.
+    The mixtures name the authors of all yielded books. These authors died before 1955.
     """
     with open_text(corpus / "train-titles.tsv.xz") as stream:
         rows = [line.rstrip("\n").split("\t") for line in stream]
@@ -157,10 +155,8 @@ def select(
     """Select paragraphs of one source, from as many documents as possible.
 
     Args:
-        documents: documents of the source.
         quotas: number of paragraphs by length. The lengths are in tens of words, rounded down.
         seen: word sequences of the paragraphs selected so far. The function adds new sequences.
-        seed: seed of the random selection.
 
     Raises:
         ValueError: the documents have too few usable paragraphs.

@@ -1,4 +1,4 @@
-"""Accuracy of a classifier that sees only the style of a paragraph, not its words.
+"""Accuracy of a classifier that reads only the style of a paragraph, not its words.
 
 A logistic regression reads the length of the paragraph in characters and words, the mean and the
 standard deviation of the word lengths, and the counts of four punctuation marks. The difference
@@ -19,7 +19,7 @@ from benchmarks.classification.paragraphs import Example
 
 
 def style_features(text: str) -> list[float]:
-    """Return the lengths of a paragraph and its words, and the counts of punctuation marks."""
+    """Return the length of a paragraph, statistics of its words and counts of punctuation marks."""
     lengths = [len(word) for word in text.split()]
     counts = [float(text.count(mark)) for mark in ".,'-"]
     return [len(text), len(lengths), float(np.mean(lengths)), float(np.std(lengths)), *counts]

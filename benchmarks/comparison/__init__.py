@@ -2,6 +2,6 @@
 
     python -m benchmarks.comparison --help
 
-Each contender runs in a separate process. The modules of `benchmarks.comparison.servers` are the
-servers other than fillmask.
+Each contender runs in a separate process. `benchmarks.comparison.servers` contains the servers
+other than fillmask.
 """

@@ -18,7 +18,7 @@ _DPI = 150
 
 
 def draw_comparison(comparison: Comparison, path: Path) -> None:
-    """Draw requests/s at each concurrency, and peak memory, in one column per model size."""
+    """Draw the requests/s at each concurrency and the peak memory of each model size."""
     concurrencies = list(comparison.null_server)
     rows = [*concurrencies, None]
     figure = Figure(figsize=(6.5 * len(comparison.sizes), 3 * len(rows)), layout="constrained")
@@ -36,7 +36,7 @@ def draw_comparison(comparison: Comparison, path: Path) -> None:
 
 
 def draw_scaling(scaling: Scaling, path: Path) -> None:
-    """Draw the time per text by length, masks and batch size, and the memory over requests."""
+    """Draw the memory over requests and the time per text by length, masks and batch size."""
     curves = scaling.curves
     figure = Figure(figsize=(13, 7), layout="constrained")
     by_tokens, by_masks, by_texts, memory = figure.subplots(2, 2).ravel()

@@ -65,7 +65,7 @@ def interleave(texts: list[str]) -> list[str]:
 
     The fractional parts of the golden ratio's multiples fill the unit interval evenly after any
     number of multiples. A slow server that gets only the first texts therefore gets the same
-    mixture of lengths as a fast one.
+    mixture of lengths as a fast server.
     """
     golden = (math.sqrt(5) - 1) / 2
     places = sorted(range(len(texts)), key=lambda i: (i * golden) % 1)

@@ -52,7 +52,6 @@ def contenders(workspace: Workspace, cpus: int) -> list[Contender]:
     """Return all contenders in the order of measurement.
 
     Args:
-        workspace: files of the model size.
         cpus: number of CPUs of a server.
     """
     return [
@@ -139,7 +138,7 @@ def _openvino(workspace: Workspace, precision: str, cpus: int) -> Contender:
 
 
 def runs_by_threads(cpus: int) -> tuple[Setting, ...]:
-    """Return a setting with one run on all CPUs, and a setting with one run per CPU."""
+    """Return the settings with one run on all CPUs and with one run per CPU."""
     return tuple(
         Setting(
             _split_threads("run", runs, cpus),

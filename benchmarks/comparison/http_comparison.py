@@ -54,8 +54,6 @@ class HttpComparison:
     """Comparison of one model size over HTTP.
 
     Args:
-        workspace: files of the model size.
-        plan: settings of the comparison.
         results: results to extend.
     """
 
@@ -70,7 +68,7 @@ class HttpComparison:
         self._chosen: dict[str, Setting] = {}
 
     def choose_setting(self, contender: Contender) -> None:
-        """Select the contender's setting with the most requests/s in a short trial."""
+        """Select the contender's setting with the most requests/s in a trial."""
         speeds = {}
         for setting in contender.settings if len(contender.settings) > 1 else ():
             cells = self._visit(contender, setting, (TRIAL_CONCURRENCY,), 0).cells
@@ -185,7 +183,7 @@ def measure_null_server(plan: Plan) -> dict[int, Cell]:
 
 
 def write_bodies() -> Path:
-    """Write a file with one request body per line, and return its path."""
+    """Write a file with one request body per line and return its path."""
     path = CACHE / "bodies.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(f"{request_body(text)}\n" for text in masked_texts()))

@@ -41,7 +41,6 @@ def load(
         seconds: duration of at least 1 s, rounded to whole seconds for wrk.
         first: index of the first body to send.
         cpus: CPUs of wrk.
-        path: path of the endpoint.
 
     Raises:
         ServerError: a response had a status other than 200, or no response arrived.

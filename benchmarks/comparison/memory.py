@@ -48,7 +48,7 @@ class Memory(BaseModel):
 
 
 def measure(bundle_path: Path, plan: Plan, requests: int) -> Memory:
-    """Sample the server's memory while it answers requests of random shapes."""
+    """Sample the memory of a server that answers requests of random shapes."""
     bundle = read_bundle(bundle_path)
     path = CACHE / "random-bodies.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -80,7 +80,7 @@ def measure(bundle_path: Path, plan: Plan, requests: int) -> Memory:
 def random_bodies(bundle: Bundle, count: int) -> Iterator[str]:
     """Yield random bodies of one to four texts of any allowed length.
 
-    Short texts are more frequent.
+    Short texts are more frequent than long texts.
     """
     rng = random.Random(SEED)  # noqa: S311 - a choice, not a secret
     tokenizer = Tokenizer.from_bundle(bundle)

@@ -7,9 +7,9 @@ addition counts as two operations.
     last layer:               2 T 2 D^2  +  2 m (2 D^2 + 2 D F)  +  4 m T D
     head:                     2 m D^2  +  2 m D V
 
-The last layer computes keys and values of every token, and all other products only at the masks.
-The count excludes norms, activations, softmax, lookups and top-k, because matrix units do not
-compute these steps.
+The last layer computes the keys and values of every token. It computes all other products only at
+the masks. The count excludes norms, activations, softmax, lookups and top-k, because matrix units
+do not compute these steps.
 """
 
 from __future__ import annotations

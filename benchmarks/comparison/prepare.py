@@ -74,7 +74,7 @@ def export_sources() -> list[Path]:
 
 @contextlib.contextmanager
 def made_from(sources: Iterable[Path], directory: Path) -> Iterator[bool]:
-    """Empty an outdated directory, and store the hash of its sources in it after the block.
+    """Empty an outdated directory and record the hash of its sources after the block.
 
     Yields:
         True if the directory is outdated and the block must create its files.

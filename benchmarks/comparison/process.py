@@ -97,7 +97,9 @@ def on_cpus(command: Sequence[str], cpus: Sequence[int]) -> list[str]:
 def running(
     command: Sequence[str], cpus: Sequence[int], ready_path: str, log_name: str
 ) -> Iterator[Server]:
-    """Start a server on a free port, wait until it is ready, and stop it after the block.
+    """Run a server on a free port until the end of the block.
+
+    The block starts when the server is ready.
 
     Args:
         command: command that accepts `--port N`.
@@ -106,8 +108,8 @@ def running(
         log_name: name of the log file in the cache.
 
     Raises:
-        ServerError: the server ends or is not ready in time. The message contains the last lines
-            of the log.
+        ServerError: the server ends before it is ready, or is not ready after START_LIMIT_S. The
+            message contains the last lines of the log.
     """
     log = CACHE / "logs" / f"{log_name}.log"
     log.parent.mkdir(parents=True, exist_ok=True)

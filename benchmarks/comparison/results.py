@@ -14,7 +14,7 @@ class Kept(BaseModel):
     """Results in a file of the cache.
 
     Attributes:
-        FILE: name of the file.
+        FILE: name of the file in CACHE, which each subclass sets.
     """
 
     FILE: ClassVar[str]
@@ -29,7 +29,7 @@ class Kept(BaseModel):
         """Read the results of the latest run.
 
         Returns:
-            The results. None without a previous run.
+            None if no run has written the file.
         """
         return cls.model_validate_json(cls.path().read_text()) if cls.path().is_file() else None
 
@@ -44,7 +44,6 @@ class Cell(BaseModel):
 
     Attributes:
         requests: number of answered requests.
-        requests_per_s: throughput.
         p50_ms: median latency at the client.
         p99_ms: 99th percentile of the latency at the client.
         client_cpu_us: CPU time of the load generator per request.
@@ -63,7 +62,8 @@ class Visit(BaseModel):
     Attributes:
         ready_s: seconds from the start of the process until it is ready.
         peak_rss_bytes: sum of the peak memory of all processes.
-        agreement: share of masks with transformers' best token.
+        agreement: share of masks with transformers' best token, or of texts with transformers' best
+            label.
         cells: figures by concurrency.
     """
 

@@ -65,7 +65,7 @@ def run_comparison(plan: Plan, sizes: Iterable[str], *, with_installed_sizes: bo
 
 
 def run_scaling(plan: Plan, memory_requests: int) -> None:
-    """Measure the scaling curves, and the memory over many requests to the built-in model."""
+    """Measure the scaling curves and the memory over many requests to the built-in model."""
     for size in (scaling.SIZE, LARGE_VOCABULARY_SIZE):
         prepare(size)
     scaling.Scaling(

@@ -2,7 +2,8 @@
 
     python -m benchmarks.comparison.scaling SECONDS
 
-The script runs the served graph without HTTP on one thread, with random tokens, and prints JSON.
+The script runs the served graph without HTTP on one thread, with random tokens. It prints the times
+as JSON.
 """
 
 from __future__ import annotations

@@ -37,36 +37,36 @@ class Workspace:
 
     @property
     def checkpoint(self) -> Path:
-        """Hugging Face checkpoint with the weights of all contenders."""
+        """Directory of the Hugging Face checkpoint with the weights of all contenders."""
         return self.peers / "checkpoint"
 
     @property
     def reference(self) -> Path:
-        """Best tokens of transformers at each mask of each text (`correctness`)."""
+        """File with transformers' best tokens at each mask of each text (`correctness`)."""
         return self.peers / "reference.json"
 
     @property
     def full_logits(self) -> Path:
-        """Graph of torch.onnx.export with logits at every position."""
+        """File with the graph of torch.onnx.export, with logits at every position."""
         return self.peers / "full-logits.onnx"
 
     @property
     def full_logits_int8(self) -> Path:
-        """Graph with logits at every position after NNCF's quantization."""
+        """File with the graph of `full_logits` after NNCF's quantization."""
         return self.peers / "full-logits-int8.xml"
 
     @property
     def gather(self) -> Path:
-        """Reference graph of this project with logits at the masks."""
+        """File with the reference graph of this project, with logits at the masks."""
         return self.ours / "gather.onnx"
 
     @property
     def gather_int8(self) -> Path:
-        """Reference graph of this project after NNCF's quantization."""
+        """File with the graph of `gather` after NNCF's quantization."""
         return self.ours / "gather-int8.xml"
 
     def bundle(self, precision: str) -> Path:
-        """Return the bundle of a precision."""
+        """Return the directory of the bundle in a precision."""
         return self.ours / precision
 
     def tokenizer(self) -> Tokenizer:

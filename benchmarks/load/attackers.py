@@ -21,8 +21,7 @@ def head(path: str, length: int | None, *, content_type: str = "application/json
     """Return the head of a POST request.
 
     Args:
-        path: path of the request.
-        length: Content-Length. None for a chunked body.
+        length: value of Content-Length. None for a chunked body.
         content_type: media type of the body.
     """
     size = "Transfer-Encoding: chunked" if length is None else f"Content-Length: {length}"
@@ -35,7 +34,6 @@ def post(path: str, value: Any) -> bytes:
     """Return a complete POST request.
 
     Args:
-        path: path of the request.
         value: body as bytes, or a value to encode as JSON.
     """
     body = value if isinstance(value, bytes) else json.dumps(value, ensure_ascii=False).encode()
@@ -44,7 +42,7 @@ def post(path: str, value: Any) -> bytes:
 
 @asynccontextmanager
 async def connected(port: int) -> AsyncIterator[Streams]:
-    """Open a connection, and abort it at the end of the block."""
+    """Keep a connection open until the end of the block."""
     reader, writer = await asyncio.open_connection(HOST, port)
     try:
         yield reader, writer
@@ -88,5 +86,5 @@ async def _forever(one: Callable[[], Awaitable[None]]) -> None:
 
 
 def random_word(draw: random.Random, letters: int) -> str:
-    """Return a word of random letters, which is almost certainly unique."""
+    """Return up to `letters` random letters and spaces, with the letter e at the end."""
     return "".join(draw.choices("abcdefghijklmnopqrstuvwxyz ", k=letters - 1)).strip() + "e"

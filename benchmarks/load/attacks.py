@@ -2,7 +2,7 @@
 
     .venv-dev/bin/python -m benchmarks.load.attacks PORT SEED SECONDS NAME...
 
-Each attack runs until it is cancelled.
+Each attack runs until the caller cancels the attack.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ async def axes(port: int, draw: random.Random) -> None:
 
 
 async def unread_answers(port: int, draw: random.Random) -> None:
-    """Request the longest responses with short requests, and never read these responses."""
+    """Send short requests for the longest responses without reading these responses."""
 
     async def one() -> None:
         # the response is just below the limit of 5 MiB
@@ -192,7 +192,7 @@ async def wide_texts(port: int, _draw: random.Random) -> None:
 
 
 async def odd_requests(port: int, draw: random.Random) -> None:
-    """Send truncated requests of the conformance test, and leave some responses unread."""
+    """Send requests of the conformance test with some truncated parts and unread responses."""
 
     async def one() -> None:
         case = draw.choice(CASES)
@@ -236,7 +236,7 @@ ATTACKS: dict[str, Attack] = {
 
 
 async def run(names: Sequence[str], port: int, seed: int, seconds: float) -> None:
-    """Run attacks concurrently, and restart each attack that ends or loses its connection."""
+    """Run attacks concurrently and restart each attack that ends or loses its connection."""
     draw = random.Random(seed)  # noqa: S311 - a choice, not a secret
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds), asyncio.TaskGroup() as group:

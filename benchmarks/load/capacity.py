@@ -67,7 +67,7 @@ class Arrival:
 
 @dataclass(slots=True)
 class Outcome:
-    """Latencies of the accepted requests, and the number of rejected requests."""
+    """Latencies of the accepted requests with the number of rejected requests."""
 
     latencies_s: list[float] = field(default_factory=list)
     refused: int = 0
@@ -88,7 +88,6 @@ class Pod:
     Args:
         tokens_per_s: throughput of a pod that is never idle.
         cpus: number of workers.
-        settings: settings of the service.
     """
 
     def __init__(self, tokens_per_s: float, cpus: int, settings: Settings) -> None:
@@ -104,7 +103,7 @@ class Pod:
         self._batches = 0
 
     def serve(self, arrivals: Sequence[Arrival]) -> Outcome:
-        """Simulate requests in order of arrival, until all accepted ones are finished."""
+        """Simulate requests in order of arrival, until all accepted requests have an answer."""
         outcome = Outcome()
         for arrival in arrivals:
             self._run_until(arrival.at_s, outcome)
@@ -203,7 +202,7 @@ def _arrivals(
 
 
 def main() -> None:
-    """Simulate, print and write the table."""
+    """Print the results of the simulation and write them to docs/deploy.md."""
     lines = [HEAD]
     for rate in RATES:
         lines += rows(rate)

@@ -32,7 +32,7 @@ HEADERS = {"Content-Type": "application/json"}
 def main() -> None:
     """Print the latencies without and with a flood.
 
-    With --flood, this process sends the flood instead.
+    With the argument --flood, the function sends the flood instead.
     """
     if sys.argv[1:2] == ["--flood"]:
         flood(int(sys.argv[2]))
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def fills_ms(port: int, seconds: float) -> list[float]:
-    """Request one fill after another, and return the latencies in milliseconds."""
+    """Request one fill after another and return the latencies in milliseconds."""
     connection = http.client.HTTPConnection("127.0.0.1", port)
     times: list[float] = []
     end = time.perf_counter() + seconds
@@ -90,7 +90,7 @@ def while_flooded(port: int) -> list[float]:
 
 
 def flood(port: int) -> None:
-    """Send scoring requests until the process is killed."""
+    """Send scoring requests until a signal ends the process."""
     texts = [text for text in FILE.read_text(encoding="utf-8").splitlines() if len(text) < 300]
     parts = [texts[i : i + TEXTS] for i in range(0, len(texts), TEXTS)]
 

@@ -3,8 +3,8 @@
     .venv-dev/bin/python benchmarks/load/footprint.py [ENVIRONMENT]
 
 ENVIRONMENT is the serving environment (default: .venv, which `make serve` creates). The script
-starts the service three times, and sends 500 requests after each start. A request has 1 to 8 texts
-of 3 to 200 words each. The script needs Linux.
+starts the service three times. It sends 500 requests after each start. A request has 1 to 8 texts
+of 3 to 199 words each. The script needs Linux.
 """
 
 from __future__ import annotations

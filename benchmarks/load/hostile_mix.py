@@ -3,9 +3,10 @@
     .venv-dev/bin/python -m benchmarks.load.hostile_mix [--minutes N] [--seed N]
 
 Each period of 10 s has one to four attacks and two legitimate clients, which send one small
-request at a time. In 30 % of the periods the service reloads a changed bundle. The script prints
-memory and responses of each period. The script fails if the service ends, a legitimate client
-gets no response, or memory grows.
+request at a time. In about 30 % of the periods the service reloads a changed bundle. The script
+prints the memory and the responses of each period. The script fails if the service ends or if a
+legitimate client gets no response or a status other than 200 and 429. It also fails if the service
+rejects more than 1 % of the legitimate requests or if memory grows by 40 MB or more.
 """
 
 from __future__ import annotations

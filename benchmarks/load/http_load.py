@@ -55,7 +55,7 @@ class Result:
     def clear(self) -> None:
         """Clear the statuses and the latencies.
 
-        The counts of failed and of unsent requests stay unchanged.
+        The other counts stay unchanged.
         """
         self.statuses.clear()
         self.latencies.clear()

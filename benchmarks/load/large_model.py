@@ -3,8 +3,8 @@
     .venv-dev/bin/python -m benchmarks.load.large_model
 
 The script creates a checkpoint with random weights and the size of XLM-RoBERTa large (560 million
-parameters, 250,002 tokens). It exports the checkpoint in fp32 and int8, and serves the int8 bundle.
-It needs Linux, 10 GB of disk, 6 GB of memory and half an hour.
+parameters, 250,002 tokens). It exports the checkpoint in fp32 and int8. It then serves the int8
+bundle. The script needs Linux, 10 GB of disk, 6 GB of memory and half an hour.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ CONFIG = {
 
 
 def main() -> None:
-    """Measure, print and write the table."""
+    """Print the measurements and write them to docs/models.md."""
     with tempfile.TemporaryDirectory() as scratch:
         checkpoint = Path(scratch) / "checkpoint"
         make_checkpoint(checkpoint)
@@ -80,7 +80,7 @@ def main() -> None:
 def make_checkpoint(directory: Path) -> None:
     """Write a checkpoint in XLM-RoBERTa's format.
 
-    The random weights have the variance of trained ones.
+    The random weights have the variance of trained weights.
     """
     directory.mkdir()
     torch.manual_seed(0)
@@ -138,7 +138,7 @@ def export(checkpoint: Path, output: Path, precision: str) -> tuple[float, float
     """Run `fillmask-export`.
 
     Returns:
-        The peak memory in MB, and the duration in seconds.
+        The peak memory in MB and the duration in seconds.
     """
     started = time.perf_counter()
     program = str(Path(sys.executable).parent / "fillmask-export")

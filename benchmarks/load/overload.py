@@ -4,9 +4,9 @@
 
 The service and the clients have one half of the CPUs each. Clients never sleep, because Linux
 charges the wake-up of their CPUs to the service. Each round measures the capacity in a closed loop.
-An open loop then loads the service at the capacity, and then at TIMES the capacity. At the end, the
-round measures the capacity again. Rejected clients ignore `Retry-After`. The script needs Linux and
-a quiet machine.
+An open loop then loads the service at the capacity. A second open loop loads the service at TIMES
+times the capacity. At the end, the round measures the capacity again. Rejected clients ignore
+`Retry-After`. The script needs Linux and a quiet machine.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def report(rounds: list[Round], seconds: float, times: float) -> list[str]:
 
 
 def main() -> None:
-    """Measure, print and write the table."""
+    """Print the measurements and write them to docs/deploy.md."""
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 60
     times = float(sys.argv[2]) if len(sys.argv) > 2 else 5
     usable = sorted(os.sched_getaffinity(0))

@@ -2,9 +2,9 @@
 
     .venv-dev/bin/python -m benchmarks.load.pod_size
 
-`taskset` binds the service with the built-in model to some CPUs. The service then uses as many
-threads as a pod with that number of CPUs (`service/host.py`). The clients of a closed loop run on
-the other CPUs, if any. The script needs Linux and a quiet machine.
+`taskset` binds the service with the built-in model to one or two CPUs. The service then uses as
+many threads as a pod with that number of CPUs (`service/host.py`). The clients of a closed loop run
+on the other CPUs, if any. The script needs Linux and a quiet machine.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class PodSize:
 
 
 def main() -> None:
-    """Measure, print and write the table."""
+    """Print the measurements and write them to docs/deploy.md."""
     sizes = [size for cpus in CPUS for size in measure(cpus)]
     table = "\n".join([HEAD, *map(str, sizes)])
     print(table)

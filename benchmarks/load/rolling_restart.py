@@ -4,7 +4,7 @@
 
 nginx (Debian's package) is a plain proxy without readiness checks. nginx retries a request at the
 other service only if nginx cannot connect to the first service. A restart sends SIGTERM to one
-service and starts a new one on the same port. Clients send requests during all restarts.
+service and starts a new service on the same port. Clients send requests during all restarts.
 """
 
 from __future__ import annotations
@@ -97,7 +97,11 @@ async def restart(restarts: int, keepalive: str) -> tuple[int, int]:
 
 @contextmanager
 def nginx(ports: list[int], keepalive: str) -> Iterator[int]:
-    """Run a proxy in front of the two ports, and yield its port."""
+    """Run a proxy in front of the two ports.
+
+    Yields:
+        Port of the proxy.
+    """
     program = shutil.which("nginx", path="/usr/sbin:/usr/bin:/usr/local/bin")
     if program is None:
         raise SystemExit("nginx is not installed. Run: apt-get install nginx-light")

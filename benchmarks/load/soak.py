@@ -3,7 +3,7 @@
     .venv-dev/bin/python -m benchmarks.load.soak [MINUTES]
 
 Several clients send fills, targets, whole words, joint fills, windows, scores and invalid requests.
-Some clients disconnect before the response.
+In 5 % of the requests, the client disconnects if it has no response after 10 ms.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ KINDS: dict[str, Make] = {
 
 
 async def ask(url: str, end_s: float, seed: int, answers: Counter[tuple[str, int]]) -> None:
-    """Send random requests as one client, which disconnects before 5 % of the responses."""
+    """Send random requests as one client, which waits at most 10 ms for 5 % of the responses."""
     draw = random.Random(seed)  # noqa: S311 - a choice, not a secret
     texts = [text for text in masked_texts() if len(text) < 600]
     async with httpx.AsyncClient(timeout=60) as client:
@@ -88,8 +88,9 @@ async def soak(server: Server, seconds: float) -> tuple[Counter[tuple[str, int]]
     """Run all clients.
 
     Returns:
-        The number of responses by kind of request and status, and samples of the memory in MB.
-        Requests of clients that disconnected have status 0.
+        The number of responses by kind of request and status. Requests of clients that disconnected
+        have status 0.
+        Samples of the memory in MB.
     """
     end_s = time.monotonic() + seconds
     answers: Counter[tuple[str, int]] = Counter()
@@ -101,7 +102,10 @@ async def soak(server: Server, seconds: float) -> tuple[Counter[tuple[str, int]]
 
 
 def main() -> None:
-    """Print the responses and the memory. Fail on an unexpected status or on too much growth."""
+    """Print the responses and the memory.
+
+    The function fails on an unexpected status or on memory growth of more than 5 %.
+    """
     minutes = float(sys.argv[1]) if len(sys.argv) > 1 else 20
     cpus = sorted(os.sched_getaffinity(0))
     with running([sys.executable, "-m", "service"], cpus, "/health/ready", "soak") as server:

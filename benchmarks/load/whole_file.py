@@ -2,8 +2,8 @@
 
     .venv-dev/bin/python -m benchmarks.load.whole_file [ROWS [ROUNDS]]
 
-The rows are texts of the comparison (comparison/TEXTS.md) with different masks. All measurements
-use the built-in model on all CPUs. Each round measures in turn:
+The rows are texts of the comparison (comparison/TEXTS.md) with masks at random words. All
+measurements use the built-in model on all CPUs. Each round measures in turn:
 - the runtime alone, with full batches of tokenized texts,
 - `fillmask --input --output` as a process, with and without its start time,
 - the service with wrk and 32 connections.

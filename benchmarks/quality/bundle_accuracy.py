@@ -3,7 +3,7 @@
     .venv-dev/bin/python -m benchmarks.quality.bundle_accuracy BUNDLE CHECKPOINT HELD_OUT...
 
 BERT's masking with a fixed seed selects positions in rows of 128 and 256 tokens and in short texts.
-PyTorch in fp32 and the served graph predict the same positions. Brackets contain 95 % bootstrap
+PyTorch in fp32 and the served graph predict the same positions. Parentheses contain 95 % bootstrap
 intervals over rows. The script writes the table of the built-in bundle into the model card.
 """
 
@@ -37,7 +37,10 @@ ROW_TOKENS = (128, 256)
 
 
 def main() -> None:
-    """Print the accuracy of the bundle and of the checkpoint, and update the model card."""
+    """Print the accuracy of the bundle and of the checkpoint.
+
+    The function also writes the table of the built-in bundle into the model card.
+    """
     if len(sys.argv) < 4:
         raise SystemExit(__doc__)
     bundle = read_bundle(Path(sys.argv[1]))

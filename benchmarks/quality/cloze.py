@@ -1,4 +1,4 @@
-"""Accuracy of a bundle on the cloze probe, a table of everyday prompts (Taylor 1953).
+"""Accuracy of a bundle on a cloze probe (Taylor 1953) with everyday prompts.
 
     .venv-dev/bin/python -m benchmarks.quality.cloze [BUNDLE]
 
@@ -43,7 +43,7 @@ class Tally:
 
 
 def main() -> None:
-    """Print accuracy by kind and the missed prompts.
+    """Print the accuracy by kind and the missed prompts.
 
     The function also writes the table of the built-in bundle into the model card.
     """

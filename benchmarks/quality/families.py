@@ -1,11 +1,13 @@
-"""Parity, size and speed of each checkpoint family at its published size, for docs/models.md.
+"""Agreement with transformers, size and speed of each checkpoint family, for docs/models.md.
 
     .venv-comparison/bin/python -m benchmarks.quality.families [NAME ...]
 
-The script downloads no model. The models have published configurations and random weights. A
-separate process per family compares fillmask with transformers on the same weights, texts and CPUs.
-The texts have the lengths and masks of the comparison's texts. The script needs 8 GB of memory and
-a quiet machine.
+The script downloads no model. The models have published configurations and sizes, but random
+weights. A separate process per family compares fillmask with transformers on the same weights,
+texts and CPUs. The texts have the lengths and masks of the comparison's texts. The script needs 8
+GB of memory and a quiet machine.
+
+Shapes: M masks, V vocabulary.
 """
 
 from __future__ import annotations
@@ -88,7 +90,7 @@ class Figures:
         parameters: number of parameters. Shared parameters count once.
         fp32_difference: largest absolute difference from transformers' log-probabilities, in nats.
         int8_difference: 99th percentile of the difference over transformers' top 5, in nats.
-        int8_agreement: share of masks with the same first token as transformers.
+        int8_agreement: share of masks with the same top token as transformers.
         fp32_mb: size of the fp32 graph and weights.
         int8_mb: size of the int8 graph and weights.
         fp32_texts_s: throughput of fillmask in fp32 with one thread per CPU.
@@ -108,7 +110,7 @@ class Figures:
 
 
 def main() -> None:
-    """Measure, print and write the table."""
+    """Print the measurements and write them to docs/models.md."""
     if sys.argv[1:2] == ["--one"]:
         print(json.dumps(asdict(measure(sys.argv[2]))))
         return
@@ -124,7 +126,7 @@ def main() -> None:
 
 
 def write(rows: Mapping[str, str], machine: str) -> None:
-    """Write rows into the page, and keep the rows of other models."""
+    """Replace the rows of the measured models in the page."""
     old = generated_block.read(PAGE, "quality/families")
     known = {line.split(" | ")[0].strip("| "): line for line in old.splitlines()}
     lines = [rows.get(name, known.get(name)) for name in MODELS]
@@ -198,7 +200,7 @@ def measure(name: str) -> Figures:
 
 
 def _spread(model: Any) -> None:
-    """Set random weights with the variance of trained ones.
+    """Set random weights with the variance of trained weights.
 
     With the initial weights, the predictions of all masks are the same.
     """
@@ -227,7 +229,7 @@ def _requests(config: Any) -> list[ModelPass]:
 
 @torch.inference_mode()
 def _log_probs(model: Any, request: ModelPass) -> NDArray[np.float32]:
-    """Return transformers' log-probabilities (M, V) at the M masks of a text."""
+    """Return transformers' log-probabilities (M, V) at the masks of a text."""
     logits = model(input_ids=torch.from_numpy(request.input_ids)[None]).logits[0]
     log_probs: NDArray[np.float32] = logits[request.mask_positions].log_softmax(-1).numpy()
     return log_probs
@@ -236,7 +238,7 @@ def _log_probs(model: Any, request: ModelPass) -> NDArray[np.float32]:
 def _ours(
     runtime: Runtime, requests: list[ModelPass], expected: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    """Return fillmask's log-probabilities (M, V) at the M masks of all texts."""
+    """Return fillmask's log-probabilities (M, V) at the masks of all texts."""
     every = np.arange(expected.shape[1])
     parts = []
     for r in requests:

@@ -44,7 +44,7 @@ async def compare(directory: Path, texts: Sequence[str]) -> tuple[Counter[str], 
     """Count the correct pairs by strategy and order of filling.
 
     Returns:
-        The counts, and the number of pairs.
+        The counts and the number of pairs.
     """
     bundle = read_bundle(directory)
     tokenizer, runtime = Tokenizer.from_bundle(bundle), Runtime(bundle.model_path)

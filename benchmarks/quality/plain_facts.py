@@ -19,7 +19,7 @@ FACTS = Path(__file__).with_name("plain_facts.tsv")
 
 
 def main() -> None:
-    """Print accuracy by kind and the sentences without an accepted fill among the first five."""
+    """Print the accuracy by kind and the sentences without an accepted fill in the top five."""
     path = Path(sys.argv[1]) if len(sys.argv) > 1 else default_bundle_path()
     tallies = probe(path, FACTS)
     print(table(tallies), "\n\nmissed:")

@@ -34,7 +34,7 @@ METRICS: dict[Variant, str] = {"within_word": "within_word_l2r", "original": "or
 
 
 def main() -> None:
-    """Print throughput and differences of all scorers."""
+    """Print the throughput and the differences of all scorers."""
     size = sys.argv[1] if len(sys.argv) > 1 else "bert-base"
     workspace = Workspace(size)
     texts = FILE.read_text(encoding="utf-8").splitlines()[:TEXTS]

@@ -55,7 +55,7 @@ async def look(directory: Path, texts: Sequence[str]) -> tuple[Counter[str], lis
     """Fill the masked words of texts by tokens and by whole words.
 
     Returns:
-        Counts by name, and the invalid fills.
+        Counts by name and the invalid fills.
     """
     bundle = read_bundle(directory)
     tokenizer, runtime = Tokenizer.from_bundle(bundle), Runtime(bundle.model_path)

@@ -40,7 +40,7 @@ COLUMNS = (
 
 
 def main() -> None:
-    """Prepare the files, measure the contenders, and write the table to the page."""
+    """Prepare the files, measure the contenders and write the table to the page."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.comparison.classification", description=__doc__
     )

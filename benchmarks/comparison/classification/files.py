@@ -1,4 +1,4 @@
-"""Files of the benchmark in the cache, and their preparation in a separate process.
+"""Preparation of the benchmark's files in the cache, in a separate process.
 
     python -m benchmarks.comparison.classification.files
 

@@ -76,7 +76,7 @@ class ClassificationComparison:
         self.visits: dict[str, list[Visit]] = {}
 
     def choose_setting(self, contender: Contender) -> None:
-        """Select the contender's setting with the most requests/s in a short trial."""
+        """Select the contender's setting with the most requests/s in a trial."""
         speeds = {}
         for setting in contender.settings if len(contender.settings) > 1 else ():
             speeds[setting] = self._visit(contender, setting, 0).cells[CLIENTS].requests_per_s

@@ -1,1 +1,1 @@
-"""Servers of the contenders, which `benchmarks.comparison.contenders` starts."""
+"""Servers of the contenders other than fillmask."""

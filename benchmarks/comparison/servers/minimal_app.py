@@ -42,7 +42,6 @@ def serve(answer: Answer, *, runs: int, port: int, path: str = "/fill-mask") -> 
             call the function concurrently.
         runs: number of concurrent runs.
         port: port on this machine.
-        path: path of the endpoint.
     """
 
     @asynccontextmanager

@@ -54,7 +54,7 @@ async def _serve(port: int) -> None:
 
 
 def main() -> None:
-    """Run the server until the process is killed."""
+    """Run the server until a signal ends the process."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", required=True, type=int)
     asyncio.run(_serve(parser.parse_args().port))
