@@ -1,4 +1,4 @@
-"""Agreement of the int8 graph with PyTorch in fp32 on held-out text.
+"""Agreement of the int8 graph with PyTorch in fp32 on the verification texts.
 
 `service.engine.runtime` runs the graph, as in production.
 

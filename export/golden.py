@@ -84,7 +84,7 @@ def golden_results(
 
 
 def renew_golden_results(path: Path, texts: Sequence[str]) -> int:
-    """Replace the golden prompts and golden texts of a bundle, with its results on this machine.
+    """Replace the golden prompts and golden texts of a bundle by results on this machine.
 
     The function changes only bundle.json.
 

@@ -4,7 +4,7 @@ Shapes: R tokens of all texts, B rows of W slots inside attention, Q maximum tok
 head reads, S = B * Q, N texts, M masks, C tokens that the classification head reads, K maximum
 targets per mask, k top tokens per mask, D d_model, E width of the table.
 
-Exact optimisations:
+Optimisations that do not change the results:
 - Matrix products, norms and GELU run on the R real tokens. Only attention has padding. Short texts
   share a row of slots. The attention mask separates these texts.
 - The last block computes only keys and values for all tokens. The rest of the block runs only for

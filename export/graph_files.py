@@ -69,7 +69,6 @@ def int8_weights(
     Weights that training has rounded keep their rounding.
 
     Args:
-        checkpoint: checkpoint of the encoder.
         calibration: token ids of real texts.
         fills: whether the graph fills masks.
     """

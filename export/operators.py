@@ -85,7 +85,7 @@ class GraphBuilder:
     def constant_rows(self, name: str, values: NDArray[Any], part: slice) -> str:
         """Return the name of an initializer with some rows of a constant.
 
-        In a file, the rows share the bytes of the constant.
+        If the initializers are in a file, the rows share the bytes of the constant.
         """
         key = f"{name}.{part.start}"
         if self._file is None or name not in self.initializers:
@@ -166,7 +166,7 @@ class GraphBuilder:
                 tensor.
 
         Returns:
-            An output (R, out) for each layer.
+            The name of an output (R, out) for each layer.
         """
         return [
             self.gemm(

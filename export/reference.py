@@ -211,7 +211,7 @@ def _gelu(g: GraphBuilder, x: str, *, head: bool = False) -> str:
 
 
 def _linear(g: GraphBuilder, x: str, name: str) -> str:
-    """Compute `x @ weight.T + bias` on (N, T, in).
+    """Compute `x @ weight.T` with the bias, if any, for an input (N, T, in).
 
     The graph stores the transposed weight, because MatMul cannot transpose it.
     """

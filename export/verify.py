@@ -133,7 +133,7 @@ def compare_graph(
 
     Raises:
         VerificationError: a log-probability differs by more than 1e-3 nats, or the five top tokens
-            of a mask differ.
+            of a mask differ, except for ties.
     """
     outputs = runtime.run(Batch.pack(requests))
     at_top = np.take_along_axis(expected_MV, outputs.top_ids, axis=1)

@@ -73,7 +73,7 @@ def _position_embeddings(
     """Sum the position embeddings and the embedding of a token type.
 
     Returns:
-        The sum (P, E), or None for an encoder without positions and token types.
+        The sum (P, E), or None for an encoder without position embeddings and token types.
     """
     table = embeddings.position_table()
     if not embeddings.config.type_vocab_size:

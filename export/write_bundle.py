@@ -66,7 +66,7 @@ class SampleTexts:
     The two lists must not share sentences.
 
     Attributes:
-        verification: sentences for the comparison with PyTorch and for golden prompts.
+        verification: sentences for the comparison with PyTorch, golden prompts and golden texts.
         calibration: sentences for rounding to int8. The export does not use these sentences if
             training has rounded the weights.
     """

@@ -79,7 +79,7 @@ def _compare(directory: Path, start: Path, options: argparse.Namespace, stop: St
 
 
 def _train(directory: Path, start: Path, options: argparse.Namespace, stop: StopRequest) -> None:
-    """Train the classifier to export, on the largest number of rows in the comparison."""
+    """Train the exported classifier on the largest number of rows in the comparison."""
     rows = read("train")[: max(options.sizes)]
     training = directory / "train.tsv"
     _write_rows(training, rows)

@@ -88,7 +88,7 @@ class Document(NamedTuple):
 
 
 class Example(NamedTuple):
-    """Row of a file of the worked example."""
+    """Labelled paragraph of the worked example."""
 
     text: str
     label: str
@@ -96,7 +96,7 @@ class Example(NamedTuple):
 
 
 def usable(paragraph: str) -> bool:
-    """Return True if a paragraph has a valid length and no marker of its source."""
+    """Return True if the length, the characters and the words of a paragraph follow the rules."""
     tens = len(paragraph.split()) // 10
     return (
         tens in PER_LABEL["train"]

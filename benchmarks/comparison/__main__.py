@@ -19,7 +19,7 @@ MAX_SERVER_CPUS = 2
 
 
 def main() -> None:
-    """Run the parts that the flags select."""
+    """Measure the parts that the flags select and write the page."""
     options = _parser().parse_args()
     check_wrk()
     available = sorted(os.sched_getaffinity(0))

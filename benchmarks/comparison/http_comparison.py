@@ -54,7 +54,7 @@ class HttpComparison:
     """Comparison of one model size over HTTP.
 
     Args:
-        results: results to extend.
+        results: object to which the methods add figures.
     """
 
     def __init__(self, workspace: Workspace, plan: Plan, results: SizeResults) -> None:

@@ -16,7 +16,7 @@ class InProcessComparison:
         size: name of the model size.
         cpus: CPUs with one thread each.
         seconds: duration of each measurement.
-        results: results to extend.
+        results: object to which the methods add figures.
     """
 
     def __init__(

@@ -2,8 +2,8 @@
 
     python -m benchmarks.comparison.peaks THREADS SECONDS
 
-The script prints the int8 and the fp32 rate of all threads together, in 1e9 operations/s. Each rate
-is the maximum over several shapes. Each thread computes its own product. The int8 product is
+The script prints the int8 rate and the fp32 rate of all threads together, in 1e9 operations/s. Each
+rate is the maximum over several shapes. Each thread computes its own product. The int8 product is
 MatMulInteger of uint8 by int8. A multiplication with an addition counts as two operations.
 """
 
@@ -79,7 +79,7 @@ def _session(left: NDArray[np.generic], right: NDArray[np.generic]) -> ort.Infer
 
 
 def main() -> None:
-    """Print the int8 and the fp32 peak rate."""
+    """Print the peak rates in int8 and fp32."""
     threads, seconds = int(sys.argv[1]), float(sys.argv[2])
     print(peak_gops(np.uint8, np.int8, threads, seconds))
     print(peak_gops(np.float32, np.float32, threads, seconds))

@@ -126,7 +126,7 @@ class Comparison(Kept):
         null_server: figures of a server that computes nothing, by concurrency.
         peak: peak rate of matrix products over all rounds.
         sizes: results by model size.
-        installed_bytes: installed size by kind of environment.
+        installed_bytes: installed size by kind of installation.
     """
 
     FILE = "comparison.json"

@@ -3,7 +3,8 @@
     .venv-dev/bin/python -m benchmarks.quality.joint [BUNDLE [TEXTS]]
 
 The script masks random pairs of neighbouring one-token words with a fixed seed. TEXTS is a file
-with one text per line. The default is the held-out sample of the comparison (comparison/TEXTS.md).
+with one text per line. The default TEXTS is the held-out sample of the comparison
+(comparison/TEXTS.md).
 """
 
 from __future__ import annotations

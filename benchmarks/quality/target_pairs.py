@@ -3,9 +3,9 @@
     .venv-dev/bin/python -m benchmarks.quality.target_pairs [BUNDLE]
 
 target_pairs.tsv contains 66 hand-written sentences, with the columns text, right word and wrong
-word. The wrong word resembles the right one ("collarbone", "collarphone"). The script adds a second
-wrong word, the right word with shuffled letters. Both words of a pair are targets of one request.
-No training run and no model selection uses the sentences.
+word. The wrong word resembles the right word ("collarbone", "collarphone"). The script adds a
+second wrong word, the right word with shuffled letters. Both words of a pair are targets of one
+request. No training run and no model selection uses the sentences.
 """
 
 from __future__ import annotations

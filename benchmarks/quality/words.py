@@ -3,8 +3,8 @@
     .venv-dev/bin/python -m benchmarks.quality.words [BUNDLE [TEXTS]]
 
 The script masks one random word of each text with a fixed seed. TEXTS is a file with one text per
-line. The default is the held-out sample of the comparison (comparison/TEXTS.md). The accuracy is
-the share of texts whose fills contain the masked word. A fill is valid if it is a whole word
+line. The default TEXTS is the held-out sample of the comparison (comparison/TEXTS.md). The accuracy
+is the share of texts whose fills contain the masked word. A fill is valid if it is a whole word
 without special tokens.
 """
 

@@ -37,7 +37,7 @@ class FillMaskApi(litserve.LitAPI):  # type: ignore[misc] # the base class is un
     def decode_request(self, request: dict[str, Any]) -> str:
         """Return the text of a body.
 
-        All bodies of the comparison have the same top_k.
+        The method ignores top_k, because all bodies of the comparison have the same top_k.
         """
         text: str = request["inputs"]
         return text

@@ -35,7 +35,7 @@ class Body(BaseModel):
 
 
 def serve(answer: Answer, *, runs: int, port: int, path: str = "/fill-mask") -> None:
-    """Serve until SIGTERM.
+    """Serve a function until SIGTERM.
 
     Args:
         answer: function of a text and top_k that returns the body of the response. Several threads

@@ -1,7 +1,7 @@
 """FastAPI application with a thread pool for a graph in onnxruntime or OpenVINO.
 
 This project's code tokenizes the text and fills the masks, because it is faster than the pipeline's
-code. The contenders therefore differ only in the runtime and the graph.
+code. The contenders with this server therefore differ only in the runtime and the graph.
 """
 
 from __future__ import annotations
