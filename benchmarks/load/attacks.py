@@ -26,7 +26,7 @@ Attack = Callable[[int, random.Random], Awaitable[None]]
 
 
 async def targets(port: int, draw: random.Random) -> None:
-    """Send requests with 10,000 unique targets of about 90 characters each."""
+    """Send requests with the maximum of 10,000 targets, each unique with about 90 characters."""
     common = random_word(draw, 70)
 
     async def one() -> None:
@@ -38,7 +38,7 @@ async def targets(port: int, draw: random.Random) -> None:
 
 
 async def target_scores(port: int, draw: random.Random) -> None:
-    """Send requests with 10,000 targets, 120 masks and one fill per mask."""
+    """Send requests with the maximum of 10,000 targets, 120 masks and one fill per mask."""
     vocabulary = json.loads((default_bundle_path() / "tokenizer.json").read_text())["model"][
         "vocab"
     ]
@@ -83,7 +83,7 @@ async def _has_answer(reader: asyncio.StreamReader) -> bool:
 
 
 async def expansion(port: int, draw: random.Random) -> None:
-    """Send bodies of 1 MiB with tiny JSON values, which take more memory after parsing."""
+    """Send maximum-size bodies of tiny JSON values, which take more memory after parsing."""
     requests = [
         post(path, b"[" + part * (MIB // len(part) - 2) + b"0]")
         for part in (b"[],", b"{},", b"1.5,", b"[[[[[[[]]]]]]],")
@@ -97,7 +97,7 @@ async def expansion(port: int, draw: random.Random) -> None:
 
 
 async def axes(port: int, draw: random.Random) -> None:
-    """Send tensors with a shape of 49,000 axes."""
+    """Send tensors with a shape of 49,000 axes, which almost fills the maximum body of 1 MiB."""
     name = await model_name(port)
 
     async def one() -> None:
@@ -155,7 +155,7 @@ async def _endless(port: int, start: bytes, part: bytes) -> None:
 
 
 async def slow_heads(port: int, draw: random.Random) -> None:
-    """Send incomplete request heads of up to 32 KiB, line by line."""
+    """Send incomplete request heads of almost the maximum size of 32 KiB, line by line."""
 
     async def one() -> None:
         with contextlib.suppress(OSError):
