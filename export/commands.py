@@ -14,6 +14,7 @@ from export.reference import reference_graph
 from export.weights import encoder_weights
 from export.write_bundle import BundleMetadata, SampleTexts, write_bundle
 from model.checkpoints.checkpoint import load_checkpoint
+from model.files import read_text
 from service.errors import StartupError
 
 VERIFICATION_TEXTS = Path(__file__).parent / "verification_texts.txt"
@@ -64,7 +65,10 @@ def _renew_golden_results(options: argparse.Namespace) -> None:
 
 
 def _read_lines(path: Path) -> list[str]:
-    return [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    lines = [line for line in read_text(path).splitlines() if line.strip()]
+    if not lines:
+        raise ValueError(f"{path} has no text; write one text per line")
+    return lines
 
 
 def _write_reference(options: argparse.Namespace) -> None:

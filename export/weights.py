@@ -43,7 +43,7 @@ def encoder_weights(
         token_types: number U of token types in the texts. With 1, all tokens have type 0.
     """
     config = model.config
-    length = max_tokens or config.max_positions
+    length = config.max_positions if max_tokens is None else max_tokens
     weights = {
         name: _array(tensor) for name, tensor in model.state_dict().items() if name not in _MERGED
     }

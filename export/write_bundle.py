@@ -101,7 +101,9 @@ def write_bundle(
         raise CheckpointError("the checkpoint must contain a tokenizer; add tokenizer.json")
     if output.exists() and not (output / DESCRIPTION_FILE).is_file():
         raise ValueError(f"{output} exists but is not a bundle; choose another directory")
-    max_tokens = metadata.max_tokens or config.max_positions
+    max_tokens = metadata.max_tokens
+    if max_tokens is None:
+        max_tokens = config.max_positions
     if not 3 <= max_tokens <= config.max_positions:
         raise ValueError(f"max_tokens must be from 3 to {config.max_positions} (got {max_tokens})")
     tokenizer_json, mask_token = checkpoint.tokenizer_json, checkpoint.mask_token

@@ -189,8 +189,9 @@ def test_refusals(checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path) ->
     (tmp_path / "photos").mkdir()
     with pytest.raises(ValueError, match="but is not a bundle"):
         write_bundle(checkpoint, tmp_path / "photos", _label(), texts)
-    with pytest.raises(ValueError, match="max_tokens must be from 3 to 24"):
-        write_bundle(checkpoint, tmp_path / "bundle", _label(max_tokens=25), texts)
+    for number in (0, 2, 25):
+        with pytest.raises(ValueError, match=rf"max_tokens must be from 3 to 24 \(got {number}\)"):
+            write_bundle(checkpoint, tmp_path / "bundle", _label(max_tokens=number), texts)
 
 
 def test_the_mask_and_the_special_tokens_are_the_checkpoints(
@@ -272,13 +273,19 @@ def test_renews_golden_prompts(
 
 
 def test_command_line_fails_with_one_sentence(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    checkpoint_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # The error is one line without a traceback. The exit status is 2.
     assert main([str(tmp_path / "absent"), "--output", str(tmp_path / "bundle")]) == 2
     error = capsys.readouterr().err
     assert error.startswith("fillmask-export: ")
     assert error.count("\n") == 1
+    sentences = tmp_path / "sentences.txt"
+    for content, message in ((b"\n \n", "has no text"), (b"caf\xe9\n", "is not valid UTF-8")):
+        sentences.write_bytes(content)
+        flags = ["--output", str(tmp_path / "bundle"), "--texts", str(sentences)]
+        assert main([str(checkpoint_path), *flags]) == 2
+        assert f"{sentences} {message}" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main([str(tmp_path)])
     assert "exactly one of --output" in capsys.readouterr().err
