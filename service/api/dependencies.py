@@ -23,7 +23,7 @@ def get_registry(app: Starlette) -> ModelRegistry:
 
 
 def get_model(request: Request, name: str | None, task: Task | None) -> ServedModel:
-    """Return the named model. Without a name, return the default model for a task.
+    """Return the named model. Without a name, return the default model for the task.
 
     The function also stores the model's name in the request scope for the statistics.
 

@@ -39,7 +39,10 @@ def add_docs_page(app: FastAPI) -> None:
 
 
 def _policy(page: bytes) -> str:
-    """Return a Content-Security-Policy that allows only this server and the inline scripts."""
+    """Return a Content-Security-Policy that forbids content from other servers.
+
+    The policy contains the hashes of the page's inline scripts.
+    """
     scripts = re.findall(rb"<script>(.*?)</script>", page, re.DOTALL)
     digests = [base64.b64encode(hashlib.sha256(script).digest()).decode() for script in scripts]
     allowed = " ".join(["'self'", *(f"'sha256-{digest}'" for digest in digests)])

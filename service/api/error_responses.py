@@ -10,7 +10,7 @@ from service.http.disconnect import ClientDisconnectedError
 
 
 def add_error_responses(app: FastAPI) -> None:
-    """Add exception handlers that return JSON responses."""
+    """Add the exception handlers of FastAPI's routes."""
     app.add_exception_handler(FillMaskError, _fill_mask_error)
     app.add_exception_handler(ClientDisconnectedError, _client_disconnected)
     app.add_exception_handler(HTTPException, _http_error)

@@ -1,4 +1,4 @@
-"""The endpoints and their OpenAPI descriptions."""
+"""The service's own endpoints and their OpenAPI descriptions."""
 
 import asyncio
 from typing import Any, NoReturn
@@ -57,7 +57,10 @@ _NO_SUCH_MODEL: dict[int | str, dict[str, Any]] = {
 
 
 def create_router(health: Health, max_texts: int, max_top_k: int) -> APIRouter:
-    """Create the endpoints, which respond with status 503 until `app.state.models` is set."""
+    """Create the endpoints.
+
+    All endpoints except GET /health/live respond with status 503 until `app.state.models` is set.
+    """
     router = APIRouter()
     # These routes come first, because /models/a/score is also the path of a model with the name
     # a/score.

@@ -30,7 +30,6 @@ class TaskEndpoint:
     """An ASGI endpoint that runs a task on the texts of a request and sends the response.
 
     Args:
-        models: registry of the served models.
         name: name of the endpoint's model. None selects the default model of the task.
         task: task that the model must have.
         respond: function that reads the request, runs the task and returns the response body.

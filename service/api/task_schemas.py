@@ -52,7 +52,7 @@ class ServedTasks:
 
 
 class TaskSchemas:
-    """Schemas of the request bodies of paths that serve more than one task.
+    """Schemas of request bodies that depend on the tasks of the loaded models.
 
     Args:
         max_texts: maximum number of texts of one request.

@@ -1,4 +1,4 @@
-"""Reading of bundles, and verification of their files by size and SHA-256."""
+"""Reading of bundles and verification of their files by size and SHA-256."""
 
 import hashlib
 import json
@@ -77,7 +77,7 @@ class Bundle(Description):
         """Return the figures from the verification of an int8 model.
 
         Returns:
-            The figures, or None for models in fp32 and for int8 bundles without figures.
+            The figures, or None for an fp32 model and for an int8 model without figures.
 
         Raises:
             BundleError: a figure is missing or not a number.
@@ -106,8 +106,8 @@ def read_bundle(path: Path) -> Bundle:
     """Read bundle.json and verify the size and SHA-256 of each file.
 
     Raises:
-        BundleError: a file is missing or differs from its record, or a field of bundle.json is
-            missing, unknown or invalid.
+        BundleError: a file is missing, too large, outside of the directory or different from its
+            record, or bundle.json is invalid.
     """
     if not path.is_dir():
         refuse(f"{path} is not a directory; set bundle to the directory of a bundle")

@@ -1,6 +1,7 @@
 """Strict pydantic models of bundle.json.
 
-Strict models do not convert types, such as the text "1" to a number. Unknown fields are errors.
+Strict models do not convert types, such as the text "1" to a number. Unknown fields are errors,
+except in the figures of the verification.
 """
 
 from collections.abc import Sequence
@@ -67,7 +68,7 @@ class FileRecord(_Strict):
 class FileRecords(_Strict):
     """Size and SHA-256 of each file of a bundle.
 
-    Other names are invalid, so that no path points outside the directory of the bundle.
+    Other file names are invalid, so that no path points outside the directory of the bundle.
     """
 
     model: FileRecord = Field(alias=MODEL_FILE)
@@ -101,8 +102,8 @@ class GoldenLabels(_Strict):
 class Golden(_Strict):
     """Golden prompts and golden texts, whose results must match within tolerances.
 
-    The task fill-mask needs `prompts` with their tolerance. The task text-classification needs
-    `labels` with their tolerance.
+    The task fill-mask needs `prompts` and `log_prob_tolerance`. The task text-classification needs
+    `labels` and `logit_tolerance`.
     """
 
     log_prob_tolerance: Annotated[float, Field(gt=0)] | None = None

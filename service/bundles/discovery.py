@@ -1,4 +1,4 @@
-"""Discovery of bundles in a directory, and detection of changes to their files."""
+"""Discovery of bundles in a directory and detection of changes to their files."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -12,7 +12,6 @@ class FileState(NamedTuple):
 
     Attributes:
         inode: numbers of the device and of the inode.
-        size_bytes: size of the file.
         modified_ns: time of the last change of the content. A copy of a file may keep the time of
             the original.
         changed_ns: time of the last change of content, name or permissions.

@@ -40,14 +40,12 @@ def read_model(
     """Validate parsed JSON and return it as a pydantic model.
 
     Args:
-        model: class of the strict model.
         fields: the parsed JSON.
         where: path of the fields in bundle.json.
-        context: value for the validators of the model.
+        context: pydantic's validation context.
 
     Raises:
-        BundleError: a field is missing, unknown or invalid. The message has the path of the first
-            such field with its expected and its actual value.
+        BundleError: a field is missing, unknown or invalid. The message names the first such field.
     """
     try:
         return model.model_validate(fields, context=context)

@@ -105,7 +105,7 @@ def parse_arguments(arguments: Sequence[str]) -> Arguments:
     """Parse a command line.
 
     Raises:
-        CommandError: an argument is unknown or invalid, or two arguments conflict.
+        CommandError: an argument is unknown, invalid or missing, or two arguments conflict.
         SystemExit: an argument is --help or --version.
     """
     given = vars(_parser().parse_args(arguments))

@@ -34,7 +34,7 @@ class Shard:
         """Parse a shard in the form `I/N`, the index and the number of shards.
 
         Raises:
-            CommandError: the text has another form, or the index is too high.
+            CommandError: the text has another form, or the index is not below the number of shards.
         """
         found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text, re.ASCII)
         if not found or int(found[1]) >= int(found[2]):
@@ -80,7 +80,6 @@ class RowOptions:
         parameters: parameters of the HTTP API, not validated yet.
         field: name of the field or column with the texts.
         on_error: policy for invalid rows.
-        shard: shard of the rows to process.
         text_pair_column: name of the field or column with the second texts. None means
             DEFAULT_PAIR_FIELD for the task classify, where a row without a second text is a single
             text. For other tasks, None means no second texts.

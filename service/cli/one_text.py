@@ -23,7 +23,7 @@ async def process_text(command: TextCommand, settings: Settings) -> None:
 
     Raises:
         CommandError: a text is empty or not valid UTF-8, the bundle lacks the task, or the model
-            reads no pairs.
+            cannot read the pair.
         StartupError: the bundle or a setting is invalid.
         FillMaskError: the text or a parameter is invalid, or the model has failed.
     """

@@ -35,7 +35,6 @@ class _InFlightRow:
 
     Attributes:
         answer: task that computes the row's answer.
-        block: block that contains the row.
         place: index of the row in its block.
         chars: approximate number of characters of the row's text and answer.
     """
@@ -127,7 +126,7 @@ class RowPipeline:
         self._changed.set()
 
     async def _start_rows(self, blocks: Iterator[RequestBlock]) -> None:
-        """Start the rows in order as room becomes available."""
+        """Start the rows in order and wait while too many rows are in flight."""
         loop = asyncio.get_running_loop()
         upcoming = loop.run_in_executor(self._threads, next, blocks, None)
         try:

@@ -33,11 +33,10 @@ class ProgressLines:
     """Progress as lines of text.
 
     Args:
-        stream: output stream.
         label: start of each line, such as a file's name.
         total: total number of rows, or None for an unknown number.
         done: number of rows that an earlier run completed.
-        every_s: seconds between two lines.
+        every_s: minimum number of seconds between two lines.
     """
 
     def __init__(
@@ -92,7 +91,6 @@ def show_progress(
     """Return a progress bar for a terminal, or progress lines for any other stream.
 
     Args:
-        stream: output stream.
         label: start of the bar or of each line.
         total: total number of rows, or None for an unknown number.
         done: number of rows that an earlier run completed.

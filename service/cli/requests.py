@@ -1,4 +1,4 @@
-"""Requests of rows, with texts and options."""
+"""Requests that the command creates from rows."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,9 +21,10 @@ _NO_LIMIT = 2**62
 
 
 def without_limits(settings: Settings) -> Settings:
-    """Remove the limits that protect a server from its clients.
+    """Return the settings without the limits that protect a server from its clients.
 
-    The command needs no such limits, because its row pipeline bounds the queued work.
+    The command needs no such limits, because its row pipeline bounds the queued work. Only the
+    limit MAX_PASSES remains, which bounds the memory of a row.
     """
     return settings.model_copy(
         update={
@@ -109,10 +110,7 @@ class RowRequestReader:
     """Reader that turns rows into requests.
 
     Args:
-        text_fields: fields or columns of the texts.
         parameters: default parameters. A row's own `parameters` field overrides them.
-        limits: limits for the parameters.
-        rows: the rows to read.
         reserved: field names that the rows must not have.
 
     Raises:
@@ -180,7 +178,7 @@ class RowRequestReader:
 
 
 def _read_text(fields: Fields, name: str, flag: str) -> str | Problem:
-    """Return the text in a field, or a problem that names the flag for the field."""
+    """Return the text in a field, or a problem if the field is missing or has no text."""
     if name not in fields:
         existing = _list_fields("fields", fields, flag)
         return Problem(f"The row has no field {quote(name)}; {existing}")

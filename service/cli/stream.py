@@ -1,4 +1,4 @@
-"""The stream command, which writes each row with its result to standard output immediately.
+"""The stream command, which writes rows to standard output while it processes later rows.
 
 The command saves no results. Therefore, an interrupted stream cannot continue.
 """
@@ -33,7 +33,7 @@ async def process_stream(command: StreamCommand, settings: Settings) -> None:
     """Process the rows of the input and write them to standard output.
 
     Raises:
-        CommandError: the input or a row is invalid.
+        CommandError: the input or a row is invalid, or the bundle lacks the task.
         StartupError: the bundle or a setting is invalid.
         FillMaskError: a parameter is invalid, or the model has failed.
     """

@@ -73,9 +73,6 @@ class _Plan:
     """Data that a file command needs besides the model.
 
     Attributes:
-        rows: rows of the input.
-        reader: reader of the requests of the rows.
-        writer: writer of the output.
         start: index of the shard's first row.
         stop: index after the shard's last row.
         fingerprint: identity of the job.
@@ -94,7 +91,7 @@ async def process_file(command: FileCommand, settings: Settings) -> None:
     """Process the rows of a file or continue an interrupted job.
 
     Raises:
-        CommandError: the input, the output or a row is invalid.
+        CommandError: the input, the output or a row is invalid, or the bundle lacks the task.
         RetryError: another process is working on the same output.
         StartupError: the bundle or a setting is invalid.
         FillMaskError: a parameter is invalid, or the model has failed.
@@ -188,7 +185,7 @@ async def _process_rows(
 
 
 def _join_parts(command: FileCommand, plan: _Plan, parts: PartFiles, path: Path) -> ErrorPolicy:
-    """Write all rows with their saved answers to a file and return the row counts."""
+    """Write all rows with their saved answers to a file and return the policy with its counts."""
     answers = parts.answers()
     total = plan.stop - plan.start
     label = f"writing {command.output.name}"

@@ -98,7 +98,6 @@ def labels_to_json(labels: Sequence[list[LabelScore] | RejectedText], *, single:
     """Return the response body.
 
     Args:
-        labels: the labels or the error of each text.
         single: true if the request has one text instead of a list.
 
     Raises:

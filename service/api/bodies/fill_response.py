@@ -74,7 +74,8 @@ _Text = _Mask | list[_Mask]
 class FillMaskResponse(RootModel[_Text | list[_Text | ErrorResponse]]):
     """Fills, best first.
 
-    A text with several masks has one list per mask. A list of texts has one list per text.
+    A text with several masks has one list per mask. With joint filling, every text has a single
+    list. A list of texts has one list per text.
     """
 
 
@@ -82,7 +83,6 @@ def fills_to_json(result: FillResult, *, single: bool) -> bytes:
     """Return the response body, nested as in Hugging Face's API.
 
     Args:
-        result: fills per text and mask.
         single: true if the request has one text instead of a list.
 
     Raises:

@@ -44,9 +44,8 @@ class ValidationContext(NamedTuple):
     """Limits of a request, with the labels of its fields in error messages.
 
     Attributes:
-        limits: limits of this server.
-        texts: label of the texts in the wire format.
-        parameters: label of the parameters in the wire format.
+        texts: label of the texts, such as `instances` in the V1 protocol.
+        parameters: label of the parameters, such as `parameters[0]`.
         targets: label of the targets. None if the targets are a parameter.
     """
 
@@ -60,8 +59,6 @@ class TextsRequest(BaseModel):
     """Base class of requests with one or more texts.
 
     Attributes:
-        parameters_model: type of the parameters.
-        inputs: one text, one pair, or a list of texts and pairs.
         parameters: one object for all texts, or a list with one object per text.
         on_error: policy for invalid texts. None has the same meaning as "error".
     """
@@ -203,7 +200,7 @@ class TextsRequest(BaseModel):
 
     @classmethod
     def _message(cls, error: ErrorDetails) -> str:
-        """Return the message for the client that replaces pydantic's message."""
+        """Return the error message for the client."""
         if error["type"] == CLIENT_ERROR:
             return error["msg"]
         if error["type"] == "extra_forbidden":
@@ -214,7 +211,7 @@ class TextsRequest(BaseModel):
 
 
 def _reject_extra_fields(value: object, label: str, model: type[BaseModel]) -> None:
-    """Reject the first unknown field, because pydantic creates one error per field."""
+    """Reject an object with too many fields, because pydantic creates one error per field."""
     if isinstance(value, dict) and len(value) > len(model.model_fields):
         unknown = next(name for name in value if name not in model.model_fields)
         raise InvalidRequestError(_unknown_field(unknown, label, model))
@@ -243,7 +240,7 @@ def check_choice(value: object, allowed: Sequence[str], info: ValidationInfo) ->
 
 
 def check_whole_number(value: object, info: ValidationInfo, maximum: int | None = None) -> object:
-    """Return the value of a parameter if the value is null or a whole number from 1 to `maximum`.
+    """Return the value of a parameter as an integer, or None for null.
 
     Args:
         value: parsed JSON.
@@ -251,7 +248,7 @@ def check_whole_number(value: object, info: ValidationInfo, maximum: int | None 
         maximum: largest allowed number. None means no maximum.
 
     Raises:
-        PydanticCustomError: the parameter has another value.
+        PydanticCustomError: the value is neither null nor a whole number from 1 to `maximum`.
     """
     number = integer_of(value)
     if value is None or (number is not None and 1 <= number <= (maximum or number)):

@@ -107,7 +107,6 @@ def scores_to_json(scores: Sequence[TextScore | RejectedText], *, single: bool) 
     """Return the response body.
 
     Args:
-        scores: the scores or the error of each text.
         single: true if the request has one text instead of a list.
 
     Raises:

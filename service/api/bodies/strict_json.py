@@ -1,8 +1,9 @@
 """A JSON parser that rejects duplicate fields, NaN, infinity and unpaired surrogates.
 
 Faster parsers gain little. orjson and msgspec save about 1 us of the 116 us of CPU time that the
-event loop takes per request without inference. pydantic's parser takes 0.25 us instead of 1.6 us
-for a body with one text. It accepts NaN and ignores the first of two fields with the same name.
+event loop takes per request without inference. For a body with one text, pydantic's parser takes
+0.25 us, compared to 1.6 us for this parser. But pydantic's parser accepts NaN and ignores the first
+of two fields with the same name.
 """
 
 import json
@@ -31,11 +32,11 @@ class _UnpairedSurrogateError(ValueError):
 
 
 def read_json(body: bytes, content_type: str | None) -> object:
-    """Parse a request body by RFC 8259.
+    """Parse the JSON of a request body.
 
     Raises:
         ContentTypeError: the content type is not application/json.
-        MalformedRequestError: the body is empty, not UTF-8 or not JSON.
+        MalformedRequestError: the body is empty, or `parse_json` raises this error.
         InvalidRequestError: the body has more values than any valid request, a duplicate field or
             an unpaired surrogate. Such fields and surrogates are ambiguous.
     """
@@ -50,15 +51,16 @@ def read_json(body: bytes, content_type: str | None) -> object:
 
 
 def parse_json(content: bytes, label: str, first_line: int = 1) -> object:
-    """Parse non-empty content by RFC 8259.
+    """Parse JSON.
 
     Args:
-        content: JSON in UTF-8.
+        content: JSON in UTF-8, not empty.
         label: name of the content, for error messages.
         first_line: number of the content's first line, for error messages.
 
     Raises:
-        MalformedRequestError: the content is not UTF-8 or not JSON.
+        MalformedRequestError: the content is not UTF-8, is not JSON according to RFC 8259, is
+            nested too deeply or has a number with too many digits.
         InvalidRequestError: an object has a duplicate field, or a string has an unpaired
             surrogate.
     """

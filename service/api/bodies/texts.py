@@ -31,7 +31,6 @@ def read_inputs(value: object, label: str, max_texts: int) -> InputText | list[I
     Args:
         value: parsed JSON.
         label: name of the field, for error messages.
-        max_texts: maximum number of texts.
 
     Raises:
         PydanticCustomError: the inputs are invalid. The message describes the first error.

@@ -51,7 +51,7 @@ class _Part(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _check_fields(cls, value: object) -> object:
-        """Reject the first unknown field, because pydantic creates one error per field."""
+        """Reject an object with too many fields, because pydantic creates one error per field."""
         if isinstance(value, dict) and len(value) > len(cls.model_fields):
             name = next(name for name in value if name not in cls.model_fields)
             raise client_error(_unknown_field(name))
@@ -92,7 +92,7 @@ class InferRequest:
         id: id that the client gave to the request, which the response repeats.
         body: texts and parameters. The type of the body depends on the task.
         label: name of the tensor with the texts, for error messages.
-        outputs: selected outputs by name, with True for the binary form and False for JSON.
+        outputs: outputs of the response by name, with True for the binary form and False for JSON.
     """
 
     id: str | None
@@ -114,7 +114,6 @@ class InferRequest:
         Args:
             body: JSON and binary tensors.
             json_bytes: value of the header Inference-Header-Content-Length.
-            limits: limits of this server.
             default_task: task of a request without the parameter `task`.
 
         Raises:

@@ -1,7 +1,7 @@
 """Response bodies of the Open Inference Protocol, version 2.
 
-Each tensor for fills has one row per mask, in the order of the texts. Each tensor for labels has
-one row per text.
+Each tensor for fills has one row per mask, in the order of the texts. With joint filling and for
+labels, each tensor has one row per text.
 """
 
 import math
@@ -46,7 +46,7 @@ def response_body(
 
 
 def fill_tensors(fills: Sequence[Sequence[Sequence[Fill]]]) -> Iterator[WireTensor]:
-    """Yield the outputs of a fill-mask request, with one row per mask.
+    """Yield the output tensors of a fill-mask request.
 
     Raises:
         ValueError: a score is NaN or infinite.
@@ -65,7 +65,7 @@ def fill_tensors(fills: Sequence[Sequence[Sequence[Fill]]]) -> Iterator[WireTens
 
 
 def label_tensors(labels: Sequence[Sequence[LabelScore]]) -> Iterator[WireTensor]:
-    """Yield the outputs of a classification request, with one row per text."""
+    """Yield the output tensors of a classification request."""
     shape = (len(labels), len(labels[0]))
     for name, (datatype, _) in OUTPUTS["text-classification"].items():
         yield WireTensor(

@@ -25,7 +25,7 @@ def metadata(model: str, tasks: Iterable[Task], *, pairs: bool) -> dict[str, Any
     """Return the metadata of a model, with the tensors of all its tasks.
 
     Args:
-        tasks: the model's tasks. Their tensors appear in the same order.
+        tasks: the model's tasks, in the order of their output tensors.
         pairs: true if the model reads pairs of texts.
     """
     tasks = list(tasks)

@@ -42,7 +42,6 @@ def parse_request(
     Args:
         body: bytes of a JSON object.
         content_type: value of the header Content-Type.
-        limits: limits of this server.
         task: task of the model. The task determines the allowed parameters.
 
     Raises:
@@ -66,7 +65,10 @@ def parse_request(
 
 
 def response_json(result: FillResult | ClassificationResult) -> bytes:
-    """Return the response body. Each prediction has Hugging Face's format for a single text."""
+    """Return the response body.
+
+    The predictions are the response body of /fill-mask or /classify for a list of texts.
+    """
     if isinstance(result, FillResult):
         parts = response_parts(result, single=False)
     else:

@@ -45,7 +45,7 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
 def create_protocol_router() -> APIRouter:
     """Create the endpoints, which use the model registry at `app.state.models`.
 
-    TaskSchemas documents their request bodies.
+    `TaskSchemas` adds the schemas of their request bodies to the OpenAPI document.
     """
     router = APIRouter(responses=_ERRORS)
     _add_open_inference(router)

@@ -26,9 +26,7 @@ class WireTensor:
     """A tensor of a response.
 
     Attributes:
-        name: name of the output.
         datatype: BYTES, FP32 or INT64.
-        shape: size of each axis.
         values: elements in row-major order, which are texts for BYTES and numbers otherwise.
     """
 
@@ -42,7 +40,7 @@ class WireTensor:
         return {**self._head(), "data": list(self.values)}
 
     def to_bytes(self) -> tuple[dict[str, Any], bytes]:
-        """Return the JSON of the tensor without its values, and the values as bytes."""
+        """Return the JSON of the tensor without values and the bytes of the values."""
         if self.datatype == "BYTES":
             texts = [value.encode() for value in self.values]
             content = b"".join(_LENGTH.pack(len(text)) + text for text in texts)
@@ -58,7 +56,8 @@ def read_texts(name: str, content: bytes) -> list[str]:
     """Decode the elements of a BYTES tensor.
 
     Raises:
-        MalformedRequestError: an element is longer than the rest of the content, or is not UTF-8.
+        MalformedRequestError: the content ends within an element or its length, or an element is
+            not UTF-8.
     """
     try:
         return [element.decode() for element in _elements(content)]
@@ -83,8 +82,8 @@ def check_shape(name: str, shape: Sequence[int], count: int) -> None:
     """Check that a shape matches the number of elements.
 
     Raises:
-        InvalidRequestError: the product of the axis sizes is not the number of elements, or the
-            shape has more than MAX_AXES axes.
+        InvalidRequestError: the product of the axis sizes is not the number of elements, a size is
+            negative, or the shape has no axis or more than MAX_AXES axes.
     """
     if len(shape) > MAX_AXES:
         raise InvalidRequestError(
@@ -97,8 +96,8 @@ def check_shape(name: str, shape: Sequence[int], count: int) -> None:
     if not fits or math.prod(shape) != count:
         shown = f"{[*map(_shown, shape)]}".replace("'", "")
         raise InvalidRequestError(
-            f"The input {quote(name)} has the shape {shown}; the product of the shape must be "
-            f"{count}, the number of elements."
+            f"The input {quote(name)} has the shape {shown}; it must have at least one axis, with "
+            f"sizes from 0 to {count} and the product {count}, the number of elements."
         )
 
 
@@ -113,14 +112,16 @@ def split_body(body: bytes, json_bytes: str | None) -> tuple[bytes, bytes]:
     the whole body is JSON.
 
     Raises:
-        MalformedRequestError: the header is not a whole number, or exceeds the length of the body.
+        MalformedRequestError: the header is not a whole number of at most 11 digits, or exceeds the
+            length of the body.
     """
     if json_bytes is None:
         return body, b""
     # isdecimal instead of isdigit, because "²" is a digit that int() rejects
     if not (json_bytes.isascii() and json_bytes.isdecimal() and len(json_bytes) < 12):
         raise MalformedRequestError(
-            f"Inference-Header-Content-Length must be a whole number (got {quote(json_bytes)})."
+            "Inference-Header-Content-Length must be a whole number of at most 11 digits "
+            f"(got {quote(json_bytes)})."
         )
     length = int(json_bytes)
     if length > len(body):

@@ -18,7 +18,6 @@ class Problem:
     """Error of a row that has no results.
 
     Attributes:
-        message: error message for the user.
         readable: true if the output contains the row's own fields beside the error.
     """
 

@@ -69,7 +69,7 @@ def _value_of(scalar: pa.Scalar) -> Any:
 
 
 def _duration(count: int, unit: str) -> str:
-    """Format a duration by ISO 8601 in seconds, such as `PT1.5S`."""
+    """Format a duration in seconds according to ISO 8601, such as `PT1.5S`."""
     seconds, rest = divmod(abs(count), _PER_SECOND[unit])
     digits = len(str(_PER_SECOND[unit])) - 1
     fraction = f".{rest:0{digits}}".rstrip("0") if rest else ""

@@ -1,4 +1,4 @@
-"""Interfaces that all formats implement, to read rows in blocks and to write rows with results."""
+"""Interfaces of formats for reading rows in blocks and for writing rows with results."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -116,7 +116,7 @@ class Rows(ABC):
 def slice_batches(
     batches: Iterable[Sequence[Item]], start: int, stop: int | None
 ) -> Iterator[tuple[int, Sequence[Item]]]:
-    """Yield a range of items in slices of up to BLOCK_ROWS items, with the index of the first item.
+    """Yield a range of items in slices of up to BLOCK_ROWS, each with the index of its first item.
 
     Args:
         batches: all items in order, in lists of any length.

@@ -13,7 +13,7 @@ from service.errors import quote
 
 
 def check_input(path: Path) -> None:
-    """Reject an input that cannot be read.
+    """Reject an input path that is not a readable file with a supported ending.
 
     Raises:
         CommandError: the path has no supported ending, does not exist, is not a file, or is not
@@ -39,11 +39,11 @@ def open_rows(path: Path, field: str) -> Rows:
     """Return a reader for the rows of a file.
 
     Args:
-        path: file to read.
         field: field name for the lines of plain text.
 
     Raises:
-        CommandError: the ending is not supported, or the content does not match the ending.
+        CommandError: the ending is not supported, pyarrow is missing, or the content does not match
+            the ending.
     """
     ending = check_ending(path, READ)
 
@@ -65,12 +65,13 @@ def make_writer(path: Path, rows: Rows, options: OutputOptions) -> RowWriter:
     """Return a writer for rows and their results.
 
     Args:
-        path: file to write.
-        rows: the rows to write. Writers with fixed columns read the rows once to find the columns.
-        options: options for the added fields.
+        path: path of the output, whose ending sets the format.
+        rows: the rows to write. If the rows may have different fields, the writers of CSV and
+            Parquet first read all rows to find the columns.
 
     Raises:
-        CommandError: the ending is not supported, or the format cannot represent the rows.
+        CommandError: the ending is not supported, pyarrow is missing, or the format cannot
+            represent the rows.
     """
     ending = check_ending(path, WRITTEN)
     if ending in _JSON_LINES:

@@ -1,4 +1,4 @@
-"""CSV, with the columns of the input and of the results."""
+"""Reader and writer of CSV, with added columns for the results."""
 
 import csv
 import io
@@ -140,7 +140,6 @@ class CsvRowWriter:
     Args:
         rows: the rows to write. If the rows may have different fields, the writer first reads all
             rows to find the columns.
-        options: options for the added fields.
 
     Raises:
         CommandError: the rows have a field with the name of an added column.
@@ -200,7 +199,8 @@ def _columns_of(rows: Rows) -> tuple[str, ...]:
 def _cell(value: Any) -> str:
     """Format a value as a cell.
 
-    A string stays unchanged. None becomes an empty cell. Any other value becomes JSON.
+    A string stays unchanged. None becomes an empty cell. Any other value becomes JSON, without the
+    quotes of a JSON string.
     """
     if value is None:
         return ""

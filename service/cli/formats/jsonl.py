@@ -1,4 +1,4 @@
-"""JSONL and plain text as input, and JSONL as output."""
+"""Readers of JSONL and plain text, with a writer of JSONL."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -57,7 +57,10 @@ class JsonBlock(LineBlock):
     """Block of JSONL lines."""
 
     def json_objects(self) -> list[bytes]:
-        """See `Block`. Each object has the same bytes as its line in the input."""
+        """Return each line without surrounding white space.
+
+        An overlong line becomes an empty object. The writer replaces other unreadable lines.
+        """
         return [b"{}" if line is None else line.strip() for line in self.rows]
 
     def _read(self, line: bytes, number: int) -> Fields | UnreadableRow:
@@ -133,8 +136,7 @@ class TextRows(LineRows):
     """Rows of a plain-text file, one text per line.
 
     Args:
-        name: name of the file, for error messages.
-        open_stream: function that opens the file at its start.
+        field: name for the field of the texts.
     """
 
     row_parameters = False
@@ -181,7 +183,6 @@ def write_lines(stream: BinaryIO, field: str) -> Write:
     """Return a function that writes rows with their answers and flushes the stream.
 
     Args:
-        stream: output of the lines.
         field: name of the field for the results of a row.
     """
 

@@ -1,4 +1,4 @@
-"""Parquet, with one text per row and added columns of results in the output."""
+"""Reader and writer of Parquet, with added columns for the results."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -152,7 +152,6 @@ class ParquetRowWriter:
     Args:
         rows: the rows to write. If the rows may have different fields, the writer first reads all
             rows to find the columns.
-        options: options for the added fields.
 
     Raises:
         CommandError: the rows have a field with the name of an added column, or a field whose
@@ -216,7 +215,7 @@ class ParquetRowWriter:
 
 
 def _schema_of(rows: Rows, reserved: Sequence[str]) -> pa.Schema:
-    """Return the schema of the rows. The schema ignores rows with reserved field names."""
+    """Return the schema of the rows. The function ignores rows with reserved field names."""
     if isinstance(rows, ParquetRows):
         return rows.schema
     if rows.columns is not None:

@@ -75,7 +75,8 @@ class Job:
             True if the job has work left. False if the output is already complete.
 
         Raises:
-            CommandError: the directory belongs to another job or contains unknown files.
+            CommandError: the directory belongs to another job, contains unknown files or has an
+                invalid description.
         """
         known = None if restart else _read_description(self.directory / _DESCRIPTION)
         if known is None or not (known.get("joined") or self._has_parts()):

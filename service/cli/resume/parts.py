@@ -25,11 +25,12 @@ _ROWS, _SECONDS = 4096, 10.0
 class PartFiles:
     """Part files of a job.
 
+    A write completes the open part if the part has at least `rows` rows or is at least `seconds`
+    seconds old.
+
     Args:
         directory: existing directory of the job.
         first: index of the job's first row.
-        rows: maximum number of rows in a part.
-        seconds: maximum time that a part is open, in seconds.
 
     Attributes:
         next_row: index of the first row without a saved answer.
@@ -108,9 +109,9 @@ class PartFiles:
         self.next_row = end
 
     def _find_parts(self) -> tuple[list[tuple[Path, int]], int]:
-        """Return the parts from the first row up to the first gap, and the index of the next row.
+        """Return the parts up to the first gap and the index of the row after them.
 
-        The method removes parts after a gap. The command fills the rows of these parts again.
+        The method removes parts after a gap. The command processes the rows of these parts again.
         """
         found: list[tuple[Path, int]] = []
         end = self._first

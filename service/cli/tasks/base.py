@@ -59,7 +59,6 @@ class Task(ABC, Generic[Options, Result]):
 
         Args:
             model: model that has the task.
-            text: the text or the pair.
             label: name of the text in error messages.
 
         Raises:
@@ -109,8 +108,6 @@ def check_bundle(task: AnyTask, bundle: Bundle, *, pairs: bool) -> None:
     """Reject a bundle that lacks the task or whose model cannot read the requested pairs.
 
     Args:
-        task: the requested task.
-        bundle: the bundle to check.
         pairs: True if the command requests pairs of texts.
 
     Raises:

@@ -79,7 +79,7 @@ class ClassifyTask(Task[ClassificationOptions, Labels]):
         *,
         row_parameters: bool,  # noqa: ARG002 - the columns depend only on the command
     ) -> tuple[str, ...]:
-        """See `Task`. With `top_k` an additional column contains all requested labels."""
+        """See `Task`. With `top_k`, an additional column contains all requested labels."""
         return ("label", "score") if options.top_k is None else ("label", "score", self.field)
 
     def csv_rows(self, answer: bytes) -> Iterator[Mapping[str, Any]]:
@@ -87,7 +87,7 @@ class ClassifyTask(Task[ClassificationOptions, Labels]):
         yield self.parquet_values(answer)
 
     def parquet_values(self, answer: bytes) -> Mapping[str, Any]:
-        """See `Task`. The columns label and score contain the best label."""
+        """See `Task`. The columns `label` and `score` contain the best label and its score."""
         labels = json.loads(answer)
         return {**labels[0], self.field: labels}
 

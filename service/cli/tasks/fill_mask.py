@@ -85,7 +85,7 @@ class FillMaskTask(Task[FillOptions, FillResult]):
         return format_fills(str(text), masks, style)
 
     def csv_columns(self, options: FillOptions, *, row_parameters: bool) -> tuple[str, ...]:
-        """See `Task`. With `row_parameters` all optional columns exist."""
+        """See `Task`. With `row_parameters`, all optional columns exist."""
         optional = _OPTIONAL_COLUMNS if row_parameters else _optional_columns(options)
         return (*_POSITION_COLUMNS, *_REQUIRED_COLUMNS, *optional)
 

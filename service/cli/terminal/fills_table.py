@@ -25,7 +25,6 @@ def format_fills(text: str, masks: Sequence[Sequence[Fill]], style: Style) -> It
     Args:
         text: the text with its masks.
         masks: fills of each mask, best first. Joint fills form a single list.
-        style: style of the output stream.
     """
     for number, fills in enumerate(masks, 1):
         if number > 1:

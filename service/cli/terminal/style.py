@@ -20,7 +20,6 @@ class Style:
     Attributes:
         width: width of a line, in terminal cells. None allows lines of any length.
         escapes: true if the output may contain escape sequences.
-        encoding: character encoding of the stream.
     """
 
     width: int | None = None

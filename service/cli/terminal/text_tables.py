@@ -21,7 +21,6 @@ def format_labels(labels: Sequence[LabelScore], style: Style, *, has_logits: boo
 
     Args:
         labels: the labels, best first.
-        style: style of the output stream.
         has_logits: True if the scores are logits. False for probabilities, which have bars.
     """
     for one in labels:

@@ -124,10 +124,10 @@ def test_a_shape_is_shown_if_it_is_short() -> None:
         return InferRequest.read(body, None, LIMITS, "fill-mask")
 
     for shape, shown in (
-        ([2], "[2]; the product of the shape must be 1,"),
-        ([-1], "[-1]; the product of the shape must be 1,"),
-        ([], "the shape []; the product of the shape must be 1,"),
-        ([1, 10**30], "[1, a number of more than 64 bits]; the product of"),
+        ([2], "[2]; it must have at least one axis, with sizes from 0 to 1 and the product 1,"),
+        ([-1], "[-1]; it must have at least one axis,"),
+        ([], "the shape []; it must have at least one axis,"),
+        ([1, 10**30], "[1, a number of more than 64 bits]; it must have"),
         ([1] * 9, "a shape of 9 axes; at most 8 are allowed."),
     ):
         with pytest.raises(FillMaskError) as caught:
