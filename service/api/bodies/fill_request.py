@@ -113,13 +113,13 @@ class FillParameters(BaseModel):
         context = validation_context(info)
         name = context.targets or f"{context.parameters}.targets"
         if not isinstance(value, list) or not 1 <= len(value) <= MAX_TARGETS:
-            got = len(value) if isinstance(value, list) else describe(value)
+            got = f"a list of {len(value)}" if isinstance(value, list) else describe(value)
             raise client_error(f"{name} must be a list of 1 to {MAX_TARGETS} texts (got {got}).")
         seen = set()
         for index, target in enumerate(value):
             if not isinstance(target, str) or not target.strip():
                 raise client_error(
-                    f"{name}[{index}] must be a non-empty text (got {describe(target)})."
+                    f"{name}[{index}] must be a non-blank text (got {describe(target)})."
                 )
             if target in seen:
                 raise client_error(f"The target {quote(target)} is a duplicate; list it once.")

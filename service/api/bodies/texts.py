@@ -65,7 +65,7 @@ def _read_pair(value: dict[str, object], label: str) -> InputText:
             allowed = ", ".join(PairBody.model_fields)
             raise client_error(f"Unknown field {quote(name)} in {label}; allowed: {allowed}.")
     if "text" not in value:
-        raise client_error(f"{label}.text is missing; it must be a non-empty text.")
+        raise client_error(f"{label}.text is missing; it must be a non-blank text.")
     text = _read_text(value["text"], f"{label}.text")
     if (second := value.get("text_pair")) is None:
         return text
@@ -74,5 +74,5 @@ def _read_pair(value: dict[str, object], label: str) -> InputText:
 
 def _read_text(value: object, label: str) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise client_error(f"{label} must be a non-empty text (got {describe(value)}).")
+        raise client_error(f"{label} must be a non-blank text (got {describe(value)}).")
     return value

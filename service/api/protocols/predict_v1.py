@@ -57,7 +57,9 @@ def parse_request(
             )
     texts = value.get("instances")
     if not isinstance(texts, list):
-        raise InvalidRequestError(f"instances must be a list of texts (got {describe(texts)}).")
+        raise InvalidRequestError(
+            f"instances must be a list of texts or pairs (got {describe(texts)})."
+        )
     context = ValidationContext(limits, texts="instances")
     others = {name: value.get(name) for name in ("parameters", "on_error")}
     request_type = FillMaskRequest if task == "fill-mask" else ClassifyRequest

@@ -25,7 +25,7 @@ BEYOND_THE_SCHEMA = re.compile(
     r"|cannot be combined|masks too far apart"
     r"|The input .* has the shape|The input .* is a duplicate|must have either data or"
     r"|The input .* has no data|inputs must have one tensor of texts"
-    r"|The input .* must have one text per text of|text_pair must be a non-empty text",
+    r"|The input .* must have one text per text of|text_pair must be a non-blank text",
     re.DOTALL,
 )
 

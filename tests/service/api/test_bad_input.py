@@ -17,7 +17,7 @@ TARGETS = "parameters.targets must be a list of 1 to 10000 texts (got"
 NO_OBJECT = "The body must be a JSON object (got"
 NO_TEXT = f"inputs must be a text, {PAIR} or a list of these (got"
 NO_MASK = "inputs has no mask; write [MASK] in place of a word."
-NOT_A_TEXT, NOT_EMPTY = f"must be a text or {PAIR} (got", "must be a non-empty text (got"
+NOT_A_TEXT, NOT_EMPTY = f"must be a text or {PAIR} (got", "must be a non-blank text (got"
 DEEP = b'{"inputs": "[MASK]", "parameters": {"top_k": %s}}' % (b"[" * 900 + b"]" * 900)
 FIELDS = "allowed: inputs, parameters, on_error."
 
@@ -153,10 +153,10 @@ INVALID: dict[str, tuple[Any, str]] = {
     "top_k an object": (parameters(top_k={}), f"{TOP_K} an object)."),
     "top_k a list": (parameters(top_k=[5]), f"{TOP_K} a list)."),
     # targets
-    "targets empty": (parameters(targets=[]), f"{TARGETS} 0)."),
+    "targets empty": (parameters(targets=[]), f"{TARGETS} a list of 0)."),
     "targets a text": (parameters(targets="dog"), f'{TARGETS} "dog").'),
     "targets an object": (parameters(targets={}), f"{TARGETS} an object)."),
-    "too many targets": (parameters(targets=["a"] * 10001), f"{TARGETS} 10001)."),
+    "too many targets": (parameters(targets=["a"] * 10001), f"{TARGETS} a list of 10001)."),
     "a target a number": (parameters(targets=["dog", 3]), f"parameters.targets[1] {NOT_EMPTY} 3)."),
     "a target empty": (parameters(targets=[" "]), f'parameters.targets[0] {NOT_EMPTY} " ").'),
     "a target twice": (

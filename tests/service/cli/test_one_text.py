@@ -87,7 +87,11 @@ def test_a_table_has_the_same_fills(tiny: Tiny) -> None:
             ["--target=é"],
             'The target "é" has characters that the model\'s vocabulary lacks; remove the target.',
         ),
-        ("[MASK]", ["--target= "], 'parameters.targets[0] must be a non-empty text (got " ").'),
+        (
+            "[MASK]",
+            ["--target= "],
+            'parameters.targets[0] must be a non-blank text (got " ").',
+        ),
         ("[MASK]", ["--threads=0"], '--threads must be a whole number from 1 to 1024 (got "0").'),
         (
             "[MASK]",

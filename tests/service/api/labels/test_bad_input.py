@@ -11,7 +11,7 @@ from service.settings import Settings
 from tests.service.refusal import check_refusal
 
 PAIR = 'a pair {"text", "text_pair"}'
-NOT_EMPTY = "must be a non-empty text (got"
+NOT_EMPTY = "must be a non-blank text (got"
 JSON = {"content-type": "application/json"}
 BOTH = "/models/both"
 CLASSIFY, SCORE = f"{BOTH}/classify", f"{BOTH}/score"
@@ -62,13 +62,13 @@ INVALID: dict[str, tuple[str, Any, Any, str]] = {
         CLASSIFY,
         {"text_pair": "the dog"},
         None,
-        "inputs.text is missing; it must be a non-empty text.",
+        "inputs.text is missing; it must be a non-blank text.",
     ),
     "an empty object": (
         SCORE,
         ["the", {}],
         None,
-        "inputs[1].text is missing; it must be a non-empty text.",
+        "inputs[1].text is missing; it must be a non-blank text.",
     ),
     "text a number": (CLASSIFY, pair(text=5), None, f"inputs.text {NOT_EMPTY} 5)."),
     "text null": (CLASSIFY, pair(text=None), None, f"inputs.text {NOT_EMPTY} null)."),

@@ -142,7 +142,7 @@ BLANK["inputs"][1] |= {"data": [" "]}
             PAIRED,
             'The input "text_pair" must have one text per text of "text", 1 in total (got 2).',
         ),
-        ("both", BLANK, 'text[0].text_pair must be a non-empty text (got " ").'),
+        ("both", BLANK, 'text[0].text_pair must be a non-blank text (got " ").'),
         ("tiny", body("text", "text_pair"), "text is a pair, but this model reads single texts;"),
         (
             "both",

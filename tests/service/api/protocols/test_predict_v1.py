@@ -36,10 +36,13 @@ def test_models(client: TestClient) -> None:
     ("body", "reason"),
     [
         ([], "The body must be a JSON object (got a list)."),
-        ({}, "instances must be a list of texts (got null)."),
-        ({"instances": "a [MASK]"}, 'instances must be a list of texts (got "a [MASK]").'),
+        ({}, "instances must be a list of texts or pairs (got null)."),
+        ({"instances": "a [MASK]"}, 'instances must be a list of texts or pairs (got "a [MASK]").'),
         ({"instances": []}, "instances is empty"),
-        ({"instances": [{"text": 5}]}, "instances[0].text must be a non-empty text (got 5)."),
+        (
+            {"instances": [{"text": 5}]},
+            "instances[0].text must be a non-blank text (got 5).",
+        ),
         ({"instances": ["a [MASK]", "b"]}, "instances[1] has no mask"),
         ({"instances": ["[MASK]"], "signature_name": "x"}, 'Unknown field "signature_name" in the'),
         ({"instances": ["[MASK]"], "parameters": {"top_k": 0}}, "parameters.top_k must be"),
