@@ -66,7 +66,8 @@ async def fill_masks(
     """Return the response body of /fill-mask.
 
     Raises:
-        FillMaskError: the request is invalid, or the service is overloaded.
+        FillMaskError: the request is invalid, the service is overloaded or stopping, or the model
+            has failed.
     """
     request = await _read_request(FillMaskRequest, served, body, content_type)
     result = await served.require_fill_mask().fill(
@@ -83,7 +84,8 @@ async def classify(
     """Return the response body of /classify.
 
     Raises:
-        FillMaskError: the request is invalid, or the service is overloaded.
+        FillMaskError: the request is invalid, the service is overloaded or stopping, or the model
+            has failed.
     """
     request = await _read_request(ClassifyRequest, served, body, content_type)
     result = await served.require_classification().classify(

@@ -13,7 +13,7 @@ from service.bundles.validation import EXPORT_AGAIN
 from service.errors import quote
 
 SCHEMA_VERSION = 3
-READABLE_VERSIONS = (2, 3)  # version 2 has only fill-mask, and no pairs
+READABLE_VERSIONS = (2, 3)  # version 2 has only the task fill-mask and no pairs
 MODEL_FILE: Final = "model.onnx"
 WEIGHTS_FILE: Final = "weights.bin"  # a separate file, which may have more than 2 GB
 TOKENIZER_FILE: Final = "tokenizer.json"

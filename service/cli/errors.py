@@ -4,7 +4,7 @@ from typing import ClassVar
 
 
 class CommandError(Exception):
-    """An error of the command. The same command fails again, except after a RetryError."""
+    """An error of the command. A retry of the same command fails, except after a RetryError."""
 
     exit_code: ClassVar[int] = 2
 

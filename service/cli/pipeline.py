@@ -34,7 +34,7 @@ class _InFlightRow:
     """A started row without a written answer.
 
     Attributes:
-        answer: task that computes the row's answer.
+        answer: asyncio task that computes the row's answer.
         place: index of the row in its block.
         chars: approximate number of characters of the row's text and answer.
     """
@@ -60,7 +60,7 @@ class RowPipeline:
     Args:
         model: model that has the task.
         field: field of the texts, for error messages.
-        batch_tokens: number of tokens that all workers together compute in one full batch each.
+        batch_tokens: token budget of one batch, times the number of workers.
     """
 
     def __init__(self, task: AnyTask, model: ServedModel, field: str, batch_tokens: int) -> None:

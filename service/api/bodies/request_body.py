@@ -81,7 +81,7 @@ class TextsRequest(BaseModel):
             return value
         raise client_error(f"on_error must be {' or '.join(_ON_ERROR)} (got {describe(value)}).")
 
-    # a plain validator, because pydantic would check each text again
+    # after a plain validator, pydantic does not check each text again
     @field_validator(
         "inputs", mode="plain", json_schema_input_type=str | PairBody | list[str | PairBody]
     )

@@ -52,7 +52,7 @@ def fill_tensors(fills: Sequence[Sequence[Sequence[Fill]]]) -> Iterator[WireTens
         ValueError: a score is NaN or infinite.
     """
     masks = [(index, mask) for index, text in enumerate(fills) for mask in text]
-    width = max(len(mask) for _, mask in masks)  # some masks may have fewer words
+    width = max(len(mask) for _, mask in masks)  # with whole words, some masks may have fewer fills
     padded = [fill for _, mask in masks for fill in (*mask, *[_PADDING] * (width - len(mask)))]
     if not all(math.isfinite(fill.score) for fill in padded):
         raise ValueError("the model returned NaN or infinity; export its bundle again")

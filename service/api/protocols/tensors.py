@@ -15,7 +15,7 @@ import numpy as np
 
 from service.errors import InvalidRequestError, MalformedRequestError, quote
 
-MAX_AXES = 8  # maximum number of axes of a tensor
+MAX_AXES = 8
 
 _LENGTH = struct.Struct("<I")  # length in bytes before each element of a BYTES tensor
 _DTYPES = {"FP32": "<f4", "INT64": "<i8"}
