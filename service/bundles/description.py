@@ -1,7 +1,7 @@
 """Strict pydantic models of bundle.json.
 
-Strict models do not convert types, such as the text "1" to a number. Unknown fields are errors,
-except in the figures of the verification.
+Strict models do not convert values, for example the text "1" to a number. Unknown fields are
+errors, except in the figures of the verification.
 """
 
 from collections.abc import Sequence

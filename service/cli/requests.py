@@ -110,7 +110,7 @@ class RowRequestReader:
     """Reader that turns rows into requests.
 
     Args:
-        parameters: default parameters. A row's own `parameters` field overrides them.
+        parameters: default parameters. A row's own `parameters` field overrides the defaults.
         reserved: field names that the rows must not have.
 
     Raises:

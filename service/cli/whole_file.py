@@ -92,7 +92,7 @@ async def process_file(command: FileCommand, settings: Settings) -> None:
 
     Raises:
         CommandError: the input, the output or a row is invalid, or the bundle lacks the task.
-        RetryError: another process is working on the same output.
+        RetryError: another process is writing the same output.
         StartupError: the bundle or a setting is invalid.
         FillMaskError: a parameter is invalid, or the model has failed.
     """

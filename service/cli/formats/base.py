@@ -246,7 +246,7 @@ def reject_name_clash(label: str, columns: Iterable[str], added: Iterable[str]) 
 
 
 def describe_name_clash(columns: Iterable[str], added: Iterable[str]) -> str | None:
-    """Return the end of an error message about a common name, or None without such a name."""
+    """Return the end of an error message about a clash of names, or None without a clash."""
     if not (clash := sorted(set(columns) & set(added))):
         return None
     name = quote(clash[0])
