@@ -158,8 +158,13 @@ class TextsRequest(BaseModel):
         A model validator compares the length of the list with the number of texts.
         """
         if isinstance(value, list):
+            if len(value) > (most := context.limits.max_texts):
+                raise InvalidRequestError(
+                    f"{context.parameters} must have at most {most} objects, one per text "
+                    f"(got {len(value)})."
+                )
             each = []
-            for index, item in enumerate(value[: context.limits.max_texts + 1]):
+            for index, item in enumerate(value):
                 labelled = context._replace(parameters=f"{context.parameters}[{index}]")
                 each.append(cls._check_object({} if item is None else item, labelled))
             return each

@@ -65,6 +65,10 @@ INVALID: dict[str, tuple[Any, str]] = {
         {"inputs": ["[MASK]", "[MASK]"], "parameters": [{}]},
         "parameters must have one object per text of inputs, 2 in total (got 1).",
     ),
+    "parameters of too many texts": (
+        {"inputs": ["[MASK]"], "parameters": [{}] * 1000},
+        "parameters must have at most 64 objects, one per text (got 1000).",
+    ),
     "parameters of a text a list": (
         {"inputs": ["[MASK]", "[MASK]"], "parameters": [{}, []]},
         "parameters[1] must be a JSON object (got a list).",
