@@ -126,8 +126,8 @@ class FillMaskApp(FastAPI):
             ahead: number of earlier requests without a response.
 
         Returns:
-            Whole seconds until the client should try again, or None if the queue accepts the
-            request.
+            Whole seconds until the client should try again. None if the queue accepts the request,
+            if the path has no queue or if the service is not ready.
         """
         endpoint = self.task_endpoints.get(path)
         if endpoint is None or self.state.health.not_ready_reason is not None:
@@ -176,8 +176,8 @@ def create_app(settings: Settings) -> FillMaskApp:
     the end. The server reads `app.state.health`, `app.state.statistics` and `app.state.throttle`.
 
     Raises:
-        StartupError: a setting is invalid. The lifespan raises the same error for an invalid
-            bundle.
+        StartupError: a setting is invalid or needs a package that is not installed. The lifespan
+            raises the same error for an invalid bundle.
     """
     health = Health()
     statistics = ProcessStatistics()

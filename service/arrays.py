@@ -1,4 +1,4 @@
-"""NumPy array types of the served graph, and helpers for indexing."""
+"""NumPy array types and index helpers for the served graph."""
 
 from collections.abc import Sequence
 

@@ -34,7 +34,7 @@ _GC_THRESHOLD = 10_000  # new objects between two garbage collections
 
 
 def serve(arguments: Sequence[str], reload_requested: threading.Event) -> int:
-    """Run the server until a signal stops it.
+    """Run the server until a signal or a failure stops it.
 
     Args:
         arguments: flags of the command.

@@ -26,7 +26,7 @@ class Throughput:
         self._seconds = 0.0
 
     def record(self, tokens: int, seconds: float) -> None:
-        """Record a batch if it is large enough."""
+        """Record a batch if it has at least `min_batch_tokens` tokens."""
         if tokens >= self._min_batch_tokens:
             self._tokens += tokens - _DECAY * self._tokens
             self._seconds += seconds - _DECAY * self._seconds
@@ -50,12 +50,9 @@ class Admission:
     An instance is not thread-safe.
 
     Args:
-        workers: number of worker threads.
-        max_batch_tokens: token budget of a batch.
         max_waiting_tokens: maximum number of waiting and running tokens in the interactive lane.
         max_bulk_tokens: maximum number of waiting and running tokens in the bulk lane.
         max_wait_s: maximum estimated wait in the interactive lane, in seconds.
-        statistics: counters of rejections.
 
     Attributes:
         throughput: recent throughput of one worker.
@@ -139,7 +136,8 @@ class Admission:
                 joined the queue counts with the average tokens of an interactive request.
 
         Returns:
-            Whole seconds until the estimated end of the overload, or None without overload.
+            Whole seconds until the estimated end of the overload, from 1 to MAX_RETRY_AFTER_S, or
+            None without overload.
         """
         unread_tokens = max(0, int(ahead * self._typical_tokens) - self._accepted[False])
         overloaded = self._is_overloaded(1, bulk=False, unread_tokens=unread_tokens)
@@ -154,7 +152,7 @@ class Admission:
         self._accepted = {False: 0, True: 0}
 
     def _is_overloaded(self, tokens: int, *, bulk: bool, unread_tokens: int = 0) -> bool:
-        """Return whether the tokens exceed a limit of the lane. Count a rejection."""
+        """Record a rejection and return True if the tokens exceed a limit of the lane."""
         accepted_tokens = self._accepted[bulk] + unread_tokens
         if accepted_tokens + tokens > self._max_tokens[bulk]:
             self._statistics.record_rejection("queue_full")
@@ -169,6 +167,6 @@ class Admission:
         return min(max(1, math.ceil(self._seconds_for(tokens))), MAX_RETRY_AFTER_S)
 
     def _seconds_for(self, tokens: int) -> float:
-        """Estimate the time to compute tokens at the recent throughput."""
+        """Estimate the seconds that the workers need for tokens at the recent throughput."""
         throughput = self.throughput.tokens_per_s
         return 0 if throughput is None else tokens / (throughput * self._workers)

@@ -20,7 +20,7 @@ class RowPacking:
     """Positions of texts in B rows of W slots.
 
     Attributes:
-        rows: row of each text.
+        rows: index of the row of each text.
         offsets: first slot of each text in its row.
         count: number of rows, B.
         width: number of slots of each row, W. W is the length of the longest text, rounded

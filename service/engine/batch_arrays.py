@@ -6,7 +6,7 @@ Shape legend:
     R: tokens of all texts, packed end to end without padding
     B: attention rows (`attention_rows`)
     W: slots of one attention row
-    Q: largest number of masks and pooled tokens in one attention row, at least 2
+    Q: largest number of masks and pooled tokens in one attention row, at least MIN_QUERIES
     M: masks of all texts, ordered by text and position
     m: masks of one text
     C: pooled tokens of all texts, which the classification head reads, ordered by text and position
@@ -14,7 +14,7 @@ Shape legend:
     N': texts whose labels the graph computes
     L: labels of the classification head
     K: targets of the mask with the most targets
-    k: top_k
+    k: largest top_k of the passes
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ MIN_QUERIES = 2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
-    """Inputs of the served graph, all int64.
+    """Passes of one run of the served graph and the inputs of the graph, which are all int64.
 
     Attributes:
         passes: the passes, in the order of their texts in the arrays.

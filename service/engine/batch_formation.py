@@ -18,7 +18,6 @@ def exceeds_interactive_lane(tokens: int, max_batch_tokens: int) -> bool:
 
     Args:
         tokens: number of tokens in all passes of the request.
-        max_batch_tokens: token budget of a batch.
     """
     return tokens > MAX_INTERACTIVE_BATCHES * max_batch_tokens
 
@@ -32,8 +31,6 @@ def batch_budget(unanswered_tokens: int, workers: int, max_batch_tokens: int) ->
 
     Args:
         unanswered_tokens: number of waiting and running tokens in both lanes.
-        workers: number of worker threads.
-        max_batch_tokens: token budget of a batch.
     """
     return min(math.ceil(unanswered_tokens / workers), max_batch_tokens)
 
@@ -66,7 +63,7 @@ class LaneQueue(Generic[Item]):
         """Remove and return the oldest items of one lane.
 
         Args:
-            budget_tokens: token budget of the batch. An item with more tokens forms a batch alone.
+            budget_tokens: token limit of the batch. An item with more tokens forms a batch alone.
         """
         turn = self._interactive_batches >= BATCHES_PER_BULK_BATCH - 1
         lane = self._bulk if self._bulk and (turn or not self._interactive) else self._interactive

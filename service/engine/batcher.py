@@ -19,9 +19,9 @@ _log = logging.getLogger(__name__)
 
 
 class Batcher:
-    """A queue of model passes, and worker threads that compute them in batches.
+    """A queue of model passes with worker threads that compute the passes in batches.
 
-    An idle worker immediately takes the passes that have waited longest, up to the token budget.
+    An idle worker immediately takes the oldest passes of one lane, up to the token budget.
     Each worker also takes at most an equal share of all accepted tokens, so that the workers share
     a long queue. Workers never delay a batch to fill it. A pass with more tokens than the share or
     the budget runs alone. The queue does not sort passes by length, because long and short texts
@@ -33,8 +33,6 @@ class Batcher:
 
     Args:
         run: function that computes a batch. Several workers call the function at the same time.
-        workers: number of worker threads.
-        max_batch_tokens: token budget of a batch.
         max_waiting_tokens: maximum number of waiting and running tokens in the interactive lane.
         max_bulk_tokens: maximum number of waiting and running tokens in the bulk lane.
         max_wait_s: maximum estimated wait in the interactive lane, in seconds.
@@ -92,7 +90,7 @@ class Batcher:
             return self._admission.tokens
 
     def record_throughput(self, tokens: int, seconds: float) -> None:
-        """Record the throughput that a worker had in the warm-up."""
+        """Record a batch of the warm-up in the recent throughput."""
         self._admission.throughput.record(tokens, seconds)
 
     async def submit(self, passes: Sequence[ModelPass], *, bulk: bool = False) -> list[PassOutputs]:
@@ -103,8 +101,8 @@ class Batcher:
 
         Args:
             passes: one or more passes.
-            bulk: whether the passes join the bulk lane. Requests that exceed the interactive lane
-                (`batch_formation`) always join the bulk lane.
+            bulk: whether the passes join the bulk lane. Requests that are too long for the
+                interactive lane (`batch_formation`) always join the bulk lane.
 
         Returns:
             The outputs of each pass, in the same order.
@@ -135,7 +133,7 @@ class Batcher:
 
     @property
     def last_batch_s(self) -> float:
-        """End of the last batch, in seconds of the monotonic clock."""
+        """End of the last batch or creation of the batcher, in seconds of the monotonic clock."""
         return self._last_batch_s
 
     @property
@@ -166,7 +164,8 @@ class Batcher:
                 joined the queue counts with the average tokens of an interactive request.
 
         Returns:
-            Whole seconds until the estimated end of the overload, or None without overload.
+            Whole seconds until the estimated end of the overload, from 1 to MAX_RETRY_AFTER_S
+            (`admission`), or None without overload.
         """
         return self._admission.retry_after_s(ahead)
 
@@ -205,7 +204,7 @@ class Batcher:
             self._idle.pop().notify()
 
     def _next_batch(self) -> list[QueuedPass]:
-        """Wait for the next batch and return it. The batch is empty if the batcher is closed."""
+        """Wait for the next batch and return it. An empty batch ends the worker."""
         with self._lock:
             while not self._queue and not self._closing:
                 woken = threading.Condition(self._lock)

@@ -45,9 +45,7 @@ class QueuedPass:
     """A pass in the queue, with its request.
 
     Attributes:
-        model_pass: the pass to compute.
-        request: the request that receives the outputs of the pass.
-        index: position of the pass in the request.
+        index: position of the pass in the request, from 0.
         bulk: whether the pass waits in the bulk lane.
     """
 

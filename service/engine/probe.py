@@ -20,7 +20,6 @@ class Probe:
     """Readiness probe of one model. Concurrent checks share one test pass.
 
     Args:
-        batcher: batcher of the model.
         token_id: id of the only token in the test pass.
         fills: whether the model fills masks. Without fills, the test pass computes labels.
     """
@@ -39,7 +38,7 @@ class Probe:
 
     @property
     def last_failure(self) -> str | None:
-        """Reason why the last check failed, or None if the check succeeded."""
+        """Reason why the last check failed, or None without a failure."""
         return self._last_failure
 
     async def failure_reason(self) -> str | None:

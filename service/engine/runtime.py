@@ -49,7 +49,7 @@ class Runtime:
     """A loaded graph that any number of threads may run at the same time.
 
     Args:
-        model_path: path of the ONNX file.
+        model_path: path of the ONNX file, in the directory of the weights.
         threads_per_run: number of threads that share one run. With one thread, a run stays
             on the calling thread. The throughput is highest with one such run per CPU at the same
             time.
@@ -118,7 +118,7 @@ class Runtime:
 
     @property
     def pooling(self) -> Pooling | None:
-        """Tokens that the classification head reads. None for a graph without labels."""
+        """Pooling of the classification head, or None for a graph without labels."""
         if "label_logits" not in self._outputs:
             return None
         return "mean" if _MEAN_INPUTS.keys() & self._inputs.keys() else "first"

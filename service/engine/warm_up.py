@@ -1,4 +1,4 @@
-"""Warm-up of a model with two batches, which allocate memory and measure the throughput."""
+"""Warm-up of a model, which runs two batches to allocate memory and measure the throughput."""
 
 import time
 from collections.abc import Callable
@@ -27,7 +27,7 @@ def warm_up(
     *,
     fills: bool = True,
 ) -> tuple[int, float]:
-    """Run a batch of the longest texts, up to 1,024 tokens each, and a batch of sentences.
+    """Run a batch of texts of up to MAX_WARM_UP_TOKENS tokens and a batch of sentences.
 
     Args:
         run: function that computes a batch.
@@ -35,12 +35,12 @@ def warm_up(
         max_tokens: maximum length of a text in tokens.
         max_batch_tokens: token budget of a batch. A longer text forms a batch alone.
         max_masks: maximum number of masks in the first batch.
-        top_k: number of ids to return for each mask.
+        top_k: number of ids to return for each mask in the first batch.
         pooling: pooling of the classification head. None for a model without labels.
         fills: whether the model fills masks. Without fills, the batches have no masks.
 
     Returns:
-        The number of tokens in the batch of sentences, and the seconds of this batch.
+        The number of tokens and the duration in seconds of the batch of sentences.
 
     Raises:
         BundleError: the graph fails on a batch.

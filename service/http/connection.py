@@ -39,14 +39,15 @@ _buffer = memoryview(bytearray(READ_BYTES))
 class Connection(asyncio.BufferedProtocol):
     """HTTP connection that passes one request at a time to the application.
 
-    During an overload the connection itself rejects each request after reading it. A rejection by
-    the application needs a task and several times as much CPU time, which delays other requests.
+    During an overload, the connection itself rejects requests for fills and labels after reading
+    them. A rejection by the application needs a task and several times as much CPU time, which
+    delays other requests.
 
     Args:
         max_connections: number of connections above which a new connection gets a 429 response.
         statistics: counters of open and rejected connections.
-        throttle: throttle of the event loop. A new connection cancels the current pause.
-        unsent: limit on the unread bytes of responses over all connections.
+        throttle: throttle of the event loop. A new connection cancels the scheduled pause.
+        unsent: limit on the unread bytes of large responses over all connections.
         check_overload: function of the path of a POST request and the number of open requests. The
             function returns the seconds for Retry-After, or None to accept the request.
         server_state: connections, tasks and default headers of uvicorn's server.
@@ -157,7 +158,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.write(data)
 
     def close(self) -> None:
-        """Close the connection after the client has received all written bytes."""
+        """Close the connection so that the client can still read all written bytes."""
         if self.is_closing():
             return
         if self._half_closed or (self._parser.complete and not self._parser.held):
@@ -291,7 +292,7 @@ class Connection(asyncio.BufferedProtocol):
             self.close()
 
     def _reject(self, status: int, reason: str, message: str) -> None:
-        """Send an error response, unless a response has started, and close the connection."""
+        """Close the connection, with an error response unless another response has started."""
         self._statistics.rejected_connections[reason] += 1
         if self._exchange is None or not self._exchange.response_started:
             headers = self._server_state.default_headers

@@ -22,7 +22,7 @@ class CancelOnDisconnect:
     TimeoutError.
 
     Args:
-        receive: ASGI receive function of a request whose body has been read.
+        receive: ASGI receive function of a request, after its complete body.
     """
 
     __slots__ = ("_cancelling", "_disconnected", "_receive", "_task", "_timer", "_watch")

@@ -1,4 +1,4 @@
-"""Responses that a connection sends without calling the application, as HTTP bytes."""
+"""Responses that a connection sends in place of the application."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -13,11 +13,9 @@ from service.http.send_json import Headers, error_json, send_error_message
 
 
 def error_response(status: int, message: str, headers: Headers) -> bytes:
-    """Return an error response that closes the connection.
+    """Return an error response with the header Connection: close.
 
     Args:
-        status: HTTP status.
-        message: error message for the client.
         headers: headers in addition to Content-Type, Content-Length and Connection.
     """
     body = error_json(message)
@@ -29,8 +27,6 @@ def overloaded_response(head: RequestHead, retry_after_s: int, headers: Headers)
     """Return a 429 response that is identical to the response of the application.
 
     Args:
-        head: head of the request.
-        retry_after_s: value of Retry-After, in seconds.
         headers: headers in addition to X-Request-ID, Content-Type, Content-Length and Retry-After.
     """
     request_id = (b"x-request-id", request_id_of(head.headers))

@@ -29,7 +29,7 @@ class Client(Reader, Protocol):
         """Send a part of the response."""
 
     def close(self) -> None:
-        """Close the connection after the client has received all written bytes."""
+        """Close the connection so that the client can still read all written bytes."""
 
     def is_closing(self) -> bool:
         """Return whether the connection is closing."""
@@ -56,7 +56,6 @@ class Exchange(RequestResponseCycle):
 
     Args:
         client: connection of the client.
-        flow: flow control of the connection.
         state: state of uvicorn's server.
         unsent: limit on the unread bytes of large responses.
     """

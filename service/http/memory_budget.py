@@ -43,7 +43,7 @@ class MemoryBudget:
         """Count bytes of a claim and evict other claims if necessary.
 
         Raises:
-            OverloadedError: the budget has no room for the bytes and may not evict another claim.
+            OverloadedError: the budget has too few free bytes and may not evict another claim.
         """
         while self.held_bytes + size_bytes > self.max_bytes:
             oldest = next((one for one in self.growing if one is not claim), None)
@@ -64,11 +64,9 @@ class MemoryBudget:
 class Claim:
     """Bytes of a budget that one request uses.
 
-    Args:
-        budget: budget to claim from.
-
     Attributes:
-        begun_s: monotonic time of the first counted byte.
+        begun_s: time of the first counted byte of a growing claim, in seconds of the monotonic
+            clock.
         evicted: true if another claim has taken the bytes of this claim.
     """
 
@@ -103,7 +101,7 @@ class Claim:
         """Claim more bytes.
 
         Raises:
-            OverloadedError: the budget is exhausted, or the claim was evicted.
+            OverloadedError: the budget is exhausted, or another claim has evicted this claim.
         """
         self._size_bytes += size_bytes
         more_bytes = self._size_bytes - self._budget.free_bytes - self._counted_bytes

@@ -1,7 +1,7 @@
 """Strict parser of HTTP/1.1 requests (RFC 9112) with bounded memory, on top of llhttp.
 
 llhttp checks the grammar of requests. This module limits the size of heads and chunk framing. The
-module also checks the fields that decide where a request ends, and removes the Upgrade field.
+module also checks the fields that determine the end of a request. It removes the Upgrade field.
 """
 
 import re
@@ -24,7 +24,7 @@ _CLOSE = re.compile(rb"(?i)(^|,)[ \t]*close[ \t]*(,|$)")
 
 
 class HttpError(Exception):
-    """Error for a request that violates HTTP, after which the connection must close.
+    """Error for an invalid, unsupported or too large request, which ends the connection.
 
     Attributes:
         status: HTTP status of the response.
@@ -58,7 +58,7 @@ class RequestHead:
         target: path and query, without scheme and authority.
         http_version: HTTP version, 1.0 or 1.1.
         headers: fields in the order of arrival, with names in lower case and without trailers.
-        keep_alive: true if the client allows another request on the connection.
+        keep_alive: true if the request uses HTTP/1.1 and allows another request on the connection.
         expects_continue: true if the client waits for 100 Continue before it sends the body
             (RFC 9110, 10.1.1).
     """

@@ -14,8 +14,6 @@ async def send_json(send: Send, status: int, content: bytes, headers: Headers = 
     """Send a complete JSON response.
 
     Args:
-        send: ASGI send function of the request.
-        status: HTTP status.
         content: JSON body.
         headers: headers in addition to Content-Type and Content-Length.
     """

@@ -1,7 +1,8 @@
-"""Logging as one JSON object per line or as text for a terminal, without text of clients.
+"""Logging as one JSON object per line or as text for a terminal.
 
-Python's logging also handles messages of libraries, warnings and uncaught exceptions. The log has
-the type and traceback of an exception but not its message, which may quote text of a client.
+Python's logging also handles messages of libraries, warnings and uncaught exceptions. The log
+contains text of clients only with the setting log_texts. The log has the type and traceback of an
+exception but not its message, which may quote text of a client.
 """
 
 import asyncio

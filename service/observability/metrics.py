@@ -36,11 +36,9 @@ class ModelState:
     """Current state of a served model.
 
     Attributes:
-        name: name of the model.
         labels: additional labels of the model's info metric, such as the precision.
         load: load of the model's batcher.
-        failure: reason why the last probe of the model failed. The reason is None if the probe
-            succeeded.
+        failure: reason why the last probe of the model failed, or None without a failure.
     """
 
     name: str
@@ -53,7 +51,6 @@ class Metrics:
     """Metrics of the process, collected at each scrape.
 
     Args:
-        statistics: counters of the process.
         models: function that returns the states of the served models.
         not_ready_reason: function that returns the reason why the service is not ready. The reason
             is None if the service is ready.

@@ -116,7 +116,6 @@ class QueueLoad:
         most_waiting_tokens: limit on the tokens that wait or run, by lane.
         tokens_per_s: recent throughput of all workers in large batches. The value is None before
             the first large batch.
-        workers: number of worker threads.
     """
 
     waiting_tokens: Mapping[str, int]
@@ -184,8 +183,6 @@ class ProcessStatistics:
     """Counters of the process for its metrics.
 
     Attributes:
-        requests: statistics of HTTP requests.
-        open_connections: current number of connections.
         rejected_connections: number of connections that the server rejected or aborted, by reason.
         reloads: number of bundle reloads, by outcome.
     """

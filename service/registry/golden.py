@@ -100,8 +100,8 @@ async def check_golden_labels(bundle: Bundle, classification: ClassificationPipe
     """Check that the pipeline for requests reproduces the logits of the golden texts.
 
     Raises:
-        BundleError: the logits differ by more than rounding explains. The message names the text
-            or the mean difference.
+        BundleError: a golden text cannot be classified, or its logits differ by more than rounding
+            explains. The message names the text or the mean difference.
     """
     tolerance = GoldenTolerance.of_labels(bundle)
     differences: list[float] = []
@@ -139,8 +139,8 @@ async def check_golden_prompts(bundle: Bundle, fill_mask: FillMaskPipeline) -> N
     detects kernels with a small error in every fill.
 
     Raises:
-        BundleError: the log-probabilities differ by more than rounding explains. The message names
-            the prompt or the mean difference.
+        BundleError: a golden prompt cannot be filled, or its log-probabilities differ by more than
+            rounding explains. The message names the prompt or the mean difference.
     """
     tolerance = GoldenTolerance.of(bundle)
     ordinary_tokens = bundle.architecture.vocab_size - len(bundle.special_token_ids)

@@ -47,9 +47,10 @@ async def load_model(
         on_failure: function that the event loop calls with a message when the model stops
             computing.
         path: path of the bundle. None means the bundle of the settings.
-        background: read the files on another thread, because the event loop serves requests.
+        background: whether to read the files on another thread, because the event loop serves
+            requests.
         statistics: counters of the process, which include the batches.
-        tracer: tracer of the parts of requests.
+        tracer: tracer of tokenization and batches, by default none.
 
     Returns:
         The loaded model. Its `aclose` finishes the accepted requests and frees the model.

@@ -33,7 +33,7 @@ class ModelRegistry:
         on_failure: function that receives a message when a model stops computing.
         on_change: function to call after a load or a replacement of models.
         statistics: counters of batches and reloads.
-        tracer: tracer of the parts of requests.
+        tracer: tracer of tokenization and batches, by default none.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class ModelRegistry:
 
     @property
     def by_name(self) -> Mapping[str, ServedModel]:
-        """All models, in the order of their directories."""
+        """All models by name, in the order of the first load of their directories."""
         return self._by_name
 
     @property
@@ -75,11 +75,11 @@ class ModelRegistry:
         ]
 
     def get(self, name: str | None = None, task: Task | None = None) -> ServedModel:
-        """Return a model.
+        """Return a model by its name and task.
 
         Args:
-            name: name of the model. Without a name, the function returns the default model if it
-                has the task, and otherwise the first model with the task.
+            name: name of the model. Without a name, the function returns the default model. If the
+                default model lacks the task, the function returns the first model with the task.
             task: task that the model must have. None accepts models of any task.
 
         Raises:

@@ -53,7 +53,6 @@ class ServedModel:
         scoring: pipeline that scores texts. None without the task fill-mask.
         classification: pipeline that classifies texts. None without the task text-classification.
         batcher: batcher of the passes of all pipelines.
-        probe: readiness probe of the model.
         closing: exit stack that frees the model.
         in_use: reference count of running requests. `retire` waits until the count is zero.
     """

@@ -91,8 +91,6 @@ class ClassificationPipeline:
     """Pipeline that classifies texts.
 
     Args:
-        tokenizer: the model's tokenizer.
-        batcher: batcher that computes the passes.
         head: labels, problem type and pooling of the classification head.
         max_tokens: maximum length of a text in tokens, including special tokens.
         tracer: tracer that records a span for tokenization. The batcher records its own spans.
@@ -165,7 +163,7 @@ class ClassificationPipeline:
         return ClassificationResult(self._rank(*arguments), is_large)
 
     async def logits(self, texts: Sequence[InputText]) -> list[FloatArray]:
-        """Return the logits (L,) of each text.
+        """Return the logits of each text, one per label.
 
         Raises:
             FillMaskError: a text is invalid, or the batcher rejects the passes.

@@ -26,8 +26,6 @@ class FillMaskPipeline:
     """Pipeline that fills the masks of texts.
 
     Args:
-        tokenizer: the model's tokenizer.
-        batcher: batcher that computes the passes.
         max_tokens: maximum length of a text in tokens, including special tokens.
         vocab_size: number of rows of the model's embedding table.
         max_masks: maximum number of masks in the texts of one request.
@@ -63,7 +61,7 @@ class FillMaskPipeline:
         """Reject targets that are invalid for every text.
 
         Raises:
-            InvalidRequestError: a target is invalid.
+            InvalidRequestError: a target is invalid, or the targets together are too large.
         """
         check_targets_size([options.targets or ()])
         self._planner.check_targets(options)
@@ -87,8 +85,9 @@ class FillMaskPipeline:
             reserve: function that reserves the request's memory before the first pass.
 
         Raises:
-            InvalidRequestError: the request exceeds the limits of masks, passes or response size.
-                Without `report_errors`, an invalid text or target also raises this error.
+            InvalidRequestError: the request exceeds the limits of targets, masks, passes or
+                response size. Without `report_errors`, an invalid text or target also raises this
+                error.
             FillMaskError: the batcher rejects the passes, or `reserve` rejects the request.
         """
         same_options = isinstance(options, FillOptions)

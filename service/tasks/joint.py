@@ -29,7 +29,7 @@ class _Hypothesis:
     Attributes:
         input_ids: (T,) ids of the text with the chosen tokens in place.
         tokens: (m,) chosen token of each mask, or -1 for a mask that is not filled yet.
-        log_prob: joint log-probability of the chosen tokens.
+        log_prob: joint log-probability of the chosen tokens, in nats.
     """
 
     input_ids: IntArray
@@ -61,7 +61,6 @@ async def fill_jointly(
     Args:
         text: the client's text.
         encoded: the same text as token ids.
-        tokenizer: the model's tokenizer.
         submit: function that computes model passes.
         top_k: maximum number of fills.
         order: order of the masks, by confidence or from left to right.

@@ -47,7 +47,7 @@ class FillOptions:
         targets: the only words and phrases to rank. None means all tokens of the vocabulary except
             special tokens.
         granularity: unit of a fill, a token or a whole word.
-        max_word_tokens: maximum length of a word, in tokens.
+        max_word_tokens: maximum length of a whole word in tokens, for the granularity word.
         strategy: strategy for several masks of one text, independent or joint.
         order: order in which the joint strategy fills the masks.
         on_long_text: policy for texts that exceed the model's input, either an error or windows

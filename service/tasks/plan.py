@@ -36,7 +36,7 @@ class FillPlan:
 
     @property
     def encoded(self) -> list[EncodedText]:
-        """Token ids of the windows."""
+        """Encoded text of each window."""
         return [window.encoded for window in self.windows]
 
     @property
@@ -67,7 +67,6 @@ class FillPlanner:
     """Planner that turns texts and options into plans.
 
     Args:
-        tokenizer: the model's tokenizer.
         max_tokens: maximum length of a text in tokens, including special tokens.
         max_passes: maximum number of model passes per request.
     """
@@ -99,7 +98,8 @@ class FillPlanner:
             report_errors: True to ignore invalid targets if at least one target is valid.
 
         Raises:
-            InvalidRequestError: the text has no mask, the text is too long or a target is invalid.
+            InvalidRequestError: the text has no mask, the text is too long, its masks are too far
+                apart for joint filling or a target is invalid.
         """
         targets = self._resolve(options.targets) if options.targets else None
         if targets is not None and targets.rejected and not (report_errors and targets.texts):

@@ -28,11 +28,9 @@ def rank_targets(
     """Return the best targets for each mask of a text.
 
     Args:
-        tokenizer: the model's tokenizer.
         text: the client's text.
         encoded: the same text as token ids.
-        targets: the targets to rank.
-        log_probs_mK: (m, K) log-probability of each target at each mask.
+        log_probs_mK: (m, K) log-probability of each target at each mask, in nats.
         top_k: maximum number of fills per mask.
     """
     ranked = []
@@ -68,7 +66,6 @@ def rank_tokens(
     """Return the best ordinary tokens for each mask of each text.
 
     Args:
-        tokenizer: the model's tokenizer.
         texts: the clients' texts.
         encoded: the same texts as token ids.
         outputs: outputs of the pass of each text.

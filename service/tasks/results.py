@@ -1,4 +1,4 @@
-"""Fills, and the errors of invalid texts and targets."""
+"""Fills of masks and errors of invalid texts and targets."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -61,7 +61,7 @@ class TextScore:
     """Score of one text.
 
     Attributes:
-        log_prob: pseudo-log-likelihood, the sum over the tokens, in nats.
+        log_prob: pseudo-log-likelihood, the sum of the tokens' log-probabilities, in nats.
         pseudo_perplexity: exponential of the negative mean log-probability of the tokens.
         rank: rank by log_prob among the texts of the request. The most probable text has rank 1.
         tokens: scores of the tokens in order, without special tokens.
@@ -77,8 +77,6 @@ class ScoringPipeline:
     """Pipeline that scores texts.
 
     Args:
-        tokenizer: the model's tokenizer.
-        batcher: batcher that computes the passes.
         max_tokens: maximum length of a text in tokens, including special tokens.
         max_passes: maximum number of passes for one request. A text takes one pass per token.
         tracer: tracer that records a span for tokenization. The batcher records its own spans.

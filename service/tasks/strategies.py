@@ -27,8 +27,6 @@ class FillStrategies:
     """Strategies that fill the masks of texts according to plans.
 
     Args:
-        tokenizer: the model's tokenizer.
-        batcher: batcher that computes the passes.
         vocab_size: number of rows of the model's embedding table.
     """
 
@@ -44,8 +42,8 @@ class FillStrategies:
 
         Args:
             plans: plans with equal options.
-            is_large: True if ranking takes too long for the event loop. The method then ranks on
-                another thread and uses the bulk lane.
+            is_large: True if ranking takes too long for the event loop. The method then ranks
+                tokens or targets on another thread and uses the bulk lane.
 
         Raises:
             FillMaskError: the batcher rejects the passes.

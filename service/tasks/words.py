@@ -30,7 +30,6 @@ class WordSearch:
     """Beam search for whole words.
 
     Attributes:
-        tokenizer: the model's tokenizer.
         submit: function that computes model passes.
         vocab_size: number of rows of the model's embedding table.
         top_k: maximum number of words per mask.

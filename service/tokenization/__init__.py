@@ -1,1 +1,1 @@
-"""Conversion between text and tokens, and windows over long texts."""
+"""Tokenization, detokenization and windows over long texts."""

@@ -1,4 +1,4 @@
-"""Texts and pairs of texts as clients send them, and their tokens.
+"""Texts and pairs of texts, as strings and as tokens.
 
 Shapes: T tokens of a text or a pair, m masks, t tokens that are not special.
 """

@@ -22,7 +22,6 @@ class TextReader:
     """Reader that tokenizes texts and rejects texts that the model cannot read.
 
     Args:
-        tokenizer: the model's tokenizer.
         max_tokens: maximum length of a text in tokens, including special tokens.
     """
 
@@ -38,7 +37,8 @@ class TextReader:
             label: name of the text in error messages.
 
         Raises:
-            InvalidRequestError: the text is too long, has no mask, or contains a special token.
+            InvalidRequestError: the text is too long, has no mask, or contains another special
+                token.
         """
         self._check_pair(text, label)
         self._check_chars(text, label)
@@ -58,8 +58,8 @@ class TextReader:
                 several tokens.
 
         Raises:
-            InvalidRequestError: the text has no mask, contains a special token, or has more than
-                MAX_WINDOWED_CHARS characters.
+            InvalidRequestError: the text has no mask, contains another special token, or has more
+                than MAX_WINDOWED_CHARS characters.
         """
         self._check_pair(text, label)
         if len(text) > MAX_WINDOWED_CHARS:

@@ -152,7 +152,8 @@ class Tokenizer:
         fill is a target for the same token. The method tokenizes any other target.
 
         Raises:
-            InvalidRequestError: the target has no tokens, or contains an unknown or special token.
+            InvalidRequestError: the target is too long, has no tokens, or contains an unknown or
+                special token.
         """
         if (token_id := self._detokenizer.find(target)) is not None:
             ids = [token_id]

@@ -36,7 +36,7 @@ class Unigram:
         excluded_ids: ids that no text may contain, such as the ids of special tokens.
 
     Raises:
-        ValueError: the model has no id for unknown characters.
+        ValueError: the model has no valid id for unknown characters.
     """
 
     def __init__(self, model: dict[str, Any], excluded_ids: Iterable[int]) -> None:

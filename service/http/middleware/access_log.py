@@ -90,7 +90,7 @@ MAX_LOGGED_CHARS = 10_000
 
 
 class BodyLogMiddleware:
-    """Middleware that logs the body of each request, up to 10,000 characters.
+    """Middleware that logs the first MAX_LOGGED_CHARS characters of each request body.
 
     `RequestMemoryMiddleware` delivers the body in one message.
 

@@ -1,4 +1,4 @@
-"""API keys, and the ASGI middleware that requires a valid key."""
+"""API keys and the ASGI middleware that requires a valid key."""
 
 import hashlib
 import hmac
@@ -126,6 +126,8 @@ _SCHEME = b"bearer "
 
 class AuthenticationMiddleware:
     """Middleware that rejects requests without a valid API key, before reading their body.
+
+    Health checks, metrics, the documentation and the playground need no key.
 
     Args:
         app: next ASGI application.

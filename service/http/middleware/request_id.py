@@ -21,8 +21,8 @@ _VALID_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 class RequestIdMiddleware:
     """Middleware that adds a request id to each response.
 
-    The id is the client's X-Request-ID header if the header is valid, and otherwise a new id. The
-    log of an unhandled exception has the id, the type of the exception and its traceback. The
+    The id is the client's X-Request-ID header. Without a valid header, the id is a random number.
+    The log of an unhandled exception has the id, the type of the exception and its traceback. The
     response has only the id. The log and the response omit the exception message, which may quote
     text of a client.
 

@@ -100,7 +100,7 @@ class RequestMemoryMiddleware:
             body_claim.release()
 
     def _head_rejection(self, headers: Iterable[tuple[bytes, bytes]]) -> tuple[int, str] | None:
-        """Check the headers, and return the status and message of a rejection."""
+        """Return the status and message of a rejection, or None for valid headers."""
         for name, value in headers:
             if name == b"content-length":
                 if (declared_bytes := _declared_bytes(value)) > self._max_body_bytes:
@@ -115,7 +115,7 @@ class RequestMemoryMiddleware:
         return 413, f"The body must have {allowed}; send fewer or shorter texts."
 
     async def _collect(self, receive: Receive, send: Send, claim: Claim) -> Message | None:
-        """Return the body as one message, or None if the body is rejected or incomplete."""
+        """Return the body as one message, or None for a rejected or incomplete body."""
         message = await receive()
         if message["type"] == "http.disconnect":
             return None

@@ -1,1 +1,1 @@
-"""Targets, and the model passes that score them."""
+"""Targets and the model passes that score them."""

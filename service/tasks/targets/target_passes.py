@@ -30,7 +30,7 @@ class TargetPasses:
         targets: the targets to score at each mask.
 
     Attributes:
-        model_passes: the passes to compute.
+        model_passes: the passes to compute, in the order that `log_probs` expects.
     """
 
     def __init__(self, text: EncodedText, targets: Targets, mask_token_id: int) -> None:
@@ -43,7 +43,7 @@ class TargetPasses:
             self.model_passes.append(model_pass)
 
     def log_probs(self, outputs: Sequence[PassOutputs]) -> NDArray[np.float64]:
-        """Return the (m, K) log-probabilities of whole targets.
+        """Return the (m, K) log-probabilities of whole targets, in nats.
 
         Args:
             outputs: outputs of `model_passes`, in the same order.

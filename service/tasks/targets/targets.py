@@ -69,8 +69,7 @@ class Targets:
         """Tokenize the targets and reject empty and duplicate token sequences.
 
         Args:
-            tokenizer: the model's tokenizer.
-            texts: the targets.
+            texts: the targets, as the client wrote them.
             max_passes: maximum number of model passes per mask. Each prefix group of targets with
                 several tokens takes one pass.
 
