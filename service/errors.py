@@ -12,7 +12,7 @@ class FillMaskError(Exception):
 
     Attributes:
         status: HTTP status of the response.
-        text: one sentence that tells the client what is wrong and what is allowed.
+        text: message that tells the client what is wrong and what is allowed.
     """
 
     status: ClassVar[int] = 500
@@ -72,7 +72,7 @@ class NotReadyError(FillMaskError):
 
 
 class StartupError(Exception):
-    """Error that prevents the start. The message is one sentence for the operator."""
+    """Error that prevents the start or a reload, with a message for the operator."""
 
 
 class BundleError(StartupError):

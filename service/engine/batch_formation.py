@@ -38,9 +38,9 @@ def batch_budget(unanswered_tokens: int, workers: int, max_batch_tokens: int) ->
 class LaneQueue(Generic[Item]):
     """A queue with two first-in-first-out lanes, interactive and bulk.
 
-    A long request has hundreds of passes, such as one pass per token for the scores of a text. In
-    a queue with a single lane, each later request waits for all these passes. An instance is not
-    thread-safe.
+    A long request may have hundreds of passes, such as one pass per token for the scores of a
+    text. In a queue with a single lane, each later request waits for all these passes. An instance
+    is not thread-safe.
 
     Args:
         tokens: function that returns the number of tokens of an item.

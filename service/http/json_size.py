@@ -1,7 +1,7 @@
 """Limit on the number of values in a JSON text, checked before parsing.
 
 One byte of JSON can become 24 bytes of Python objects. For example, each `[],` in `[[],[],[]]`
-has three bytes and becomes a list of 64 bytes and a reference to the list. In contrast, a megabyte
+has three bytes and becomes a list of 64 bytes and a reference of 8 bytes. In contrast, a megabyte
 of text in a few strings remains a megabyte.
 """
 

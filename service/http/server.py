@@ -68,7 +68,7 @@ class Server(uvicorn.Server):
     """uvicorn's server with a shutdown in steps.
 
     1. After a signal, the service reports that it is not ready. During the drain delay the service
-       still responds, so that load balancers have time to notice. Each response closes its
+       still responds, so that load balancers have time to remove it. Each response closes its
        connection.
     2. The server stops listening. Accepted requests can finish within the grace period.
     3. The server cancels the remaining requests. If requests ignore the cancellation, the

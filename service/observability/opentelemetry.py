@@ -1,8 +1,8 @@
 """Traces of requests with OpenTelemetry, whose packages are optional.
 
-Each traced request has a span that follows the semantic conventions for HTTP. Requests for a model
-add the child spans tokenize, queue and compute. Spans contain no text of clients, such as a path, a
-query, a header or an exception message.
+Each traced request has a span that follows the semantic conventions for HTTP. A request for a model
+also has the child spans tokenize, queue and compute. Spans contain no text of clients, such as a
+path, a query, a header or an exception message.
 """
 
 import asyncio

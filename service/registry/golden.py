@@ -33,7 +33,8 @@ class GoldenTolerance:
     """Bounds on differences of log-probabilities in nats, or on differences of logits.
 
     The bounds of int8 bundles come from the verification figures, because early int8 bundles
-    contain a tolerance that is valid on one kind of CPU only.
+    contain a tolerance that is valid on one kind of CPU only. A larger tolerance for
+    log-probabilities in the bundle replaces the bound on each difference.
 
     Attributes:
         mean: bound on the mean difference over all golden fills or logits.
@@ -48,7 +49,8 @@ class GoldenTolerance:
         """Return the bounds for the fills of a bundle with the task fill-mask.
 
         Raises:
-            BundleError: the verification figures of int8 are not numbers.
+            BundleError: the bundle has verification figures of int8, but a figure is missing or not
+                a number.
         """
         named = bundle.golden.log_prob_tolerance or 0.0
         figures = bundle.int8_figures()
@@ -64,7 +66,7 @@ class GoldenTolerance:
         """Return the bounds for the logits of a bundle with the task text-classification.
 
         Raises:
-            BundleError: the verification figures of int8 are missing or not numbers.
+            BundleError: a verification figure of int8 is missing or not a number.
         """
         named = bundle.golden.logit_tolerance or 0.0
         if bundle.precision != "int8":

@@ -1,1 +1,1 @@
-"""The tasks fill-mask and scoring, which are independent of HTTP."""
+"""Pipelines that fill masks, score texts and classify texts, independent of HTTP."""

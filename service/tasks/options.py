@@ -1,4 +1,4 @@
-"""Options and limits of fill-mask requests."""
+"""Options of fill-mask requests and limits of all requests."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -71,22 +71,17 @@ class WordFill(Fill):
 
 @dataclass(slots=True)
 class RejectedText:
-    """An invalid text, with the error for the client.
-
-    Attributes:
-        error: message for the client, with the problem, the field and the allowed values.
-    """
+    """An invalid text, with the error message for the client."""
 
     error: str
 
 
 @dataclass(slots=True)
 class RejectedTarget:
-    """An invalid target, with the error for the client.
+    """An invalid target, with the error message for the client.
 
     Attributes:
         token_str: the target as the client wrote it.
-        error: message for the client.
     """
 
     token_str: str

@@ -1,4 +1,4 @@
-"""Loader of tokenizer.json, which makes the mask the only special token in texts."""
+"""Loader of tokenizer.json for texts in which the mask is the only special token."""
 
 import json
 from typing import Any, NamedTuple

@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 class AccessLogMiddleware:
     """Middleware that counts and logs requests.
 
-    The log omits paths, queries and headers, which contain text of clients.
+    The log omits paths, queries and headers, which may contain text of clients.
 
     Args:
         app: next ASGI application.
