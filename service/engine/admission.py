@@ -144,7 +144,7 @@ class Admission:
         return self._retry_after_s(bulk=False) if overloaded else None
 
     def release(self, tokens: int, *, bulk: bool) -> None:
-        """Subtract the tokens of completed or cancelled passes."""
+        """Subtract the tokens of completed or cancelled passes from the count of their lane."""
         self._accepted[bulk] -= tokens
 
     def release_all(self) -> None:

@@ -62,7 +62,7 @@ def return_free_memory() -> None:
 
 
 async def return_after_bursts(taken_bytes: Callable[[], int]) -> None:
-    """Return free memory to the system after each burst of requests, until cancelled.
+    """Return free memory to the system after each burst of requests until cancellation.
 
     Bursts of different requests leave free blocks of different sizes, which add up. Without this
     function, the memory of a process grew to 530 MB under a mix of attacks.

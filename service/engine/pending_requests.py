@@ -8,7 +8,7 @@ from service.engine.passes import ModelPass, PassOutputs
 
 
 class PendingRequest:
-    """A request that waits for the outputs of all its passes, or for the first failure.
+    """A request that waits for the outputs of all its passes or for the first failure.
 
     Attributes:
         future: future of the outputs or the failure, on the caller's event loop.

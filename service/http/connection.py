@@ -193,7 +193,7 @@ class Connection(asyncio.BufferedProtocol):
             self._reject(408, "slow_client", message)
 
     def on_request(self, head: RequestHead) -> None:
-        """Pass a request with a complete head to the application, or reject it."""
+        """Pass a request with a complete head to the application or reject the request."""
         path, _, query = head.target.partition(b"?")
         text = path.decode("ascii")
         self._exchange = None

@@ -24,12 +24,7 @@ _CLOSE = re.compile(rb"(?i)(^|,)[ \t]*close[ \t]*(,|$)")
 
 
 class HttpError(Exception):
-    """Error for an invalid, unsupported or too large request, which ends the connection.
-
-    Attributes:
-        status: HTTP status of the response.
-        message: error message for the client.
-    """
+    """Error for an invalid, unsupported or too large request, which ends the connection."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -79,9 +74,6 @@ class RequestParser:
 
     After a complete request the parser keeps further bytes unparsed until `next_request`. Therefore
     pipelined requests take no more memory than their bytes.
-
-    Args:
-        receiver: receiver of the parts of each request.
 
     Attributes:
         begun: true if the current request has started. Line ends before a request do not count.

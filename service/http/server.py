@@ -80,7 +80,6 @@ class Server(uvicorn.Server):
     Args:
         config: configuration of uvicorn, with the grace period as timeout_graceful_shutdown in
             seconds.
-        health: readiness of the service.
         drain_delay_s: seconds between the signal and the end of listening.
         on_started: function that receives the URL of the service after the start of listening.
     """
@@ -125,7 +124,7 @@ class Server(uvicorn.Server):
         yield
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - signature of signal handlers
-        """Start the shutdown, or exit immediately at a second signal."""
+        """Start the shutdown. A second signal ends the process immediately."""
         if self._signal_s is not None:
             os._exit(128 + sig)
         self._signal_s = time.monotonic()

@@ -37,7 +37,6 @@ class ModelState:
 
     Attributes:
         labels: additional labels of the model's info metric, such as the precision.
-        load: load of the model's batcher.
         failure: reason why the last probe of the model failed, or None without a failure.
     """
 

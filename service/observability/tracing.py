@@ -29,7 +29,5 @@ class Tracer(Protocol):
 
         Args:
             requests: trace context and arrival time of each request in the batch.
-            started_s: start of the computation.
-            ended_s: end of the computation.
             attributes: span attributes of the batch.
         """

@@ -54,7 +54,7 @@ class FillMaskPipeline:
 
     @property
     def accepted_tokens(self) -> int:
-        """Number of tokens in all queued and running passes."""
+        """Number of waiting and running tokens in both lanes."""
         return self._batcher.accepted_tokens
 
     def check_targets(self, options: FillOptions) -> None:

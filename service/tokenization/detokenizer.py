@@ -37,11 +37,7 @@ class TokenText(NamedTuple):
 
 
 class Detokenizer(dict[int, TokenText]):
-    """Text of each token by id, computed at the first access.
-
-    Args:
-        loaded: the bundle's tokenizer.
-    """
+    """Text of each token by id, computed at the first access."""
 
     def __init__(self, loaded: LoadedTokenizer, mask_token: str) -> None:
         super().__init__()

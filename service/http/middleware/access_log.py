@@ -30,7 +30,6 @@ class AccessLogMiddleware:
 
     Args:
         app: next ASGI application.
-        statistics: statistics of requests by method and route.
         logged: requests to log, where "errors" means a status of 500 or above.
     """
 

@@ -29,9 +29,6 @@ class ApiKeys:
     has no key, all keys are invalid until the file has a key again. If the file is unreadable or
     has an invalid line, the previous keys stay valid.
 
-    Args:
-        path: file with the keys.
-
     Raises:
         SettingsError: the file is unreadable, has no key, or has a key that is too short.
     """
@@ -131,7 +128,6 @@ class AuthenticationMiddleware:
 
     Args:
         app: next ASGI application.
-        keys: valid API keys.
     """
 
     def __init__(self, app: ASGIApp, keys: ApiKeys) -> None:

@@ -16,7 +16,6 @@ class TracingMiddleware:
 
     Args:
         app: next ASGI application.
-        tracer: tracer that starts the spans.
     """
 
     def __init__(self, app: ASGIApp, tracer: OpenTelemetryTracer) -> None:

@@ -27,7 +27,6 @@ class TargetPasses:
 
     Args:
         text: a text with at least one mask.
-        targets: the targets to score at each mask.
 
     Attributes:
         model_passes: the passes to compute, in the order that `log_probs` expects.
