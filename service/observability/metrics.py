@@ -175,12 +175,12 @@ def _of_models(models: Sequence[ModelState]) -> Iterable[Metric]:
     )
     most = GaugeMetricFamily(
         "fillmask_waiting_tokens_limit",
-        "Limit of the waiting tokens, by lane.",
+        "Limit on the tokens that wait or run, by lane.",
         labels=["model", "lane"],
     )
     speed = GaugeMetricFamily(
         "fillmask_tokens_per_second",
-        "Recent throughput of all workers in large batches (absent before the first).",
+        "Recent throughput of all workers in large batches (absent before the first large batch).",
         labels=_MODEL,
     )
     workers = GaugeMetricFamily(
@@ -209,10 +209,10 @@ def _of_batches(batches: Sequence[tuple[str, BatchStatistics]]) -> Iterable[Metr
     )
     tokens = HistogramMetricFamily("fillmask_batch_tokens", "Tokens of a batch.", labels=_MODEL)
     sequences = HistogramMetricFamily(
-        "fillmask_batch_sequences", "Sequences of a batch.", labels=_MODEL
+        "fillmask_batch_sequences", "Passes of a batch.", labels=_MODEL
     )
     passes = CounterMetricFamily(
-        "fillmask_passes", "Sequences that the model computed.", labels=_MODEL
+        "fillmask_passes", "Passes that the model has computed.", labels=_MODEL
     )
     slots = CounterMetricFamily(
         "fillmask_attention_slots",

@@ -112,7 +112,7 @@ async def check_golden_labels(bundle: Bundle, classification: ClassificationPipe
         try:
             [found] = await classification.logits([_input(golden)])
         except FillMaskError as error:
-            raise _mismatch(f"{label} cannot be classified: {error.text.rstrip('.')}") from error
+            raise _mismatch(f"{label} cannot be classified ({error.text.rstrip('.')})") from error
         actual = np.asarray(found)
         if len(actual) != len(golden.logits):
             raise _mismatch(
@@ -122,15 +122,15 @@ async def check_golden_labels(bundle: Bundle, classification: ClassificationPipe
         worst = int(distances.argmax())  # NaN counts as the largest number
         if not distances[worst] <= tolerance.largest:
             raise _mismatch(
-                f"{label} differs by {distances[worst]:.2g} in the logit of label {worst}, and the "
-                f"tolerance is {tolerance.largest:.2g}"
+                f"{label} must match the bundle's logit of label {worst} to "
+                f"{tolerance.largest:.2g} (got {distances[worst]:.2g})"
             )
         differences += distances.tolist()
     mean = fmean(differences)
     if not mean <= tolerance.mean:
         raise _mismatch(
-            f"its golden texts differ by {mean:.2g} on average in {len(differences)} logits, and "
-            f"rounding explains only {tolerance.mean:.2g}"
+            f"the golden texts must match the bundle's logits to {tolerance.mean:.2g} on average "
+            f"(got {mean:.2g}, logits: {len(differences)})"
         )
 
 

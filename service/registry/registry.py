@@ -168,7 +168,7 @@ class ModelRegistry:
         except StartupError as error:
             self._statistics.reloads["refused"] += 1
             _log.error(
-                "the bundle %s is not reloaded, so the old model stays: %s", path.name, error
+                "the bundle %s is not reloaded, so the models do not change: %s", path.name, error
             )
             return
         self._statistics.reloads["taken"] += 1

@@ -52,7 +52,7 @@ class EncodedText:
         mask_spans: start and end of each mask in the text, in characters.
         token_types: (T,) int64 token types. None if all tokens have type 0.
         second_start: start of a pair's second text in the joined text, in characters. 0 for a
-            single text, and for a window without masks in the second text.
+            single text and for a window without masks in the second text.
     """
 
     input_ids: IntArray
