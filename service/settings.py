@@ -113,15 +113,15 @@ class Settings(BaseSettings):
     max_wait_ms: int = Field(
         default=350,
         ge=1,
-        description="maximum estimated wait of a request in milliseconds at the recent throughput, "
-        "above which the response is 429",
+        description="maximum estimated wait of an interactive request in milliseconds at the recent "
+        "throughput, above which the response is 429",
     )
     # the tokens of all passes that score one text of 512 tokens
     max_bulk_tokens: int = Field(
         default=262144,
         ge=1,
-        description="maximum number of tokens that wait or run in the bulk lane (requests of many "
-        "passes), above which the response is 429",
+        description="maximum number of tokens that wait or run in the bulk lane (requests with many "
+        "passes, many tokens or long responses), above which the response is 429",
     )
     max_connections: int = Field(
         default=1024,
@@ -139,7 +139,7 @@ class Settings(BaseSettings):
         default=1,
         ge=0,
         description="seconds after SIGTERM in which the service still responds but reports that it "
-        "is not ready, so that load balancers notice",
+        "is not ready, so that load balancers stop sending requests",
     )
     shutdown_grace_s: int = Field(
         default=30,
@@ -165,7 +165,7 @@ class Settings(BaseSettings):
     traces: Literal["auto", "on", "off"] = Field(
         default="auto",
         description="send traces to an OpenTelemetry collector (auto means only if "
-        "OTEL_EXPORTER_OTLP_ENDPOINT is set)",
+        "OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is set)",
     )
 
     @field_validator("*", mode="before")
