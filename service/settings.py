@@ -113,15 +113,15 @@ class Settings(BaseSettings):
     max_wait_ms: int = Field(
         default=350,
         ge=1,
-        description="maximum estimated wait of an interactive request in milliseconds at the recent "
-        "throughput, above which the response is 429",
+        description="maximum estimated wait of an interactive request in milliseconds at the "
+        "recent throughput, above which the response is 429",
     )
     # the tokens of all passes that score one text of 512 tokens
     max_bulk_tokens: int = Field(
         default=262144,
         ge=1,
-        description="maximum number of tokens that wait or run in the bulk lane (requests with many "
-        "passes, many tokens or long responses), above which the response is 429",
+        description="maximum number of tokens that wait or run in the bulk lane (requests with "
+        "many passes, many tokens or long responses), above which the response is 429",
     )
     max_connections: int = Field(
         default=1024,

@@ -106,12 +106,14 @@ def report(rounds: list[Round], seconds: float, times: float) -> list[str]:
         "",
         f"- medians of {len(rounds)} rounds",
         f"- goodput {goodput:.0f} % of capacity",
-        f"- p99 latency of accepted requests: {slower:.2f} times that at capacity",
+        f"- p99 latency of accepted requests: {slower:.2f} times the p99 latency of the same rate in "
+        "an open loop",
         f"- other responses, by status: {dict(sorted(others.items()))}",
         f"- responses without an error message: {silent}",
         f"- broken connections: {broken}",
         f"- requests not sent because no connection was free: {unsent}",
-        f"- time from the overload to a request no slower than the first p99: {recovered_s:.2f} s",
+        "- time from the end of the overload to a request no slower than the p99 latency at "
+        f"capacity: {recovered_s:.2f} s",
     ]
 
 
