@@ -106,14 +106,12 @@ def report(rounds: list[Round], seconds: float, times: float) -> list[str]:
         "",
         f"- medians of {len(rounds)} rounds",
         f"- goodput {goodput:.0f} % of capacity",
-        f"- p99 latency of accepted requests: {slower:.2f} times the p99 latency of the same rate in "
-        "an open loop",
+        f"- p99 of accepted requests: {slower:.2f} times the p99 in an open loop at capacity",
         f"- other responses, by status: {dict(sorted(others.items()))}",
         f"- responses without an error message: {silent}",
         f"- broken connections: {broken}",
         f"- requests not sent because no connection was free: {unsent}",
-        "- time from the end of the overload to a request no slower than the p99 latency at "
-        f"capacity: {recovered_s:.2f} s",
+        f"- time after the overload to a request within the p99 at capacity: {recovered_s:.2f} s",
     ]
 
 
