@@ -43,18 +43,19 @@ _FAIRNESS = """\
   fill-mask pipeline use transformers' code for both steps.
 - The comparison checks correctness before speed. It stops if a contender in fp32 does not return
   the best token of transformers for every mask. Tokens whose log-probabilities differ by at most
-  1e-3 count as equal. The comparison also stops if a response has a status other than 200.
+  1e-3 nats count as equal. The comparison also stops if a response has a status other than 200.
 - The column "same best token" shows the share of masks for which a contender returns the best token
-  of transformers. Some or all weights of the models are random. Random weights give logits close
-  together, so this share says less about quality than with trained weights.
+  of transformers. The model minilm has a random head. The other models have only random
+  weights. Random weights give logits close together, so this share says less about quality than
+  with trained weights.
 - The load is a closed loop. Each connection sends its next request after the response to the
   previous one. Therefore at most one request per connection waits for a server.
 - Every contender has uvloop and httptools installed.
 - Peak RSS is the sum of VmHWM over all processes of a contender. Pages that processes share count
   in each process.
 - The installed size is the size of a fresh virtual environment with the dependencies of the
-  contender and the build of torch from the list of versions. The environment of fillmask includes
-  its built-in model. The other environments include no model.
+  contender. The build of torch is the build in the section "The machine". The environment of
+  fillmask includes its built-in model. The other environments include no model.
 - In-process, all variants get the same tokenized texts in the same order. They use as many threads
   as CPUs. Like the service, fillmask packs batches by tokens, ranks the tokens and splits the
   results. The other variants compute only logits and therefore save the time for the ranking.
