@@ -67,7 +67,7 @@ INVALID: dict[str, tuple[Any, str]] = {
     ),
     "parameters of too many texts": (
         {"inputs": ["[MASK]"], "parameters": [{}] * 1000},
-        "parameters must have at most 64 objects, one per text (got 1000).",
+        "parameters must have at most 4 objects, one per text (got 1000).",
     ),
     "parameters of a text a list": (
         {"inputs": ["[MASK]", "[MASK]"], "parameters": [{}, []]},
