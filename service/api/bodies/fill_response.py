@@ -64,7 +64,7 @@ class RejectedTargetBody(BaseModel):
     """An invalid target. With on_error "report", invalid targets follow the fills of a mask."""
 
     token_str: str = Field(description="The target as in the request.")
-    error: str = Field(description="One sentence with the problem and the allowed values.")
+    error: str = Field(description="Description of the problem, with the allowed values.")
 
 
 _Mask = list[FillBody | RejectedTargetBody]

@@ -36,7 +36,7 @@ class ErrorResponse(BaseModel):
     """The body of an error response."""
 
     error: str = Field(
-        description="One sentence with the problem, the field and the allowed values."
+        description="Description of the problem, with the field and the allowed values."
     )
 
 
