@@ -1,1 +1,0 @@
-"""Tests, in directories that mirror the packages."""

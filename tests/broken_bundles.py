@@ -54,8 +54,8 @@ def flip_bits(path: Path, tensor: str, byte: int, bits: int) -> None:
 
     Args:
         tensor: name of the initializer in the graph.
-        byte: index of the byte in the tensor.
-        bits: mask of the bits to flip.
+        byte: index of the byte in the tensor, from 0.
+        bits: integer whose binary ones select the bits to flip.
     """
     graph = onnx.load(path / MODEL_FILE, load_external_data=False).graph
     [stored] = [one for one in graph.initializer if one.name == tensor]
@@ -112,7 +112,7 @@ def _saturate(graph: GraphProto, zero_points: dict[str, int]) -> None:
 
 
 def _sums_of_pairs(product: NodeProto, zero_point: int) -> list[NodeProto]:
-    """Return the nodes that replace one product.
+    """Return the nodes that replace one MatMulIntegerToFloat.
 
     Shapes: R rows of the unsigned input, K inner dimension, N columns of the weights, P pairs along
         K.

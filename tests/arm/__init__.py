@@ -1,1 +1,1 @@
-"""Service on emulated ARM CPUs, started by `make arm-check`."""
+"""Checks of the service on emulated ARM CPUs, run by `make arm-check`."""

@@ -1,9 +1,10 @@
-"""Checks of the service on emulated ARM CPUs, and on x86 without VNNI if this machine is x86.
+"""Checks of the service on emulated CPUs.
 
     python -m tests.arm
 
-On each CPU the service must return this machine's results for the built-in bundle and for an fp32
-bundle. The service must reject broken bundles. The checks take about 10 minutes on two cores.
+On each ARM CPU the service must return the README's response for the built-in bundle and this
+machine's response for an fp32 bundle. It must reject broken bundles. On an x86 machine the checks
+also emulate x86 without VNNI. The checks take about 10 minutes on two cores.
 """
 
 from __future__ import annotations
@@ -125,7 +126,7 @@ class EmulatedService:
     environment: Mapping[str, str]
 
     def check_built_in_bundle(self, *flags: str) -> None:
-        """Check that the service with the built-in bundle returns the README's response."""
+        """Check the built-in bundle's response to the README's request."""
         began = time.monotonic()
         with running_server(*flags, command=self.command, env=self.environment) as service:
             ready_s = time.monotonic() - began
@@ -133,7 +134,7 @@ class EmulatedService:
         self._report(f"built-in bundle ready in {ready_s:.0f} s, README's answer given")
 
     def check_fp32_bundle(self, path: Path) -> None:
-        """Check that the service with the fp32 bundle returns this machine's response."""
+        """Compare the response for the fp32 bundle with this machine's response."""
         flags = (*QUICK, "--bundle", str(path))
         with running_server(*flags, env=environment()) as here:
             expected = ask(here.url)
@@ -142,7 +143,7 @@ class EmulatedService:
         self._report("bundle in fp32 answers as on this machine")
 
     def check_refused(self, name: str, path: Path, message: str) -> None:
-        """Check that the service exits with this error message."""
+        """Check that the service rejects the bundle at the start with this error message."""
         done = subprocess.run(
             [*self.command, "--port", "0", *QUICK, "--bundle", str(path)],
             cwd=ROOT,

@@ -62,7 +62,7 @@ class Emulation:
         return environment(self._packages)
 
     def _make(self, directory: Path, make: Callable[[Path], None]) -> None:
-        """Call `make` with a temporary directory, which then becomes the target directory."""
+        """Create a directory with `make`, unless the directory exists."""
         if directory.exists():
             return
         unfinished = directory.with_suffix(".unfinished")
@@ -95,7 +95,7 @@ class Emulation:
 
 
 def environment(*packages: Path) -> dict[str, str]:
-    """Return environment variables without FILLMASK_ settings, for Python with this checkout."""
+    """Return environment variables for Python with this checkout, without FILLMASK_ settings."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("FILLMASK_")}
     path = os.pathsep.join(map(str, [*packages, ROOT]))
     return kept | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}

@@ -1,5 +1,3 @@
-"""Set-up of the emulation without debootstrap or without a network."""
-
 from __future__ import annotations
 
 from pathlib import Path

@@ -19,7 +19,6 @@ other
 
 @pytest.fixture
 def page(tmp_path: Path) -> Path:
-    """Page with two generated blocks."""
     path = tmp_path / "page.md"
     path.write_text(PAGE)
     return path

@@ -1,6 +1,6 @@
 """Control groups of version 1 or 2, which limit the memory of processes.
 
-Only root can create a control group.
+Only root can use this module.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ class MemoryGroup:
     """Control group that limits the memory of its processes.
 
     Attributes:
-        path: directory of the group.
-        version: version of control groups, 1 or 2.
+        path: directory of the group in /sys/fs/cgroup.
+        version: version of Linux's control groups, 1 or 2.
     """
 
     path: Path
@@ -32,20 +32,20 @@ class MemoryGroup:
 
     @property
     def oom_kills(self) -> int:
-        """Return the number of processes that the kernel killed for lack of memory."""
+        """Number of processes that the kernel killed for lack of memory."""
         name = "memory.oom_control" if self.version == 1 else "memory.events"
         fields = dict(line.split() for line in (self.path / name).read_text().splitlines())
         return int(fields["oom_kill"])
 
     @property
     def peak_bytes(self) -> int:
-        """Return the peak memory of the group, including the page cache of its files."""
+        """Peak memory of the group, including the page cache of its files."""
         name = "memory.max_usage_in_bytes" if self.version == 1 else "memory.peak"
         return int((self.path / name).read_text())
 
     @property
     def socket_bytes(self) -> int | None:
-        """Return the bytes of the kernel's socket buffers, or None if the kernel has no count."""
+        """Memory of the kernel's socket buffers, or None if the kernel does not count it."""
         path = self.path / "memory.kmem.tcp.usage_in_bytes"
         return int(path.read_text()) if path.exists() else None
 
@@ -70,7 +70,10 @@ def _parent() -> tuple[Path, int] | None:
 
 @contextmanager
 def memory_group(name: str, limit_bytes: int) -> Iterator[MemoryGroup]:
-    """Create a group, yield it, and remove it when its processes have ended."""
+    """Yield a new control group.
+
+    Its processes must end before the context, because the kernel only removes empty groups.
+    """
     parent = _parent()
     assert parent is not None
     directory, version = parent

@@ -18,10 +18,10 @@ class Outcome:
 
     Attributes:
         statuses: number of responses by status.
-        lost: requests on an open connection without a complete response.
-        refused: failed attempts to connect.
+        lost: number of requests on an open connection without a complete response.
+        refused: number of failed attempts to connect.
         latencies_s: seconds from sending to the last byte, for the responses with status 200.
-        bad: responses that are not JSON, and error responses without a message.
+        bad: number of error responses without a message in JSON.
     """
 
     statuses: Counter[int] = field(default_factory=Counter)

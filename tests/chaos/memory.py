@@ -21,7 +21,7 @@ def forget_peak(pid: int) -> None:
 
 
 def deleted_maps(pid: int) -> list[str]:
-    """Return the deleted weights files that a process still maps."""
+    """Return the lines of /proc/PID/maps about deleted weights files."""
     lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
     return [line for line in lines if line.endswith("(deleted)") and "weights" in line]
 

@@ -34,10 +34,10 @@ sys.exit(main())
 
 
 async def vanish(port: int, stop: asyncio.Event) -> int:
-    """Repeatedly connect, send a whole request or half a request, and disconnect.
+    """Repeatedly connect, send all or half of a request and disconnect.
 
     Returns:
-        Number of requests.
+        Number of attempts.
     """
     times = 0
     head = b"POST /fill-mask HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
@@ -71,7 +71,7 @@ async def test_clients_that_disconnect_do_not_harm_others() -> None:
 
 
 async def ask_well(code: str, *bodies: bytes) -> list[Outcome]:
-    """Return the outcome of each request to a service that runs faulty code.
+    """Return the outcome of each request to a service that `code` starts.
 
     The service must exit with status 0 after SIGTERM.
     """

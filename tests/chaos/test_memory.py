@@ -42,7 +42,7 @@ BOUNDS_MB = {
 
 
 async def attacked(name: str) -> tuple[int, Outcome]:
-    """Return the peak growth of a process's memory in bytes, and the outcome of other clients."""
+    """Return a process's peak memory growth in bytes and the outcome of the other clients."""
     async with serving("--log-level=error") as (process, port):
         warm = Client("127.0.0.1", port, Outcome())
         for _ in range(50):

@@ -1,5 +1,3 @@
-"""Fixture for the tests of the deployment files."""
-
 import pytest
 
 from service.app import create_app
@@ -8,5 +6,5 @@ from service.settings import Settings
 
 @pytest.fixture(scope="session")
 def paths() -> set[str]:
-    """Paths of the service's routes."""
+    """Paths in the service's OpenAPI document."""
     return set(create_app(Settings()).openapi()["paths"])

@@ -25,7 +25,7 @@ VARIABLES = {ENV_PREFIX + name.upper() for name in Settings.model_fields}
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """Instruction of a Dockerfile, e.g. `COPY`, and its value."""
+    """Instruction of a Dockerfile, e.g. `COPY`, with its value."""
 
     name: str
     value: str

@@ -26,7 +26,6 @@ def alerts() -> list[dict[str, Any]]:
 
 
 def dashboard() -> Any:
-    """Return the JSON of Grafana's dashboard."""
     return json.loads(DASHBOARD.read_text())
 
 

@@ -40,20 +40,23 @@ PROFILES = {"RuntimeDefault", "Localhost"}
 
 
 def containers(pod: Spec) -> Iterator[Spec]:
-    """Yield all containers of a pod, including init and ephemeral ones."""
+    """Yield all containers of a pod, including init containers and ephemeral containers."""
     for key in ("initContainers", "containers", "ephemeralContainers"):
         yield from pod.get(key, [])
 
 
 def contexts(pod: Spec) -> Iterator[tuple[str, Spec]]:
-    """Yield the security contexts of the pod and of each container."""
+    """Yield the security contexts of the pod and of each container, with their names."""
     yield "the pod", pod.get("securityContext", {})
     for container in containers(pod):
         yield container["name"], container.get("securityContext", {})
 
 
 def in_every_container(pod: Spec, key: str, is_allowed: Callable[[Any], bool]) -> Iterator[str]:
-    """Yield the containers with a forbidden value, their own or the pod's."""
+    """Yield the containers in which a field of the security context has a forbidden value.
+
+    A container without the field takes the pod's value.
+    """
     of_pod = pod.get("securityContext", {}).get(key)
     for container in containers(pod):
         if not is_allowed(container.get("securityContext", {}).get(key, of_pod)):
@@ -61,7 +64,7 @@ def in_every_container(pod: Spec, key: str, is_allowed: Callable[[Any], bool]) -
 
 
 def host_process(pod: Spec) -> Iterator[str]:
-    """Yield the containers that run as processes of a Windows host."""
+    """Yield the contexts that start processes of a Windows host."""
     for name, context in contexts(pod):
         if context.get("windowsOptions", {}).get("hostProcess"):
             yield name
@@ -94,14 +97,14 @@ def host_probes(pod: Spec) -> Iterator[str]:
 
 
 def app_armor(pod: Spec) -> Iterator[str]:
-    """Yield the contexts with an AppArmor profile that is neither the runtime's nor the node's."""
+    """Yield the contexts with an AppArmor profile other than RuntimeDefault and Localhost."""
     for name, context in contexts(pod):
         if context.get("appArmorProfile", {"type": "RuntimeDefault"})["type"] not in PROFILES:
             yield name
 
 
 def se_linux(pod: Spec) -> Iterator[str]:
-    """Yield the contexts with an SELinux user, role or type other than those of containers."""
+    """Yield the contexts that set an SELinux user or role, or a type outside of SELINUX_TYPES."""
     for name, context in contexts(pod):
         options = context.get("seLinuxOptions", {})
         other = options.get("type", "") not in SELINUX_TYPES
@@ -110,7 +113,7 @@ def se_linux(pod: Spec) -> Iterator[str]:
 
 
 def proc_mount(pod: Spec) -> Iterator[str]:
-    """Yield the contexts that change the default mask of /proc."""
+    """Yield the contexts with a `procMount` other than `Default`."""
     yield from (
         name for name, context in contexts(pod) if context.get("procMount", "Default") != "Default"
     )
@@ -124,7 +127,7 @@ def sysctls(pod: Spec) -> Iterator[str]:
 
 
 def volume_types(pod: Spec) -> Iterator[str]:
-    """Yield the volumes of the host's directories and of legacy drivers."""
+    """Yield the volumes whose type is not in VOLUMES."""
     for volume in pod.get("volumes", []):
         if not volume.keys() - {"name"} <= VOLUMES:
             yield volume["name"]
@@ -138,7 +141,7 @@ def privilege_escalation(pod: Spec) -> Iterator[str]:
 
 
 def run_as_non_root(pod: Spec) -> Iterator[str]:
-    """Yield the containers for which neither the container nor the pod sets runAsNonRoot."""
+    """Yield the containers whose runAsNonRoot, by default the pod's, is not true."""
     yield from in_every_container(pod, "runAsNonRoot", lambda value: value is True)
 
 
@@ -148,7 +151,7 @@ def run_as_user(pod: Spec) -> Iterator[str]:
 
 
 def seccomp(pod: Spec) -> Iterator[str]:
-    """Yield the containers for which neither the container nor the pod sets a seccomp profile."""
+    """Yield the containers whose seccomp profile, by default the pod's, is forbidden."""
     yield from in_every_container(
         pod, "seccompProfile", lambda value: bool(value) and value["type"] in PROFILES
     )

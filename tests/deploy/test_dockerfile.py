@@ -113,7 +113,7 @@ def test_labels_are_those_of_the_project() -> None:
 
 @contextmanager
 def server_that_answers(status: int) -> Iterator[tuple[int, list[str]]]:
-    """Yield the port of a server with one status for every GET, and the requested paths."""
+    """Yield the port and the requested paths of a server that returns `status` for every GET."""
     asked: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):

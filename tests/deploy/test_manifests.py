@@ -37,7 +37,6 @@ def rendered(name: str) -> Objects:
 
 @pytest.fixture(params=PATHS)
 def objects(request: pytest.FixtureRequest) -> Objects:
-    """Objects of each kustomization."""
     return rendered(request.param)
 
 

@@ -1,4 +1,4 @@
-"""PromQL of the dashboard and the alerts, and their use in compose.yaml and in clusters."""
+"""PromQL of the dashboard and the alerts, with their use in compose.yaml and in clusters."""
 
 import re
 from typing import Any
@@ -16,7 +16,6 @@ ALERTS = pytest.mark.parametrize("alert", monitoring.alerts(), ids=lambda rule: 
 
 @pytest.fixture(scope="module")
 def families() -> dict[str, str]:
-    """Type of every metric family by name."""
     return monitoring.exposed_families()
 
 

@@ -20,13 +20,12 @@ def production(kind: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def service() -> dict[str, Any]:
-    """The Service of the production overlay."""
     return production("Service")
 
 
 @pytest.fixture(scope="module")
 def waiting() -> dict[str, str]:
-    """The KEDA trigger on the tokens in the queue."""
+    """Metadata of the KEDA trigger on the tokens in the queue."""
     triggers = production("ScaledObject")["spec"]["triggers"]
     (trigger,) = (each for each in triggers if each["type"] == "prometheus")
     metadata: dict[str, str] = trigger["metadata"]

@@ -19,7 +19,7 @@ TOLERANCE = 1e-3  # difference of probabilities between CPUs
 
 
 def check_shell_examples(page: str, directory: Path) -> int:
-    """Run the examples of a page in order and return the number of examples with output.
+    """Check the output of a page's examples and return the number of examples with output.
 
     Args:
         page: text of the page in Markdown.
@@ -54,7 +54,6 @@ def check_shell_examples(page: str, directory: Path) -> int:
 
 
 def numbers(text: str) -> list[float]:
-    """Return the decimal numbers of a text."""
     return [float(number) for number in NUMBER.findall(text)]
 
 

@@ -1,4 +1,4 @@
-"""Examples of docs/classification.md with a small classifier, and the training commands."""
+"""Examples and training commands of docs/classification.md, with a small classifier."""
 
 from __future__ import annotations
 

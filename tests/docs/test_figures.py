@@ -40,7 +40,6 @@ def table(text: str, column: str) -> dict[str, dict[str, str]]:
 
 
 def cells(line: str) -> list[str]:
-    """Return the cells of a row."""
     return [cell.strip() for cell in line.strip().strip("|").split("|")]
 
 

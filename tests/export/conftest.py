@@ -1,4 +1,4 @@
-"""Fixtures of a small checkpoint and of sentences for it."""
+"""Fixtures for the tests of export/."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _few_smoothing_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def checkpoint_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Checkpoint of a random encoder, with a tokenizer trained on the verses."""
+    """Directory of a random encoder's checkpoint, with a tokenizer trained on the verses."""
     tokenizer = verse_tokenizer()
     config = small_config(vocab_size=tokenizer.get_vocab_size(), num_layers=3, max_positions=24)
     directory = tmp_path_factory.mktemp("checkpoint") / "tiny"
@@ -41,7 +41,6 @@ def checkpoint_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def checkpoint(checkpoint_path: Path) -> Checkpoint:
-    """The loaded random checkpoint."""
     return load_checkpoint(checkpoint_path)
 
 

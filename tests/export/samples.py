@@ -115,7 +115,7 @@ class PaddedBatch:
 
 
 def padded_batch(vocab_size: int) -> PaddedBatch:
-    """Return four texts of 11, 5, 7 and 3 tokens with five masks, also at the ends."""
+    """Return a batch of texts of different lengths, with masks also at the ends of texts."""
     lengths = np.array([11, 5, 7, 3])
     input_ids = np.random.default_rng(0).integers(0, vocab_size, (4, 11))
     attention_mask = (np.arange(11) < lengths[:, None]).astype(np.int64)

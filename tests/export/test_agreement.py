@@ -23,7 +23,7 @@ from tests.model.samples import VERSES
 
 @pytest.fixture
 def runtime(checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path) -> Runtime:
-    """The fp32 graph of the checkpoint, which tests compare with a changed encoder."""
+    """Runtime of the checkpoint's fp32 graph, which tests compare with a changed encoder."""
     label = BundleMetadata(name="x", license="", description="", max_tokens=None, precision="fp32")
     write_bundle(checkpoint, tmp_path / "bundle", label, texts)
     return Runtime(tmp_path / "bundle" / "model.onnx")

@@ -1,4 +1,4 @@
-"""Invalid checkpoints, and the one-line errors of `fillmask-export` about them."""
+"""One-line errors of `fillmask-export` for invalid checkpoints."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ QUERY = "bert.encoder.layer.1.attention.self.query"
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """A valid checkpoint that a test may damage."""
+    """Directory of a valid checkpoint that a test may damage."""
     path = tmp_path / "checkpoint"
     write_directory(path, KINDS["BERT"], fast=False)
     words = len((path / "vocab.txt").read_text(encoding="utf-8").splitlines())
@@ -33,7 +33,6 @@ def directory(tmp_path: Path) -> Path:
 
 
 def truncate(directory: Path) -> None:
-    """Cut the last 100 bytes off the weights file."""
     path = directory / "model.safetensors"
     path.write_bytes(path.read_bytes()[:-100])
 

@@ -31,10 +31,9 @@ TOLERANCE = 1e-4  # log-probabilities in nats, fp32
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Checkpoint, texts for it, and the results of transformers.
+    """Encoder of a checkpoint, texts for it, and the results of transformers.
 
     Attributes:
-        model: the loaded encoder.
         inputs: three texts of different length, padded.
         expected: log-probabilities (M, V) of transformers.
     """
@@ -44,7 +43,7 @@ class Case:
     expected: NDArray[np.float32]
 
     def served(self, builder: GraphBuilder, directory: Path) -> NDArray[np.float32]:
-        """Return the (M, V) results of the served graph for one batch of all texts."""
+        """Return the log-probabilities (M, V) of the served graph for one batch of all texts."""
         graph = served_graph(builder)
         onnx.checker.check_model(graph, full_check=True)
         onnx.save(graph, directory / "model.onnx")
@@ -66,7 +65,6 @@ class Case:
 
 @pytest.fixture(params=SAMPLES)
 def case(request: pytest.FixtureRequest, tmp_path: Path) -> Case:
-    """A checkpoint of a family."""
     sample = SAMPLES[request.param]
     theirs = sample.make()
     theirs.save_pretrained(tmp_path / "checkpoint")

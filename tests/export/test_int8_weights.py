@@ -1,4 +1,4 @@
-"""Exact changes of weights before rounding, and rounding errors with outlier channels."""
+"""Changes of weights before rounding and rounding errors with outlier channels."""
 
 from __future__ import annotations
 

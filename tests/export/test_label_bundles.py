@@ -1,4 +1,4 @@
-"""Export of bundles with labels and pairs, and its verification."""
+"""Export and verification of bundles with labels and pairs."""
 
 from __future__ import annotations
 

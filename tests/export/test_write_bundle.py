@@ -1,4 +1,4 @@
-"""Bundles, written completely and verified or not at all."""
+"""Export and verification of bundles."""
 
 from __future__ import annotations
 

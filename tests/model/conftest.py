@@ -35,7 +35,7 @@ def tokenizer() -> Tokenizer:
 
 @pytest.fixture(scope="session")
 def rows(tokenizer: Tokenizer) -> NDArray[np.int32]:
-    """64 rows of repeated verses."""
+    """Rows packed from repeated verses."""
     documents = [VERSES[i % 3] for i in range(100)]
     return pack_rows(documents, tokenizer, SpecialTokens.from_tokenizer(tokenizer), ROW_TOKENS)[:64]
 

@@ -1,9 +1,11 @@
 """Independent oracle of the encoder, in float64 NumPy.
 
 The oracle follows the papers and computes one sequence, one head and one query at a time. Sums
-leave padding out instead of masking it. The code shares nothing with `model`.
+leave padding out instead of masking it. The code shares only the configuration classes with
+`model`.
 
-Shapes: N batch, T tokens, D d_model, V vocabulary, M masked positions of the entire batch.
+Shapes: N batch, T tokens, D d_model, V vocabulary, L labels, M masked positions of the entire
+    batch.
 """
 
 from __future__ import annotations
@@ -122,7 +124,10 @@ def cross_entropy(logits: Iterable[Floats], labels: Iterable[int]) -> float:
 
 
 def sinusoids(positions: int, width: int) -> Floats:
-    """Return (positions, width) with sin(pos / 10000^(2i/D)) at 2i and its cosine at 2i + 1."""
+    """Return the table (positions, width) of sinusoids (Vaswani et al. 2017, section 3.5).
+
+    Column 2i has sin(pos / 10000^(2i/width)). Column 2i + 1 has cos(pos / 10000^(2i/width)).
+    """
     table = np.empty((positions, width))
     for pos in range(positions):
         for column in range(width):

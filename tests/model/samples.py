@@ -1,4 +1,4 @@
-"""Small encoders, batches and texts that the tests of model/ use."""
+"""Small encoders, a tokenizer and texts for the tests."""
 
 from __future__ import annotations
 
@@ -85,7 +85,8 @@ def plan_of(model: TiedEncoder) -> RoundingPlan:
 def randomise(model: nn.Module, seed: int) -> None:
     """Randomise every parameter.
 
-    Matrices keep their scale, and vectors vary around their default.
+    Entries of a matrix have the variance 1 / columns. Entries of a vector vary around 1 in the
+    weights of norms and around 0 in other vectors.
     """
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
@@ -109,7 +110,7 @@ def in_float64(tensors: Mapping[str, Tensor]) -> dict[str, NDArray[np.float64]]:
 
 
 def repetitive_text(documents: int) -> str:
-    """Return documents of a few lines each, separated by blank lines."""
+    """Return documents of two lines each, separated by blank lines."""
     lines = (f"{VERSES[i % 3]}\n{VERSES[(i + 1) % 3]}\n" for i in range(documents))
     return "\n".join(lines)
 
@@ -129,7 +130,7 @@ def change_config(directory: Path, **changes: Any) -> None:
 
 
 def assert_same_weights(first: TiedEncoder, second: TiedEncoder) -> None:
-    """Check that weights are equal to the bit."""
+    """Check that the weights of two encoders are equal to the bit."""
     for name, tensor in first.state_dict().items():
         assert torch.equal(tensor, second.state_dict()[name]), name
 

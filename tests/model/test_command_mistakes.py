@@ -20,12 +20,12 @@ pytestmark = pytest.mark.usefixtures("workplace")
 
 
 def text(name: str, content: str) -> Callable[[], Any]:
-    """Return a function that writes a file before the command runs."""
+    """Return a function that writes a file."""
     return lambda: Path(name).write_text(content)
 
 
 def bigger_tokenizer() -> None:
-    """Save a checkpoint, and a tokenizer with more tokens than rows in the checkpoint's table."""
+    """Save a checkpoint and a tokenizer with more tokens than the checkpoint's table has rows."""
     save_small("start", None)
     tokenizer = Tokenizer.from_file("tokenizer.json")
     tokenizer.add_special_tokens([AddedToken("[EXTRA]", special=True)])
@@ -33,7 +33,7 @@ def bigger_tokenizer() -> None:
 
 
 def mixing(**changes: Any) -> Callable[[], None]:
-    """Return a function that writes a mixture and a table of one row for a text of 60 documents."""
+    """Return a function that writes a mixture and a table with too few rows for text.txt."""
 
     def write() -> None:
         Path("titles.tsv").write_text("x\tA\tB\t1\n")

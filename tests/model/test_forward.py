@@ -48,7 +48,6 @@ def packed(
 
 
 def expected(case: Packed, w_head: Tensor | None = None) -> NDArray[np.float64]:
-    """Return the oracle's logits."""
     w_emb, pos_embed, blocks_weights = (t.double().numpy() for t in case[2:5])
     return oracle.packed_logits(
         case.input_ids.numpy(),

@@ -22,7 +22,7 @@ VALUES = 8_000_000  # 32 MB
 
 
 def mapped_mb() -> float:
-    """Return the memory of this process in mapped files, in MB."""
+    """Return the resident memory of this process in mapped files, in MB."""
     status = Path("/proc/self/status").read_text(encoding="utf-8")
     found = re.search(r"RssFile:\s+(\d+) kB", status)
     assert found is not None

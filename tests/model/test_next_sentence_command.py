@@ -116,7 +116,7 @@ def test_one_document_in_a_hundred_is_set_aside(capsys: pytest.CaptureFixture[st
 
 
 def save_classifier(tokenizer: Tokenizer) -> None:
-    """Save a checkpoint whose head has other labels."""
+    """Save a checkpoint whose labels are not those of next-sentence prediction."""
     config = small_config(vocab_size=tokenizer.get_vocab_size(), max_positions=16)
     model = TiedEncoder(config, ClassifierConfig(labels=("good", "bad")))
     save_checkpoint(Path("run"), model, tokenizer.to_str().encode())

@@ -1,5 +1,3 @@
-"""Comparison of two bundles, and the classifier that sees only the style."""
-
 from __future__ import annotations
 
 import json

@@ -1,4 +1,4 @@
-"""Labelled paragraphs of the worked example, and the rules of their selection."""
+"""Labelled paragraphs of the worked example and their selection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of the pure functions in benchmarks/comparison.
+"""Tests of the computations in benchmarks/comparison.
 
 The comparison itself checks the contenders' results.
 """

@@ -1,5 +1,3 @@
-"""Batches within a token budget, and the distribution of jobs over threads."""
-
 from __future__ import annotations
 
 import threading

@@ -1,4 +1,4 @@
-"""Requests of random shapes, and the growth of memory."""
+"""Random request bodies and the growth of memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from tests.service.tiny import MAX_TOKENS, write_bundle
 
 @pytest.fixture
 def bodies(tmp_path: Path) -> list[dict[str, object]]:
-    """Bodies of 200 random requests to the tiny model."""
     bundle = read_bundle(write_bundle(tmp_path / "tiny").path)
     return [json.loads(body) for body in random_bodies(bundle, 200)]
 

@@ -77,7 +77,6 @@ def _scaling() -> Scaling:
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Empty cache in place of the real cache."""
     monkeypatch.setattr(results_module, "CACHE", tmp_path / "cache")
     return tmp_path / "cache"
 

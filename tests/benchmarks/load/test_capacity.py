@@ -14,7 +14,6 @@ SECONDS = 15.0
 
 
 def pod(**limits: int) -> Pod:
-    """Return a pod of two CPUs."""
     return Pod(POD_TOKENS_PER_S, 2, Settings().model_copy(update=limits))
 
 

@@ -1,4 +1,4 @@
-"""Load on a pod, and the table of pod sizes."""
+"""Load on a pod and the table of pod sizes."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ from benchmarks.load.pod_size import PodSize
 
 
 class Pod:
-    """Server that returns one status for every request and records the requests."""
+    """Server that returns the same status for every request and records the requests."""
 
     def __init__(self, status: str) -> None:
         self.status = status
@@ -38,7 +38,7 @@ class Pod:
 
 
 async def loaded(pod: Pod, clients: int) -> pod_size.Load:
-    """Return the measurement of a pod under a short load."""
+    """Send load to a pod and return the measurement."""
     server = await asyncio.start_server(pod, HOST, 0)
     async with server:
         port = server.sockets[0].getsockname()[1]
@@ -50,7 +50,6 @@ async def loaded(pod: Pod, clients: int) -> pod_size.Load:
 
 @pytest.fixture
 def table() -> list[PodSize]:
-    """Rows of the table of pod sizes."""
     return pod_size.read_sizes()
 
 

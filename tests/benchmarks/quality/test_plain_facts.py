@@ -1,4 +1,4 @@
-"""The 60 plain facts of the quality benchmark."""
+"""Plain facts of the quality benchmark."""
 
 from __future__ import annotations
 

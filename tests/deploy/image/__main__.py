@@ -65,7 +65,10 @@ except OSError as error:
 
 
 def main() -> None:
-    """Check the size and the behaviour of the image, and exit with 1 at the first failed check."""
+    """Check the size and the behaviour of the image.
+
+    The first failed check ends the process with status 1.
+    """
     image = json.loads(Path(sys.argv[1]).read_text())
     root = sys.argv[2]
     print_sizes(json.loads(image["Manifest"])["layers"])
@@ -101,7 +104,11 @@ def main() -> None:
 
 
 def print_sizes(layers: Sequence[dict[str, Any]]) -> None:
-    """Print the uncompressed size of each layer, from the base image upwards, and their sum."""
+    """Print the uncompressed sizes of the layers and of the image.
+
+    Raises:
+        SystemExit: the image is larger than MAX_BYTES.
+    """
     names = ["base (a stand-in)", "without pip", "packages", "built-in model", "code", "bytecode"]
     for name, layer in zip(names, layers, strict=True):
         print(f"{name:<18} {layer['size'] / 1e6:7.1f} MB")
@@ -139,7 +146,11 @@ def child_of(pid: int) -> int:
 
 
 def output(done: subprocess.CompletedProcess[str]) -> str:
-    """Return the output of a command, or exit with its error message."""
+    """Return the output of a command.
+
+    Raises:
+        SystemExit: the command failed.
+    """
     if done.returncode:
         raise SystemExit(done.stderr)
     return done.stdout.strip()

@@ -1,1 +1,1 @@
-"""Policy check of the image and the manifests, run by `make policy-check`."""
+"""Policy check of the Dockerfile and the manifests, run by `make policy-check`."""

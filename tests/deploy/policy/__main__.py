@@ -3,7 +3,7 @@
     python -m tests.deploy.policy CHECKOV
 
 CHECKOV is the path of the program checkov, which has its own environment. Each finding needs a
-correction, or an annotation beside the resource with the reason.
+correction or an annotation beside the resource. The annotation contains the reason.
 """
 
 import os

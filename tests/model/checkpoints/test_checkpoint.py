@@ -1,4 +1,4 @@
-"""Round trips of fillmask's own checkpoints, and one-line errors for damaged checkpoints."""
+"""Round trips and one-line errors of fillmask's own checkpoints."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ CONFIGS = {
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """A valid checkpoint that a test may damage."""
+    """Directory of a valid checkpoint that a test may damage."""
     save_checkpoint(tmp_path, random_encoder(small_config()), TOKENIZER_JSON)
     return tmp_path
 
@@ -102,7 +102,6 @@ def test_a_save_cut_short_keeps_the_checkpoint_before(
 
 
 def truncate(directory: Path) -> None:
-    """Cut the last 1,000 bytes off the weights file."""
     path = directory / "model.safetensors"
     path.write_bytes(path.read_bytes()[:-1000])
 

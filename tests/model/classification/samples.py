@@ -1,4 +1,4 @@
-"""Tiny labelled texts whose words determine the label."""
+"""Tiny tasks with labelled texts whose words determine the label."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def topic_text(generator: np.random.Generator, *topics: str) -> str:
 
 
 def topic_rows(count: int, seed: int = 0) -> list[dict[str, Any]]:
-    """Return labelled rows, whose three labels alternate."""
+    """Return labelled rows with three alternating labels."""
     generator = np.random.default_rng(seed)
     topics = [LABELS[i % 3] for i in range(count)]
     return [{"text": topic_text(generator, topic), "label": topic} for topic in topics]
@@ -68,7 +68,10 @@ def write_rows(path: str | Path, rows: Sequence[dict[str, Any]]) -> Path:
 
 
 def dataset_of(examples: Sequence[tuple[str, Any]], name: str = "data.csv") -> Dataset:
-    """Return a dataset of (text, label) without a file. A label of type float becomes the value."""
+    """Return a dataset of texts and labels without a file.
+
+    A label of type float becomes the example's value.
+    """
     made = []
     for row, (text, label) in enumerate(examples, 1):
         if isinstance(label, float):
@@ -127,7 +130,10 @@ class TinyTask:
 
 
 def topic_task(*, shuffle: bool = False) -> TinyTask:
-    """Return the task of predicting the topic. With `shuffle`, the labels are in random order."""
+    """Return the task of predicting the topic.
+
+    With `shuffle`, the labels are in random order.
+    """
     rows = [(row["text"], row["label"]) for row in topic_rows(360)]
     if shuffle:
         labels = np.random.default_rng(1).permutation([label for _, label in rows])

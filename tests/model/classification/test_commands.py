@@ -55,7 +55,7 @@ SCRATCH = ("--from-scratch", "--config=tiny.json")
 
 
 def classify(*arguments: str, data: str = "data.csv", start: tuple[str, ...] = SCRATCH) -> int:
-    """Run the command with a tiny encoder and a high learning rate."""
+    """Run `fillmask-train classify` with a tiny encoder and a high learning rate."""
     quick = ("--learning-rate=0.01", "--epochs=4", "--device=cpu", "--output=run")
     return main(["classify", data, *start, *quick, *arguments])
 
@@ -280,7 +280,7 @@ def test_init_and_sizes_exclude_each_other(capsys: pytest.CaptureFixture[str]) -
 
 
 def send_sigterm_after(epochs: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Send SIGTERM to this process in the first step after this number of epochs."""
+    """Make the first step after this number of epochs send SIGTERM to this process."""
     step = FineTuning._train_step
 
     def interrupted(self: FineTuning, batch: Any, number: int) -> float:

@@ -1,6 +1,6 @@
 """Rates, unchanged tokens and seeds of BERT's masking.
 
-The tests check rates on about 50,000 ordinary tokens. A count of n draws with probability p has the
+The tests check rates on about 54,500 ordinary tokens. A count of n draws with probability p has the
 standard deviation sqrt(n p (1 - p)). A deviation above five standard deviations has a probability
 of about one in a million. The fixed seed makes the outcome repeatable.
 """
@@ -24,7 +24,7 @@ PAD = 0
 
 
 def corrupt(input_ids: Tensor, seed: int = 0, **changes: Any) -> MaskedBatch:
-    """Return a corrupted batch of the default masker."""
+    """Mask a batch with changed settings of the default masker."""
     masker = Masker(VOCAB_SIZE, MASK, SPECIAL, **changes)
     return masker(input_ids, torch.Generator().manual_seed(seed))
 
@@ -37,7 +37,7 @@ def assert_binomial(successes: int, draws: int, chance: float) -> None:
 
 @pytest.fixture(scope="module")
 def original() -> Tensor:
-    """(500, 128) tokens, including special tokens and padding."""
+    """Token ids (500, 128), including special tokens and padding."""
     input_ids = random_ids((500, 128), VOCAB_SIZE)
     input_ids[:, 0], input_ids[:, -8:] = 1, PAD
     return input_ids
@@ -49,7 +49,6 @@ def masked(original: Tensor) -> MaskedBatch:
 
 
 def ordinary(input_ids: Tensor) -> Tensor:
-    """Return whether each token is ordinary."""
     return torch.tensor([[int(i) not in SPECIAL for i in row] for row in input_ids])
 
 

@@ -29,7 +29,10 @@ TEMPLATE = PairTemplate(((CLS,), (SEP,), (SEP,)), ((0,), (0,), (1,)), (0, 1))
 
 
 def sentences_of(lengths: list[list[int]]) -> Sentences:
-    """Return documents with sentences of these lengths. All tokens are different."""
+    """Return documents with sentences of these lengths.
+
+    All tokens are different.
+    """
     flat = [tokens for document in lengths for tokens in document]
     return Sentences(
         np.arange(sum(flat)) + FIRST_ORDINARY,
@@ -39,7 +42,7 @@ def sentences_of(lengths: list[list[int]]) -> Sentences:
 
 
 def corpus(documents: int = 400, seed: int = 0) -> Sentences:
-    """Return documents of 1 to 30 sentences of 1 to 16 tokens."""
+    """Return documents with random numbers of sentences and of tokens per sentence."""
     generator = np.random.default_rng(seed)
     return sentences_of(
         [

@@ -28,7 +28,7 @@ def texts_of(sentences: Sentences, tokenizer: Tokenizer = TOKENIZER) -> list[lis
 
 
 def written(texts: list[str]) -> list[str]:
-    """Encode and decode texts."""
+    """Return the texts after encoding and decoding."""
     return [TOKENIZER.decode(TOKENIZER.encode(t, add_special_tokens=False).ids) for t in texts]
 
 

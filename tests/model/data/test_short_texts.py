@@ -1,4 +1,4 @@
-"""Cuts and batches of short texts."""
+"""Selection and batches of short texts."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def cut(document: str, seed: int, tokenizer: Tokenizer = TOKENIZER) -> list[str]
 
 
 def written(text: str) -> str:
-    """Encode and decode a text."""
+    """Return the text after encoding and decoding."""
     return TOKENIZER.decode(TOKENIZER.encode(text, add_special_tokens=False).ids)
 
 
@@ -84,7 +84,10 @@ def test_texts_that_are_all_too_long_are_an_error() -> None:
 
 
 def groups() -> dict[int, NDArray[np.int32]]:
-    """Return texts of three lengths. The 100 texts of 6 tokens fill several batches."""
+    """Return texts of three lengths.
+
+    The 100 texts of 6 tokens fill several batches.
+    """
     return {
         tokens: random_ids((count, tokens), 10_000, seed=tokens).int().numpy()
         for tokens, count in ((6, 100), (17, 9), (40, 3))

@@ -68,7 +68,7 @@ BERT_BASE = EncoderConfig(
 
 
 def counted(model: TiedEncoder, *prefixes: str) -> int:
-    """Return the number of parameters whose names begin with a prefix."""
+    """Return the number of parameters whose names begin with one of the prefixes."""
     return sum(p.numel() for name, p in model.named_parameters() if name.startswith(prefixes))
 
 

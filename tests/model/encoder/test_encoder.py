@@ -47,7 +47,7 @@ LENGTHS = (9, 4, 1)
 
 
 def batch(config: EncoderConfig) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return ids, mask indicator, attention mask and token types, all (3, 9), with padding."""
+    """Return ids, mask indicator, attention mask and token types, all padded to (3, 9)."""
     input_ids = random_ids((3, 9), config.vocab_size)
     attention_mask = torch.tensor([[int(t < length) for t in range(9)] for length in LENGTHS])
     mask_indicator = random_ids((3, 9), 2, seed=1) * attention_mask
@@ -57,7 +57,7 @@ def batch(config: EncoderConfig) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 
 def expected(model: TiedEncoder, inputs: tuple[Tensor, ...]) -> tuple[list[oracle.Floats], Any]:
-    """Return the oracle's hidden states, one array per sequence, and its logits."""
+    """Return the oracle's hidden states, one array per sequence, and its logits at the masks."""
     input_ids, mask_indicator, _, token_type_ids = (tensor.numpy() for tensor in inputs)
     weights = in_float64(model.state_dict())
     hidden = [

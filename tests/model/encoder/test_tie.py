@@ -24,7 +24,7 @@ TABLE_SHAPE = (61, 24)  # V x D of the small encoder
 
 
 class TablesUsed(TorchFunctionMode):
-    """Recorder of the storages of V x D parameters in every call of a torch function."""
+    """Recorder of the storages of the V x D tables that `embedding` and `linear` read."""
 
     def __init__(self) -> None:
         super().__init__()

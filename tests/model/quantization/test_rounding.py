@@ -1,4 +1,4 @@
-"""Training for int8: weights rounded to their grid, and gradients of the weights."""
+"""Training for int8: weights on a grid and their gradients."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ALL = torch.ones(2, 12)
 
 
 def rounded_encoder(**changes: Any) -> RoundedEncoder:
-    """Return an encoder with its own rounding plan."""
+    """Return a random encoder with a random rounding plan."""
     model = random_encoder(small_config(head_transform=True, **changes))
     return RoundedEncoder(model, plan_of(model))
 

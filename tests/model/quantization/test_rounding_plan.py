@@ -1,4 +1,4 @@
-"""Choice of the channels that stay in float32, and factors for every linear map."""
+"""Choice of the float32 channels and of the factors of every linear map."""
 
 from __future__ import annotations
 

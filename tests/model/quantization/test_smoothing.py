@@ -11,7 +11,7 @@ Floats = NDArray[np.float32]
 
 
 def _expected_error(rows: Floats, weight: Floats, factors: Floats) -> float:
-    """Return the expected squared error of the outputs, relative to the error of a step of 1."""
+    """Return the expected squared error of the outputs, up to a constant factor."""
     inputs, weights = np.abs(rows * factors), np.abs(weight / factors)
     of_inputs = (inputs.max(axis=1) ** 2).mean() * (weights**2).sum()
     of_weights = (weights.max(axis=1) ** 2).sum() * (inputs**2).mean(axis=0).sum()

@@ -1,4 +1,4 @@
-"""Conversion of a tokenizer by transformers: when it is necessary, and from which files."""
+"""Conversion of tokenizers by transformers, only if necessary and only from checked files."""
 
 from __future__ import annotations
 

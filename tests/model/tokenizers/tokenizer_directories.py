@@ -36,13 +36,12 @@ class Kind:
     """Class of tokenizers.
 
     Attributes:
-        model_type: model type in config.json.
         write: function that writes the vocabulary files.
         config: content of tokenizer_config.json, None without the file.
         special_tokens: content of special_tokens_map.json, None without the file.
         fast_only: whether tokenizers of the class are published only as tokenizer.json.
         slow_only: whether tokenizers of the class are never published as tokenizer.json.
-        around: texts of the tokenizer's vocabulary, in which {} is the mask.
+        around: texts of words in the vocabulary, with {} in place of the mask.
     """
 
     model_type: str
@@ -125,7 +124,7 @@ KINDS: dict[str, Kind] = {
 
 
 def write_directory(directory: Path, kind: Kind, *, fast: bool) -> None:
-    """Write the vocabulary files, or the tokenizer.json that transformers makes from them."""
+    """Write the vocabulary files or, with `fast`, the tokenizer.json that transformers makes."""
     slow = directory / "slow" if fast and not kind.fast_only else directory
     slow.mkdir(parents=True)
     kind.write(slow)

@@ -161,7 +161,7 @@ SAMPLES: dict[str, Sample] = {
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """Three texts of different length with masks, also at their ends.
+    """Padded batch of three texts, with masks also at the ends of texts.
 
     The tensors have the shape (N, T) for N texts of at most T tokens.
     """

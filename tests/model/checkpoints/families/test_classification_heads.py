@@ -45,7 +45,7 @@ HEADS: dict[str, tuple[str, dict[str, Any]]] = {name: (name, NAMED) for name in 
 
 
 def make(name: str, directory: Path, head: str = SEQUENCE, **changes: Any) -> Any:
-    """Save a model of transformers in a directory and return it."""
+    """Save a model of transformers and return the model."""
     model = SAMPLES[name].make(head=head, **changes)
     model.save_pretrained(directory)
     return model

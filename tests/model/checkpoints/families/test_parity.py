@@ -1,7 +1,7 @@
 """Agreement of every family with transformers on the same weights.
 
-The library transformers is the independent oracle. Tolerance: 1e-4 nats on log-probabilities. Every
-weight is random, so that a tensor in the wrong place changes the result.
+The library transformers is the independent oracle. The tolerance is 1e-4 nats for
+log-probabilities. Every weight is random, so that a tensor in the wrong place changes the result.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ QUICK = ("--epochs=2", "--learning-rate=0.01", "--device=cpu", "--batch-rows=8")
 
 @pytest.fixture(autouse=True)
 def _in_new_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Write data and an encoder that has learned the topics."""
+    """Write data and an encoder that has learned the topics into a new working directory."""
     monkeypatch.chdir(tmp_path)
     write_rows("data.csv", topic_rows(200))
     write_rows("validation.csv", topic_rows(60, seed=1))

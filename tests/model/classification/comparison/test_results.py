@@ -1,4 +1,4 @@
-"""Means and intervals over seeds, and the table of a comparison."""
+"""Means, intervals and table of a comparison."""
 
 from __future__ import annotations
 

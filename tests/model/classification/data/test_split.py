@@ -1,4 +1,4 @@
-"""Stratified split, and reports of repeated texts."""
+"""Stratified split and counts of repeated texts."""
 
 from __future__ import annotations
 

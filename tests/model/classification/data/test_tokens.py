@@ -82,7 +82,10 @@ def test_a_tokenizer_without_a_form_for_pairs_is_rejected(tokenizer: Tokenizer) 
 
 
 def lengths(*tokens: int) -> TokenizedTexts:
-    """Return texts with these numbers of tokens. All ids of a text are its row plus 1."""
+    """Return texts with these numbers of tokens.
+
+    All ids of a text equal the number of its row, from 1.
+    """
     ids = [np.full(n, row + 1, np.int32) for row, n in enumerate(tokens)]
     return TokenizedTexts(ids, [np.full_like(one, 1) for one in ids], pad=0, max_tokens=17)
 
