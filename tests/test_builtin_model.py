@@ -22,7 +22,7 @@ from service.tokenization.tokenizer import Tokenizer
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[TestClient]:
-    """The service with the built-in model."""
+    """Client of a service with the built-in model."""
     with TestClient(create_app(Settings())) as client:
         yield client
 

@@ -28,7 +28,7 @@ TEXTS = [
 
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A random BertForMaskedLM with its tokenizer, as transformers saves them."""
+    """Directory of a random BertForMaskedLM and its tokenizer, saved by transformers."""
     directory = tmp_path_factory.mktemp("hugging-face") / "bert"
     word_pieces = train_word_pieces(VERSES, vocab_size=120)
     names = ("unk", "sep", "pad", "cls", "mask")
@@ -52,7 +52,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def client(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
-    """The service with the exported checkpoint."""
+    """Client of a service with the exported checkpoint."""
     scratch = tmp_path_factory.mktemp("bundle")
     sentences = scratch / "texts.txt"
     sentences.write_text("\n".join(VERSES))
@@ -65,7 +65,7 @@ def client(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 @pytest.fixture(scope="module")
 def pipeline(checkpoint: Path) -> Any:
-    """The pipeline of transformers on the same directory."""
+    """Pipeline of transformers on the same directory."""
     return transformers.pipeline("fill-mask", model=str(checkpoint), device="cpu")
 
 

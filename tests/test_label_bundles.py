@@ -49,7 +49,7 @@ def copy(bundles: Path, tmp_path: Path) -> Path:
 
 @asynccontextmanager
 async def loaded(path: Path) -> AsyncIterator[ServedModel]:
-    """Load a model and close it again."""
+    """Load a model, yield it, and close it at the end."""
     model = await load_model(Settings(threads=1), pytest.fail, path)
     try:
         yield model
@@ -231,7 +231,7 @@ async def test_a_small_error_in_every_logit_is_rejected(int8_bundle: Path, tmp_p
 
 @asynccontextmanager
 async def serving(bundle: Path, model: str = "") -> AsyncIterator[ModelRegistry]:
-    """Return a registry with the models of a directory."""
+    """Yield a registry with the models of a directory."""
     settings = Settings(bundle=bundle, model=model, threads=1)
     models = ModelRegistry(settings, pytest.fail, lambda: None, ProcessStatistics())
     await models.load_all()

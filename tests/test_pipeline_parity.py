@@ -42,7 +42,7 @@ FILLERS = {"ESM-2": "LA", "DNABERT": "ACG"}
 
 @dataclass(frozen=True)
 class Case:
-    """Service of a bundle, and the pipeline of its checkpoint."""
+    """Service of a bundle with the pipeline of the bundle's checkpoint."""
 
     name: str
     kind: Kind
@@ -54,7 +54,7 @@ class Case:
 def case(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Case]:
-    """A random checkpoint with the tokenizer's own vocabulary, exported by the command."""
+    """Service and pipeline of a random checkpoint with the tokenizer's own vocabulary."""
     kind = KINDS[request.param]
     scratch = tmp_path_factory.mktemp("pipeline")
     directory = scratch / "checkpoint"

@@ -99,7 +99,7 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def agrees(ours: Tokenizer, oracle: Any, template: str) -> bool:
-    """Return whether the ids are the same and each mask is in its place."""
+    """Check the places of the masks and return whether the ids are the same."""
     text = template.replace("{}", ours.mask_token)
     encoded = ours.encode(text)
     pieces = [text[start:end] for start, end in encoded.mask_spans]

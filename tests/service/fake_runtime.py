@@ -32,7 +32,7 @@ class FakeRuntime:
         self.stop_after_bad = False
 
     def run(self, batch: Batch) -> BatchOutputs:
-        """Compute from the arrays alone, as the graph does."""
+        """Compute the fills from the batch's arrays alone, as the graph does."""
         self.at_work.release()
         assert self.go.wait(10)
         if self.fatal:

@@ -8,7 +8,10 @@ from pathlib import Path
 
 
 def put_bundle(source: Path, path: Path, name: str) -> None:
-    """Copy a bundle under a temporary name, then rename the complete copy."""
+    """Replace a bundle by a copy of another bundle with a new model name.
+
+    The copy gets the path of the bundle only after it is complete.
+    """
     making = path.with_name(f".{path.name}")
     shutil.copytree(source, making)
     description = json.loads((making / "bundle.json").read_text())
@@ -20,7 +23,7 @@ def put_bundle(source: Path, path: Path, name: str) -> None:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    """Wait until a condition holds."""
+    """Wait until a condition holds, for at most 20 s."""
     deadline_s = time.monotonic() + 20
     while not condition():
         assert time.monotonic() < deadline_s

@@ -5,7 +5,7 @@ from typing import Any
 
 
 def check_refusal(answer: Any, status: int, message: str) -> None:
-    """Check the status of an error response, its message, and the absence of forbidden text."""
+    """Check the status and the message of an error response and the absence of forbidden text."""
     assert answer.status_code == status
     assert answer.headers["content-type"] == "application/json"
     assert answer.json() == {"error": message}

@@ -1,4 +1,4 @@
-"""Failed starts of the application, and its imports."""
+"""Starts and imports of the application."""
 
 import subprocess
 import sys

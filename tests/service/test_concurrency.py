@@ -1,4 +1,4 @@
-"""Groups of coroutines that fail together, and reference counts."""
+"""Groups of coroutines and reference counts."""
 
 import asyncio
 import contextlib

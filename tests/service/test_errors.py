@@ -1,4 +1,4 @@
-"""Quotes of a user's text in errors, and tracebacks without the text."""
+"""Errors with quotes of a user's text. Tracebacks without the text."""
 
 from service.errors import MAX_QUOTED_CHARS, quote, safe_traceback
 

@@ -1,4 +1,4 @@
-"""Sources of settings, and rejection of invalid values."""
+"""Sources of settings and rejection of invalid values."""
 
 import os
 from pathlib import Path

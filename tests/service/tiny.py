@@ -30,7 +30,7 @@ GOLDEN_TEXTS = ["Paris is the [MASK] of France.", "The [MASK] barked at the [MAS
 
 @dataclass(frozen=True)
 class Tiny:
-    """Bundle and vocabulary of the tiny model, and an oracle for its results."""
+    """Bundle, vocabulary and oracle of the tiny model."""
 
     path: Path
     vocabulary: list[str]
@@ -58,7 +58,7 @@ class Tiny:
 def build_tokenizer() -> Tokenizer:
     """Return a WordPiece tokenizer like BERT's.
 
-    The tokenizer's file asks for truncation and padding.
+    The tokenizer truncates and pads, which the service must not do.
     """
     vocabulary = {token: i for i, token in enumerate(VOCABULARY)}
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))  # noqa: S106 - a token of another kind

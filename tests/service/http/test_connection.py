@@ -35,7 +35,7 @@ LONG_ANSWER = json.dumps(
 
 @pytest.fixture
 def address(start_server: StartServer) -> Iterator[tuple[str, int]]:
-    """Return the address of a service with short timeouts and at most four connections."""
+    """Host and port of a service with short timeouts and at most four connections."""
     with start_server("--max-connections", "4", command=("-c", HASTY)) as (_, url):
         host, _, port = url.removeprefix("http://").partition(":")
         yield host, int(port)
@@ -72,7 +72,7 @@ def read(client: socket.socket) -> bytes:
 
 
 def check(answer: bytes, status: int, fact: str) -> None:
-    """Check that the response is an error in the usual shape and closes the connection."""
+    """Check that the response is an error in JSON and closes the connection."""
     head, _, body = answer.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 %d " % status), answer
     assert b"connection: close" in head.lower()

@@ -57,7 +57,7 @@ sys.exit(main())
 
 @pytest.fixture
 def keys(tmp_path: Path) -> Path:
-    """Write a file with one valid key."""
+    """File with one valid API key."""
     file = tmp_path / "keys"
     file.write_text(SECRETS["key"])
     return file
@@ -89,7 +89,7 @@ def _read(output: Any) -> str:
 
 
 def ask_for_trouble(url: str) -> list[int]:
-    """Send every kind of request that fails, with secrets in each part of a request."""
+    """Send failing requests of every kind, with secrets in each part, and return the statuses."""
     text = f"{SECRETS['text']} [MASK]"
     headers = {
         "Authorization": f"Bearer {SECRETS['key']}",

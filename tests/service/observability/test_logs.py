@@ -1,4 +1,4 @@
-"""Fields of log lines, and exceptions without their messages."""
+"""Fields of log lines and exceptions without their messages."""
 
 import json
 import subprocess

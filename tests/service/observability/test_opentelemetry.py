@@ -1,4 +1,4 @@
-"""Traces in an in-memory exporter, and traces sent to a real collector."""
+"""Traces in an in-memory exporter and in a real collector."""
 
 import json
 import subprocess
@@ -187,7 +187,7 @@ class Collector:
 
 @pytest.fixture
 def collector() -> Iterator[Collector]:
-    """Start a collector."""
+    """Running collector."""
     collector = Collector()
     thread = threading.Thread(target=collector.server.serve_forever, args=(0.01,))
     thread.start()

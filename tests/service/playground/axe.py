@@ -12,7 +12,7 @@ AXE_CONTEXT = {"bypass_csp": True, "reduced_motion": "reduce"}
 
 
 def expect_accessible(page: Page) -> None:
-    """Check names, roles, contrast and landmarks, then check the colours again in dark mode."""
+    """Check the page in light mode with axe and its contrast in dark mode."""
     if not page.evaluate("'axe' in window"):
         page.add_script_tag(path=_AXE)
     page.emulate_media(color_scheme="light")
@@ -22,7 +22,11 @@ def expect_accessible(page: Page) -> None:
 
 
 def _passed(page: Page, **options: Any) -> set[str]:
-    """Return the rules that the page passes, or fail if it breaks a rule."""
+    """Return the rules that the page passes.
+
+    Raises:
+        AssertionError: the page breaks a rule.
+    """
     options["resultTypes"] = ["violations"]  # listing the nodes of other results takes long
     result = page.evaluate("(options) => axe.run(options)", options)
     problems = [

@@ -68,7 +68,7 @@ def page_server(*flags: str) -> Iterator[str]:
 
 
 def _packed(scratch: Path) -> tuple[str, dict[str, str]]:
-    """Return the path of the browser in the npm package, and its environment variables."""
+    """Return the path and the environment variables of the browser in the npm package."""
     unpacked = subprocess.run([NODE, _UNPACK], capture_output=True, text=True, check=True)
     places = json.loads(unpacked.stdout)
     mono = Path(mpl.get_data_path()) / "fonts" / "ttf"

@@ -25,7 +25,7 @@ def url() -> Iterator[str]:
 def browser() -> Iterator[Browser]:
     """Headless Chromium, which runs only during the tests of this package.
 
-    Its event loop would disturb later tests of the session.
+    Playwright's event loop disturbs other tests until the browser is closed.
     """
     with running_browser() as browser:
         yield browser
@@ -42,7 +42,7 @@ def shared_context(browser: Browser) -> Iterator[BrowserContext]:
 
 @pytest.fixture
 def open_page(browser: Browser, shared_context: BrowserContext, url: str) -> Iterator[OpenPage]:
-    """Yield a function that opens pages, which must have no errors at the end of the test.
+    """Function that opens pages, which must have no errors at the end of the test.
 
     The function `prepare` runs before the page opens. With `failing_requests`, the page may log
     failed requests. With `own_context` or with options of a browser context, the page has a

@@ -80,7 +80,7 @@ class Playground:
         return self.ask("fill-mask", {"inputs": text, "parameters": parameters})
 
     def expect_to_fit(self) -> None:
-        """Check that no element is wider than the screen of a phone."""
+        """Check that the page fits the width of each screen in WIDTHS."""
         for width in WIDTHS:
             self.page.set_viewport_size({"width": width, "height": 700})
             assert self.page.evaluate("document.documentElement.scrollWidth") == width

@@ -35,7 +35,7 @@ def together(playground: Playground) -> None:
 
 
 def surprisal(playground: Playground) -> None:
-    """Show a text without masks, and the alternatives of a token."""
+    """Show a text without masks and the alternatives of a token."""
     playground.page.get_by_role("button", name="Surprisal").click()
     playground.wait_until_answered()
     playground.tokens.get_by_text("parked").click()

@@ -33,14 +33,14 @@ def together(playground: Playground) -> None:
 
 
 def alternatives(playground: Playground) -> None:
-    """Show tokens of every level of surprisal, and the alternatives of a token."""
+    """Show tokens of every level of surprisal and the alternatives of a token."""
     playground.write("The dog parked at the mailman, who had photosynthesis of the lost arcs.")
     playground.tokens.get_by_text("parked").click()
     expect(playground.fills).to_have_count(5)
 
 
 def refused(playground: Playground) -> None:
-    """Show an error and a disabled option."""
+    """Show an error and an invalid number of fills."""
     playground.text.fill("[MASK] " * 130)
     expect(playground.problem).to_be_visible()
     playground.page.get_by_label("Fills per mask").fill("0")

@@ -158,7 +158,7 @@ def test_copy_without_the_clipboard_api(open_page: OpenPage) -> None:
 
 
 def page_code(playground: Playground) -> str:
-    """Return the curl code for a text."""
+    """Return the expected curl code for the text `It's [MASK].`."""
     return (
         f"curl -s '{playground.url}/fill-mask' \\\n"
         "  -H 'Content-Type: application/json' \\\n"

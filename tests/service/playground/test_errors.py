@@ -1,4 +1,4 @@
-"""Failed requests, and the page while it waits for the service."""
+"""Page after failed requests and while it waits for the service."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Fills in the page's lists, and their insertion into the text."""
+"""Fills in the page's lists and their insertion into the text."""
 
 import pytest
 from playwright.sync_api import Route, expect

@@ -50,7 +50,7 @@ def bearer(key: str) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keyed]:
-    """A service with three keys. One test revokes one of the keys."""
+    """Service with three API keys, one of which a test revokes."""
     file = tmp_path_factory.mktemp("keys") / "keys"
     keys = [KEY, VARIABLE["FILLMASK_API_KEY"], OLD_KEY]
     file.write_text("\n".join(keys), encoding="utf-8")

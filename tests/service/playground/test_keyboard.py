@@ -6,7 +6,7 @@ from tests.service.playground.playground import Playground
 
 
 def focused(playground: Playground) -> str:
-    """Return the id or the text of the element with the focus."""
+    """Return the id, the value or the text of the element with the focus."""
     return str(
         playground.page.evaluate(
             "document.activeElement.id || document.activeElement.value "

@@ -1,4 +1,4 @@
-"""Labels of texts and pairs, and second texts for fills and scores."""
+"""Labels of texts and pairs. Second texts for fills and scores."""
 
 import shutil
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Service with several models, and requests to the chosen model."""
+"""Choice among several models and requests to the chosen model."""
 
 import hashlib
 import json
@@ -33,7 +33,7 @@ OTHER_TEXT = "The <mask> barked."
 
 
 def put_other(path: Path) -> None:
-    """Add the built-in model under another name, with another mask token and a lower limit."""
+    """Add the built-in model with another name, another mask token and a lower token limit."""
     shutil.copytree(BUNDLE, path)
     for name in ("tokenizer.json", "bundle.json"):
         text = (path / name).read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ TEXT = "Paris is the [MASK] of France."
 
 
 def requests_of(playground: Playground) -> list[str]:
-    """Return a list to which each later request of the page adds its address."""
+    """Return a list that receives the address of each later request of the page."""
     asked: list[str] = []
     playground.page.on("request", lambda request: asked.append(request.url))
     return asked

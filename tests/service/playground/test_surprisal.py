@@ -1,4 +1,4 @@
-"""Surprisal of a text without masks, and alternatives of each token."""
+"""Surprisal and alternatives of the tokens of a text without masks."""
 
 # ruff: noqa: RUF001 - figures are written with the signs that printers use
 

@@ -25,7 +25,8 @@ FIGURES = {"mean_log_prob_difference": 0.03, "p99_log_prob_difference": 0.12}
 def tolerance(edit_bundle: EditBundle, **changes: Any) -> GoldenTolerance:
     """Return the tolerance of the tiny bundle with these changes.
 
-    The golden prompts of the tiny bundle have three masks.
+    The tolerance of the mean difference depends on the number of masks in the golden prompts. The
+    tiny bundle has three masks.
     """
     return GoldenTolerance.of(read_bundle(edit_bundle(lambda bundle: bundle.update(changes))))
 

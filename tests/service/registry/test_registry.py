@@ -1,4 +1,4 @@
-"""Several models in one process, and bundles that change during use."""
+"""Several models in one process and changes of their bundles during use."""
 
 import logging
 import os

@@ -46,7 +46,7 @@ def resident_mb(process: Popen[str]) -> int:
 
 
 def deleted_maps(process: Popen[str]) -> list[str]:
-    """Return the deleted files that the process still maps into memory."""
+    """Return the lines of /proc/PID/maps about deleted files."""
     maps = Path(f"/proc/{process.pid}/maps").read_text().splitlines()
     return [line for line in maps if line.endswith("(deleted)")]
 

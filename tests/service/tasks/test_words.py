@@ -35,7 +35,7 @@ def fill(client: TestClient, text: str, **parameters: Any) -> Any:
 
 
 def search(tiny: Tiny, longest: int, top_k: int) -> list[tuple[str, float]]:
-    """Run the same search for words with the oracle, one text at a time."""
+    """Run the service's search for words with the oracle, one text at a time."""
     found: dict[str, float] = {}
     for length in range(1, longest + 1):
         width = top_k if length == 1 else BEAM_WIDTH

@@ -23,7 +23,6 @@ def make(description: dict[str, Any] | None = None, mask_token_id: int = MASK_ID
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
-    """The tiny tokenizer."""
     return make()
 
 

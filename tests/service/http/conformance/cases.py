@@ -1,4 +1,4 @@
-"""Requests as bytes, and the statuses that the RFCs require."""
+"""Requests as bytes with the statuses that the RFCs require."""
 
 from dataclasses import dataclass
 
@@ -26,10 +26,10 @@ def post(fields: bytes, body: bytes = BODY, version: bytes = b"1.1") -> bytes:
 
 @dataclass(frozen=True)
 class Case:
-    """Bytes to send, and the expected statuses.
+    """Bytes to send and the expected statuses.
 
     Attributes:
-        rule: section of the RFC, and the rule in a few words.
+        rule: section of the RFC and the rule in a few words.
         sent: parts of the bytes, in order.
         statuses: statuses of all responses in order, including interim responses.
         closed: whether the server closes the connection instead of answering one more request.
@@ -46,7 +46,7 @@ class Case:
 def case(
     rule: str, sent: bytes | tuple[bytes, ...], *statuses: int, half_close: bool = False
 ) -> Case:
-    """Return a case after which the connection stays usable."""
+    """Return a case after which the connection stays usable, unless `half_close` is true."""
     parts = (sent,) if isinstance(sent, bytes) else sent
     return Case(rule, parts, statuses, closed=half_close, half_close=half_close)
 

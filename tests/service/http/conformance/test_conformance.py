@@ -18,7 +18,7 @@ KEY = "a-key-of-twenty-chars"
 
 @pytest.fixture(scope="module")
 def address(tiny: Tiny) -> Iterator[tuple[str, int]]:
-    """Start the service and return its address."""
+    """Host and port of a running service."""
     with start_process("--bundle", str(tiny.path)) as (_, url):
         yield _address(url)
 

@@ -24,7 +24,7 @@ from service.observability.statistics import RequestStatistics
 async def call(
     app: ASGIApp, around: Callable[[ASGIApp], ASGIApp] | None = None, **scope: Any
 ) -> RequestStatistics:
-    """Send one request through the middleware and return its statistics."""
+    """Send one request through the middleware and return the statistics."""
     statistics = RequestStatistics()
     around = around or partial(AccessLogMiddleware, statistics=statistics)
 

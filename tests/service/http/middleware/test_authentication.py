@@ -23,7 +23,7 @@ CLOSED = ["/info", "/models", "/models/tiny", "/v2", "/v2/models/tiny", "/v1/mod
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """Write a file of API keys."""
+    """File of API keys."""
     path = tmp_path / "keys"
     path.write_text(f"# shop\n{KEYS[0]}\n\n  {KEYS[1]}  \n{KEYS[2]}\n", encoding="utf-8")
     return path

@@ -1,4 +1,4 @@
-"""Request id, and the response to unhandled exceptions."""
+"""Request id and the response to unhandled exceptions."""
 
 import asyncio
 import logging

@@ -53,7 +53,7 @@ async def call(
     content_encoding: bytes | None = None,
     bodies: MemoryBudget | None = None,
 ) -> tuple[list[Message], int]:
-    """Return the response to a body in chunks, and the number of unread chunks."""
+    """Send a body in chunks and return the response and the number of unread chunks."""
     headers = [(b"content-length", content_length)] if content_length is not None else []
     if content_encoding is not None:
         headers.append((b"content-encoding", content_encoding))

@@ -32,7 +32,7 @@ async def fill(
 def reference(tiny: Tiny, text: str, mask: int, token_ids: Sequence[int]) -> float:
     """Score a target with one pass per token.
 
-    In each pass the earlier tokens are in place, and the later tokens are masks.
+    Each pass contains the earlier tokens of the target and masks for the others.
     """
     encoded = make_tokenizer(tiny).encode(text)
     position = int(encoded.mask_positions[mask])
