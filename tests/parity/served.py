@@ -24,7 +24,7 @@ TEXTS = ("The capital of France is Paris.", "She drank a cup of tea.", "Rome is 
 
 @dataclass(frozen=True)
 class Served:
-    """Service of a bundle, and its checkpoint in transformers.
+    """Service of a bundle with the bundle's checkpoint in transformers.
 
     Attributes:
         directory: directory of the checkpoint.
@@ -69,7 +69,7 @@ def write_checkpoint(directory: Path, name: str, head: str, **changes: Any) -> A
 
 
 def export(directory: Path, bundle: Path) -> Path:
-    """Export a checkpoint with the command and return the directory of the bundle."""
+    """Run `fillmask-export` on a checkpoint and return the directory of the bundle."""
     texts = directory / "texts.txt"
     texts.write_text("\n".join(TEXTS))
     assert export_main([str(directory), "--output", str(bundle), "--texts", str(texts)]) == 0

@@ -63,10 +63,11 @@ def write_classifier(
 
 
 def write_taught_classifier(path: Path, examples: Mapping[InputText, str]) -> Path:
-    """Write a bundle whose model gives each example its label, and return the path.
+    """Return the path of a new bundle whose model gives each example its label.
 
     The encoder is random. A ridge regression on the mean hidden states of the examples gives the
-    output layer. Its targets are logits of 4 for the label of an example and 0 for the others.
+    output layer. The targets of the regression are logits of 4 for the label of an example and 0
+    for the other labels.
     """
     labels = tuple(dict.fromkeys(examples.values()))
     model = _random_model(ClassifierConfig(labels=labels, activation=None, pooling="mean"))

@@ -1,4 +1,4 @@
-"""Fixtures: the tiny model on disk, and the service in this process or in a separate one."""
+"""Fixtures: bundles of the tiny model and services in this process or a separate process."""
 
 import contextlib
 import json
@@ -30,13 +30,16 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Tiny:
-    """The tiny model on disk. Tests must not change the files."""
+    """Tiny model and its bundle.
+
+    Tests must not change the files.
+    """
     return write_bundle(tmp_path_factory.mktemp("bundles") / "tiny")
 
 
 @pytest.fixture
 def bundle_copy(tmp_path: Path) -> Path:
-    """A bundle of the tiny model that a test may damage."""
+    """Bundle of the tiny model that a test may damage."""
     return write_bundle(tmp_path / "copy").path
 
 

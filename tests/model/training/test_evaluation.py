@@ -20,7 +20,7 @@ MASKER = Masker(61, 4, (0, 1, 2, 3, 4))
 
 @pytest.fixture
 def rows() -> NDArray[np.int32]:
-    """(37, 16) tokens, in one full batch and a shorter batch."""
+    """Token ids (37, 16), in one full batch of 32 rows and a shorter batch."""
     return random_ids((37, 16), 61).int().numpy()
 
 

@@ -1,4 +1,4 @@
-"""Runs that stop on request or are killed, and resume."""
+"""Runs that resume after a stop request, a time limit or a kill."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_hours_end_a_run_with_status_0(workplace: Path) -> None:
 
 
 class Training:
-    """Process of `pretrain` on text.txt that saves every step."""
+    """Process of `fillmask-train pretrain` on text.txt that saves its state at every step."""
 
     def __init__(self, *arguments: str) -> None:
         many = [argument for argument in QUICK if not argument.startswith("--steps")]

@@ -22,7 +22,7 @@ from tests.model.samples import ROW_TOKENS, assert_same_weights, metrics_of, ran
 
 @pytest.fixture
 def fp32(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Computation in float32, even on a CPU with bfloat16, for a tolerance of 1e-5."""
+    """Computation in float32, even on a CPU with bfloat16, for a tolerance of 1e-5 on losses."""
     monkeypatch.setattr(loop, "has_bfloat16", lambda _: False)
 
 
@@ -100,7 +100,7 @@ def test_training_has_the_loss_that_logits_have(pretraining: Any, fp32: None) ->
 
 
 def by_content(input_ids: Tensor, _: torch.Generator) -> MaskedBatch:
-    """Replace every even token above 4 by id 4, without randomness."""
+    """Mask every even id above 4 with id 4, without randomness."""
     selected = (input_ids % 2 == 0) & (input_ids > 4)
     return MaskedBatch(input_ids.masked_fill(selected, 4), selected, input_ids[selected])
 

@@ -11,7 +11,7 @@ from model.training.loss import summed_cross_entropy
 
 
 def inputs(positions: int, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return hidden states, table, bias and labels of a vocabulary of 31, with gradients."""
+    """Return random hidden states, table, bias and labels for a vocabulary of 31 tokens."""
     generator = torch.Generator().manual_seed(1)
     shapes = ((positions, 12), (31, 12), (31,))
     hidden, table, bias = (

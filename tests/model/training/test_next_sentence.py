@@ -31,7 +31,7 @@ LEARNABLE = {"steps": 300, "learning_rate": 5e-3, "batch_rows": 32, "evaluate_ev
 
 
 def accuracy_after(run: Pretraining) -> float:
-    """Train, and return the accuracy on held-out pairs."""
+    """Train and return the accuracy on held-out pairs."""
     run.run()
     assert run.next_sentence is not None
     return run.next_sentence.held_out.evaluate(run.model).accuracy

@@ -1,7 +1,7 @@
 """Check for schemathesis, which sends requests that fit the OpenAPI document.
 
-The service may reject such a request only with an error that matches
-`service.api.openapi.BEYOND_THE_SCHEMA`, because no schema can express the broken rule.
+The service may reject such a request only for a rule that no schema can express. The errors of
+these rules match `service.api.openapi.BEYOND_THE_SCHEMA`.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Threads that run the steps of POST /fill-mask, and cancellation after a disconnect."""
+"""Threads of the steps of POST /fill-mask and cancellation after a disconnect."""
 
 import asyncio
 import json
@@ -64,7 +64,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
 
 
 def post(client: TestClient, body: dict[str, Any], padding: int = 0) -> None:
-    """Send a body, padded with spaces, and check that the request succeeds."""
+    """Check that the service accepts a body that ends with this number of spaces."""
     content = json.dumps(body).encode() + b" " * padding
     headers = {"content-type": "application/json"}
     assert client.post("/fill-mask", content=content, headers=headers).status_code == 200
@@ -114,7 +114,7 @@ def test_ranking_many_targets_does_not_stall_the_event_loop(
 
 
 class HeldRuntime:
-    """Runtime that waits for the event `go` and records the number of texts in each run."""
+    """Runtime that waits for the event `go` and records the number of passes in each run."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.go = threading.Event()

@@ -1,4 +1,4 @@
-"""Runs of the command in the test's process, and input files for the runs."""
+"""Runs of `fillmask` in the test's process and the files of the runs."""
 
 import csv
 import io

@@ -21,7 +21,6 @@ class Written:
         self.answers: list[bytes] = []
 
     def write(self, block: Block, answers: Sequence[bytes]) -> None:
-        """Record rows with their answers."""
         self.numbers += range(block.first, block.first + len(block))
         self.answers += answers
 

@@ -87,7 +87,7 @@ print(*codes)
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """JSONL file of 300 texts to fill."""
+    """JSONL file of texts to fill."""
     return write_rows(tmp_path / "in.jsonl", numbered(random_texts(300)))
 
 

@@ -34,7 +34,7 @@ Answering = Callable[[str], Any]
 
 
 class FakeFillMask:
-    """Pipeline that answers each request with the text itself, after a pause."""
+    """Pipeline whose only fill of a text is the text itself."""
 
     def __init__(self, answering: Answering | None = None) -> None:
         self.accepted_tokens = 0
@@ -43,7 +43,7 @@ class FakeFillMask:
         self._answering = answering
 
     async def fill(self, texts: Sequence[str], options: FillOptions, called: str) -> FillResult:
-        """Answer a request like `FillMaskPipeline.fill`, with the same parameters."""
+        """Fill a text with the parameters of `FillMaskPipeline.fill`."""
         self.at_work += 1
         self.most_at_work = max(self.most_at_work, self.at_work)
         self.called.add(called)
@@ -65,7 +65,6 @@ class Written:
         self.threads: set[str] = set()
 
     def write(self, block: Block, answers: Sequence[bytes]) -> None:
-        """Record rows with their answers."""
         assert len(block) == len(answers)
         self.numbers += range(block.first, block.first + len(block))
         self.answers += answers
@@ -115,7 +114,7 @@ async def until(happened: Callable[[], bool]) -> None:
 
 
 def answer_of(number: int) -> bytes:
-    """Return the answer to a number."""
+    """Return the answer of FakeFillMask to a number, as JSON."""
     return b'[{"score":0.5,"token":1,"token_str":"%d","sequence":""}]' % number
 
 

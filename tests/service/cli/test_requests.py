@@ -1,4 +1,4 @@
-"""Requests made from rows, with their texts and options, and messages for invalid rows."""
+"""Requests made from rows and error messages for invalid rows."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -68,7 +68,7 @@ def ask(
     reserved: tuple[str, ...] = (),
     **parameters: object,
 ) -> Item:
-    """Return the request of one JSONL row."""
+    """Return the request of one JSONL row, or the problem of an invalid row."""
     rows = open_rows(write_rows(tmp_path / "rows.jsonl", [row]), field)
     [(_, [item])] = RowRequestReader(
         FillMaskTask(), TextFields(field), parameters, LIMITS, rows, reserved

@@ -18,7 +18,7 @@ from service.cli.signals import SignalError, run_until_signal
 
 
 def send_after(started: threading.Event, *numbers: int) -> threading.Thread:
-    """Send signals to this process after an event."""
+    """Start a thread that sends signals to this process after an event."""
 
     def send() -> None:
         assert started.wait(10)

@@ -1,4 +1,4 @@
-"""Files of every format, with the same fills as over HTTP, and resumed jobs."""
+"""Fills of files in every format and of resumed jobs, equal to the fills over HTTP."""
 
 import csv
 import json

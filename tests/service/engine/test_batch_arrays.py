@@ -1,4 +1,4 @@
-"""Packing of passes into a batch, and unpacking of its outputs."""
+"""Packing of passes into a batch and unpacking of the batch's outputs."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Return of free memory to the system, and huge pages for the heap."""
+"""Return of free memory to the system and huge pages for the heap."""
 
 from __future__ import annotations
 

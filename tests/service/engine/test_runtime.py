@@ -1,4 +1,4 @@
-"""Results of the runtime, compared with the oracle, and rejection of invalid graphs."""
+"""Results of the runtime, compared with the oracle. Rejection of invalid graphs."""
 
 import platform
 import subprocess
@@ -28,7 +28,7 @@ def random_pass(rng: np.random.Generator) -> ModelPass:
 
 
 def check(tiny: Tiny, runtime: Runtime, passes: list[ModelPass]) -> None:
-    """Run passes as one batch, and compare each result with the oracle's result for the pass."""
+    """Compare the results of one batch of passes with the oracle's result for each pass."""
     batch = Batch.pack(passes)
     for one, outputs in zip(passes, batch.unpack(runtime.run(batch)), strict=True):
         assert outputs.top_ids.shape == (len(one.mask_positions), one.top_k)

@@ -11,7 +11,7 @@ from service.errors import BundleError
 
 
 class Recorder:
-    """Runtime that records its batches and raises a given error."""
+    """Runtime that records its batches and raises `error` unless it is None."""
 
     def __init__(self, error: Exception | None = None) -> None:
         self.batches: list[Batch] = []

@@ -1,4 +1,4 @@
-"""Nesting of request and response bodies, and limits in their schema."""
+"""Nesting and schema limits of request and response bodies."""
 
 import json
 import math
@@ -18,12 +18,11 @@ LIMITS = Limits(
 
 
 def fill(token: int) -> Fill:
-    """Return a fill with the given token."""
     return Fill(score=1 / token, token=token, token_str=f"t{token}", sequence=f"s{token}")
 
 
 def body(token: int) -> dict[str, object]:
-    """Return the JSON object of a fill."""
+    """Return the JSON object of the fill of a token."""
     return {
         "score": 1 / token,
         "token": token,
@@ -33,7 +32,7 @@ def body(token: int) -> dict[str, object]:
 
 
 def answer(fills: list[list[list[Fill]]], *, single: bool) -> Any:
-    """Return the parsed response."""
+    """Return the parsed response with these fills."""
     return json.loads(fills_to_json(FillResult(fills, is_large=False), single=single))
 
 

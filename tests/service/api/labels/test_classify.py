@@ -238,7 +238,7 @@ def test_only_long_steps_leave_the_event_loop(
 
 @pytest.fixture(scope="module")
 def many_labels(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
-    """Client of a model with 3,000 labels of about 200 characters and 600 bytes each."""
+    """Client of a service with 3,000 labels of about 600 bytes each, for large responses."""
     names = [f"{i} {'語' * 200}" for i in range(3000)]
     path = tmp_path_factory.mktemp("many") / "many"
     write_label_bundle(path, fills=False, labels=names)

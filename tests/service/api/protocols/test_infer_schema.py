@@ -22,7 +22,6 @@ TARGETS = TEXT | {"name": "targets"}
 
 
 def body(**fields: Any) -> dict[str, Any]:
-    """Return a request with one text."""
     return {"inputs": [TEXT], **fields}
 
 

@@ -1,4 +1,4 @@
-"""CSV input with quotes, line breaks and errors, and CSV output with one line per fill."""
+"""CSV input with quotes, line breaks and errors. CSV output with one line per fill."""
 
 import csv
 import datetime as dt

@@ -16,7 +16,6 @@ class Trickle:
         self._most = most
 
     def read(self, size: int, /) -> bytes:
-        """Return a part of the available bytes."""
         return self._content.read(min(size, self._most))
 
 

@@ -1,4 +1,4 @@
-"""Reading of entire Parquet files and parts, and writing of fills in typed columns."""
+"""Reading of Parquet files and of their parts. Writing of fills in typed columns."""
 
 import datetime as dt
 import json

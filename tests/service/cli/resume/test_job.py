@@ -71,7 +71,6 @@ def touch_part(output: Path) -> Path:
 
 
 def begin(output: Path, *, restart: bool = False, **changes: Any) -> bool:
-    """Start or continue a job."""
     with locked(output):
         return Job(output, DESCRIPTION | changes).begin(restart=restart)
 

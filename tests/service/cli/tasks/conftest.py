@@ -1,4 +1,4 @@
-"""Fixtures: exported models with a classification head, and clients of services with them."""
+"""Fixtures: bundles with a classification head and clients of services with these bundles."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Fills of pairs, equal to the responses of /fill-mask, and parsing of fills."""
+"""Fills of pairs, equal to the responses of /fill-mask. Parsing of fills."""
 
 import json
 from pathlib import Path

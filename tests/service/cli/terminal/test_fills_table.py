@@ -15,7 +15,6 @@ TEXT = "Paris is the [MASK] of France."
 
 
 def fill(score: float, token_str: str, text: str = TEXT) -> Fill:
-    """Make a fill of the text."""
     return Fill(score, 7, token_str, text.replace("[MASK]", token_str))
 
 
