@@ -18,7 +18,7 @@ STARTED_FIRST = [
 
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
-    """Event loop of async tests, the only event loop that the service supports."""
+    """Backend of async tests. The service supports only asyncio."""
     return "asyncio"
 
 

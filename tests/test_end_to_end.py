@@ -1,4 +1,4 @@
-"""An exported Hugging Face directory over HTTP, compared with transformers' pipeline."""
+"""Fills of an exported checkpoint over HTTP, compared with transformers' pipeline."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def _one_thread() -> None:
 
 @pytest.fixture(scope="module")
 def bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Directory with one fp32 bundle of each kind. The kind is the name of its bundle."""
+    """Directory with one fp32 bundle of each kind. Each bundle has the name of its kind."""
     directory = tmp_path_factory.mktemp("bundles")
     for kind in TASKS:
         write_label_bundle(directory / kind, label_checkpoint(kind))

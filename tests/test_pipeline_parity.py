@@ -1,4 +1,4 @@
-"""Published directories of every family, exported and compared with transformers' pipeline.
+"""Exported checkpoints of every family, compared with transformers' pipeline.
 
 The comparison ignores two defects of the pipeline. Fills of the pipeline include special tokens.
 Sequences of the pipeline lose capital letters, accents and white space (docs/tokenizers.md).

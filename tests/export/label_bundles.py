@@ -1,4 +1,4 @@
-"""Small checkpoints with a classification head, and their bundles."""
+"""Small checkpoints for fills and labels and their bundles."""
 
 from __future__ import annotations
 

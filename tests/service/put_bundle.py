@@ -8,9 +8,9 @@ from pathlib import Path
 
 
 def put_bundle(source: Path, path: Path, name: str) -> None:
-    """Replace a bundle by a copy of another bundle with a new model name.
+    """Copy a bundle with a new model name to a path, in place of an older bundle.
 
-    The copy gets the path of the bundle only after it is complete.
+    The copy gets the path only after it is complete.
     """
     making = path.with_name(f".{path.name}")
     shutil.copytree(source, making)

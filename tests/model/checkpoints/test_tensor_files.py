@@ -109,7 +109,7 @@ def lose_part(directory: Path) -> None:
 
 
 def other_part(directory: Path) -> None:
-    """Replace a file by another file whose tensor is not in the index."""
+    """Write an index and two files, one of which has a tensor that is not in the index."""
     shards(directory)
     other: dict[str, Tensor] = {"c.bias": torch.ones(1)}
     save_file(other, directory / "model-00002-of-00002.safetensors")

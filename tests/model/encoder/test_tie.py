@@ -40,7 +40,7 @@ class TablesUsed(TorchFunctionMode):
 
 
 def assert_tied(model: TiedEncoder) -> None:
-    """Check that lookup and projection read one storage and that a change affects both."""
+    """Check that lookup and projection read one storage and that only one V x D table exists."""
     used = TablesUsed()
     input_ids, mask_indicator = random_ids((2, 5), 61), torch.ones(2, 5)
     with torch.no_grad(), used:

@@ -37,7 +37,7 @@ STEPS = {
 
 
 class Watch:
-    """Record of the thread on which each step of the last request ran."""
+    """Record of the thread on which each step of a request last ran."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.where: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Bodies of up to 1 MB that the service must reject in little time and memory."""
+"""Bodies of up to 1 MiB that the service must reject in little time and memory."""
 
 import json
 import time

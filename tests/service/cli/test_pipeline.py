@@ -43,7 +43,7 @@ class FakeFillMask:
         self._answering = answering
 
     async def fill(self, texts: Sequence[str], options: FillOptions, called: str) -> FillResult:
-        """Fill a text with the parameters of `FillMaskPipeline.fill`."""
+        """Return the text as its fill, with the parameters of `FillMaskPipeline.fill`."""
         self.at_work += 1
         self.most_at_work = max(self.most_at_work, self.at_work)
         self.called.add(called)

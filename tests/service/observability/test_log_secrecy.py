@@ -89,7 +89,9 @@ def _read(output: Any) -> str:
 
 
 def ask_for_trouble(url: str) -> list[int]:
-    """Send failing requests of every kind, with secrets in each part, and return the statuses."""
+    """Send requests with secrets in each part and return the statuses of the responses.
+
+    The requests cause every kind of error."""
     text = f"{SECRETS['text']} [MASK]"
     headers = {
         "Authorization": f"Bearer {SECRETS['key']}",

@@ -16,7 +16,7 @@ TOLERANCE = 2e-5  # float32 sums differ from float64
 
 
 def check(tiny: Tiny, text: str, masks: Sequence[Sequence[Fill]], top_k: int) -> None:
-    """Compare the fills of a text with the oracle's for this text alone."""
+    """Compare the fills of a text with the oracle's fills for this text alone."""
     encoded = make_tokenizer(tiny).encode(text)
     assert len(masks) == len(encoded.mask_positions)
     for fills, position in zip(masks, encoded.mask_positions.tolist(), strict=True):

@@ -34,7 +34,7 @@ def best(tiny: Tiny, ids: list[int], mask: int, beam: int) -> list[tuple[int, fl
 
 
 def search(tiny: Tiny, order: str, beam: int) -> list[tuple[tuple[int, ...], float]]:
-    """Run the service's beam search over two masks with the oracle, one text at a time."""
+    """Fill two masks by the service's beam search, with the oracle for one text at a time."""
     partials: dict[tuple[int, ...], float] = {tuple(IDS): 0.0}
     for _ in MASKS:
         grown: dict[tuple[int, ...], float] = {}

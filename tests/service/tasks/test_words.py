@@ -35,7 +35,7 @@ def fill(client: TestClient, text: str, **parameters: Any) -> Any:
 
 
 def search(tiny: Tiny, longest: int, top_k: int) -> list[tuple[str, float]]:
-    """Run the service's search for words with the oracle, one text at a time."""
+    """Search for words as the service does, with the oracle for one text at a time."""
     found: dict[str, float] = {}
     for length in range(1, longest + 1):
         width = top_k if length == 1 else BEAM_WIDTH

@@ -63,7 +63,7 @@ class Sample:
     Attributes:
         family: prefix of the class names in transformers.
         fields: differences from the default configuration.
-        own_mask: id of a mask token that changes the embeddings of the other tokens.
+        own_mask: id of a mask token that changes the embeddings of the other tokens, or None.
     """
 
     family: str

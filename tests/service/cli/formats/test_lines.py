@@ -20,7 +20,7 @@ class Trickle:
 
 
 def lines_of(content: bytes, most: int = 2**20, max_bytes: int = 100) -> list[bytes | None]:
-    """Return all lines of the content."""
+    """Return all lines of the content, with None for each line that is too long."""
     return [line for some in read_lines(Trickle(content, most), max_bytes) for line in some]
 
 
