@@ -28,7 +28,7 @@ class UnavailableError(Exception):
 
 
 class Emulation:
-    """Emulation of aarch64 in a Debian directory, shared by all runs of a checkout."""
+    """Emulation of aarch64 in a Debian directory, which all runs in a checkout share."""
 
     def __init__(self) -> None:
         self._root = STORE / "root"

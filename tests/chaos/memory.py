@@ -6,7 +6,6 @@ MB = 1_000_000
 
 
 def resident_bytes(pid: int) -> int:
-    """Return the resident memory of a process in bytes."""
     return _field(pid, "VmRSS")
 
 

@@ -11,7 +11,6 @@ from contextlib import asynccontextmanager
 
 
 def free_port() -> int:
-    """Return a port on which no process listens now."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         return int(probe.getsockname()[1])
 

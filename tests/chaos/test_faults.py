@@ -34,7 +34,7 @@ sys.exit(main())
 
 
 async def vanish(port: int, stop: asyncio.Event) -> int:
-    """Repeatedly connect, send all or half of a request and disconnect.
+    """Connect, send all or half of a request and disconnect, until `stop` is set.
 
     Returns:
         Number of attempts.

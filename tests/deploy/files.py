@@ -56,7 +56,6 @@ def assignments(stage: Sequence[Instruction], name: str) -> dict[str, str]:
 
 
 def read_yaml(path: Path) -> Any:
-    """Read a YAML file with one document."""
     return yaml.safe_load(path.read_text())
 
 
@@ -76,7 +75,6 @@ def compose_health_check() -> list[str]:
 
 
 def image_settings() -> Settings:
-    """Return the settings of the service in the image."""
     variables = assignments(stages(DOCKERFILE.read_text())[-1], "ENV")
     return settings_of(variables)
 

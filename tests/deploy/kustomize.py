@@ -38,7 +38,6 @@ def render(directory: Path) -> list[dict[str, Any]]:
 
 @cache
 def rendered(directory: Path) -> list[dict[str, Any]]:
-    """Return the cached result of `render`."""
     return render(directory)
 
 

@@ -70,7 +70,6 @@ def selectors(objects: Objects) -> Iterator[dict[str, str]]:
 
 
 def names(objects: Objects, kind: str) -> set[str]:
-    """Return the names of the objects of a kind."""
     return {each["metadata"]["name"] for each in objects if each["kind"] == kind}
 
 

@@ -105,7 +105,6 @@ def random_ids(shape: tuple[int, ...], below: int, seed: int = 0) -> Tensor:
 
 
 def in_float64(tensors: Mapping[str, Tensor]) -> dict[str, NDArray[np.float64]]:
-    """Return a state_dict in float64, for the oracle."""
     return {name: tensor.detach().double().numpy() for name, tensor in tensors.items()}
 
 

@@ -9,7 +9,6 @@ from service.concurrency import UseCounter, gather_or_cancel
 
 
 async def soon(value: int) -> int:
-    """Return the value after one turn of the event loop."""
     await asyncio.sleep(0)
     return value
 

@@ -38,7 +38,7 @@ class Tiny:
     position_table: NDArray[np.float32]  # (T, V)
 
     def log_probs(self, input_ids: list[int], mask_position: int) -> NDArray[np.float64]:
-        """Return (V,) log-probabilities of a mask, in float64 and without a batch."""
+        """Return (V,) log-probabilities at a mask, in float64 and without a batch."""
         ids = np.array(input_ids)
         weights_T = 0.5 + 0.1 * np.arange(len(ids))
         rows_TV = self.word_table[ids].astype(np.float64) * weights_T[:, None]

@@ -119,7 +119,7 @@ def print_sizes(layers: Sequence[dict[str, Any]]) -> None:
 
 
 def prepared(configuration: dict[str, Any], root: str) -> list[str]:
-    """Return the command that sets up namespaces, mounts, user and environment."""
+    """Return the prefix of a command, which sets up namespaces, mounts, user and environment."""
     unshare = ["unshare", "--mount", "--pid", "--net", "--fork", "--kill-child"]
     directory = f"--chdir={configuration['WorkingDir']}"
     script = ["bash", "-c", PREPARE, "prepare", root, configuration["User"], directory]

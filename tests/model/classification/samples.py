@@ -82,7 +82,6 @@ def dataset_of(examples: Sequence[tuple[str, Any]], name: str = "data.csv") -> D
 
 
 def read_text_rows(path: Path, problem_type: ProblemType = SINGLE, **columns: Any) -> Dataset:
-    """Read a labelled file with these column names."""
     return read_dataset(path, Columns(**columns), problem_type)
 
 

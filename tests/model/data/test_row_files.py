@@ -15,7 +15,10 @@ from tests.model.samples import repetitive_text
 
 
 def some_rows(largest: int = 60_000) -> TrainingRows:
-    """Return rows with short texts whose lengths have one to four digits."""
+    """Return rows with short texts whose lengths have one to four digits.
+
+    The names of the stored arrays contain the lengths.
+    """
     packed = np.arange(24, dtype=np.int32).reshape(3, 8)
     packed[0, 0] = largest
     return TrainingRows(

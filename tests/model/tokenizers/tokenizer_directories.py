@@ -154,14 +154,13 @@ def write(directory: Path, name: str, *, fast: bool = False) -> Path:
 
 
 def read(directory: Path, model_type: str | None) -> TokenizerFiles:
-    """Return the tokenizer of a directory, which must have one."""
+    """Return the tokenizer of a directory, which must contain a tokenizer."""
     files = read_tokenizer_files(directory, model_type)
     assert files is not None
     return files
 
 
 def encode(files: TokenizerFiles, text: str, second: str | None = None) -> Encoding:
-    """Encode a text or a pair of texts."""
     return load(files).encode(text, second)
 
 

@@ -13,6 +13,6 @@ from tests.model.training.pair_runs import MakeRun, pair_run
 
 @pytest.fixture
 def run_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MakeRun:
-    """Function that makes a tiny run on pairs in float32, for a tolerance of 1e-5 on losses."""
+    """Function that makes a tiny run on pairs in float32, for a tolerance of 1e-5 nats."""
     monkeypatch.setattr(loop, "has_bfloat16", lambda _: False)
     return partial(pair_run, tmp_path)

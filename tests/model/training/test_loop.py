@@ -22,7 +22,7 @@ from tests.model.samples import ROW_TOKENS, assert_same_weights, metrics_of, ran
 
 @pytest.fixture
 def fp32(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Computation in float32, even on a CPU with bfloat16, for a tolerance of 1e-5 on losses."""
+    """Computation in float32, even on a CPU with bfloat16, for a tolerance of 1e-5 nats."""
     monkeypatch.setattr(loop, "has_bfloat16", lambda _: False)
 
 

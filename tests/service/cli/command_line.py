@@ -69,5 +69,4 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
 
 
 def read_csv(path: Path) -> list[dict[str, str]]:
-    """Return the rows of a CSV file as dictionaries from column to value."""
     return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))

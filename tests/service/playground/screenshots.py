@@ -63,7 +63,7 @@ LABELS: dict[str, tuple[Scheme, Callable[[Playground], None]]] = {
 
 @contextmanager
 def opened(browser: Browser, url: str, scheme: Scheme) -> Iterator[Playground]:
-    """Open the page at 1.5 times the usual resolution."""
+    """Open the page with a high resolution for screenshots."""
     context = browser.new_context(
         viewport=SIZE, color_scheme=scheme, device_scale_factor=1.5, reduced_motion="reduce"
     )

@@ -26,7 +26,6 @@ def plain(playground: Playground) -> None:
 
 
 def several(playground: Playground) -> None:
-    """Fill two masks."""
     playground.write("The [MASK] barked at the [MASK].")
 
 

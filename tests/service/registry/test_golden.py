@@ -26,7 +26,7 @@ def tolerance(edit_bundle: EditBundle, **changes: Any) -> GoldenTolerance:
     """Return the tolerance of the tiny bundle with these changes.
 
     The tolerance of the mean difference depends on the number of masks in the golden prompts. The
-    tiny bundle has three masks.
+    golden prompts of the tiny bundle have three masks.
     """
     return GoldenTolerance.of(read_bundle(edit_bundle(lambda bundle: bundle.update(changes))))
 

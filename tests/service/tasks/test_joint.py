@@ -21,7 +21,7 @@ MASKS = (2, 5)
 
 
 def fill(client: TestClient, text: str, **parameters: Any) -> Any:
-    """Return the response of /fill-mask."""
+    """Return the response of /fill-mask with the strategy `joint`."""
     body = {"inputs": text, "parameters": {"strategy": "joint", **parameters}}
     answer = client.post("/fill-mask", json=body)
     assert answer.status_code == 200, answer.text
@@ -29,7 +29,6 @@ def fill(client: TestClient, text: str, **parameters: Any) -> Any:
 
 
 def best(tiny: Tiny, ids: list[int], mask: int, beam: int) -> list[tuple[int, float]]:
-    """Return the most likely ordinary tokens of a mask."""
     return tiny.best(ids, mask, beam)
 
 

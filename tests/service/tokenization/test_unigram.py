@@ -24,7 +24,7 @@ BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
 
 
 def pieces(extra: list[str], seed: int) -> list[tuple[str, float]]:
-    """Make single letters and random strings of these letters, many of them with equal scores."""
+    """Make pieces from letters, random strings and words, many of them with equal scores."""
     draw = random.Random(seed)  # noqa: S311 - a choice, not a secret
     alphabet = "▁abehmnortx!.東</s>"
     made = dict.fromkeys(alphabet)

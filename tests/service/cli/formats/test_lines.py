@@ -9,7 +9,7 @@ from tests.service.cli.command_line import dice
 
 
 class Trickle:
-    """Stream that returns a few bytes per read."""
+    """Stream that returns at most `most` bytes per read."""
 
     def __init__(self, content: bytes, most: int) -> None:
         self._content = io.BytesIO(content)

@@ -166,7 +166,6 @@ def write(parts: PartFiles, numbers: Sequence[int]) -> None:
 
 
 def names(directory: Path) -> list[str]:
-    """Return the names of the part files."""
     return sorted(path.name for path in directory.iterdir())
 
 

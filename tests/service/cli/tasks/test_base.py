@@ -18,7 +18,6 @@ TINY = (
 
 @pytest.fixture
 def paths(topics: Path, single: Path, tiny: Tiny) -> dict[str, Path]:
-    """Directories of the bundles by name."""
     return {"topics": topics, "single": single, "tiny": tiny.path}
 
 

@@ -55,7 +55,6 @@ async def silent(_scope: Scope, _receive: Receive, _send: Send) -> None:
 
 
 async def failing(_scope: Scope, _receive: Receive, _send: Send) -> None:
-    """Application that raises an exception."""
     raise RuntimeError
 
 

@@ -179,7 +179,7 @@ async def test_body_counts_until_it_is_answered() -> None:
 
 
 def held_in(held: list[int], bodies: MemoryBudget) -> Any:
-    """Return a list that records the budget's held bytes whenever a body is appended."""
+    """Return a list that adds the budget's held bytes to `held` for each appended body."""
 
     class Noting(list[bytes]):
         def append(self, _: bytes) -> None:
