@@ -65,7 +65,7 @@ def client(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 @pytest.fixture(scope="module")
 def pipeline(checkpoint: Path) -> Any:
-    """Pipeline of transformers on the same directory."""
+    """Pipeline of transformers on the checkpoint's directory."""
     return transformers.pipeline("fill-mask", model=str(checkpoint), device="cpu")
 
 

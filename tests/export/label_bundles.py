@@ -26,7 +26,7 @@ TEXTS = (*VERSES, "the cat sat", "the old fox ran", "a small bird sang", "the su
 def label_checkpoint(
     kind: Kind, head: ClassifierConfig = HEAD, seed: int = 0, **changes: Any
 ) -> Checkpoint:
-    """Return a random checkpoint with the heads for fills, labels or both.
+    """Return a random checkpoint for fills, labels or both.
 
     Args:
         changes: fields of EncoderConfig that replace those of the small configuration.

@@ -42,7 +42,7 @@ def _int8(x: Floats, float_channels: int, *, smoothed: bool = True) -> Int8Weigh
 
 
 def _product(x: Floats, int8: Int8Weights, rows: QuantizedRows, *, rounded: bool) -> Floats:
-    """Compute the result of the int8 graph in float64."""
+    """Compute a matrix product of the int8 graph in float64."""
     y = x * int8.factors(NAME)
     scale = np.abs(y).max(axis=1, keepdims=True) / 127 if rounded else 1e-9
     channels = int8.channels(NAME).float32

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def put_bundle(source: Path, path: Path, name: str) -> None:
-    """Copy a bundle with a new model name to a path, in place of an older bundle.
+    """Copy a bundle with a new model name to a path, in place of any older bundle.
 
     The copy gets the path only after it is complete.
     """

@@ -59,7 +59,7 @@ def lengths_of(pairs: Pairs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def document_of(sentences: Sentences, token: int) -> int:
-    """Return the number of the document that contains a token."""
+    """Return the number, from 0, of the document with the token at this position."""
     ends = sentences.starts[sentences.documents[1:]]
     return int(np.searchsorted(ends, token, side="right"))
 

@@ -36,7 +36,7 @@ def fill(client: TestClient, path: str = "/fill-mask", **body: Any) -> Any:
 
 
 def rounded(value: Any) -> Any:
-    """Return the response with rounded scores, because float32 sums depend on their order."""
+    """Round the scores of a response, because float32 sums depend on the order of the terms."""
     if isinstance(value, dict):
         return {key: rounded(one) for key, one in value.items()}
     if isinstance(value, list):

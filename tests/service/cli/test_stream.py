@@ -15,7 +15,7 @@ FLAGS = ["--input", "-", "--output", "-", "--bundle"]
 
 
 def fill(tiny: Tiny, content: bytes, *flags: str) -> subprocess.CompletedProcess[bytes]:
-    """Fill rows from standard input."""
+    """Run the command with rows on standard input."""
     command = [*COMMAND, *FLAGS, str(tiny.path), *flags]
     return subprocess.run(command, input=content, capture_output=True, check=False, timeout=60)
 

@@ -9,7 +9,7 @@ from service.http.throttle import PAUSE_S, LoopThrottle
 
 @pytest.fixture(name="pauses")
 def counted_pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Lengths in seconds of the pauses, which `time.sleep` records without sleeping."""
+    """Lengths of the pauses in seconds, recorded in place of calls of `time.sleep`."""
     pauses: list[float] = []
     monkeypatch.setattr("service.http.throttle.time.sleep", pauses.append)
     return pauses

@@ -4,7 +4,7 @@ from service.http.unsent_responses import UnsentResponses
 
 
 class Client:
-    """Reader that records its abort."""
+    """Client that records its abort."""
 
     cut = False
 

@@ -61,7 +61,7 @@ def run_javascript(code: str) -> list[str]:
 
 
 def run_in_page(page: Page, code: str) -> list[str]:
-    """Run JavaScript in a page and return the lines in the browser's console."""
+    """Run JavaScript in a page and return the lines that the code logs."""
     lines: list[str] = page.evaluate(
         f"""async () => {{
             const lines = [];

@@ -113,7 +113,7 @@ def first_fills(bundle: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def shift(bundle: dict[str, Any], by: float) -> None:
-    """Add a number to the expected log-probability of the third fill."""
+    """Add a number to the expected log-probability of the third fill in the first golden prompt."""
     first_fills(bundle)[2]["log_prob"] += by
 
 
