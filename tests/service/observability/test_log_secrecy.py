@@ -91,7 +91,8 @@ def _read(output: Any) -> str:
 def ask_for_trouble(url: str) -> list[int]:
     """Send requests with secrets in each part and return the statuses of the responses.
 
-    The requests succeed or fail in different ways."""
+    The requests succeed or fail in different ways.
+    """
     text = f"{SECRETS['text']} [MASK]"
     headers = {
         "Authorization": f"Bearer {SECRETS['key']}",
