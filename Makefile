@@ -129,7 +129,7 @@ train-default: $(DEV)/.installed  ## train and export the built-in model
 	$(DEV)/bin/python -m benchmarks.quality.bundle_accuracy service/bundles/default $(RUN)/phase_6 \
 		$(CORPUS)/heldout.txt $(CORPUS)/wikitext2-test.norm.txt
 
-classification: $(DEV)/.installed  ## train, export and measure the example of docs/classification.md (45 minutes)
+classification: $(DEV)/.installed  ## train, export and measure the example of docs/classification.md (48 minutes)
 	$(DEV)/bin/python -m benchmarks.classification
 
 comparison: $(COMPARISON)/.installed  ## measure every contender side by side and write docs/performance.md (75 minutes, with wrk)
