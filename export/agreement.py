@@ -128,13 +128,13 @@ def measure_agreement(runtime: Runtime, expected: Fp32Predictions) -> Int8Figure
     )
     if not figures.top_1_agreement >= MIN_AGREEMENT:
         raise VerificationError(
-            f"int8 must have fp32's top token at {100 * MIN_AGREEMENT:.0f} % of masks or more "
-            f"(got {100 * figures.top_1_agreement:.1f} %). {INT8_ADVICE}"
+            f"the int8 graph must have fp32's top token at {100 * MIN_AGREEMENT:.0f} % of masks or "
+            f"more (got {100 * figures.top_1_agreement:.1f} %). {INT8_ADVICE}"
         )
     if not figures.p99_log_prob_difference <= MAX_P99:
         raise VerificationError(
-            f"int8 must differ from fp32 by at most {MAX_P99} nats at the 99th percentile "
-            f"(got {figures.p99_log_prob_difference:.2g}). {INT8_ADVICE}"
+            f"the log-probabilities of int8 must differ from fp32's by at most {MAX_P99} nats at "
+            f"the 99th percentile (got {figures.p99_log_prob_difference:.2g}). {INT8_ADVICE}"
         )
     return figures
 

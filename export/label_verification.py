@@ -143,8 +143,8 @@ def compare_label_graph(runtime: Runtime, expected: ExpectedLabels) -> LabelGrap
     bound = MAX_GRAPH_DIFFERENCE * max(1.0, float(np.abs(expected.logits).max()))
     if not difference <= bound:
         raise VerificationError(
-            f"the graph must agree with the labels of the PyTorch encoder to {bound:.2g} "
-            f"(got {difference:.2g}); report a bug of the export"
+            "the labels' logits of the graph must differ from the PyTorch encoder's by at most "
+            f"{bound:.2g} (got {difference:.2g}); report a bug of the export"
         )
     return LabelGraphFigures(len(expected.requests), difference)
 
@@ -171,15 +171,15 @@ def measure_label_agreement(runtime: Runtime, expected: ExpectedLabels) -> Label
     agreement = float((distance <= TIE).mean())
     if not agreement >= MIN_AGREEMENT:
         raise VerificationError(
-            f"int8 must have fp32's best label, except for ties within {TIE}, for "
-            f"{100 * MIN_AGREEMENT:.0f} % of texts or more (got {100 * agreement:.1f} %). "
-            f"{INT8_ADVICE}"
+            f"the int8 graph must have fp32's best label, except for ties within {TIE} in the "
+            f"logits, for {100 * MIN_AGREEMENT:.0f} % of texts or more "
+            f"(got {100 * agreement:.1f} %). {INT8_ADVICE}"
         )
     bound = max(MAX_P99, MAX_RELATIVE_P99 * float(np.sqrt(np.square(exact).mean())))
     if not figures.p99_logit_difference <= bound:
         raise VerificationError(
-            f"int8 must differ from fp32 by at most {bound:.2g} in the labels' logits at the 99th "
-            f"percentile (got {figures.p99_logit_difference:.2g}). {INT8_ADVICE}"
+            f"the labels' logits of int8 must differ from fp32's by at most {bound:.2g} at the "
+            f"99th percentile (got {figures.p99_logit_difference:.2g}). {INT8_ADVICE}"
         )
     return figures
 

@@ -146,9 +146,9 @@ def compare_graph(
     )
     if not (figures.max_log_prob_difference <= MAX_GRAPH_DIFFERENCE and figures.same_top_5):
         raise VerificationError(
-            "the graph must differ from the PyTorch encoder by at most "
-            f"{MAX_GRAPH_DIFFERENCE} nats (got {figures.max_log_prob_difference:.2g}) and must "
-            "have the same top 5 tokens "
-            f"(got {'the same' if figures.same_top_5 else 'others'}); report a bug of the export"
+            "the log-probabilities of the graph must differ from the PyTorch encoder's by at most "
+            f"{MAX_GRAPH_DIFFERENCE} nats (got {figures.max_log_prob_difference:.2g}), and the top "
+            f"5 tokens must be the same (got {'the same' if figures.same_top_5 else 'others'}); "
+            "report a bug of the export"
         )
     return figures

@@ -98,7 +98,7 @@ def write_bundle(
     if not tasks:
         checkpoint.require_head()
     if checkpoint.tokenizer_json is None or checkpoint.mask_token is None:
-        raise CheckpointError("the checkpoint must contain a tokenizer; add tokenizer.json")
+        raise CheckpointError("the checkpoint has no tokenizer; add tokenizer.json")
     if output.exists() and not (output / DESCRIPTION_FILE).is_file():
         raise ValueError(f"{output} exists but is not a bundle; choose another directory")
     max_tokens = metadata.max_tokens
@@ -195,8 +195,8 @@ def _special_tokens(tokenizer_json: bytes, mask_token: str, config: EncoderConfi
     used = set(tokenizer.get_vocab().values())
     if max(used) >= config.vocab_size:
         raise CheckpointError(
-            f"tokenizer.json must have ids below {config.vocab_size}, the rows of the embedding "
-            f"table (got {max(used)}); use the checkpoint's own tokenizer"
+            f"tokenizer.json must have ids below {config.vocab_size}, the number of rows of the "
+            f"embedding table (got {max(used)}); use the checkpoint's own tokenizer"
         )
     unused = set(range(config.vocab_size)) - used
     if len(unused) > MAX_UNUSED_IDS:

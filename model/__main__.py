@@ -15,8 +15,8 @@ def main() -> int:
         from model import commands  # noqa: PLC0415
     except ModuleNotFoundError as error:
         print(
-            f"fillmask-train needs {error.name}, which is not installed. "
-            "Run: pip install 'fillmask[train]'",
+            f"fillmask-train needs {error.name}, which is not installed; run pip install "
+            "'fillmask[train]'",
             file=sys.stderr,
         )
         return 2

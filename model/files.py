@@ -21,7 +21,7 @@ def read_text(path: Path) -> str:
     except FileNotFoundError:
         raise ValueError(f"{path} does not exist; add the file") from None
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not valid UTF-8 ({error}); save it as UTF-8") from None
+        raise ValueError(f"{path} is not valid UTF-8 ({error}); encode it as UTF-8") from None
 
 
 def read_object(path: Path) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def read_object(path: Path) -> dict[str, Any]:
     try:
         fields = json.loads(read_text(path))
     except json.JSONDecodeError as error:
-        raise ValueError(f"{path} is not valid JSON: {error}") from None
+        raise ValueError(f"{path} is not valid JSON ({error}); correct the syntax") from None
     if not isinstance(fields, dict):
         raise ValueError(f"{path} must contain a JSON object")  # noqa: TRY004 - an invalid file is a ValueError
     return fields

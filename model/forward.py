@@ -48,7 +48,8 @@ def mlm_forward(
     _check(input_ids, mask_indicator, w_emb, pos_embed, blocks_weights, num_heads)
     if w_head.shape != w_emb.shape[::-1]:
         raise ValueError(
-            f"w_head must be (D, V) = {_reversed_shape(w_emb)} (got {tuple(w_head.shape)})"
+            f"w_head must have the shape (D, V) = {_reversed_shape(w_emb)} "
+            f"(got {tuple(w_head.shape)})"
         )
     x_MD = _masked_hidden(input_ids, mask_indicator, w_emb, pos_embed, blocks_weights, num_heads)
     return x_MD @ w_head
@@ -122,7 +123,9 @@ def _check(
     num_heads: int,
 ) -> None:
     if input_ids.ndim != 2 or input_ids.shape[1] == 0:  # (N, T)
-        raise ValueError(f"input_ids must be (N, T) with T >= 1 (got {tuple(input_ids.shape)})")
+        raise ValueError(
+            f"input_ids must have the shape (N, T) with T >= 1 (got {tuple(input_ids.shape)})"
+        )
     if input_ids.is_floating_point() or input_ids.is_complex() or input_ids.dtype == torch.bool:
         raise ValueError(f"input_ids must have an integer type (got {input_ids.dtype})")
     if mask_indicator.shape != input_ids.shape:
@@ -137,11 +140,13 @@ def _check(
         lowest, highest = int(input_ids.min()), int(input_ids.max())
         if lowest < 0 or highest >= V:
             raise ValueError(
-                f"input_ids must be in [0, {V}), the rows of w_emb (got {lowest} to {highest})"
+                f"input_ids must be from 0 to {V - 1}, the index of the last row of w_emb "
+                f"(got {lowest} to {highest})"
             )
     if pos_embed.shape != (input_ids.shape[1], D):
         raise ValueError(
-            f"pos_embed must be (T, D) = ({input_ids.shape[1]}, {D}) (got {tuple(pos_embed.shape)})"
+            f"pos_embed must have the shape (T, D) = ({input_ids.shape[1]}, {D}) "
+            f"(got {tuple(pos_embed.shape)})"
         )
     if blocks_weights.ndim != 4 or blocks_weights.shape[1:] != (
         WEIGHTS_PER_BLOCK,
@@ -149,7 +154,7 @@ def _check(
         D,
     ):  # (num_blocks, 6, D, D)
         raise ValueError(
-            f"blocks_weights must be (num_blocks, {WEIGHTS_PER_BLOCK}, {D}, {D}) "
+            f"blocks_weights must have the shape (num_blocks, {WEIGHTS_PER_BLOCK}, {D}, {D}) "
             f"(got {tuple(blocks_weights.shape)})"
         )
     if num_heads < 1 or D % num_heads:

@@ -204,7 +204,7 @@ def create_app(settings: Settings) -> FillMaskApp:
             health.ready()
             yield
         finally:
-            health.stop("The service is shutting down.")
+            health.stop("The service is shutting down; wait until it is ready again.")
             returning.cancel()
             await models.close()
             if tracer is not None:
@@ -253,8 +253,8 @@ def _create_tracer(settings: Settings) -> "OpenTelemetryTracer | None":
         from service.observability.opentelemetry import OpenTelemetryTracer  # noqa: PLC0415 - an optional dependency
     except ImportError as error:
         raise SettingsError(
-            "Tracing is enabled but OpenTelemetry is not installed; install fillmask[otel] or set "
-            "traces to off."
+            "Tracing needs OpenTelemetry, which is not installed; run pip install "
+            "'fillmask[otel]' or set traces to off."
         ) from error
     return OpenTelemetryTracer()
 

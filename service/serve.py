@@ -48,7 +48,7 @@ def serve(arguments: Sequence[str], reload_requested: threading.Event) -> int:
         settings = read_settings(arguments)
         start_logging(settings.log_level, settings.log_format)
         if settings.log_texts:
-            _log.warning("log_texts is on, so the log contains request bodies")
+            _log.warning("log_texts is true, so the log contains request bodies")
         return _serve(settings, reload_requested)
     except StartupError as error:
         print(error, file=sys.stderr)
@@ -145,6 +145,6 @@ def _bind(host: str, port: int) -> socket.socket:
     except OSError as error:
         reason = (error.strerror or "unknown").lower()
         raise SettingsError(
-            f"Cannot listen on {host} port {port} ({reason}); set another host or port."
+            f"The service cannot listen on {host} port {port} ({reason}); set another host or port."
         ) from error
     return listener

@@ -52,9 +52,9 @@ def flip_a_scale(path: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (saturate_products, r"to 0\.056 nats on average \(got 0\.08, "),
+        (saturate_products, r"to 0\.056 nats on average \(got a mean difference of 0\.08, "),
         (flip_a_scale, "golden prompt 0, mask 0 has the tokens"),
-        (shift_vocabulary, r"golden prompt 0, mask 0 must match .* \(got 2\.9\)"),
+        (shift_vocabulary, r"golden prompt 0, mask 0 must match .* \(got a difference of 2\.9\)"),
     ],
     ids=lambda one: getattr(one, "__name__", ""),
 )

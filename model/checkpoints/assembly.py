@@ -67,15 +67,19 @@ def _check_tensors(
 ) -> None:
     problems = []
     if missing := sorted(set(expected) - set(tensors)):
-        problems.append(f"missing tensors: {', '.join(map(display_name, missing))}")
+        problems.append(
+            f"every tensor must be present (missing: {', '.join(map(display_name, missing))})"
+        )
     if extra := sorted(set(tensors) - set(expected)):
-        problems.append(f"unexpected tensors: {', '.join(map(display_name, extra))}")
+        problems.append(
+            f"only known tensors are allowed (unknown: {', '.join(map(display_name, extra))})"
+        )
     if wrong := [
-        f"{display_name(name)} must be {tuple(expected[name].shape)} "
+        f"{display_name(name)} must have the shape {tuple(expected[name].shape)} "
         f"(got {tuple(tensors[name].shape)})"
         for name in sorted(set(tensors) & set(expected))
         if tensors[name].shape != expected[name].shape
     ]:
-        problems.append(f"wrong shapes: {', '.join(wrong)}")
+        problems += wrong
     if problems:
         raise ValueError("; ".join(problems))

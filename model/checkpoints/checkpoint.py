@@ -157,8 +157,8 @@ def read_own_config(fields: Mapping[str, Any]) -> tuple[EncoderConfig, Classifie
     config = EncoderConfig.from_dict(remaining)
     if "tasks" in fields and (tasks != [TEXT_CLASSIFICATION] or head is None):
         raise ValueError(
-            f'tasks must be ["{TEXT_CLASSIFICATION}"] in a checkpoint with a classifier; '
-            f"remove the field from other checkpoints (got {tasks!r})"
+            f'tasks must be ["{TEXT_CLASSIFICATION}"] and needs the field classifier '
+            f"(got {tasks!r}); correct or remove tasks"
         )
     return config, None if head is None else ClassifierConfig.from_dict(head)
 
@@ -195,7 +195,7 @@ def _load_own(
     with _prefix_errors(directory):
         model = assemble(config, classifier, tensors, str, head_is_new=head_is_new)
     if rounding:
-        with _prefix_errors(f"{directory}: the rounding of the weights"):
+        with _prefix_errors(f"the rounding of the weights in {directory}"):
             rounding.check(model)
     return model, rounding, head_is_new
 

@@ -129,8 +129,9 @@ def classify_command(options: argparse.Namespace) -> None:
         device=options.device,
     )
     print(
-        f"{count_parameters(start.config, classifier).classifier:,} parameters, "
-        f"{len(training.examples):,} training rows, {len(validation.examples):,} validation rows",
+        f"parameters: {count_parameters(start.config, classifier).classifier:,}, "
+        f"training rows: {len(training.examples):,}, "
+        f"validation rows: {len(validation.examples):,}",
         flush=True,
     )
     tokenizer_json = start.tokenizer.to_str().encode()
@@ -146,7 +147,7 @@ def _best_by(options: argparse.Namespace, problem_type: ProblemType) -> str:
     chosen: str = options.best_by or allowed[0]
     if chosen not in allowed:
         raise ValueError(
-            f"best_by must be one of {', '.join(allowed)} with the problem type "
+            f"--best-by must be one of {', '.join(allowed)} with the problem type "
             f"{options.problem_type} (got {chosen})"
         )
     return chosen

@@ -130,7 +130,7 @@ def max_tokens_of(options: argparse.Namespace, max_positions: int) -> int:
     limit: int = max_positions if options.max_tokens is None else options.max_tokens
     if not LEAST_TOKENS <= limit <= max_positions:
         raise ValueError(
-            f"max_tokens must be between {LEAST_TOKENS} and {max_positions}, the maximum of the "
+            f"--max-tokens must be from {LEAST_TOKENS} to {max_positions}, the maximum of the "
             f"encoder (got {limit})"
         )
     return limit

@@ -47,7 +47,7 @@ class Start:
         """
         checkpoint = load_checkpoint(directory)
         if checkpoint.tokenizer_json is None:
-            raise CheckpointError(f"{directory} must have a tokenizer.json")
+            raise CheckpointError(f"{directory} has no tokenizer; add tokenizer.json")
         model, tokenizer = checkpoint.model, read_tokenizer(checkpoint.tokenizer_json)
         if tokenizer.get_vocab_size() > model.config.vocab_size:
             raise CheckpointError(

@@ -79,8 +79,8 @@ class SpecialTokens:
                 found[role] = token_id
         if lacking:
             raise ValueError(
-                f"the tokenizer lacks the special tokens {', '.join(lacking)}; use another "
-                "tokenizer"
+                "the tokenizer must have every special token (missing: "
+                f"{', '.join(lacking)}); use another tokenizer"
             )
         return cls(**found, all=tuple(sorted({*special.values(), *found.values()})))
 

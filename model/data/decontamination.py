@@ -85,7 +85,7 @@ def probe_sentences(path: Path) -> Iterator[str]:
         columns = line.split("\t")
         if len(columns) != PROBE_COLUMNS or "[MASK]" not in columns[1]:
             raise ValueError(
-                f"{path}: line {number} must have the columns kind, text with [MASK], answers "
+                f"{path}, line {number} must have the columns kind, text with [MASK] and answers "
                 f"(got {line!r})"
             )
         for answer in columns[2].split():

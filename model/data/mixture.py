@@ -48,7 +48,10 @@ class Mixture:
         """
         fields = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(fields, dict) or set(fields) != {"shares", "only_authors", "seed"}:
-            raise ValueError(f"{path} must have exactly the fields shares, only_authors and seed")
+            raise ValueError(
+                f"{path} must have exactly the fields shares, only_authors and seed "
+                f"(got {fields!r})"
+            )
         shares, only, seed = fields["shares"], fields["only_authors"], fields["seed"]
         if not isinstance(shares, dict) or not all(map(_is_share, shares.values())):
             raise ValueError(
@@ -61,7 +64,7 @@ class Mixture:
         if unknown := sorted(set(only) - set(shares)):
             raise ValueError(
                 f"{path}: shares must contain the sources of only_authors "
-                f"({', '.join(unknown)} missing)"
+                f"(missing: {', '.join(unknown)})"
             )
         if type(seed) is not int or seed < 0:
             raise ValueError(f"{path}: seed must be a whole number of at least 0 (got {seed!r})")
@@ -74,7 +77,7 @@ def read_document_sources(path: Path) -> list[tuple[str, str]]:
         rows = [line.rstrip("\n").split("\t") for line in stream]
     if wrong := [number for number, row in enumerate(rows, 1) if len(row) != COLUMNS]:
         count = len(rows[wrong[0] - 1])
-        raise ValueError(f"{path}: line {wrong[0]} must have {COLUMNS} columns (got {count})")
+        raise ValueError(f"{path}, line {wrong[0]} must have {COLUMNS} columns (got {count})")
     return [(row[0], row[2]) for row in rows]
 
 

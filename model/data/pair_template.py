@@ -43,7 +43,7 @@ class PairTemplate:
         parts, types = encoding.sequence_ids, encoding.type_ids
         if not {0, 1} <= set(parts):
             raise ValueError(
-                f"the tokenizer must return tokens for the text {_TEXT!r}; use another one"
+                f"the tokenizer must return tokens for the text {_TEXT!r}; use another tokenizer"
             )
         firsts = [parts.index(part) for part in (0, 1)]
         lasts = [len(parts) - parts[::-1].index(part) for part in (0, 1)]
@@ -52,7 +52,7 @@ class PairTemplate:
         if not (before and between):
             raise ValueError(
                 "the tokenizer must have a template for pairs with a special token before the "
-                "first text and between the texts; use another one"
+                "first text and between the texts; use another tokenizer"
             )
         of_before, of_between, of_after = (tuple(types[one]) for one in around)
         return cls(

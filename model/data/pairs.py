@@ -100,7 +100,7 @@ class PairRows:
         if not len(pairs):
             raise ValueError(
                 "the text must have at least two documents, one of them with two sentences "
-                f"(got {len(self._sentences.documents) - 1} documents); add text"
+                f"(got documents: {len(self._sentences.documents) - 1}); add text"
             )
         return pairs
 
@@ -172,8 +172,8 @@ class PairBatches:
         self._count = len(self._pairs) // self._batch_rows
         if not self._count:
             raise ValueError(
-                f"the text must give at least {self._batch_rows} pairs, a batch "
-                f"(got {len(self._pairs)}); add text or reduce batch_rows"
+                "the number of pairs from the text must be at least batch_rows, "
+                f"{self._batch_rows} (got {len(self._pairs)}); add text or reduce batch_rows"
             )
 
 

@@ -133,7 +133,7 @@ class EncoderConfig:
             raise ValueError(f"norm_eps must be above 0 and below 1 (got {self.norm_eps!r})")
         if self.embedding_size not in {0, self.d_model} and not self.head_transform:
             raise ValueError(
-                f"embedding_size must be 0 or d_model, {self.d_model}, without head_transform "
+                f"embedding_size must be 0 or d_model, {self.d_model}, if head_transform is false "
                 f"(got {self.embedding_size})"
             )
 
@@ -161,12 +161,12 @@ class EncoderConfig:
                 )
         if self.block_order and len(self.block_order) != self.num_layers:
             raise ValueError(
-                f"block_order must have one block for each of {self.num_layers} layers "
+                f"block_order must have one block per layer, {self.num_layers} in total "
                 f"(got {len(self.block_order)})"
             )
         if set(self.layers) != set(range(self.num_blocks)):
             raise ValueError(
-                f"block_order must use every block below {self.num_blocks} "
+                f"block_order must contain every number from 0 to {self.num_blocks - 1} "
                 f"(got {self.block_order!r})"
             )
         if tuple(sorted(set(self.local_layers))) != self.local_layers:
@@ -261,9 +261,14 @@ class EncoderConfig:
         known = {field.name for field in dataclasses.fields(cls)}
         required = {f.name for f in dataclasses.fields(cls) if f.default is dataclasses.MISSING}
         if unknown := sorted(set(fields) - known):
-            raise ValueError(f"unknown configuration fields: {', '.join(unknown)}; remove them")
+            raise ValueError(
+                f"only known fields are allowed (unknown: {', '.join(unknown)}); remove every "
+                "unknown field"
+            )
         if missing := sorted(required - set(fields)):
-            raise ValueError(f"missing configuration fields: {', '.join(missing)}; add them")
+            raise ValueError(
+                f"every required field must be present (missing: {', '.join(missing)})"
+            )
         # JSON has no tuples
         tuples = {name: tuple(value) for name, value in fields.items() if isinstance(value, list)}
         return cls(**(fields | tuples))

@@ -132,7 +132,7 @@ class RoundingPlan:
         for name, factors in self.factors.items():
             if factors.shape != (expected[name],):
                 raise ValueError(
-                    f"factors of {name} must have shape ({expected[name]},) "
+                    f"factors of {name} must have the shape ({expected[name]},) "
                     f"(got {tuple(factors.shape)})"
                 )
             if not (factors.isfinite().all() and (factors >= 0).all()):

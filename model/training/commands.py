@@ -186,7 +186,7 @@ def _tokenizer(
     if inherited is not None:
         return read_tokenizer(inherited)
     if options.init:
-        raise ValueError(f"{options.init} has no tokenizer.json; give one with --tokenizer")
+        raise ValueError(f"{options.init} has no tokenizer; set --tokenizer")
     return train_word_pieces(read_documents(files), options.vocab_size or DEFAULT_VOCAB_SIZE)
 
 

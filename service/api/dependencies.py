@@ -18,7 +18,9 @@ def get_registry(app: Starlette) -> ModelRegistry:
     """
     models: ModelRegistry | None = getattr(app.state, "models", None)
     if models is None:
-        raise NotReadyError(app.state.health.not_ready_reason or "The service is starting.")
+        raise NotReadyError(
+            app.state.health.not_ready_reason or "The service is starting; wait until it is ready."
+        )
     return models
 
 

@@ -108,7 +108,9 @@ def _raise_not_ready(
     Either the service is not ready, or no model has the requested name and task.
     """
     get_registry(request.app).get(name, task)
-    raise NotReadyError(health.not_ready_reason or "The service is starting.")
+    raise NotReadyError(
+        health.not_ready_reason or "The service is starting; wait until it is ready."
+    )
 
 
 def _add_scores(router: APIRouter, max_texts: int) -> None:

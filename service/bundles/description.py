@@ -196,12 +196,12 @@ class Description(_Strict):
 
     def _check_pairs(self) -> None:
         if self.token_types > 1 and not self.pairs:
-            raise ValueError(f"token_types must be 1 without pairs (got {self.token_types})")
+            raise ValueError(f"token_types must be 1 if pairs is false (got {self.token_types})")
         golden: list[GoldenPrompt | GoldenLabels] = [*self.golden.prompts, *self.golden.labels]
         seconds = [one.text_pair for one in golden if one.text_pair is not None]
         if seconds and not self.pairs:
             raise ValueError(
-                f"golden must have no text_pair without pairs (got {quote(seconds[0])})"
+                f"golden must have no text_pair if pairs is false (got {quote(seconds[0])})"
             )
 
     def _check_tasks(self) -> None:
@@ -209,7 +209,7 @@ class Description(_Strict):
         classifies = "text-classification" in self.tasks
         if classifies != (self.classification is not None):
             raise ValueError(
-                "classification and the task text-classification must be present together "
+                "classification must be present if and only if tasks contains text-classification "
                 f"(got the tasks {', '.join(self.tasks)})"
             )
         golden = self.golden
@@ -230,7 +230,7 @@ class Description(_Strict):
         labels = len(self.classification.labels)
         if wrong := [len(one.logits) for one in self.golden.labels if len(one.logits) != labels]:
             raise ValueError(
-                f"golden.labels must have one logit for each of {labels} labels (got {wrong[0]})"
+                f"golden.labels must have one logit per label, {labels} in total (got {wrong[0]})"
             )
 
 

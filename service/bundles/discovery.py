@@ -46,8 +46,8 @@ def find_bundles(path: Path) -> list[Path]:
     ]
     if not found:
         raise BundleError(
-            f"No bundle found: neither {path} nor a directory in it has a {DESCRIPTION_FILE}; set "
-            "bundle to the directory of a bundle."
+            f"Neither {path} nor a directory in it has a {DESCRIPTION_FILE}; set bundle to the "
+            "directory of a bundle."
         )
     return found
 

@@ -141,9 +141,14 @@ def _rows_command(given: dict[str, Any], parameters: dict[str, Any]) -> FileComm
     source, target = given.pop("input"), given.pop("output")
     to_files = {name: given.pop(name) for name in ("overwrite", "restart") if name in given}
     if source == STANDARD_STREAM and target != STANDARD_STREAM:
-        raise CommandError("--input - needs --output -; both are JSONL.")
+        raise CommandError(
+            f"--input - needs --output - (got --output {target}); both streams are JSONL."
+        )
     if source == STANDARD_STREAM and "shard" in given:
-        raise CommandError("--shard needs an input file; the length of --input - is unknown.")
+        raise CommandError(
+            "--shard needs an input file, because the length of standard input is unknown "
+            "(got --input -)."
+        )
     if target == STANDARD_STREAM and to_files:
         raise CommandError(f"{_flag(next(iter(to_files)))} needs an output file (got --output -).")
     if "shard" in given:
@@ -164,7 +169,7 @@ def _parameters(given: dict[str, Any]) -> dict[str, Any]:
     targets = given.pop("target", [])
     for target in targets:
         if not is_encodable(target):
-            raise CommandError(f"--target must be valid UTF-8 (got {quote(target)}).")
+            raise CommandError(f"--target {quote(target)} is not valid UTF-8; encode it as UTF-8.")
     for path in given.pop("targets", []):
         targets += _read_lines(path)
     return {**parameters, "targets": targets} if targets else parameters
@@ -189,7 +194,7 @@ def _read_lines(path: Path) -> list[str]:
             f"--targets: {path} cannot be read ({reason(error)}); give a readable file."
         ) from error
     except UnicodeDecodeError as error:
-        raise CommandError(f"--targets: {path} is not valid UTF-8; save it as UTF-8.") from error
+        raise CommandError(f"--targets: {path} is not valid UTF-8; encode it as UTF-8.") from error
     if not content:
         raise CommandError(f"--targets: {path} is empty; it must have one target per line.")
     return content.removesuffix("\n").split("\n")

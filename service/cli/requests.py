@@ -199,6 +199,6 @@ def _list_fields(noun: str, names: Mapping[str, Any] | tuple[str, ...], flag: st
     """Return the end of an error message, which lists the existing fields and names a flag."""
     shown = ", ".join(quote(name) for name in list(names)[:_MAX_NAMED])
     more = " and others" if len(names) > _MAX_NAMED else ""
-    existing = f"its {noun} are {shown}{more}" if names else f"it has no {noun}"
+    existing = f"it has {shown}{more}" if names else f"it has no {noun}"
     kind = "second texts" if flag == "--text-pair-column" else "texts"
     return f"{existing}. Select the field of the {kind} with {flag}."

@@ -181,7 +181,7 @@ class Batcher:
         if self._failure is not None:
             raise NotReadyError(self._failure)
         if self._closing:
-            raise NotReadyError("The service is shutting down.")
+            raise NotReadyError("The service is shutting down; wait until it is ready again.")
 
     def _discard(self, request: PendingRequest) -> None:
         with self._lock:

@@ -128,7 +128,7 @@ class Server(uvicorn.Server):
         if self._signal_s is not None:
             os._exit(128 + sig)
         self._signal_s = time.monotonic()
-        self._health.stop("The service is shutting down.")
+        self._health.stop("The service is shutting down; wait until it is ready again.")
 
     async def on_tick(self, counter: int) -> bool:
         """Check the timeouts and the shutdown. uvicorn calls this method ten times per second."""

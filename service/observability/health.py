@@ -9,7 +9,7 @@ class Health:
     """
 
     def __init__(self) -> None:
-        self._reason: str | None = "The service is starting."
+        self._reason: str | None = "The service is starting; wait until it is ready."
         self._stopped = False
         self._failed = False
 

@@ -116,21 +116,22 @@ async def check_golden_labels(bundle: Bundle, classification: ClassificationPipe
         actual = np.asarray(found)
         if len(actual) != len(golden.logits):
             raise _mismatch(
-                f"{label} has {len(actual)} logits, but the bundle has {len(golden.logits)}"
+                f"{label} must have as many logits as in the bundle, {len(golden.logits)} "
+                f"(got {len(actual)})"
             )
         distances = np.abs(actual - np.array(golden.logits))
         worst = int(distances.argmax())  # NaN counts as the largest number
         if not distances[worst] <= tolerance.largest:
             raise _mismatch(
                 f"{label} must match the bundle's logit of label {worst} to "
-                f"{tolerance.largest:.2g} (got {distances[worst]:.2g})"
+                f"{tolerance.largest:.2g} (got a difference of {distances[worst]:.2g})"
             )
         differences += distances.tolist()
     mean = fmean(differences)
     if not mean <= tolerance.mean:
         raise _mismatch(
             f"the golden texts must match the bundle's logits to {tolerance.mean:.2g} on average "
-            f"(got {mean:.2g}, logits: {len(differences)})"
+            f"(got a mean difference of {mean:.2g}, logits: {len(differences)})"
         )
 
 
@@ -158,8 +159,8 @@ async def check_golden_prompts(bundle: Bundle, fill_mask: FillMaskPipeline) -> N
         [masks] = result.fills
         if len(masks) != len(prompt.fills):
             raise _mismatch(
-                f"{label} must have one list of fills per mask (got {len(prompt.fills)} for masks: "
-                f"{len(masks)})"
+                f"{label} must have one list of fills per mask, {len(masks)} in total (got "
+                f"{len(prompt.fills)})"
             )
         for mask, (expected, actual) in enumerate(zip(prompt.fills, masks, strict=True)):
             differences += _differences(
@@ -169,7 +170,8 @@ async def check_golden_prompts(bundle: Bundle, fill_mask: FillMaskPipeline) -> N
     if not mean <= tolerance.mean:  # also true for NaN
         raise _mismatch(
             f"the golden prompts must match the bundle's log-probabilities to "
-            f"{tolerance.mean:.2g} nats on average (got {mean:.2g}, tokens: {len(differences)})"
+            f"{tolerance.mean:.2g} nats on average (got a mean difference of {mean:.2g}, tokens: "
+            f"{len(differences)})"
         )
 
 
@@ -191,7 +193,7 @@ def _differences(
             if listed:
                 raise _mismatch(
                     f"{label} must match the bundle's log-probability of token {fill.token} to "
-                    f"{largest:.2g} nats (got {difference:.2g})"
+                    f"{largest:.2g} nats (got a difference of {difference:.2g})"
                 )
             here = list(log_probs)[: len(expected)]
             tokens = [fill.token for fill in expected]

@@ -198,8 +198,8 @@ def _check_tasks(bundle: Bundle, runtime: Runtime) -> None:
     """Check that the graph has the outputs and the pooling of the bundle's tasks."""
     if set(runtime.tasks) != set(bundle.tasks):
         raise BundleError(
-            f"The bundle is invalid: tasks must be {', '.join(runtime.tasks)}, the outputs of "
-            f"{MODEL_FILE} (got {', '.join(bundle.tasks)}); export the bundle again."
+            f"The bundle is invalid: tasks must be {', '.join(runtime.tasks)}, as in {MODEL_FILE} "
+            f"(got {', '.join(bundle.tasks)}); export the bundle again."
         )
     head = bundle.classification
     if head is not None and head.pooling != runtime.pooling:
@@ -212,8 +212,8 @@ def _check_tasks(bundle: Bundle, runtime: Runtime) -> None:
 def _limits(settings: Settings, bundle: Bundle) -> Limits:
     if settings.max_waiting_tokens < bundle.max_tokens:
         raise SettingsError(
-            f"max_waiting_tokens must be at least {bundle.max_tokens}, the longest text of this "
-            f"bundle in tokens (got {settings.max_waiting_tokens})."
+            f"max_waiting_tokens must be at least {bundle.max_tokens}, the max_tokens of the "
+            f"bundle (got {settings.max_waiting_tokens})."
         )
     ordinary_tokens = bundle.architecture.vocab_size - len(bundle.special_token_ids)
     return Limits(

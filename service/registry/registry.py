@@ -128,7 +128,7 @@ class ModelRegistry:
                 paths = find_bundles(self._settings.bundle)
             except StartupError as error:
                 self._statistics.reloads["refused"] += 1
-                _log.error("no bundle is reloaded: %s", error)
+                _log.error("no bundle is reloaded. %s", error)
                 return
             for path in paths:
                 await self._reload(path)
@@ -168,7 +168,9 @@ class ModelRegistry:
         except StartupError as error:
             self._statistics.reloads["refused"] += 1
             _log.error(
-                "the bundle %s is not reloaded, so the models do not change: %s", path.name, error
+                "the bundle %s is not reloaded, so the models do not change. %s",
+                path.name,
+                error,
             )
             return
         self._statistics.reloads["taken"] += 1

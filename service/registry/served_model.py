@@ -99,7 +99,7 @@ class ServedModel:
 
     def _refuse(self, task: Task) -> NoReturn:
         raise InvalidRequestError(
-            f"Model {quote(self.name)} does not have the task {task}; its tasks are: "
+            f"Model {quote(self.name)} does not have the task {task}; tasks of this model: "
             f"{', '.join(self.info.tasks)}."
         )
 

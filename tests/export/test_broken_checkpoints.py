@@ -62,15 +62,15 @@ BROKEN: dict[str, tuple[Callable[[Path], Any], str]] = {
     "a file cut short": (truncate, "model.safetensors is not a valid safetensors file"),
     "a tensor missing": (
         tensors(lambda t: t.pop(f"{QUERY}.weight")),
-        f"missing tensors: {QUERY}.weight",
+        f"(missing: {QUERY}.weight",
     ),
     "a tensor of another shape": (
         tensors(lambda t: t.update({f"{QUERY}.weight": torch.zeros(33, 32)})),
-        f"wrong shapes: {QUERY}.weight must be (33, 33) (got (33, 32))",
+        f"{QUERY}.weight must have the shape (33, 33) (got (33, 32))",
     ),
     "a tensor too many": (
         tensors(lambda t: t.update({"bert.adapter.weight": torch.zeros(2)})),
-        "unknown tensors: bert.adapter.weight",
+        "only known tensors are allowed (unknown: bert.adapter.weight",
     ),
     "a weight that is no number": (
         tensors(lambda t: spoil_value(t, float("nan"))),
@@ -80,10 +80,10 @@ BROKEN: dict[str, tuple[Callable[[Path], Any], str]] = {
         tensors(lambda t: spoil_value(t, float("inf"))),
         f"weights must be finite (got NaN or infinity in {QUERY}.weight)",
     ),
-    "a vocabulary larger than the table": (more_words, "the rows of the embedding table"),
+    "a vocabulary larger than the table": (more_words, "the number of rows of the embedding table"),
     "a field nobody knows": (
         fields(alibi_starting_size=512),
-        "unknown fields: alibi_starting_size",
+        "only known fields are allowed (unknown: alibi_starting_size",
     ),
     "a value that changes the maths": (
         fields(hidden_act="relu"),

@@ -74,7 +74,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], list[str], str]] = {
     "a start without tokenizer": (
         lambda: save_small("start", None),
         [*START, "--init=start"],
-        "start has no tokenizer.json; give one with --tokenizer",
+        "start has no tokenizer; set --tokenizer",
     ),
     "a tokenizer too big": (
         bigger_tokenizer,
@@ -106,7 +106,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], list[str], str]] = {
     "an unknown field": (
         text("encoder.json", json.dumps(ENCODER | {"heads": 2})),
         TRAIN,
-        "unknown configuration fields: heads",
+        "only known fields are allowed (unknown: heads)",
     ),
     "a configuration that is a list": (
         text("encoder.json", "[]"),

@@ -94,7 +94,9 @@ def test_drain_delay_after_sigterm(start_server: StartServer) -> None:
         assert after.headers["connection"] == "close"
         ready = httpx.get(f"{url}/health/ready")
         assert ready.status_code == 503
-        assert ready.json() == {"error": "The service is shutting down."}
+        assert ready.json() == {
+            "error": "The service is shutting down; wait until it is ready again."
+        }
         assert httpx.get(f"{url}/health/live").is_success
         assert process.wait(10) == 0
 
@@ -235,7 +237,7 @@ def test_port_in_use_is_one_sentence(tiny: Tiny) -> None:
         port = taken.getsockname()[1]
         said = refuse("--port", str(port), "--bundle", str(tiny.path))
     assert said == (
-        f"Cannot listen on 127.0.0.1 port {port} (address already in use); "
+        f"The service cannot listen on 127.0.0.1 port {port} (address already in use); "
         "set another host or port."
     )
 

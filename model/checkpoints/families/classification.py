@@ -89,7 +89,9 @@ def _read_labels(fields: Fields, output: str, stored: Mapping[str, Tensor]) -> t
     if labels is None:
         number = fields.get("num_labels", None)
         if rows != (_DEFAULT_LABELS if number is None else number):
-            raise ValueError(f"num_labels must be {rows}, the rows of {output} (got {number!r})")
+            raise ValueError(
+                f"num_labels must be {rows}, the number of rows of {output} (got {number!r})"
+            )
         return tuple(f"LABEL_{row}" for row in range(rows))
     keys = [str(row) for row in range(rows)]
     if not isinstance(labels, dict) or labels.keys() != set(keys):

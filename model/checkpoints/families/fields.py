@@ -152,6 +152,6 @@ class Fields:
         unknown = sorted(name for name in self._left if not _IRRELEVANT.fullmatch(name))
         if unknown:
             raise ValueError(
-                f"unknown fields: {', '.join(unknown)}; "
-                "remove them if they do not change the encoder's mathematics"
+                f"only known fields are allowed (unknown: {', '.join(unknown)}); "
+                "remove each unknown field that does not change the encoder's mathematics"
             )

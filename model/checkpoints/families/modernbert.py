@@ -76,8 +76,8 @@ def _local_layers(fields: Fields, layers: Any) -> tuple[int, ...]:
     kinds = fields.get("layer_types", default)
     if not isinstance(kinds, list) or len(kinds) != layers or set(kinds) - {_LOCAL, _GLOBAL}:
         raise ValueError(
-            f"layer_types must list {_LOCAL} or {_GLOBAL} for each of {layers} layers "
-            f"(got {kinds!r})"
+            f"layer_types must have one entry per layer, {layers} in total, and each entry must "
+            f"be {_LOCAL} or {_GLOBAL} (got {kinds!r})"
         )
     return tuple(layer for layer, kind in enumerate(kinds) if kind == _LOCAL)
 
@@ -89,7 +89,7 @@ def _rotary_bases(fields: Fields) -> dict[str, float]:
     for kind, (name, default) in _BASES.items():
         of_kind = dict(parameters.get(kind) or {})
         if (rope_type := of_kind.pop("rope_type", "default")) != "default":
-            raise ValueError(f"rope_parameters: rope_type must be default (got {rope_type!r})")
+            raise ValueError(f"rope_type in rope_parameters must be default (got {rope_type!r})")
         older = fields.number(name, default)
         bases[kind] = float(of_kind.pop("rope_theta", older))
         if of_kind:

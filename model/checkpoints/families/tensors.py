@@ -48,13 +48,16 @@ def encoder_tensors(
         # a tensor with too few rows to split fails the check of shapes later
         found |= zip(ours, stored[name].chunk(len(ours)), strict=False)
     if unknown:
-        advice = "remove them or use a supported architecture"
+        advice = "remove every unknown tensor or use a supported architecture"
         if any(_TASK_HEAD.fullmatch(name) for name in unknown):
             advice = (
                 "set architectures in config.json to the name of a class for sequence "
-                "classification if they belong to its head, otherwise remove them"
+                "classification if the unknown tensors belong to its head, otherwise remove every "
+                "unknown tensor"
             )
-        raise ValueError(f"unknown tensors: {', '.join(unknown)}; {advice}")
+        raise ValueError(
+            f"only known tensors are allowed (unknown: {', '.join(unknown)}); {advice}"
+        )
     if POSITIONS in found:
         found[POSITIONS] = found[POSITIONS][parsed.skipped_positions :]
     at_output = {short: stored[plain[short]] for short in output & plain.keys()}

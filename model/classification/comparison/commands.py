@@ -149,8 +149,8 @@ def _epochs_by_size(options: argparse.Namespace) -> dict[int, int]:
     numbers = options.epochs_by_size or [options.epochs] * len(options.sizes)
     if len(numbers) != len(options.sizes) or min(numbers) < 1:
         raise ValueError(
-            "epochs_by_size must have a number of at least 1 for each of the "
-            f"{len(options.sizes)} sizes (got {', '.join(map(str, numbers))})"
+            f"--epochs-by-size must have one number per size, {len(options.sizes)} in total, and "
+            f"each number must be at least 1 (got {', '.join(map(str, numbers))})"
         )
     return dict(zip(options.sizes, numbers, strict=True))
 
@@ -159,7 +159,7 @@ def _check_sizes(options: argparse.Namespace, training: Dataset) -> None:
     rows = len(training.examples)
     if wrong := [size for size in options.sizes if not 1 <= size <= rows]:
         raise ValueError(
-            f"sizes must be between 1 and {rows:,}, the number of training rows (got {wrong[0]:,})"
+            f"--sizes must be from 1 to {rows:,}, the number of training rows (got {wrong[0]:,})"
         )
     if options.seeds < 1:
-        raise ValueError(f"seeds must be at least 1 (got {options.seeds})")
+        raise ValueError(f"--seeds must be at least 1 (got {options.seeds})")

@@ -107,7 +107,7 @@ def read_dataset(path: Path, columns: Columns, problem_type: ProblemType) -> Dat
         raise ValueError(f"{path} must be UTF-8 text or a complete .xz file ({error})") from None
     if problems:
         more = len(problems) - _SHOWN_PROBLEMS
-        rest = [f"{more:,} more rows of {path} are invalid"] if more > 0 else []
+        rest = [f"number of further invalid rows in {path}: {more:,}"] if more > 0 else []
         raise ValueError("\n".join([*problems[:_SHOWN_PROBLEMS], *rest]))
     return Dataset(path, tuple(examples), tuple(name for name in names if name not in used))
 
@@ -155,9 +155,11 @@ def _json_rows(path: Path, stream: IO[str]) -> Iterator[dict[str, Any]]:
         try:
             row = json.loads(line)
         except ValueError as error:
-            raise ValueError(f"{path}, row {number}: must be valid JSON ({error})") from None
+            raise ValueError(
+                f"{path}, row {number} is not valid JSON ({error}); correct the syntax"
+            ) from None
         if not isinstance(row, dict):
-            raise ValueError(f"{path}, row {number}: must be a JSON object (got {line.strip()!r})")  # noqa: TRY004 - an invalid file is a ValueError
+            raise ValueError(f"{path}, row {number} must be a JSON object (got {line.strip()!r})")  # noqa: TRY004 - an invalid file is a ValueError
         yield row
 
 
@@ -170,16 +172,18 @@ def _cell_rows(path: Path, stream: IO[str], suffix: str) -> Iterator[dict[str, A
     try:
         header = next(reader, [])
         if repeated := sorted({name for name in header if header.count(name) > 1}):
-            raise ValueError(f"{path} has two columns {repeated[0]!r}; rename one of them")
+            raise ValueError(f"{path} has two columns {repeated[0]!r}; rename one")
         for number, cells in enumerate(filter(None, reader), 1):
             if len(cells) != len(header):
                 raise ValueError(
-                    f"{path}, row {number}: must have {len(header)} cells, as the header "
+                    f"{path}, row {number} must have as many cells as the header, {len(header)} "
                     f"(got {len(cells)})"
                 )
             yield dict(zip(header, cells, strict=True))
     except csv.Error as error:
-        raise ValueError(f"{path}, line {reader.line_num}: must be valid CSV ({error})") from None
+        raise ValueError(
+            f"{path}, line {reader.line_num} is not valid CSV ({error}); correct the syntax"
+        ) from None
 
 
 def _chain(first: dict[str, Any], rest: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -210,7 +214,9 @@ def _text(row: dict[str, Any], column: str) -> str:
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        raise ValueError(f"{column} must be valid Unicode ({error})") from None
+        raise ValueError(
+            f"{column} has an unpaired surrogate escape ({error}); remove it or complete the pair"
+        ) from None
     return value
 
 

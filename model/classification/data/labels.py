@@ -32,7 +32,7 @@ def label_names(training: Dataset, columns: Columns, problem_type: ProblemType) 
     fewest = 2 if problem_type == "single_label_classification" else 1
     if len(names) < fewest:
         raise ValueError(
-            f"{training.path}: the training rows must have at least {fewest} labels "
+            f"{training.path}: the training rows must have {fewest} or more labels "
             f"(got {', '.join(sorted(names)) or 'none'}); add rows with other labels"
         )
     return tuple(sorted(names, key=_rank))
@@ -51,7 +51,7 @@ def encode_targets(dataset: Dataset, labels: tuple[str, ...], problem_type: Prob
         if unknown := [label for label in example.labels if label not in numbers]:
             raise ValueError(
                 f"{dataset.path}, row {example.row}: the training rows have no label "
-                f"{unknown[0]!r}; add such rows or remove this row"
+                f"{unknown[0]!r}; add training rows with this label or remove the row"
             )
     if problem_type == "single_label_classification":
         return np.array([numbers[example.labels[0]] for example in dataset.examples], np.int64)
@@ -73,7 +73,7 @@ def balanced_weights(
         ValueError: the problem is a regression, or all rows have the same label.
     """
     if problem_type == "regression":
-        raise ValueError("class_weights must be none for regression (got balanced)")
+        raise ValueError("--class-weights must be none for regression (got balanced)")
     rows = len(targets)
     if problem_type == "single_label_classification":
         counts = np.bincount(targets, minlength=num_labels)
@@ -81,7 +81,7 @@ def balanced_weights(
     counts = targets.sum(axis=0)
     if (counts == rows).any():
         raise ValueError(
-            "class_weights must be none if every training row has the same label (got balanced)"
+            "--class-weights must be none if every training row has the same label (got balanced)"
         )
     weights: NDArray[np.float32] = ((rows - counts) / counts).astype(np.float32)
     return weights

@@ -29,7 +29,7 @@ def split_dataset(dataset: Dataset, validation_share: float) -> tuple[Dataset, D
         ValueError: the dataset is too small for a validation row.
     """
     if not 0 < validation_share < 1:
-        raise ValueError(f"validation_share must be between 0 and 1 (got {validation_share})")
+        raise ValueError(f"--validation-share must be above 0 and below 1 (got {validation_share})")
     counts = Counter(label for example in dataset.examples for label in _strata(example))
     room = {
         label: min(count - 1, max(1, round(validation_share * count)))

@@ -123,9 +123,9 @@ def tokenize(
         if on_long_text == "error":
             row = dataset.examples[long[0]].row
             raise ValueError(
-                f"{dataset.path}, row {row}: must have at most {max_tokens} tokens "
-                f"(got {len(encodings[long[0]])}). {len(long):,} of {len(encodings):,} rows are "
-                "too long; shorten them or set --on-long-text truncate"
+                f"{dataset.path}, row {row} must have at most {max_tokens} tokens "
+                f"(got {len(encodings[long[0]])}); shorten the text or set --on-long-text "
+                f"truncate. Rows with too many tokens: {len(long):,} of {len(encodings):,}"
             )
         tokenizer.enable_truncation(max_tokens, strategy="longest_first")
         for row, cut in zip(long, tokenizer.encode_batch([inputs[r] for r in long]), strict=True):
@@ -221,9 +221,12 @@ def _check_encodings(
     for example, encoding in zip(dataset.examples, encodings, strict=True):
         ids = np.array(encoding.ids)[np.array(encoding.special_tokens_mask) == 0]
         if not len(ids):
-            raise ValueError(f"{dataset.path}, row {example.row}: must have at least one token")
+            raise ValueError(
+                f"{dataset.path}, row {example.row} has no tokens; write at least one word"
+            )
         if len(found := ids[np.isin(ids, forbidden)]):
             token = tokenizer.id_to_token(int(found[0]))
             raise ValueError(
-                f"{dataset.path}, row {example.row}: must not contain the special token {token}"
+                f"{dataset.path}, row {example.row}: {token} is a special token of the model; "
+                "remove it from the text"
             )

@@ -74,12 +74,12 @@ def parse_json(content: bytes, label: str, first_line: int = 1) -> object:
         ) from error
     except json.JSONDecodeError as error:
         raise MalformedRequestError(
-            f"{label} is not valid JSON: {error.msg.lower().rstrip(': ')} "
-            f"(line {first_line + error.lineno - 1}, column {error.colno})."
+            f"{label} is not valid JSON ({error.msg.lower().rstrip(': ').removesuffix(' at')} at "
+            f"line {first_line + error.lineno - 1}, column {error.colno}); correct the syntax."
         ) from error
     except _ConstantError as error:
         raise MalformedRequestError(
-            f"{label} is not valid JSON: {error} is not a JSON number; use null or a number."
+            f"{label} contains {error}, which is not a JSON number; use null or a number."
         ) from error
     except _UnpairedSurrogateError as error:
         raise InvalidRequestError(

@@ -134,8 +134,9 @@ class InferRequest:
         if len(tensors) != 1:
             others = [TEXT_PAIR, TARGETS] if task == "fill-mask" else [TEXT_PAIR]
             raise InvalidRequestError(
-                "inputs must have one tensor of texts and optionally one named "
-                f"{' and one named '.join(map(quote, others))} (got {len(tensors)} of texts)."
+                "inputs must have one tensor of texts and optionally a tensor "
+                f"{' and a tensor '.join(map(quote, others))} (got tensors of texts: "
+                f"{len(tensors)})."
             )
         [(name, texts)] = tensors.items()
         inputs = texts if seconds is None else _pairs(name, texts, seconds)

@@ -107,5 +107,6 @@ def _require_pyarrow(path: Path) -> Iterator[None]:
         if (error.name or "").partition(".")[0] != "pyarrow":
             raise
         raise CommandError(
-            f"{path.name} needs pyarrow; install it with pip install 'fillmask[parquet]'."
+            f"{path.name} needs pyarrow, which is not installed; run pip install "
+            "'fillmask[parquet]'."
         ) from error

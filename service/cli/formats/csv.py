@@ -115,7 +115,8 @@ class CsvRows(Rows):
                 yield from reader
             except csv.Error as error:
                 raise CommandError(
-                    f"{self.name}, line {reader.line_num} is not valid CSV: {error}."
+                    f"{self.name}, line {reader.line_num} is not valid CSV ({error}); correct the "
+                    "syntax."
                 ) from error
 
     def _lines(self, stream: TextIO) -> Iterator[str]:

@@ -60,9 +60,9 @@ class ApiKeys:
             _log.info("API keys reloaded: %d", len(self._digests))
         except _NoKeyError as error:
             self._digests = ()
-            _log.error("all API keys are invalid: %s", error)
+            _log.error("all API keys are invalid. %s", error)
         except SettingsError as error:
-            _log.error("the previous API keys stay valid: %s", error)
+            _log.error("the previous API keys stay valid. %s", error)
 
     def _read(self) -> None:
         self._read_version = self._file_version()

@@ -60,7 +60,9 @@ class RequestIdMiddleware:
         except Exception as error:  # noqa: BLE001 - the last handler of every request
             text = request_id.decode()
             _log.error("request %s failed:\n%s", text, safe_traceback(error))
-            await fail(500, f"Internal error; quote the request id {text} when you report it.")
+            await fail(
+                500, f"An internal error occurred; quote the request id {text} when you report it."
+            )
 
 
 def request_id_of(headers: Iterable[tuple[bytes, bytes]]) -> bytes:

@@ -230,12 +230,12 @@ def test_long_texts_can_be_truncated(capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.parametrize(
     ("files", "arguments", "message"),
     [
-        ({"data.csv": LONG}, (), "row 1: must have at most 16 tokens (got 42). 1 of"),
-        ({}, ("--max-tokens=7",), "max_tokens must be between 8 and 16"),
-        ({}, ("--max-tokens=17",), "between 8 and 16, the maximum of the encoder (got 17)"),
-        ({}, ("--best-by=spearman",), "best_by must be one of accuracy, macro_f1"),
+        ({"data.csv": LONG}, (), "row 1 must have at most 16 tokens (got 42); shorten"),
+        ({}, ("--max-tokens=7",), "--max-tokens must be from 8 to 16"),
+        ({}, ("--max-tokens=17",), "from 8 to 16, the maximum of the encoder (got 17)"),
+        ({}, ("--best-by=spearman",), "--best-by must be one of accuracy, macro_f1"),
         ({}, ("--text-column=body",), "has no column 'body'"),
-        ({}, ("--validation-share=2",), "validation_share must be between 0 and 1"),
+        ({}, ("--validation-share=2",), "--validation-share must be above 0 and below 1"),
         ({}, ("--like=run", "--tokenizer=t.json"), "remove --config and --tokenizer"),
         ({}, ("--problem-type=regression",), "data.csv, row 1: label must be a number"),
         (
@@ -251,7 +251,7 @@ def test_long_texts_can_be_truncated(capsys: pytest.CaptureFixture[str]) -> None
         (
             {"data.csv": [{"text": f"x {i}", "label": i} for i in range(9)]},
             ("--problem-type=regression", "--class-weights=balanced"),
-            "class_weights must be none for regression",
+            "--class-weights must be none for regression",
         ),
     ],
 )

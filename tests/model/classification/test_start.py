@@ -45,7 +45,7 @@ def test_the_same_encoder_without_weights_is_random(tokenizer: Tokenizer) -> Non
 
 def test_a_checkpoint_without_a_tokenizer_is_rejected() -> None:
     save_small("start", None)
-    with pytest.raises(CheckpointError, match=r"start must have a tokenizer.json"):
+    with pytest.raises(CheckpointError, match=r"start has no tokenizer; add tokenizer.json"):
         Start.from_checkpoint(Path("start"))
 
 

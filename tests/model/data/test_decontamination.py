@@ -57,7 +57,7 @@ def test_a_file_that_is_no_probe_is_rejected(tmp_path: Path, line: str) -> None:
     # The error names the file and the line.
     probe = tmp_path / "probe.tsv"
     probe.write_text(f"use\tA [MASK].\tb\n{line}\n")
-    with pytest.raises(ValueError, match=r"probe\.tsv: line 2 must have the columns"):
+    with pytest.raises(ValueError, match=r"probe\.tsv, line 2 must have the columns"):
         list(probe_sentences(probe))
 
 

@@ -241,11 +241,13 @@ def test_batches_take_every_pair_of_an_epoch_once() -> None:
 @pytest.mark.parametrize("lengths", [[[5] * 40], [[5], [6], [7]], []])
 def test_text_without_pairs_is_refused(lengths: list[list[int]]) -> None:
     rows = PairRows(sentences_of(lengths), TEMPLATE, PAD, ROW)
-    with pytest.raises(ValueError, match=rf"at least two documents.*\(got {len(lengths)} doc"):
+    with pytest.raises(
+        ValueError, match=rf"at least two documents.*\(got documents: {len(lengths)}\)"
+    ):
         rows.draw(0)
 
 
 def test_too_few_pairs_for_a_batch_are_refused() -> None:
     rows = PairRows(sentences_of([[5, 5]] * 3), TEMPLATE, PAD, ROW)
-    with pytest.raises(ValueError, match=r"at least 64 pairs, a batch \(got 3\)"):
+    with pytest.raises(ValueError, match=r"at least batch_rows, 64 \(got 3\)"):
         PairBatches(rows, 64, seed=0)

@@ -52,14 +52,14 @@ def test_an_encoder_config_survives_json() -> None:
 
 def test_from_dict_lists_unknown_fields() -> None:
     # Without the error, a misspelt field silently keeps its default.
-    with pytest.raises(ValueError, match="unknown configuration fields: dff, heads"):
+    with pytest.raises(ValueError, match="unknown: dff, heads"):
         EncoderConfig.from_dict(small_config().to_dict() | {"heads": 2, "dff": 8})
 
 
 def test_from_dict_lists_missing_fields() -> None:
     fields = small_config().to_dict()
     del fields["d_ff"], fields["vocab_size"]
-    with pytest.raises(ValueError, match="missing configuration fields: d_ff, vocab_size"):
+    with pytest.raises(ValueError, match="missing: d_ff, vocab_size"):
         EncoderConfig.from_dict(fields)
 
 

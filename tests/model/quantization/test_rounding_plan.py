@@ -77,7 +77,7 @@ def test_the_largest_channels_are_the_float_ones() -> None:
     [
         ({"blocks.0.query": None}, "missing or unexpected: blocks.0.query"),
         ({"blocks.9.query": torch.ones(24)}, "missing or unexpected: blocks.9.query"),
-        ({"blocks.0.query": torch.ones(23)}, "blocks.0.query must have shape"),
+        ({"blocks.0.query": torch.ones(23)}, "blocks.0.query must have the shape"),
         ({"blocks.0.query": -torch.ones(24)}, "blocks.0.query must be finite and at least 0"),
         ({"blocks.0.key": torch.rand(24)}, "blocks.0.key must equal those of blocks.0.query"),
         ({"blocks.1.output": torch.zeros(24)}, "blocks.1.output must be above 0"),

@@ -201,4 +201,4 @@ async def test_request_of_a_disconnected_client_is_not_computed(
 def test_before_the_model_is_loaded_nothing_is_filled(tiny: Tiny) -> None:
     answer = TestClient(create_app(Settings(bundle=tiny.path))).post("/fill-mask", json={})
     assert answer.status_code == 503
-    assert answer.json() == {"error": "The service is starting."}
+    assert answer.json() == {"error": "The service is starting; wait until it is ready."}

@@ -97,10 +97,12 @@ def test_ready_ends_with_the_service(tiny: Tiny) -> None:
     # The liveness endpoint still succeeds.
     app = create_app(Settings(bundle=tiny.path, threads=1))
     with TestClient(app) as http:
-        app.state.health.stop("The service is shutting down.")
+        app.state.health.stop("The service is shutting down; wait until it is ready again.")
         answer = http.get("/health/ready")
         assert answer.status_code == 503
-        assert answer.json() == {"error": "The service is shutting down."}
+        assert answer.json() == {
+            "error": "The service is shutting down; wait until it is ready again."
+        }
         assert http.get("/health/live").status_code == 200
 
 

@@ -93,14 +93,14 @@ BAD_DESCRIPTIONS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "task without head": (
         lambda b: b.update(classification=None),
         (
-            "classification and the task text-classification must be present together "
+            "classification must be present if and only if tasks contains text-classification "
             f"(got the tasks {BOTH})"
         ),
     ),
     "head without task": (
         lambda b: b.update(tasks=["fill-mask"]),
         (
-            "classification and the task text-classification must be present together "
+            "classification must be present if and only if tasks contains text-classification "
             "(got the tasks fill-mask)"
         ),
     ),
@@ -139,7 +139,7 @@ BAD_DESCRIPTIONS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     ),
     "too few logits": (
         lambda b: b["golden"]["labels"][1].update(logits=[1.0]),
-        "golden.labels must have one logit for each of 2 labels (got 1)",
+        "golden.labels must have one logit per label, 2 in total (got 1)",
     ),
     "logit as text": (
         lambda b: b["golden"]["labels"][0].update(logits=[1.0, "2"]),
@@ -182,11 +182,11 @@ BAD_DESCRIPTIONS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     ),
     "golden pair without pairs": (
         lambda b: b.update(pairs=False, token_types=1),
-        'golden must have no text_pair without pairs (got "The dog barked.")',
+        'golden must have no text_pair if pairs is false (got "The dog barked.")',
     ),
     "types without pairs": (
         lambda b: b.update(pairs=False),
-        "token_types must be 1 without pairs (got 2)",
+        "token_types must be 1 if pairs is false (got 2)",
     ),
     "no token type": (
         lambda b: b.update(token_types=0),

@@ -149,11 +149,14 @@ def test_streams() -> None:
         ),
         (
             ["--input=-", "--output=y.jsonl"],
-            "--input - needs --output -; both are JSONL.",
+            "--input - needs --output - (got --output y.jsonl); both streams are JSONL.",
         ),
         (
             ["--input=-", "--output=-", "--shard=0/2"],
-            "--shard needs an input file; the length of --input - is unknown.",
+            (
+                "--shard needs an input file, because the length of standard input is unknown "
+                "(got --input -)."
+            ),
         ),
         (
             ["--input=x", "--output=-", "--overwrite"],
@@ -174,7 +177,7 @@ def test_streams() -> None:
             "argument --on-error: invalid choice: 'skip' (choose from 'error', 'report'); fillmask",
         ),
         ([TEXT, "--targets", "none.txt"], "--targets: none.txt cannot be read (no such file or"),
-        ([TEXT, "--target", "\udcff"], '--target must be valid UTF-8 (got "\udcff").'),
+        ([TEXT, "--target", "\udcff"], '--target "\udcff" is not valid UTF-8; encode it as UTF-8.'),
     ],
 )
 def test_invalid_command_lines(parsed: list[str], sentence: str) -> None:

@@ -101,7 +101,7 @@ def test_parameters_of_a_row_override_the_defaults(tmp_path: Path) -> None:
         (
             {"text": "a", "id": 1},
             (
-                'The row has no field "inputs"; its fields are "text", "id". Select the field '
+                'The row has no field "inputs"; it has "text", "id". Select the field '
                 "of the texts with --field."
             ),
         ),
@@ -178,7 +178,7 @@ def test_missing_column(tmp_path: Path) -> None:
     with pytest.raises(CommandError) as caught:
         reader_of("text", {}, LIMITS, rows, ())
     assert str(caught.value) == (
-        'rows.csv has no column "text"; its columns are "inputs", "parameters". Select the '
+        'rows.csv has no column "text"; it has "inputs", "parameters". Select the '
         "field of the texts with --field."
     )
 

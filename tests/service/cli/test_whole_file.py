@@ -216,7 +216,9 @@ def test_invalid_rows_are_reported_in_order(tiny: Tiny, tmp_path: Path) -> None:
         ["inputs", "fills"],
         ["error"],
     ]
-    assert lines[1]["error"] == "The line is not valid JSON: expecting value (line 2, column 1)."
+    assert lines[1]["error"] == (
+        "The line is not valid JSON (expecting value at line 2, column 1); correct the syntax."
+    )
     assert "vocabulary lacks" in lines[3]["error"]
 
 

@@ -4,7 +4,7 @@ from service.observability.health import Health
 
 
 def test_not_ready_at_first() -> None:
-    assert Health().not_ready_reason == "The service is starting."
+    assert Health().not_ready_reason == "The service is starting; wait until it is ready."
 
 
 def test_ready() -> None:

@@ -171,7 +171,7 @@ def test_log_texts_logs_bodies(tiny: Tiny) -> None:
         log = [json.loads(line) for line in _read(output).splitlines() if line.startswith("{")]
     bodies = [json.loads(line["body"]) for line in log if line["message"] == "request body"]
     assert bodies == [{"inputs": SECRETS["text"]}] * 2
-    assert any("log_texts is on" in line["message"] for line in log if line["level"] == "warning")
+    assert any("log_texts is true" in line["message"] for line in log if line["level"] == "warning")
     assert SECRETS["key"] not in str(log)
 
 

@@ -111,7 +111,7 @@ def test_a_service_that_starts(open_page: OpenPage) -> None:
     def start(page: Page) -> None:
         def answer(route: Route) -> None:
             if starting["is"]:
-                refuse(503, "The service is starting.")(route)
+                refuse(503, "The service is starting; wait until it is ready.")(route)
             else:
                 route.continue_()
 
@@ -120,7 +120,8 @@ def test_a_service_that_starts(open_page: OpenPage) -> None:
 
     playground = open_page("/", start, failing_requests=True)
     expect(playground.problem).to_have_text(
-        "The service is starting. The page tries again as soon as the service is ready."
+        "The service is starting; wait until it is ready. "
+        "The page tries again as soon as the service is ready."
     )
     mask = playground.page.locator("#mask")
     expect(mask).to_have_attribute("aria-disabled", "true")  # the mask token is unknown

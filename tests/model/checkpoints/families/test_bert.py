@@ -72,23 +72,23 @@ BAD_TENSORS: dict[str, tuple[Callable[[dict[str, Tensor]], Any], str]] = {
     ),
     "tensors of another model": (
         lambda t: t.update({"bert.adapter.weight": torch.zeros(1), "classifier": torch.zeros(1)}),
-        r"unknown tensors: bert\.adapter\.weight, classifier",
+        r"only known tensors are allowed \(unknown: bert\.adapter\.weight, classifier",
     ),
     "a block too many": (
         lambda t: t.update({"bert.encoder.layer.3.output.dense.bias": torch.zeros(33)}),
-        r"unexpected tensors: bert\.encoder\.layer\.3\.output\.dense\.bias",
+        r"only known tensors are allowed \(unknown: bert\.encoder\.layer\.3\.output\.dense\.bias",
     ),
     "half a head": (
         lambda t: [t.pop("cls.predictions.bias"), t.pop("cls.predictions.transform.dense.bias")],
-        r"missing tensors: cls\.predictions\.transform\.dense\.bias, cls\.predictions\.bias",
+        r"\(missing: cls\.predictions\.transform\.dense\.bias, cls\.predictions\.bias",
     ),
     "a projection missing": (
         lambda t: t.pop("bert.encoder.layer.1.attention.self.key.weight"),
-        r"missing tensors: bert\.encoder\.layer\.1\.attention\.self\.key\.weight",
+        r"\(missing: bert\.encoder\.layer\.1\.attention\.self\.key\.weight",
     ),
     "a table too small": (
         lambda t: t.update({TABLE: torch.zeros(96, 33)}),
-        r"wrong shapes: bert\..*\.weight must be \(97, 33\) \(got \(96, 33\)\)",
+        r"bert\..*\.weight must have the shape \(97, 33\) \(got \(96, 33\)\)",
     ),
     "a tensor under two names": (repeat, r"embeddings\.word_embeddings\.weight"),
 }

@@ -119,9 +119,9 @@ def test_a_directory_with_other_inputs_is_rejected(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--sizes", "12", "201"), "sizes must be between 1 and 200"),
+        (("--sizes", "12", "201"), "--sizes must be from 1 to 200"),
         (("--sizes", "0"), "(got 0)"),
-        (("--seeds=0",), "seeds must be at least 1 (got 0)"),
+        (("--seeds=0",), "--seeds must be at least 1 (got 0)"),
     ],
 )
 def test_impossible_sizes_are_rejected(
@@ -166,4 +166,4 @@ def test_numbers_of_epochs_must_fit_the_sizes(
 ) -> None:
     assert compare("--sizes", "12", "30", "--epochs-by-size", *numbers) == 2
     said = capsys.readouterr().err
-    assert "epochs_by_size must have a number of at least 1 for each of the 2 sizes" in said
+    assert "--epochs-by-size must have one number per size, 2 in total" in said

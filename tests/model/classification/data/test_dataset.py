@@ -77,8 +77,13 @@ HEADER = "text,label\n"
     [
         ("d.csv", HEADER + "x,a\n ,b\n", SINGLE, "d.csv, row 2: text must not be empty"),
         ("d.csv", HEADER + "x,a\ny, \n", SINGLE, "d.csv, row 2: label must not be empty"),
-        ("d.csv", HEADER + "x,a\ny\n", SINGLE, r"d.csv, row 2: must have 2 cells.*\(got 1\)"),
-        ("d.csv", HEADER + 'x,a\n"y,b\n', SINGLE, "d.csv, line 3: must be valid CSV"),
+        (
+            "d.csv",
+            HEADER + "x,a\ny\n",
+            SINGLE,
+            r"d.csv, row 2 must have as many cells .*, 2 \(got 1\)",
+        ),
+        ("d.csv", HEADER + 'x,a\n"y,b\n', SINGLE, "d.csv, line 3 is not valid CSV"),
         ("d.csv", HEADER, SINGLE, "d.csv must contain at least one row"),
         ("d.csv", "", SINGLE, "d.csv must contain at least one row"),
         ("d.csv", "text,text\nx,a\n", SINGLE, "d.csv has two columns 'text'"),
@@ -98,9 +103,9 @@ HEADER = "text,label\n"
         ("d.jsonl", '{"text": "x", "label": true}\n', SINGLE, "a whole number .got True"),
         ("d.jsonl", '{"text": "x", "label": true}\n', "regression", "must be a number .got True"),
         ("d.jsonl", '{"text": "x", "label": 7}\n', MULTI, r"a list of labels \(got 7\)"),
-        ("d.jsonl", '{"text": "\\ud800", "label": 1}\n', SINGLE, "row 1: text must be valid Unic"),
-        ("d.jsonl", '{"text": "x"\n', SINGLE, "d.jsonl, row 1: must be valid JSON"),
-        ("d.jsonl", "[1]\n", SINGLE, r"d.jsonl, row 1: must be a JSON object \(got '\[1\]'\)"),
+        ("d.jsonl", '{"text": "\\ud800", "label": 1}\n', SINGLE, "row 1: text has an unpaired"),
+        ("d.jsonl", '{"text": "x"\n', SINGLE, "d.jsonl, row 1 is not valid JSON"),
+        ("d.jsonl", "[1]\n", SINGLE, r"d.jsonl, row 1 must be a JSON object \(got '\[1\]'\)"),
     ],
 )
 def test_bad_rows_are_named(name: str, content: str, problem_type: Any, message: str) -> None:
@@ -123,7 +128,7 @@ def test_the_first_five_bad_rows_are_named_and_the_others_counted() -> None:
     assert [line.split(":")[0] for line in lines[:5]] == [
         f"data.csv, row {row}" for row in (2, 4, 6, 8, 10)
     ]
-    assert lines[5:] == ["3 more rows of data.csv are invalid"]
+    assert lines[5:] == ["number of further invalid rows in data.csv: 3"]
 
 
 def test_files_that_are_not_text_are_rejected() -> None:

@@ -58,7 +58,7 @@ def test_numbers_are_split_by_the_share() -> None:
 
 @pytest.mark.parametrize("share", [0, 1, -0.1, 1.5])
 def test_shares_outside_0_and_1_are_rejected(share: float) -> None:
-    with pytest.raises(ValueError, match=f"between 0 and 1 .got {share}"):
+    with pytest.raises(ValueError, match=f"above 0 and below 1 .got {share}"):
         split_dataset(dataset_of([("x", "a"), ("y", "a")]), share)
 
 

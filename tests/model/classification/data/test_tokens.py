@@ -46,7 +46,9 @@ def test_single_texts_and_pairs(tokenizer: Tokenizer) -> None:
 
 def test_long_texts_are_counted(tokenizer: Tokenizer) -> None:
     dataset = dataset_of([("cat", "a"), ("cat " * 15, "a"), ("dog " * 14, "a"), ("dog " * 99, "a")])
-    with pytest.raises(ValueError, match=r"row 2: must have at most 16 tokens \(got 17\). 2 of 4"):
+    with pytest.raises(
+        ValueError, match=r"row 2 must have at most 16 tokens \(got 17\); .*: 2 of 4"
+    ):
         tokenize(dataset, tokenizer, **SETTINGS)
 
 
@@ -62,9 +64,9 @@ def test_long_texts_can_be_cut(tokenizer: Tokenizer) -> None:
 
 
 def test_special_tokens_and_empty_texts_are_rejected(tokenizer: Tokenizer) -> None:
-    with pytest.raises(ValueError, match=r"data.csv, row 2: must not contain.*\[SEP\]"):
+    with pytest.raises(ValueError, match=r"data.csv, row 2: \[SEP\] is a special token"):
         tokenize(dataset_of([("cat", "a"), ("cat [SEP] dog", "a")]), tokenizer, **SETTINGS)
-    with pytest.raises(ValueError, match=r"data.csv, row 1: must have at least one token"):
+    with pytest.raises(ValueError, match=r"data.csv, row 1 has no tokens; write at least one word"):
         tokenize(dataset_of([("\u200b", "a")]), tokenizer, **SETTINGS)
     masked = tokenize(dataset_of([("the [MASK]", "a")]), tokenizer, **SETTINGS)
     assert tokens_of(tokenizer, masked, 0) == "[CLS] the [MASK] [SEP]"

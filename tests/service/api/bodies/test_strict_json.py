@@ -15,24 +15,24 @@ def test_reads_json(content_type: str) -> None:
     assert read_json(body, content_type) == {"a": [1, 2.5, None, True, "é", "😀"]}
 
 
-NOT_JSON = "The body is not valid JSON: "
+NOT_JSON = "The body is not valid JSON ("
 HALF = "The body has an unpaired surrogate escape"
 # (body, status, start of the message) of all rejected bodies, for every endpoint
 BAD: list[tuple[bytes, int, str]] = [
     (b"{", 400, f"{NOT_JSON}expecting property name enclosed"),
-    (b'{"a": ', 400, f"{NOT_JSON}expecting value (line 1, column 7)."),
+    (b'{"a": ', 400, f"{NOT_JSON}expecting value at line 1, column 7); correct the syntax."),
     (b'{"a": 1,}', 400, NOT_JSON),
-    (b'{"a": 1} x', 400, f"{NOT_JSON}extra data (line 1, column 10)."),
-    (b"{} {}", 400, f"{NOT_JSON}extra data (line 1, column 4)."),
-    (b"{'a': 1}", 400, f"{NOT_JSON}expecting property name enclosed in double quotes (line 1, c"),
-    (b'{"a": "\\x"}', 400, f"{NOT_JSON}invalid \\escape (line 1, column 8)."),
-    (b'{"a": "b\nc"}', 400, f"{NOT_JSON}invalid control character at (line 1, column 9)."),
+    (b'{"a": 1} x', 400, f"{NOT_JSON}extra data at line 1, column 10);"),
+    (b"{} {}", 400, f"{NOT_JSON}extra data at line 1, column 4);"),
+    (b"{'a': 1}", 400, f"{NOT_JSON}expecting property name enclosed in double quotes at line 1, c"),
+    (b'{"a": "\\x"}', 400, f"{NOT_JSON}invalid \\escape at line 1, column 8);"),
+    (b'{"a": "b\nc"}', 400, f"{NOT_JSON}invalid control character at line 1, column 9);"),
     (b"\xff", 400, "The body is not valid UTF-8 at byte 1; encode it as UTF-8."),
     ('{"a": "é"}'.encode("utf-16"), 400, "The body is not valid UTF-8 at byte 1; encode"),
-    (b"\xef\xbb\xbf{}", 400, f"{NOT_JSON}unexpected byte order mark (line 1, "),
-    (b'{"a": NaN}', 400, f"{NOT_JSON}NaN is not a JSON number;"),
-    (b'{"a": Infinity}', 400, f"{NOT_JSON}Infinity is not a JSON number;"),
-    (b'{"a": -Infinity}', 400, f"{NOT_JSON}-Infinity is not a JSON number;"),
+    (b"\xef\xbb\xbf{}", 400, f"{NOT_JSON}unexpected byte order mark at line 1, "),
+    (b'{"a": NaN}', 400, "The body contains NaN, which is not a JSON number;"),
+    (b'{"a": Infinity}', 400, "The body contains Infinity, which is not a JSON number;"),
+    (b'{"a": -Infinity}', 400, "The body contains -Infinity, which is not a JSON number;"),
     (b"[" * 60_000, 400, "The body is nested too deeply; use fewer levels."),
     (b"1" * 5000, 400, "The body has a number with too many digits; at most 4300 are"),
     (b'{"a": 1, "a": 2}', 422, 'The field "a" is a duplicate; each field may appear once.'),
@@ -74,6 +74,6 @@ def test_errors_have_the_given_name_and_count_lines_from_the_first(
     # The parser reads each row alone, so line 1 of a row is a later line of the file.
     with pytest.raises(FillMaskError) as caught:
         parse_json(content, "Row 7", first_line=7)
-    expected = reason.replace("The body", "Row 7").replace("(line 1, ", "(line 7, ")
+    expected = reason.replace("The body", "Row 7").replace(" line 1, ", " line 7, ")
     assert caught.value.status == status
     assert caught.value.text.startswith(expected)

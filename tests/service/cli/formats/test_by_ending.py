@@ -63,7 +63,7 @@ def test_parquet_without_pyarrow_says_how_to_get_it(
     with pytest.raises(CommandError) as caught:
         make_writer(tmp_path / "b.parquet", open_rows(path, "inputs"), GIVEN)
     assert str(caught.value) == (
-        "b.parquet needs pyarrow; install it with pip install 'fillmask[parquet]'."
+        "b.parquet needs pyarrow, which is not installed; run pip install 'fillmask[parquet]'."
     )
     with pytest.raises(CommandError, match=r"a.parquet needs pyarrow"):
         open_rows(tmp_path / "a.parquet", "inputs")

@@ -84,8 +84,14 @@ def test_a_first_row_that_names_no_columns(tmp_path: Path, content: bytes, sente
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (b'a\n1\n"2\n3\n', "rows.csv, line 4 is not valid CSV: unexpected end of data."),
-        (b'a\n1\n"2"x\n3\n', "rows.csv, line 3 is not valid CSV: ',' expected after '\"'."),
+        (
+            b'a\n1\n"2\n3\n',
+            "rows.csv, line 4 is not valid CSV (unexpected end of data); correct the syntax.",
+        ),
+        (
+            b'a\n1\n"2"x\n3\n',
+            "rows.csv, line 3 is not valid CSV (',' expected after '\"'); correct the syntax.",
+        ),
     ],
 )
 def test_quotes_that_do_not_end(tmp_path: Path, content: bytes, sentence: str) -> None:
@@ -103,7 +109,7 @@ def test_line_without_an_end_does_not_fill_the_memory(
     monkeypatch.setattr(csv_format, "MAX_LINE_BYTES", 40)
     try:
         for row in (b"x" * 41, b'"' + b"x\n" * 30 + b'"'):
-            sentence = r"line \d+ is (not valid CSV: .*larger|longer) than"
+            sentence = r"line \d+ is (not valid CSV .*larger|longer) than"
             with pytest.raises(CommandError, match=sentence) as caught:
                 CsvRows(csv_file(tmp_path, b"a\n" + row + b"\n")).count()
             assert ("line 2 " in str(caught.value)) == row.startswith(b"x")

@@ -44,7 +44,7 @@ def test_json_lines(jsonl: Path) -> None:
     assert rows[0] == {"a": 1}
     assert rows[5] == {"a": "x\ny", "b": 12345678901234567890}
     assert [row.message for row in rows if isinstance(row, UnreadableRow)] == [
-        "The line is not valid JSON: expecting value (line 2, column 7).",
+        "The line is not valid JSON (expecting value at line 2, column 7); correct the syntax.",
         "The line is empty; it must be a JSON object.",
         "The line must be a JSON object (got a list).",
         'The field "a" is a duplicate; each field may appear once.',

@@ -79,7 +79,7 @@ def test_every_format(both: Path, both_client: TestClient, tmp_path: Path) -> No
 
 
 def test_errors_of_rows(both: Path, tmp_path: Path) -> None:
-    missing = 'The row has no field "other"; its fields are "inputs".'
+    missing = 'The row has no field "other"; it has "inputs".'
     rows: list[dict[str, Any]] = [
         {"inputs": "a [MASK]", "other": PAIR},
         {"inputs": TEXT},

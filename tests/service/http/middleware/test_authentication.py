@@ -145,7 +145,7 @@ def test_file_without_a_key_invalidates_all_keys(
             assert not keys.is_valid(KEYS[0].encode())
             assert not keys.is_valid(b"")
     [record] = caplog.records
-    assert record.getMessage().startswith(f"all API keys are invalid: The api_keys_file {file} ")
+    assert record.getMessage().startswith(f"all API keys are invalid. The api_keys_file {file} ")
     assert reason in record.getMessage()
     with pytest.raises(SettingsError, match=reason):
         ApiKeys(file)
