@@ -64,7 +64,7 @@ def quantize_rows(
         rows = weight[some] if factors is None else _divide_columns(weight[some], factors)
         if not np.isfinite(rows).all():
             raise ValueError(
-                f"weights must be finite (got NaN or infinity in rows from {some.start} on)"
+                f"weights must be finite (got NaN or infinity in row {some.start} or a later row)"
             )
         scales[some] = _scales(np.abs(rows).max(axis=1))
         if rounding is None:

@@ -90,9 +90,7 @@ def read_training_data(
     training = read_dataset(options.data, columns, problem_type)
     notes = []
     if training.ignored_columns:
-        notes.append(
-            f"{training.path}: training ignores the columns {', '.join(training.ignored_columns)}"
-        )
+        notes.append(f"ignored columns of {training.path}: {', '.join(training.ignored_columns)}")
     notes += describe_repeated_texts(training)
     if options.validation is None:
         return *split_dataset(training, options.validation_share), notes

@@ -141,7 +141,7 @@ class RoundingPlan:
             in_int8 = name.endswith((".output", ".ffn_in", ".ffn_gate", VOCABULARY))
             if (in_int8 or (outer and model.config.gated_ffn)) and not factors.all():
                 raise ValueError(
-                    f"factors of {name} must be above 0, because it has no float32 channels"
+                    f"factors of {name} must be above 0, because this layer has no float32 channels"
                 )
             gelu = outer and not model.config.gated_ffn
             if gelu and not ((factors == 0) | (factors == 1)).all():
@@ -149,7 +149,7 @@ class RoundingPlan:
             first = shared_input_name(name)
             if not torch.equal(factors, self.factors[first]):
                 raise ValueError(
-                    f"factors of {name} must equal those of {first}, which has the same input"
+                    f"factors of {name} must equal the factors of {first}, which has the same input"
                 )
 
 

@@ -125,7 +125,7 @@ def _check_file(path: Path, kind: TokenizerClass) -> None:
     elif path.suffix == ".json":
         ids = list(read_object(path).values())
         if not all(type(token_id) is int for token_id in ids) or len(set(ids)) < len(ids):
-            raise ValueError(f"{path} must map each token to a unique whole number from 0")
+            raise ValueError(f"{path} must map each token to a unique whole number")
     elif not read_text(path).strip():
         raise ValueError(f"{path} is empty; download it again")
 

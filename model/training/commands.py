@@ -102,7 +102,7 @@ def pretrain_command(options: argparse.Namespace) -> None:
     limit_kernel_cache()
     if options.init and (options.config or options.vocab_size):
         raise ValueError(
-            "--init uses the encoder of the checkpoint; remove --config and --vocab-size"
+            "--init sets the encoder and its vocabulary; remove --config and --vocab-size"
         )
     files = text_files(options.texts)
     start = load_checkpoint(options.init) if options.init else None

@@ -149,7 +149,8 @@ class TextReader:
         """Reject a pair whose second text has a mask or takes more than half of a window."""
         if is_mask[words.parts == 1].any():
             raise InvalidRequestError(
-                f"{label} is too long and has a mask in text_pair; windows need all masks in text."
+                f"{label} exceeds the model's input and has a mask in text_pair; with windows, "
+                "only text may have masks."
             )
         second = int((words.parts == 1).sum())
         if second > self._max_tokens // 2:

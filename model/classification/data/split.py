@@ -60,7 +60,7 @@ def describe_repeated_texts(dataset: Dataset) -> list[str]:
     """Count the rows that repeat the text of an earlier row.
 
     Returns:
-        A list with one sentence for the user, or an empty list without such rows.
+        A list with one note for the user, or an empty list without such rows.
     """
     seen: dict[tuple[str, str | None], Example] = {}
     repeated = contradicted = 0
@@ -72,21 +72,21 @@ def describe_repeated_texts(dataset: Dataset) -> list[str]:
             contradicted += not same
     if not repeated:
         return []
-    rows = f"{dataset.path}: {repeated:,} rows repeat the text of an earlier row"
-    return [f"{rows}, {contradicted:,} of them with another label"]
+    rows = f"rows of {dataset.path} that repeat the text of an earlier row: {repeated:,}"
+    return [f"{rows} (with another label: {contradicted:,})"]
 
 
 def describe_shared_texts(training: Dataset, other: Dataset) -> list[str]:
     """Count the rows whose texts also occur in the training rows.
 
     Returns:
-        A list with one sentence for the user, or an empty list without such rows.
+        A list with one note for the user, or an empty list without such rows.
     """
     known = {(example.text, example.text_pair) for example in training.examples}
     shared = sum((example.text, example.text_pair) in known for example in other.examples)
     if not shared:
         return []
-    return [f"{other.path}: {shared:,} rows have a text that also occurs in the training rows"]
+    return [f"rows of {other.path} with a text that the training rows also have: {shared:,}"]
 
 
 def _strata(example: Example) -> Iterable[str]:

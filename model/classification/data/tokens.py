@@ -142,12 +142,12 @@ def describe_truncated_texts(dataset: Dataset, texts: TokenizedTexts) -> list[st
     """Count the truncated texts of a dataset.
 
     Returns:
-        A list with one sentence for the user, or an empty list without truncated texts.
+        A list with one note for the user, or an empty list without truncated texts.
     """
     if not texts.truncated:
         return []
-    rows = f"{texts.truncated:,} of {len(texts):,} rows"
-    return [f"{dataset.path}: {rows} are truncated to {texts.max_tokens} tokens"]
+    rows = f"{texts.truncated:,} of {len(texts):,}"
+    return [f"rows of {dataset.path} truncated to {texts.max_tokens} tokens: {rows}"]
 
 
 def separates_pairs(tokenizer: Tokenizer) -> bool:

@@ -200,8 +200,8 @@ def _texts(inputs: Sequence[InputTensor], tail: bytes) -> Iterator[tuple[str, li
         yield tensor.name, texts
     if tail:
         raise InvalidRequestError(
-            f"The end of the body belongs to no input (size in bytes: {len(tail)}); each binary "
-            f"input needs a {_BINARY_SIZE}."
+            f"The body has bytes after the last binary input (number of bytes: {len(tail)}); each "
+            f"binary input needs a {_BINARY_SIZE}."
         )
 
 

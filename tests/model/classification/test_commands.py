@@ -212,9 +212,9 @@ def test_unusual_data_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     write_rows("other.csv", rows[:2])
     assert classify("--validation=other.csv", "--test=other.csv") == 0
     said = capsys.readouterr().out
-    assert "data.csv: training ignores the columns id" in said
-    assert "data.csv: 2 rows repeat the text of an earlier row, 1 of them with another" in said
-    assert said.count("other.csv: 2 rows have a text that also occurs in the training rows") == 2
+    assert "ignored columns of data.csv: id" in said
+    assert "rows of data.csv that repeat the text of an earlier row: 2 (with another" in said
+    assert said.count("rows of other.csv with a text that the training rows also have: 2") == 2
 
 
 LONG = [{"text": "red " * 40, "label": "colour"}, *topic_rows(30)]
@@ -224,7 +224,7 @@ LONG = [{"text": "red " * 40, "label": "colour"}, *topic_rows(30)]
 def test_long_texts_can_be_truncated(capsys: pytest.CaptureFixture[str]) -> None:
     write_rows("data.csv", LONG)
     assert classify("--on-long-text=truncate") == 0
-    assert "data.csv: 1 of 28 rows are truncated to 16 tokens" in capsys.readouterr().out
+    assert "rows of data.csv truncated to 16 tokens: 1 of 28" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ def test_the_largest_channels_are_the_float_ones() -> None:
         ({"blocks.9.query": torch.ones(24)}, "missing or unexpected: blocks.9.query"),
         ({"blocks.0.query": torch.ones(23)}, "blocks.0.query must have the shape"),
         ({"blocks.0.query": -torch.ones(24)}, "blocks.0.query must be finite and at least 0"),
-        ({"blocks.0.key": torch.rand(24)}, "blocks.0.key must equal those of blocks.0.query"),
+        ({"blocks.0.key": torch.rand(24)}, "blocks.0.key must equal the factors of blocks.0.query"),
         ({"blocks.1.output": torch.zeros(24)}, "blocks.1.output must be above 0"),
         ({"blocks.1.ffn_in": torch.zeros(24)}, "blocks.1.ffn_in must be above 0"),
         ({VOCABULARY: torch.zeros(24)}, "vocabulary must be above 0"),

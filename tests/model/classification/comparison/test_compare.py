@@ -135,7 +135,7 @@ def test_impossible_sizes_are_rejected(
 def test_long_texts_are_truncated(capsys: pytest.CaptureFixture[str]) -> None:
     write_rows("data.csv", [{"text": "red " * 99, "label": "colour"}, *topic_rows(40)])
     assert compare("--sizes", "12", "--seeds=1") == 0
-    assert "data.csv: 1 of 41 rows are truncated to 16 tokens" in capsys.readouterr().out
+    assert "rows of data.csv truncated to 16 tokens: 1 of 41" in capsys.readouterr().out
 
 
 def test_every_prefix_of_the_training_rows_is_stratified() -> None:

@@ -21,8 +21,8 @@ def test_whole_numbers_are_in_numerical_order() -> None:
 @pytest.mark.parametrize(
     ("labels", "problem_type", "message"),
     [
-        (["a", "a"], SINGLE, r"at least 2 labels \(got a\); add rows"),
-        ([(), ()], MULTI, r"at least 1 labels \(got none\)"),
+        (["a", "a"], SINGLE, r"2 or more labels \(got a\); add rows"),
+        ([(), ()], MULTI, r"1 or more labels \(got none\)"),
     ],
 )
 def test_too_few_labels_are_rejected(labels: list[Any], problem_type: Any, message: str) -> None:

@@ -70,8 +70,8 @@ def test_too_few_rows_are_rejected() -> None:
 def test_repeated_texts_are_counted() -> None:
     dataset = dataset_of([("x", "a"), ("y", "a"), ("x", "a"), ("x", "b"), ("z", "b")])
     (said,) = describe_repeated_texts(dataset)
-    assert "2 rows repeat the text of an earlier row, 1 of them with another label" in said
+    assert "that repeat the text of an earlier row: 2 (with another label: 1)" in said
     assert describe_repeated_texts(dataset_of([("x", "a"), ("y", "a")])) == []
     (said,) = describe_shared_texts(dataset, dataset_of([("x", "a"), ("new", "a")], "test.csv"))
-    assert said == "test.csv: 1 rows have a text that also occurs in the training rows"
+    assert said == "rows of test.csv with a text that the training rows also have: 1"
     assert describe_shared_texts(dataset, dataset_of([("new", "a")])) == []

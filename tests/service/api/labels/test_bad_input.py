@@ -126,7 +126,10 @@ INVALID: dict[str, tuple[str, Any, Any, str]] = {
         BOTH,
         pair(LONG, "a [MASK]"),
         {"on_long_text": "window"},
-        "inputs is too long and has a mask in text_pair; windows need all masks in text.",
+        (
+            "inputs exceeds the model's input and has a mask in text_pair; with windows, only "
+            "text may have masks."
+        ),
     ),
     "windowed pair of too many characters": (
         BOTH,

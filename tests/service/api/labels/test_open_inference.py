@@ -148,16 +148,16 @@ BLANK["inputs"][1] |= {"data": [" "]}
             "both",
             body("text_pair"),
             (
-                'inputs must have one tensor of texts and optionally one named "text_pair" and one '
-                'named "targets" (got 0 of texts).'
+                'inputs must have one tensor of texts and optionally a tensor "text_pair" and a '
+                'tensor "targets" (got tensors of texts: 0).'
             ),
         ),
         (
             "labels",
             body("text", "targets"),
             (
-                'inputs must have one tensor of texts and optionally one named "text_pair" '
-                "(got 2 of texts)."
+                'inputs must have one tensor of texts and optionally a tensor "text_pair" '
+                "(got tensors of texts: 2)."
             ),
         ),
         (

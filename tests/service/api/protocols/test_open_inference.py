@@ -156,7 +156,7 @@ def test_data_may_be_nested_as_the_shape_is(client: TestClient) -> None:
     [
         ([], "The body: "),
         ({}, "inputs is missing; add it."),
-        (body(inputs=[]), 'one named "targets" (got 0 of texts).'),
+        (body(inputs=[]), 'a tensor "targets" (got tensors of texts: 0).'),
         (body(tensor={"name": "targets"}), "inputs must have one tensor of texts"),
         (body(tensor={"datatype": "FP32"}), 'must have the datatype BYTES (got "FP32")'),
         (body(tensor={"shape": [2]}), 'The input "text" has the shape [2]; the product of'),
@@ -196,7 +196,10 @@ def test_bytes_that_belong_to_no_input(client: TestClient) -> None:
     assert client.post(INFER, content=content, headers=headers).status_code == 200
     answer = client.post(INFER, content=content + b"more", headers=headers)
     assert answer.status_code == 422
-    assert "The end of the body belongs to no input (size in bytes: 4)" in answer.json()["error"]
+    assert (
+        "The body has bytes after the last binary input (number of bytes: 4)"
+        in (answer.json()["error"])
+    )
 
 
 def test_other_models_and_versions(client: TestClient) -> None:
