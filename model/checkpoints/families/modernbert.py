@@ -76,8 +76,8 @@ def _local_layers(fields: Fields, layers: Any) -> tuple[int, ...]:
     kinds = fields.get("layer_types", default)
     if not isinstance(kinds, list) or len(kinds) != layers or set(kinds) - {_LOCAL, _GLOBAL}:
         raise ValueError(
-            f"layer_types must have one entry per layer, {layers} in total, and each entry must "
-            f"be {_LOCAL} or {_GLOBAL} (got {kinds!r})"
+            f"layer_types must have one entry {_LOCAL} or {_GLOBAL} per layer, {layers} in total "
+            f"(got {kinds!r})"
         )
     return tuple(layer for layer, kind in enumerate(kinds) if kind == _LOCAL)
 

@@ -149,8 +149,8 @@ def _epochs_by_size(options: argparse.Namespace) -> dict[int, int]:
     numbers = options.epochs_by_size or [options.epochs] * len(options.sizes)
     if len(numbers) != len(options.sizes) or min(numbers) < 1:
         raise ValueError(
-            f"--epochs-by-size must have one number per size, {len(options.sizes)} in total, and "
-            f"each number must be at least 1 (got {', '.join(map(str, numbers))})"
+            "--epochs-by-size must have one number of at least 1 per size, "
+            f"{len(options.sizes)} in total (got {', '.join(map(str, numbers))})"
         )
     return dict(zip(options.sizes, numbers, strict=True))
 

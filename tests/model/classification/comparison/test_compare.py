@@ -166,4 +166,4 @@ def test_numbers_of_epochs_must_fit_the_sizes(
 ) -> None:
     assert compare("--sizes", "12", "30", "--epochs-by-size", *numbers) == 2
     said = capsys.readouterr().err
-    assert "--epochs-by-size must have one number per size, 2 in total" in said
+    assert "--epochs-by-size must have one number of at least 1 per size, 2 in total" in said
