@@ -59,7 +59,7 @@ class ClassifierConfig:
             and self.labels
             and all(isinstance(label, str) and label.strip() for label in self.labels)
         ):
-            raise ValueError(f"labels must be a list of non-empty texts (got {self.labels!r})")
+            raise ValueError(f"labels must be a list of non-blank texts (got {self.labels!r})")
         if repeated := sorted({one for one in self.labels if self.labels.count(one) > 1}):
             raise ValueError(f"labels must differ from each other (got {repeated[0]!r} twice)")
         for name, allowed in (

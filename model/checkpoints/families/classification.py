@@ -102,7 +102,7 @@ def _read_labels(fields: Fields, output: str, stored: Mapping[str, Tensor]) -> t
         )
     for key in keys:
         if not isinstance(labels[key], str) or not labels[key].strip():
-            raise ValueError(f"id2label must have a non-empty text at {key} (got {labels[key]!r})")
+            raise ValueError(f"id2label must have a non-blank text at {key} (got {labels[key]!r})")
     names = tuple(labels[key] for key in keys)
     if len(set(names)) < rows:
         ((name, _),) = Counter(names).most_common(1)

@@ -210,7 +210,7 @@ def _text(row: dict[str, Any], column: str) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{column} must be a text (got {value!r})")  # noqa: TRY004 - an invalid file is a ValueError
     if not value.strip():
-        raise ValueError(f"{column} must not be empty; complete or remove the row")
+        raise ValueError(f"{column} must not be blank; complete or remove the row")
     try:
         value.encode()
     except UnicodeEncodeError as error:
@@ -237,7 +237,7 @@ def _label_name(value: object, column: str) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{column} must be a text or a whole number (got {value!r})")  # noqa: TRY004 - an invalid file is a ValueError
     if not value.strip():
-        raise ValueError(f"{column} must not be empty; complete or remove the row")
+        raise ValueError(f"{column} must not be blank; complete or remove the row")
     return value
 
 

@@ -166,13 +166,13 @@ BROKEN: dict[str, tuple[str, str, Callable[[Path], Any], str]] = {
         "BERT, three heads",
         SEQUENCE,
         configure(id2label={"0": "a", "1": ""}),
-        r"config\.json: id2label must have a non-empty text at 1 \(got ''\)",
+        r"config\.json: id2label must have a non-blank text at 1 \(got ''\)",
     ),
     "a label that is not text": (
         "BERT, three heads",
         SEQUENCE,
         configure(id2label={"0": 0, "1": 1}),
-        r"config\.json: id2label must have a non-empty text at 0 \(got 0\)",
+        r"config\.json: id2label must have a non-blank text at 0 \(got 0\)",
     ),
     "a label twice": (
         "BERT, three heads",

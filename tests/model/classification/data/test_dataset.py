@@ -75,8 +75,8 @@ HEADER = "text,label\n"
 @pytest.mark.parametrize(
     ("name", "content", "problem_type", "message"),
     [
-        ("d.csv", HEADER + "x,a\n ,b\n", SINGLE, "d.csv, row 2: text must not be empty"),
-        ("d.csv", HEADER + "x,a\ny, \n", SINGLE, "d.csv, row 2: label must not be empty"),
+        ("d.csv", HEADER + "x,a\n ,b\n", SINGLE, "d.csv, row 2: text must not be blank"),
+        ("d.csv", HEADER + "x,a\ny, \n", SINGLE, "d.csv, row 2: label must not be blank"),
         (
             "d.csv",
             HEADER + "x,a\ny\n",
@@ -89,13 +89,13 @@ HEADER = "text,label\n"
         ("d.csv", "text,text\nx,a\n", SINGLE, "d.csv has two columns 'text'"),
         ("d.csv", "body,label\nx,a\n", SINGLE, r"no column 'text' \(got body, label\).*--text-col"),
         ("d.csv", "text,kind\nx,a\n", SINGLE, "no column 'label'.*set --label-column"),
-        ("d.csv", "text,text_pair,label\nx,,a\n", SINGLE, "row 1: text_pair must not be empty"),
+        ("d.csv", "text,text_pair,label\nx,,a\n", SINGLE, "row 1: text_pair must not be blank"),
         ("d.txt", "x", SINGLE, r"d.txt must end in .csv, .tsv, .jsonl.*\(got '.txt'\)"),
         ("d.csv", HEADER + "x,high\n", "regression", r"row 1: label must be a number.*'high'"),
         ("d.csv", HEADER + "x,nan\n", "regression", "row 1: label must be a number"),
         ("d.csv", HEADER + "x,inf\n", "regression", "row 1: label must be a number"),
         ("d.csv", HEADER + "x,a|b|a\n", MULTI, r"must not repeat a label \(got a, b, a\)"),
-        ("d.csv", HEADER + "x,a||b\n", MULTI, "row 1: label must not be empty"),
+        ("d.csv", HEADER + "x,a||b\n", MULTI, "row 1: label must not be blank"),
         ("d.jsonl", '{"text": "x"}\n', SINGLE, "no column 'label'"),
         ("d.jsonl", '{"text": "x", "label": 1}\n{"label": 1}\n', SINGLE, "row 2: text is missing"),
         ("d.jsonl", '{"text": "x", "label": 1}\n{"text": "y"}\n', SINGLE, "row 2: label is missi"),
@@ -122,7 +122,7 @@ def test_a_missing_text_pair_column_is_named() -> None:
 
 def test_the_first_five_bad_rows_are_named_and_the_others_counted() -> None:
     rows = [{"text": "" if i % 2 else "x", "label": "a"} for i in range(16)]
-    with pytest.raises(ValueError, match="row 2: text must not be empty") as raised:
+    with pytest.raises(ValueError, match="row 2: text must not be blank") as raised:
         read_text_rows(write_rows("data.csv", rows))
     lines = str(raised.value).splitlines()
     assert [line.split(":")[0] for line in lines[:5]] == [

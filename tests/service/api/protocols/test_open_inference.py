@@ -159,7 +159,7 @@ def test_data_may_be_nested_as_the_shape_is(client: TestClient) -> None:
         (body(inputs=[]), 'a tensor "targets" (got tensors of texts: 0).'),
         (body(tensor={"name": "targets"}), "inputs must have one tensor of texts"),
         (body(tensor={"datatype": "FP32"}), 'must have the datatype BYTES (got "FP32")'),
-        (body(tensor={"shape": [2]}), 'The input "text" has the shape [2]; the product of'),
+        (body(tensor={"shape": [2]}), 'The input "text" has the shape [2]; it must have at'),
         (body(tensor={"shape": "1"}), "inputs.0.shape: "),
         (body(tensor={"data": [1]}), 'The input "text" must have only texts in data (got 1).'),
         (body(tensor={"data": None}), 'The input "text" has no data;'),
