@@ -41,10 +41,10 @@ def read_object(path: Path) -> dict[str, Any]:
 
 @contextmanager
 def atomic_replace(path: Path) -> Iterator[Path]:
-    """Yield a temporary path to write to, then rename it to `path`.
+    """Replace a file atomically by a temporary file at the yielded path.
 
-    The function syncs the content to disk before the rename. The old file therefore survives an
-    error, a killed process and a power failure.
+    The function syncs the temporary file to disk before the rename to `path`. The old file
+    therefore survives an error, a killed process and a power failure.
     """
     temporary = path.with_name(f"{path.name}.tmp")
     try:

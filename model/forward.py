@@ -1,8 +1,7 @@
-"""Two reference forward passes, written out from first principles.
+"""Two reference implementations of the forward pass in elementary tensor operations.
 
-Tests compare the encoder, the exports and the service with these functions, which use only
-elementary tensor operations. `mlm_forward_tied` reuses the embedding table as the output projection
-(Press & Wolf 2017, section 2). `mlm_forward` has a separate projection.
+Tests compare the encoder with these functions. `mlm_forward_tied` reuses the embedding table as the
+output projection (Press & Wolf 2017, section 2). `mlm_forward` has a separate projection.
 
 Shapes: N batch, T tokens, D d_model, V vocabulary, H heads, M masked positions of the whole batch.
 """
@@ -43,7 +42,7 @@ def mlm_forward(
         (M, V) logits, rows in row-major order of (sequence, position).
 
     Raises:
-        ValueError: a shape, an id or num_heads is invalid. The message names the argument.
+        ValueError: an argument is invalid. The message names the argument.
     """
     _check(input_ids, mask_indicator, w_emb, pos_embed, blocks_weights, num_heads)
     if w_head.shape != w_emb.shape[::-1]:
@@ -65,7 +64,7 @@ def mlm_forward_tied(
 ) -> Tensor:
     """Compute the logits at the masked positions with the embedding table as output projection.
 
-    Arguments, result and errors are those of `mlm_forward`, without `w_head`.
+    The arguments except `w_head`, the result and the errors are those of `mlm_forward`.
     """
     _check(input_ids, mask_indicator, w_emb, pos_embed, blocks_weights, num_heads)
     x_MD = _masked_hidden(input_ids, mask_indicator, w_emb, pos_embed, blocks_weights, num_heads)

@@ -1,4 +1,4 @@
-"""Control of the process's freed memory on Linux."""
+"""Control of the memory of a training or export process on Linux."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _KERNELS = 32
 
 
 def release_memory(tensors: Iterable[Tensor] = ()) -> None:
-    """Return freed memory to Linux, and drop pages of tensors in mapped files.
+    """Return freed memory and the pages of mapped tensors to Linux.
 
     PyTorch frees buffers of every size. The C library keeps the gaps between the buffers that are
     still in use. The function has no effect outside Linux.
@@ -68,16 +68,16 @@ def limit_kernel_cache() -> None:
 
     The call must precede the first matrix product. A value of ONEDNN_PRIMITIVE_CACHE_CAPACITY in
     the environment takes precedence. Each training step has new shapes, because the number of
-    masked positions is random. Kernels are small but seem to fragment the heap. The memory of the
-    process after 130 steps was 5.9 GB with the default and 3.5 GB with the limit, at the same speed
-    (docs/log.md, 2026-11-22).
+    masked positions is random. Kernels are small but seem to fragment the heap. The peak memory of
+    the process over 130 steps was 5.9 GB with the default and 3.5 GB with the limit, at 2,790 and
+    2,830 tokens/s (docs/log.md, 2026-11-22).
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(_KERNELS))
 
 
 @contextmanager
 def page_out_files(*endings: str) -> Iterator[None]:
-    """Page out mapped files every 50 ms within the block.
+    """Page out mapped files every 50 ms within the `with` block.
 
     Without paging out, a sequential read of a mapped weight file leaves the whole file in memory.
     The function has no effect outside Linux.

@@ -26,12 +26,11 @@ def assemble(
     """Create an encoder with given weights, without copying float32 tensors.
 
     Args:
-        config: sizes and choices of the encoder.
         classifier: configuration of the classification head. None for an encoder without labels.
-        tensors: weights by the names of `TiedEncoder`.
+        tensors: weights by their names in `TiedEncoder`.
         display_name: function that returns a tensor's name in the checkpoint, for error messages.
-        head_is_new: whether to create a new masked-language-model head. The given weights must
-            then be without such a head.
+        head_is_new: whether to create a new masked-language-model head. In this case, `tensors`
+            must not contain such a head.
 
     Raises:
         ValueError: tensors are missing or unexpected, or have an invalid shape or value.

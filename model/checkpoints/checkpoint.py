@@ -37,23 +37,22 @@ ROUNDING = "rounding."  # name prefix of rounding factors in model.safetensors
 
 
 class CheckpointError(ValueError):
-    """Failure to read or to serve a checkpoint.
-
-    The message is one sentence for the user.
-    """
+    """Failure to read, export or train a checkpoint, with a message for the user."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """Loaded checkpoint.
+    """Encoder and tokenizer of a checkpoint.
 
     Attributes:
-        model: the encoder with the checkpoint's weights, on the CPU, in fp32.
-        tokenizer_json: content of a complete tokenizer.json. None without a tokenizer.
+        model: encoder on the CPU, in float32 and in evaluation mode.
+        tokenizer_json: content of a complete tokenizer.json. None for a checkpoint without a
+            tokenizer.
         head_is_new: True for a checkpoint without a masked-language-model head. The model then has
             a new, random head.
-        rounding: factors of weights that training has rounded to int8. None for unrounded weights.
-        mask_token: text of the mask token. None without a tokenizer.
+        rounding: smoothing factors of weights that training has rounded to int8. None for unrounded
+            weights.
+        mask_token: text of the mask token. None for a checkpoint without a tokenizer.
     """
 
     model: TiedEncoder
@@ -70,10 +69,10 @@ class Checkpoint:
         return fills + labels
 
     def require_head(self) -> None:
-        """Reject a checkpoint with a new, untrained head.
+        """Reject a checkpoint without a trained masked-language-model head.
 
         Raises:
-            CheckpointError: the head is new.
+            CheckpointError: `head_is_new` is True.
         """
         if self.head_is_new:
             raise CheckpointError(
@@ -90,13 +89,13 @@ def save_checkpoint(
     *,
     fills: bool = True,
 ) -> None:
-    """Write a checkpoint that stores the embedding table once.
+    """Write a checkpoint in fillmask's own format.
+
+    A tied embedding table is one tensor of model.safetensors.
 
     Args:
         directory: target directory, created if necessary.
-        model: the encoder.
-        tokenizer_json: content of the encoder's tokenizer.json.
-        rounding: factors of the rounded weights. None for unrounded weights.
+        rounding: smoothing factors of the rounded weights. None for unrounded weights.
         fills: whether to store the masked-language-model head.
 
     Raises:
@@ -133,7 +132,7 @@ def load_checkpoint(directory: Path) -> Checkpoint:
 
     Raises:
         CheckpointError: a file, the family, a configuration value or a tensor is missing, unknown
-            or invalid. The message lists all invalid tensors.
+            or invalid.
     """
     try:
         return _load(directory)
@@ -206,7 +205,7 @@ def _load_family(
     """Load a checkpoint of a Hugging Face family.
 
     Returns:
-        The encoder, and whether its masked-language-model head is new.
+        The encoder and whether its masked-language-model head is new.
     """
     with _prefix_errors(directory / "config.json"):
         found = read_family_config(_family(model_type), fields, stored)

@@ -17,18 +17,18 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 SAFETENSORS, PICKLED = "model.safetensors", "pytorch_model.bin"
-INDEX_SUFFIX = ".index.json"  # suffix of the file that maps tensors to shards
+INDEX_SUFFIX = ".index.json"  # suffix of the file that maps tensors to weight files
 
 
 class TensorFiles(Mapping[str, Tensor]):
-    """Tensors in the weight files of a directory, by name.
+    """Tensors by name in the weight files of a directory.
 
     Args:
-        directory: directory with `model.safetensors` or `pytorch_model.bin`. The weights may be
-            shards with an index.
+        directory: directory with `model.safetensors` or `pytorch_model.bin`. Several files with
+            an index may replace the single file.
 
     Raises:
-        ValueError: a file is missing or broken, or the shards do not match the index.
+        ValueError: a file is missing or broken, or the tensors do not match the index.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -39,7 +39,7 @@ class TensorFiles(Mapping[str, Tensor]):
         if index is not None and index.keys() != self._sources.keys():
             wrong = min(index.keys() ^ self._sources.keys())
             raise ValueError(
-                f"{directory}: the index and the shards must have the same tensors "
+                f"{directory}: the index and the weight files must have the same tensors "
                 f"({wrong} is only in one of them); download the files again"
             )
 
@@ -59,7 +59,7 @@ def _weight_files(directory: Path) -> tuple[list[Path], dict[str, str] | None]:
     """Find the weight files of a directory.
 
     Returns:
-        The files, and the index. The index of a single file is None.
+        The files and their index. The index is None for a single file.
     """
     for name in (SAFETENSORS, PICKLED):
         if (directory / name).is_file():

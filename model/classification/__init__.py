@@ -1,1 +1,1 @@
-"""Training of text classifiers from an encoder, and comparison with training from scratch."""
+"""Fine-tuning of an encoder to classify texts, with a comparison to training from scratch."""

@@ -25,13 +25,10 @@ from model.training.evaluation import CONFIDENCE
 
 
 class BestCheckpoint:
-    """Directory with the checkpoint of the best epoch.
+    """Writer of the checkpoint and the metrics of the best epoch.
 
     Args:
         directory: directory for the checkpoint, history.jsonl, metrics.json and the plots.
-        run: fine-tuning run that trains the model.
-        classifier: configuration of the classification head.
-        tokenizer_json: content of tokenizer.json.
         metric: validation metric that selects the best epoch.
     """
 

@@ -24,7 +24,6 @@ def make_loss(problem_type: ProblemType, weights: Tensor | None) -> Loss:
     and squared error for regression.
 
     Args:
-        problem_type: kind of the targets.
         weights: (L,) class weights. None for equal weights.
     """
     if problem_type == "single_label_classification":

@@ -75,7 +75,6 @@ def compute_metrics(
     """Return the metrics of a problem type by name.
 
     Args:
-        problem_type: kind of the targets.
         logits: (N, L) outputs of the classification head.
         targets: true labels or numbers.
     """

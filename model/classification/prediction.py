@@ -34,9 +34,8 @@ def predict(model: TiedEncoder, texts: TokenizedTexts) -> NDArray[np.float32]:
     """Return the logits (N, L) of texts.
 
     Args:
-        model: encoder with a classification head, on any device. The function sets it to evaluation
-            mode.
-        texts: token ids of the texts.
+        model: encoder with a classification head, on any device. The function sets the encoder to
+            evaluation mode.
     """
     model.eval()
     device = next(model.parameters()).device

@@ -31,7 +31,7 @@ MAX_PLOT_LABELS = 30
 def describe_predictions(
     classifier: ClassifierConfig, logits: NDArray[np.float32], targets: Targets
 ) -> dict[str, Any]:
-    """Return the metrics of predictions as plain values.
+    """Return the metrics of predictions as an object for metrics.json.
 
     The result for labels also contains precision, recall and F1 of each label. The result for one
     label per text also contains the confusion matrix.

@@ -1,4 +1,4 @@
-"""Starting points of training: a checkpoint, or an encoder with random weights."""
+"""Starting points of training, from a checkpoint or with random weights."""
 
 from __future__ import annotations
 
@@ -29,9 +29,7 @@ class Start:
     """Encoder and tokenizer at the start of training.
 
     Attributes:
-        config: sizes and choices of the encoder.
         weights: weights of the encoder by name. None for random weights.
-        tokenizer: tokenizer of the encoder.
     """
 
     config: EncoderConfig
@@ -40,7 +38,7 @@ class Start:
 
     @classmethod
     def from_checkpoint(cls, directory: Path) -> Start:
-        """Start from a checkpoint, without its classification head.
+        """Return the encoder and the tokenizer of a checkpoint without its classification head.
 
         Raises:
             CheckpointError: the checkpoint is invalid, or its tokenizer is missing or too large.
@@ -61,7 +59,7 @@ class Start:
     def from_scratch(
         cls, dataset: Dataset, config_path: Path | None, tokenizer_path: Path | None
     ) -> Start:
-        """Start from random weights.
+        """Return an encoder with random weights and its tokenizer.
 
         Args:
             dataset: training texts, from which a new tokenizer learns its vocabulary.
@@ -70,7 +68,8 @@ class Start:
             tokenizer_path: a tokenizer.json. None for a new WordPiece tokenizer.
 
         Raises:
-            ValueError: a file is missing or invalid.
+            ValueError: a file is invalid, or the file at config_path is missing.
+            FileNotFoundError: the file at tokenizer_path is missing.
         """
         fields = read_object(config_path) if config_path else _DEFAULT_ENCODER
         if "vocab_size" in fields:
@@ -84,15 +83,14 @@ class Start:
         return cls(EncoderConfig.from_dict(sizes), None, tokenizer)
 
     def without_weights(self) -> Start:
-        """Return the same encoder and tokenizer with random weights."""
+        """Return the same sizes and tokenizer with random weights."""
         return replace(self, weights=None)
 
     def build(self, classifier: ClassifierConfig, seed: int) -> TiedEncoder:
         """Build the encoder with a new classification head.
 
         Args:
-            classifier: configuration of the classification head.
-            seed: seed of the head, and of an encoder with random weights.
+            seed: seed of all random weights.
         """
         torch.manual_seed(seed)
         model = TiedEncoder(self.config, classifier)

@@ -38,7 +38,7 @@ class Epoch:
         steps: number of optimizer steps since the start of the run.
         training_loss: mean loss of the epoch's batches.
         validation_loss: mean loss over the validation rows, without class weights.
-        metrics: metrics over the validation rows.
+        metrics: metrics over the validation rows by name.
     """
 
     epoch: int
@@ -48,7 +48,7 @@ class Epoch:
     metrics: dict[str, float]
 
     def to_dict(self) -> dict[str, float]:
-        """Return the results as plain numbers."""
+        """Return the results by their names in history.jsonl."""
         return {
             "epoch": self.epoch,
             "steps": self.steps,
@@ -66,9 +66,6 @@ class FineTuning:
 
     Args:
         model: encoder with a classification head. The run moves it to the device.
-        training: training rows.
-        validation: validation rows.
-        config: hyperparameters.
         class_weights: (L,) weights of the labels in the training loss. None for equal weights.
         device: "cpu" or "cuda".
     """
@@ -112,6 +109,9 @@ class FineTuning:
 
         Returns:
             True for a complete run, False for a run that ended because `stop` returned True.
+
+        Raises:
+            FloatingPointError: the loss is infinite or NaN.
         """
         config = self.config
         steps_per_epoch = -(-len(self.training.texts) // config.batch_rows)

@@ -43,7 +43,7 @@ class SpecialTokens:
 
     Attributes:
         cls, sep, mask, pad: ids of the tokens that BERT names [CLS], [SEP], [MASK] and [PAD].
-        all: ids of all special tokens.
+        all: ascending ids of these four and all other special tokens.
     """
 
     cls: int
@@ -59,7 +59,6 @@ class SpecialTokens:
         Tokens with the flag `special` take precedence.
 
         Args:
-            tokenizer: tokenizer with its added tokens.
             mask_token: name of the mask token. None to try the usual names.
 
         Raises:
@@ -101,7 +100,7 @@ def read_tokenizer(tokenizer_json: bytes) -> Tokenizer:
 
 
 def text_files(paths: Iterable[Path]) -> list[Path]:
-    """List the given files, and the sorted .txt and .txt.xz files in the given directories.
+    """List the given files and the sorted .txt and .txt.xz files of the given directories.
 
     Raises:
         ValueError: a path does not exist, or a directory contains no text file.
@@ -154,7 +153,6 @@ def pack_rows(
     Args:
         documents: texts to join with the separator token.
         tokenizer: tokenizer, used without its post-processor.
-        special: ids of the tokenizer's special tokens.
         row_tokens: length of a row in tokens. The result excludes an incomplete last row.
 
     Returns:

@@ -56,7 +56,7 @@ class SentenceFilter:
 
 
 def evaluation_sentences(path: Path) -> Iterator[str]:
-    """Yield the sentences of an evaluation file.
+    """Yield the sentences of a probe or the lines of a held-out text.
 
     Args:
         path: probe with the suffix .tsv (see `probe_sentences`), or held-out text. The result

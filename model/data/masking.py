@@ -35,7 +35,7 @@ class Masker:
     unchanged.
 
     Attributes:
-        vocab_size: upper bound of the random tokens' ids.
+        vocab_size: exclusive upper bound of the random tokens' ids.
         special_token_ids: special ids, padding included, which the masker never selects or draws.
         select_rate: share in (0, 1) of ordinary tokens to select.
     """

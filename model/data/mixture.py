@@ -72,7 +72,11 @@ class Mixture:
 
 
 def read_document_sources(path: Path) -> list[tuple[str, str]]:
-    """Read the (source, author) of each document, in file order."""
+    """Read the source and the author of each document, in file order.
+
+    Raises:
+        ValueError: a line does not have four columns.
+    """
     with open_text(path) as stream:
         rows = [line.rstrip("\n").split("\t") for line in stream]
     if wrong := [number for number, row in enumerate(rows, 1) if len(row) != COLUMNS]:

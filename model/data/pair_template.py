@@ -37,7 +37,8 @@ class PairTemplate:
         """Find the template in the input that the tokenizer makes of a pair.
 
         Raises:
-            ValueError: the tokenizer adds no special token before or between the segments.
+            ValueError: the tokenizer adds no special token before or between the segments, or
+                returns no tokens for the text "a".
         """
         encoding = tokenizer.encode(_TEXT, _TEXT)
         parts, types = encoding.sequence_ids, encoding.type_ids

@@ -78,7 +78,7 @@ class PairRows:
     """Inputs of pairs from the sentences of documents.
 
     Args:
-        sentences: documents. Sentences have at most `longest_sentence` tokens.
+        sentences: documents with sentences of at most `longest_sentence` tokens.
         template: special tokens and token types of the inputs.
         pad: id of the padding token.
         row_tokens: maximum length of an input in tokens, special tokens included.
@@ -157,7 +157,7 @@ class PairBatches:
         return len(self._pairs)
 
     def batch(self, number: int) -> PairBatch:
-        """Return the run's `number`-th batch."""
+        """Return a batch of the run by its number, from 0."""
         if number < self._first:
             self._start_epoch(0, 0)
         while number >= self._first + self._count:
@@ -193,7 +193,6 @@ def draw_pairs(sentences: Sentences, longest_tokens: int, seed: int, epoch: int)
     with only one sentence.
 
     Args:
-        sentences: documents with their sentences.
         longest_tokens: maximum length of two segments together, in tokens.
         seed: seed of all epochs.
         epoch: epoch to draw, counted from 0. Each epoch has different pairs.

@@ -1,4 +1,4 @@
-"""Tokenized sentences of documents, in one array.
+"""Sentences of documents as arrays of token ids and positions.
 
 Next-sentence prediction cuts its segments at the ends of sentences. The tokenizer reads complete
 documents, so that a sentence has the same tokens as in a packed row.
@@ -44,7 +44,7 @@ class Sentences:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, TokenRows]) -> Sentences:
-        """Read the arrays of `to_arrays`, with integers of any type."""
+        """Create the object from the arrays of `to_arrays`, with integers of any type."""
         starts, documents = (arrays[name].astype(np.int64) for name in ("starts", "documents"))
         return cls(arrays["tokens"], starts, documents)
 

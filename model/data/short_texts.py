@@ -1,6 +1,6 @@
 """Training rows of single short texts, similar to the requests of clients.
 
-Packed rows are always full, and begin and end in the middle of sentences. Training on packed rows
+Packed rows are always full. They begin and end in the middle of sentences. Training on packed rows
 alone gives an encoder that is less accurate on single sentences (docs/log.md, 2026-11-22).
 """
 
@@ -29,7 +29,7 @@ class ShortTexts:
     Args:
         rows: (N, T) token ids with special tokens, by T.
         batch_tokens: maximum number of tokens in a batch of several rows.
-        seed: seed of the order of batches.
+        seed: seed of the order of texts and batches.
     """
 
     def __init__(self, rows: Mapping[int, TokenRows], batch_tokens: int, seed: int) -> None:
@@ -42,7 +42,7 @@ class ShortTexts:
         ]
 
     def batch(self, number: int) -> TokenRows:
-        """Return the run's `number`-th batch (N, T).
+        """Return a batch (N, T) of the run by its number, from 0.
 
         Each epoch shuffles the texts again.
         """
@@ -69,7 +69,6 @@ def short_rows(
     Args:
         documents: texts of any length.
         tokenizer: tokenizer, used without its post-processor.
-        special: ids of the tokenizer's special tokens.
         seed: seed of the number of sentences per text.
         longest_tokens: maximum length of a row in tokens.
 

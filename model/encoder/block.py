@@ -37,7 +37,6 @@ def attention_contexts(
     """Build the contexts of layers with full attention and with local (windowed) attention.
 
     Args:
-        config: sizes and choices of the encoder.
         device: device of the encoder's weights.
         tokens: number T of tokens per row.
         keep_NT: boolean mask, False for padding. None without padding.
@@ -65,7 +64,6 @@ def add_relative_bias(
     """Return the context with the relative position bias added to its mask.
 
     Args:
-        config: sizes and choices of the encoder.
         bias_BH: (buckets, H) bias of each distance bucket.
         tokens: number T of tokens per row.
         context: context with a boolean mask or without a mask.
@@ -85,7 +83,6 @@ class Block(nn.Module):
     """Transformer block with residual connections and layer norms.
 
     Args:
-        config: sizes and choices of the encoder.
         number: index of the block, from 0.
     """
 

@@ -1,4 +1,4 @@
-"""Classification head, which maps the hidden states of a text to the logits of labels.
+"""Classification head from the hidden states of a text to the logits of labels.
 
 The head reads the hidden state of the first token (Devlin et al. 2019, section 3.2) or the mean of
 all hidden states. An optional dense layer, activation and layer norm precede the output layer.
@@ -79,7 +79,10 @@ class ClassifierConfig:
 
     @classmethod
     def next_sentence(cls) -> Self:
-        """Return BERT's head for next-sentence prediction (Devlin et al. 2019, section 3.1)."""
+        """Return the configuration of BERT's head for next-sentence prediction.
+
+        Devlin et al. 2019, section 3.1, describe this task.
+        """
         return cls(labels=NEXT_SENTENCE_LABELS)
 
     @classmethod
@@ -99,17 +102,12 @@ class ClassifierConfig:
         return cls(**(fields | {"labels": tuple(labels) if isinstance(labels, list) else labels}))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain values."""
+        """Return all fields by name."""
         return dataclasses.asdict(self)
 
 
 class ClassificationHead(nn.Module):
-    """Head that maps pooled hidden states (N, D) to logits (N, L).
-
-    Args:
-        encoder: configuration of the encoder.
-        config: configuration of the head.
-    """
+    """Head that maps pooled hidden states (N, D) to logits (N, L)."""
 
     def __init__(self, encoder: EncoderConfig, config: ClassifierConfig) -> None:
         super().__init__()
@@ -131,7 +129,6 @@ def mean_of_tokens(hidden_NTD: Tensor, attention_mask: Tensor | None) -> Tensor:
     """Return the mean hidden state (N, D) of the real tokens.
 
     Args:
-        hidden_NTD: hidden states.
         attention_mask: (N, T), nonzero for real tokens. None without padding.
     """
     if attention_mask is None:

@@ -33,7 +33,6 @@ class EncoderConfig:
     Attributes:
         vocab_size: number V of rows of the embedding table.
         d_model: width D of the hidden states, a multiple of num_heads.
-        num_layers: number of encoder layers.
         num_heads: number H of attention heads.
         d_ff: width of the feed-forward layer.
         max_positions: maximum length of an input in tokens.
@@ -54,13 +53,13 @@ class EncoderConfig:
         head_bias: whether the logits have one bias per vocabulary entry.
         tied: whether the embedding table is also the output projection. The output projection of an
             untied encoder is `output_table.weight`.
-        embedding_size: width E of the embeddings and of the head's outputs. A projection maps the
+        embedding_size: width E of the embeddings and of the head transform. A projection maps the
             embeddings from E to D (Lan et al. 2020, section 3.1). 0 for width D and no projection.
-        block_order: block of each layer in an encoder that shares blocks (Lan et al. 2020, section
-            3.1). Empty for one block per layer.
+        block_order: index of the block of each layer, if layers share blocks (Lan et al. 2020,
+            section 3.1). Empty for one block per layer.
         rotary_base: base of the rotary position embeddings (Su et al. 2021, section 3.2). None
             without rotary embeddings.
-        local_rotary_base: base for the layers in local_layers.
+        local_rotary_base: rotary_base of the layers in local_layers. None without such layers.
         local_layers: ascending indices of the layers with local attention (Warner et al. 2024,
             section 2.1).
         local_window: maximum distance of local attention between query and key, in positions. 0
@@ -74,7 +73,7 @@ class EncoderConfig:
         head_activation: activation of the head transform. "same" for the activation of the blocks.
         head_dense_bias: whether the head's dense layer has a bias.
         token_dropout_id: id of the mask token in an encoder with token dropout, else None. Token
-            dropout sets the mask's embedding to zero and scales up the other embeddings (Rives et
+            dropout sets the embeddings of masks to zero and rescales the other embeddings (Rives et
             al. 2021, as in ESM-2).
     """
 
@@ -130,7 +129,9 @@ class EncoderConfig:
                 f"d_model must be a multiple of num_heads (got {self.d_model} and {self.num_heads})"
             )
         if not isinstance(self.norm_eps, float) or not 0 < self.norm_eps < 1:
-            raise ValueError(f"norm_eps must be above 0 and below 1 (got {self.norm_eps!r})")
+            raise ValueError(
+                f"norm_eps must be a float above 0 and below 1 (got {self.norm_eps!r})"
+            )
         if self.embedding_size not in {0, self.d_model} and not self.head_transform:
             raise ValueError(
                 f"embedding_size must be 0 or d_model, {self.d_model}, if head_transform is false "
@@ -156,7 +157,7 @@ class EncoderConfig:
                 isinstance(numbers, tuple) and all(type(n) is int and n in layers for n in numbers)
             ):
                 raise ValueError(
-                    f"{name} must contain whole numbers from 0 to {len(layers) - 1} "
+                    f"{name} must be a list of whole numbers from 0 to {len(layers) - 1} "
                     f"(got {numbers!r})"
                 )
         if self.block_order and len(self.block_order) != self.num_layers:
@@ -229,7 +230,7 @@ class EncoderConfig:
     def packed(
         cls, *, vocab_size: int, d_model: int, num_layers: int, num_heads: int, max_positions: int
     ) -> Self:
-        """Return the configuration that `model.forward.mlm_forward_tied` computes."""
+        """Return the configuration of the encoder in `model.forward.mlm_forward_tied`."""
         return cls(
             vocab_size=vocab_size,
             d_model=d_model,
@@ -256,7 +257,7 @@ class EncoderConfig:
         """Read a configuration that `to_dict` wrote.
 
         Raises:
-            ValueError: a field is unknown, missing or out of range.
+            ValueError: a field is unknown, missing or invalid.
         """
         known = {field.name for field in dataclasses.fields(cls)}
         required = {f.name for f in dataclasses.fields(cls) if f.default is dataclasses.MISSING}
@@ -274,5 +275,5 @@ class EncoderConfig:
         return cls(**(fields | tuples))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain values."""
+        """Return all fields by name."""
         return dataclasses.asdict(self)

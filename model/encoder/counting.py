@@ -94,7 +94,6 @@ def count_parameters(
     """Count parameters from a configuration, without creating weights.
 
     Args:
-        config: sizes and choices of the encoder.
         classifier: configuration of the classification head. None for an encoder without labels.
     """
     D, E, d_ff, blocks = config.d_model, config.table_width, config.d_ff, config.num_blocks

@@ -49,7 +49,7 @@ class Embeddings(nn.Module):
     ) -> Tensor:
         """Embed ids (N, T) as (N, T, D).
 
-        Arguments are those of `TiedEncoder.forward`.
+        The arguments have the same form as in `TiedEncoder.forward`.
         """
         x_NTE = self.word(input_ids)
         if self.config.token_dropout_id is not None:
@@ -66,10 +66,9 @@ class Embeddings(nn.Module):
         return x_NTD
 
     def position_table(self) -> Tensor | None:
-        """Return the position embeddings.
+        """Return the position embeddings (max_positions, E).
 
-        Returns:
-            Table (max_positions, E). None for an encoder without position embeddings.
+        The result is None for an encoder without position embeddings.
         """
         if self.config.positions == "none":
             return None

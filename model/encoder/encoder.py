@@ -1,4 +1,4 @@
-"""Tied masked-language-model encoder, configurable from the reference form to BERT.
+"""Masked-language-model encoder with the architecture of an `EncoderConfig`.
 
 Design choices:
 - One Parameter, `embeddings.word.weight`, is both the embedding table and the output projection.
@@ -6,10 +6,11 @@ Design choices:
   is the sum of the gradients of both uses. Only checkpoints with an untied head also have
   `output_table.weight`.
 - Only masked positions reach the head. The logits are (M, V), never (N, T, V).
-- Parameters have short names. `model.checkpoints.families` maps checkpoints to these names.
+- Parameters have short names. `model.checkpoints.families` maps the names of other checkpoints to
+  these names.
 
-Shapes: N batch, T tokens, D d_model, E width of the table, V vocabulary, M masked positions of the
-whole batch.
+Shapes: N batch, T tokens, D d_model, E width of the table, V vocabulary, L labels, M masked
+positions of the whole batch.
 """
 
 from __future__ import annotations
@@ -61,7 +62,6 @@ class TiedEncoder(nn.Module):
     """Masked-language-model encoder with a tied embedding table and output projection.
 
     Args:
-        config: sizes and choices of the encoder.
         classifier: configuration of the classification head. None for an encoder without labels.
     """
 
@@ -116,7 +116,7 @@ class TiedEncoder(nn.Module):
         Args:
             input_ids: (N, T) integers in [0, V).
             attention_mask: (N, T), nonzero for real tokens. None without padding.
-            token_type_ids: (N, T). None for type 0 at every position.
+            token_type_ids: (N, T) token types. None for type 0 at every position.
 
         Returns:
             (N, L) float logits.
@@ -155,7 +155,8 @@ class TiedEncoder(nn.Module):
             Hidden states (M, D) with `selected_NT`, otherwise (N, T, D).
 
         Raises:
-            ValueError: the input is too long, or the encoder does not support token types.
+            ValueError: the input is too long, or an encoder without token types gets
+                token_type_ids.
         """
         if input_ids.shape[1] > self.config.max_positions:
             raise ValueError(
@@ -182,7 +183,6 @@ class TiedEncoder(nn.Module):
         """Run one layer on hidden states (N, T, D).
 
         Args:
-            x_NTD: hidden states.
             contexts: contexts of full and of local attention.
             selected_NT: boolean, True at M positions to return. None for all positions.
         """

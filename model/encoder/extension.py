@@ -16,11 +16,11 @@ _TOKEN_TYPES = "embeddings.token_type.weight"  # noqa: S105 - not a password
 def extend_encoder(
     model: TiedEncoder, token_types: int, classifier: ClassifierConfig | None
 ) -> TiedEncoder:
-    """Return an encoder with further token types and a new classification head.
+    """Return a copy of an encoder with more token types or a new classification head.
 
-    The outputs for token type 0 stay the same. An encoder without token types gets a zero vector
-    for type 0. The vector of each new type is the sum of the vector of type 0 and the small random
-    vector of a newly initialised encoder.
+    The hidden states for token type 0 stay the same. An encoder without token types gets a zero
+    vector for type 0. The vector of each new type is the sum of the vector of type 0 and a small
+    random vector, as in a newly initialised encoder.
 
     Args:
         model: encoder on the CPU.

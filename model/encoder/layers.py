@@ -27,10 +27,7 @@ def attend(q_NHTd: Tensor, k_NHTd: Tensor, v_NHTd: Tensor, mask: Tensor | None) 
     """Compute scaled dot-product attention (N, H, T, d).
 
     Args:
-        q_NHTd: queries.
-        k_NHTd: keys.
-        v_NHTd: values.
-        mask: attn_mask of `torch.nn.functional.scaled_dot_product_attention`.
+        mask: `attn_mask` of `torch.nn.functional.scaled_dot_product_attention`.
     """
     plain = mask is None or mask.dtype == torch.bool
     short = plain and q_NHTd.shape[2] <= SHORT_ROW_TOKENS

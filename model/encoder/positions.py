@@ -1,6 +1,6 @@
 """Sinusoids, rotary angles and relative distances for encoders without learned positions.
 
-Shapes: T tokens, D d_model, d width of a head, H heads.
+Shapes: N batch, H heads, T tokens, d width of a head.
 """
 
 from __future__ import annotations

@@ -35,31 +35,32 @@ def collect_statistics(
     fills: bool = True,
     labels: bool = False,
 ) -> dict[str, InputStatistics]:
-    """Collect the statistics of every linear layer.
+    """Collect the input statistics of all layers that int8 graphs compute in int8.
 
-    Arguments are those of `BlockwiseStatistics`.
+    The arguments are those of `BlockwiseStatistics`.
     """
     return dict(BlockwiseStatistics(model, texts, mask_token_id, fills=fills, labels=labels))
 
 
 class BlockwiseStatistics(Mapping[str, InputStatistics]):
-    """Statistics of every linear layer's input, computed block by block on access.
+    """Input statistics of the layers that int8 graphs compute in int8, block by block.
 
     For fills the encoder runs on texts with masks at random positions, from a fixed seed. For
-    labels the encoder runs on the texts without masks. The object records one block at a time,
-    because the statistics of all blocks of a large encoder take more memory than the encoder.
+    labels the encoder runs on the texts without masks. Access to a key records one block at a
+    time, because the statistics of all blocks of a large encoder take more memory than the encoder.
     Access in the order of the blocks computes each block once. In an encoder whose layers share
-    blocks, the object records all blocks together, because an encoder has few shared blocks. The
+    blocks, the object records all blocks together, because such an encoder has few blocks. The
     head's statistics stay in memory.
 
-    A classification head may read only some tokens of the last block. The graph computes the keys
-    and values of this block for all tokens, and the rest of the block only for the tokens that the
-    head reads. The statistics for labels contain the same rows, unless layers share blocks.
+    A classification head may read only some tokens of the last block. The graph computes only the
+    keys and values of this block for all tokens. It computes the rest of the block for the tokens
+    that the head reads. The statistics for labels contain the same rows, unless layers share
+    blocks.
 
     Keys are names of layers, such as `blocks.0.query`. With fills, `vocabulary` is also a key.
 
     Args:
-        model: fp32 encoder on the CPU.
+        model: float32 encoder on the CPU.
         texts: token ids of each text, special tokens included.
         fills: whether the graph fills masks.
         labels: whether the graph computes labels.

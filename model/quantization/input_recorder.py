@@ -28,7 +28,7 @@ class InputStatistics:
 
     Attributes:
         gram: (in, in) Gram matrix, the sum of the rows' outer products.
-        rows: (S, in) sample of about 1,024 rows of all texts.
+        rows: (S, in) sample of about 1,024 rows of all texts, or all rows for a layer of the head.
     """
 
     gram: NDArray[np.float64]
@@ -42,7 +42,7 @@ def is_int8_linear(name: str, module: nn.Module) -> bool:
 
 
 def shared_input_name(name: str) -> str:
-    """Return the name of the first layer with the same input."""
+    """Return the name of the first layer of the block with the same input."""
     block, _, part = name.rpartition(".")
     return f"{block}.{_SHARED_INPUT[part]}" if part in _SHARED_INPUT else name
 
@@ -86,7 +86,6 @@ class InputRecorder:
     """Context manager that records the inputs of some modules' linear layers.
 
     Args:
-        model: the encoder.
         modules: prefixes of the layers' names. "head." includes the output projection.
         every: interval between sampled rows, in rows.
         own_query: name of a query layer whose input differs from the input of the keys and values,

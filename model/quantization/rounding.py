@@ -41,7 +41,7 @@ class RoundedEncoder:
     def logits(self, input_ids: Tensor, mask_indicator: Tensor) -> Tensor:
         """Compute the logits (M, V).
 
-        Arguments are those of `TiedEncoder.forward`.
+        The arguments have the same form as in `TiedEncoder.forward`.
         """
         weights = {}
         for name, rounded in self._rounded().items():
@@ -65,9 +65,10 @@ class RoundedEncoder:
 
 
 def round_weight(weight: Tensor, factors: Tensor) -> Tensor:
-    """Divide columns by their factors, round rows to int8, and multiply by the factors again.
+    """Round the rows of a weight to int8 after division of the columns by their factors.
 
-    The rounding step of a row is a 127th of its largest magnitude.
+    The function multiplies the rounded columns by their factors again. The rounding step of a row
+    is a 127th of the largest magnitude in the row after the division.
 
     Args:
         weight: (out, in) float32 weight.

@@ -11,8 +11,8 @@ transformations reduce the rounding error:
   little.
 
 Exceptions:
-- GELU's outputs have no factors, because a product over the widest rows of the graph is expensive.
-  In a gated feed-forward network, the gate's weights contain the factors.
+- GELU's outputs have no smoothing factors, because a product over the widest rows of the graph is
+  expensive. In a gated feed-forward network, the gate's weights contain the factors.
 - Attention outputs have no float32 channels. The values' weights contain the factors of the
   attention outputs.
 - The input of the feed-forward network has no float32 channels, because adding the float32 product
@@ -49,7 +49,7 @@ CALIBRATION_TOKENS = 16_384
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RoundingPlan:
-    """Smoothing factors of every rounded input.
+    """Smoothing factors of the input of each linear layer.
 
     Attributes:
         factors: (in,) float32 by the linear layer's name. The output projection has the name
@@ -63,7 +63,7 @@ class RoundingPlan:
     def from_statistics(
         cls, model: TiedEncoder, statistics: Mapping[str, InputStatistics]
     ) -> RoundingPlan:
-        """Choose factors and channels from the weights and the inputs' statistics.
+        """Choose smoothing factors and float32 channels from weights and input statistics.
 
         Args:
             model: encoder on the CPU.
@@ -99,7 +99,7 @@ class RoundingPlan:
     def from_rows(
         cls, model: TiedEncoder, rows: TokenRows, mask_token_id: int, seed: int
     ) -> RoundingPlan:
-        """Choose factors and channels from a sample of training rows.
+        """Choose smoothing factors and float32 channels from a sample of training rows.
 
         Args:
             model: encoder on any device.
@@ -160,7 +160,7 @@ def _attention_inputs(block: int, statistics: Mapping[str, InputStatistics]) -> 
 
 
 def choose_float_channels(statistics: InputStatistics, count: int) -> NDArray[np.int64]:
-    """Choose channels for float32 in a greedy search.
+    """Choose the float32 channels of an input by a greedy search.
 
     Each step chooses the channel whose removal most reduces the rows' maxima.
 

@@ -29,7 +29,7 @@ def build_amino_acids(path: Path, roles: dict[str, str]) -> Tokenizer:
         roles: text of the special tokens by role.
 
     Raises:
-        ValueError: the file is not UTF-8.
+        ValueError: the file is missing or not UTF-8.
     """
     lines = read_text(path).removesuffix("\n").split("\n")
     vocabulary = {line.strip(): token_id for token_id, line in enumerate(lines)}

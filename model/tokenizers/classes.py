@@ -13,7 +13,6 @@ class TokenizerClass:
     """Tokenizer class of transformers.
 
     Attributes:
-        name: name of the class in transformers.
         model_type: model type of the checkpoints that use the class by default.
         files: names of the vocabulary files.
         roles: default text of the special tokens by role.

@@ -1,7 +1,7 @@
 """Completion of an incomplete tokenizer.json.
 
 A complete file stays the same byte for byte. transformers instead rebuilds the file from the
-defaults of the tokenizer class, and loses the settings for case and normalization.
+defaults of the tokenizer class and loses the settings for case and normalization.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ class TokenizerDraft:
         text: content of a tokenizer.json.
 
     Attributes:
-        path: file to name in errors.
         ids: ids of the vocabulary and of the added tokens, by text.
 
     Raises:
@@ -62,7 +61,7 @@ class TokenizerDraft:
 
     @property
     def framed(self) -> bool:
-        """True if the tokenizer adds special tokens around a text."""
+        """Presence of a post-processor, which can add special tokens around a text."""
         return self._fields["post_processor"] is not None
 
     def apply(self, settings: TokenizerSettings) -> None:

@@ -41,7 +41,6 @@ def read_tokenizer_files(directory: Path, model_type: str | None) -> TokenizerFi
     """Read the tokenizer of a checkpoint.
 
     Args:
-        directory: directory of the checkpoint.
         model_type: model type in config.json, which determines the tokenizer class if no file names
             a class.
 
@@ -79,7 +78,7 @@ def read_tokenizer_files(directory: Path, model_type: str | None) -> TokenizerFi
 def _complete(
     draft: TokenizerDraft, settings: TokenizerSettings, kind: TokenizerClass | None
 ) -> TokenizerFiles:
-    """Mark the special tokens, and add a missing post-processor."""
+    """Complete a draft with special tokens and a post-processor."""
     roles = (kind.roles if kind else {}) | settings.roles
     special = {*roles.values(), *(kind.placeholders if kind else ())}
 

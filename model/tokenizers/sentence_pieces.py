@@ -1,7 +1,7 @@
 """Checks of SentencePiece models before their conversion by transformers.
 
-transformers reports a corrupt file as a tiktoken file, and accepts models of other families without
-an error.
+transformers reports a corrupt file as a tiktoken file. Without these checks, transformers accepts
+models of other families without an error.
 """
 
 from __future__ import annotations

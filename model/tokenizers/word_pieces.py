@@ -19,7 +19,6 @@ def train_word_pieces(
     different vocabularies.
 
     Args:
-        texts: pieces of text.
         vocab_size: maximum number of entries, special tokens included.
         lowercase: whether to fold case and strip accents, as BERT's uncased models do.
     """

@@ -24,7 +24,7 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True, slots=True)
 class HeldOutMetrics:
-    """Means over all selected positions of the held-out rows.
+    """Metrics over all selected positions of the held-out rows.
 
     Attributes:
         loss: mean cross-entropy in nats.
@@ -41,7 +41,7 @@ class HeldOutMetrics:
     predicted_tokens: int
 
     def to_dict(self) -> dict[str, float]:
-        """Return all metrics as plain numbers."""
+        """Return all metrics by name."""
         return asdict(self)
 
     def summary(self) -> str:
@@ -62,7 +62,7 @@ class Intervals:
     top_5: tuple[float, float]
 
     def to_dict(self) -> dict[str, tuple[float, float]]:
-        """Return all intervals as pairs of plain numbers."""
+        """Return all intervals by the names of their metrics."""
         return asdict(self)
 
 
@@ -135,7 +135,6 @@ def evaluate(model: TiedEncoder, groups: Iterable[TokenRows], masker: Masker) ->
     Args:
         model: encoder on any device. The function restores its training mode.
         groups: arrays (N, T) of token ids, each with its own T.
-        masker: masker that selects the positions to predict.
 
     Raises:
         ValueError: the masker selects no position.

@@ -1,4 +1,4 @@
-"""Fields of hyperparameters with help texts, and checks of their values."""
+"""Fields of hyperparameters with help texts and checks."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ if TYPE_CHECKING:
 
 
 def flag(default: Any, meaning: str) -> Any:
-    """Return a dataclass field that is also a flag, with a default and a help text."""
+    """Return a dataclass field with a default and the help text of its command-line flag."""
     return dataclasses.field(default=default, metadata={"help": meaning})
 
 
 def check_numbers(config: DataclassInstance, may_be_zero: Collection[str]) -> None:
-    """Check that all numbers of a configuration are positive.
+    """Check that each number of a configuration is positive or an allowed 0.
 
     Args:
-        config: dataclass with hyperparameters.
         may_be_zero: names of the fields that may also be 0.
 
     Raises:

@@ -13,8 +13,9 @@ SECONDS_PER_HOUR = 3600
 class StopRequest:
     """Stop condition of a training run.
 
-    The object is also a context manager, which handles SIGTERM within its block. A handler from
-    outside the block also receives the signal, so that a script can stop with the run it starts.
+    The object is also a context manager, which handles SIGTERM within its `with` block. A handler
+    from outside the block also receives the signal, so that a script can stop with the run that it
+    starts.
 
     Args:
         hours: time limit in hours. None for no limit.

@@ -45,10 +45,11 @@ class Pretraining:
         short_texts: batches of short texts. None if `short_share` is 0.
         next_sentence: training and held-out pairs. None for a run without next-sentence prediction.
         tokenizer_json: content of tokenizer.json, saved with every checkpoint.
-        special: ids of the tokenizer's special tokens.
-        config: hyperparameters.
         directory: directory for the checkpoint, train_state.pt, metrics.jsonl and curve.png.
         device: "cpu" or "cuda".
+
+    Raises:
+        ValueError: the training rows do not fill a batch, or there are no held-out rows.
     """
 
     def __init__(
@@ -110,12 +111,15 @@ class Pretraining:
             self.rounded = RoundedEncoder(self.model, RoundingPlan(state["rounding"]))
 
     def run(self, until_step: int | None = None, stop: Callable[[], bool] = lambda: False) -> None:
-        """Train, log and save at the configured intervals.
+        """Train the encoder with evaluations and checkpoints at the configured intervals.
 
         Args:
             until_step: number of the last step to compute. The default is the last step of the run.
             stop: stop condition, checked after each step. If it returns True, the run saves its
                 state and ends.
+
+        Raises:
+            FloatingPointError: the loss is infinite or NaN.
         """
         config = self.config
         last = config.steps if until_step is None else min(until_step, config.steps)
@@ -156,7 +160,7 @@ class Pretraining:
                     break
 
     def save(self) -> None:
-        """Write the checkpoint and the training state, each atomically."""
+        """Replace the files of the checkpoint and of the training state, each file atomically."""
         plan = self.rounded.plan if self.rounded else None
         save_checkpoint(self.directory, self._published_model(), self.tokenizer_json, plan)
         state = {
@@ -248,7 +252,7 @@ class Pretraining:
         return None if is_short else self.next_sentence.training.batch(number - short_before)
 
     def _short_batches(self, number: int) -> tuple[int, bool]:
-        """Count earlier batches of short texts, and check if batch `number` has short texts."""
+        """Count earlier batches of short texts and check if batch `number` has short texts."""
         share = self.config.short_share
         before = math.floor(number * share)
         return before, math.floor((number + 1) * share) > before

@@ -69,7 +69,7 @@ class PairMetrics:
     accuracy_interval: tuple[float, float]
 
     def to_dict(self) -> dict[str, float | tuple[float, float]]:
-        """Return all metrics as plain numbers."""
+        """Return all metrics by name."""
         return asdict(self)
 
     def log_fields(self) -> dict[str, float]:
@@ -119,7 +119,7 @@ def prepare_encoder(model: TiedEncoder, template: PairTemplate) -> tuple[TiedEnc
     """Add the token types and the head that next-sentence prediction needs.
 
     Returns:
-        The encoder, and the names of its new parts. Without new parts, the encoder is `model`.
+        The encoder and the names of its new parts. Without new parts, the encoder is `model`.
 
     Raises:
         ValueError: the encoder has a classification head with other labels or another pooling.
@@ -198,7 +198,6 @@ def evaluate_pairs(model: TiedEncoder, batches: Iterable[PairBatch]) -> PairScor
     Args:
         model: encoder with a next-sentence head, on any device. The function restores its training
             mode.
-        batches: inputs of pairs.
     """
     device = model.embeddings.word.weight.device
     was_training = model.training

@@ -44,7 +44,7 @@ def held_out_documents(files: Iterable[Path], held_out_files: list[Path]) -> Ite
 def rows_beside_pairs(
     files: list[Path], held_out_files: list[Path], tokenizer: Tokenizer, config: TrainConfig
 ) -> TrainingRows:
-    """Create the held-out rows and the short texts of a run on pairs, without packed rows."""
+    """Create the held-out rows and the short texts of a run that trains on pairs."""
     special, row_tokens = SpecialTokens.from_tokenizer(tokenizer), config.row_tokens
     held_out = held_out_documents(files, held_out_files)
     short: dict[int, NDArray[np.int32]] = {}

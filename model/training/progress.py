@@ -20,8 +20,8 @@ class MetricsLog:
 
     Args:
         directory: directory of metrics.jsonl.
-        first_step: first step of the run. The log drops lines of this step and of later ones, which
-            a resumed run repeats.
+        first_step: first step of the run. The log drops the lines of this and later steps, because
+            a resumed run repeats these steps.
     """
 
     def __init__(self, directory: Path, first_step: int) -> None:
@@ -47,7 +47,7 @@ class MetricsLog:
 
 
 def draw_curve(log: MetricsLog) -> None:
-    """Plot losses and held-out accuracy by the number of training tokens."""
+    """Plot losses and held-out accuracy by the number of training tokens in curve.png."""
     # imported here, because the import takes half a second and plots are rare
     from matplotlib.figure import Figure  # noqa: PLC0415
 

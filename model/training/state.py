@@ -27,7 +27,6 @@ def read_state(directory: Path, config: TrainConfig, device: torch.device) -> di
     """Read the state of a run.
 
     Args:
-        directory: directory of the run.
         config: configuration of the resumed run. Only its length, decay and intervals may change.
         device: device of the loaded tensors.
 

@@ -1,7 +1,8 @@
 """Exponential average of an encoder's weights over the steps of a run.
 
 At a high learning rate, an encoder with the averaged weights is more accurate than an encoder with
-the current weights, and needs no final decay of the learning rate (Polyak and Juditsky 1992).
+the current weights. A run with averaged weights needs no final decay of the learning rate (Polyak
+and Juditsky 1992).
 """
 
 from __future__ import annotations

@@ -52,9 +52,6 @@ def read_classifier(
     pipeline of transformers.
 
     Args:
-        head: mapping of the head.
-        fields: fields of config.json.
-        config: sizes and choices of the encoder.
         stored: tensors by their names in the checkpoint.
 
     Raises:

@@ -18,10 +18,9 @@ SEQUENCE_CLASSIFICATION = "ForSequenceClassification"
 
 @dataclass(frozen=True, slots=True)
 class ParsedConfig:
-    """Result of reading a config.json.
+    """Configuration of the encoder from a config.json.
 
     Attributes:
-        config: sizes and choices of the encoder.
         skipped_positions: number of unused rows at the start of the position table.
     """
 
@@ -65,12 +64,13 @@ class Family:
         read: function that reads config.json. The function raises ValueError for unsupported
             values.
         prefix: prefix of the encoder's tensors in a checkpoint with a head.
-        names: encoder names by module or tensor of the checkpoint. `{}` matches a number. A tensor
-            with several names consists of as many parts of equal length.
+        names: names in `TiedEncoder` by module or tensor of the checkpoint. `{}` matches a number.
+            A tensor with several names consists of that number of parts of equal length.
         decoder: module of the output projection. A tied checkpoint stores the embedding table as
             the weight of this module.
         bias: name of the output projection's bias. The default is `{decoder}.bias`.
-        ignored: patterns of tensors to ignore. A pattern matches the full name after the prefix.
+        ignored: regular expressions of the tensors to ignore. An expression matches the full name
+            after the prefix.
         classifiers: classification heads by the end of the architecture's name, such as
             ForSequenceClassification.
     """

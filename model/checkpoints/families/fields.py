@@ -91,7 +91,7 @@ class Fields:
         return self._left.pop(name)
 
     def common(self) -> dict[str, Any]:
-        """Return the sizes and `tied`, by the names of EncoderConfig.
+        """Return the sizes and `tied` by their names in `EncoderConfig`.
 
         Most families share these fields.
 
@@ -144,10 +144,10 @@ class Fields:
         return float(value)
 
     def reject_unknown(self) -> None:
-        """Reject the remaining fields.
+        """Reject unread fields, except fields that do not change the predictions of the encoder.
 
         Raises:
-            ValueError: a field is unknown and could change the encoder's mathematics.
+            ValueError: a field is unknown.
         """
         unknown = sorted(name for name in self._left if not _IRRELEVANT.fullmatch(name))
         if unknown:

@@ -16,7 +16,7 @@ from model.encoder.classifier import ClassifierConfig
 
 @dataclass(frozen=True, slots=True)
 class FamilyConfig:
-    """Result of reading the config.json of a Hugging Face checkpoint.
+    """Configuration of a Hugging Face checkpoint from its config.json.
 
     Attributes:
         family: mapping of the checkpoint, with its classification head.
@@ -32,10 +32,9 @@ class FamilyConfig:
 def read_family_config(
     family: Family, values: Mapping[str, Any], stored: Mapping[str, Tensor]
 ) -> FamilyConfig:
-    """Read a config.json.
+    """Read the config.json of a Hugging Face checkpoint.
 
     Args:
-        family: family of the checkpoint.
         values: the file's object, without `model_type`.
         stored: tensors by their names in the checkpoint.
 

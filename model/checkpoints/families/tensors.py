@@ -20,15 +20,14 @@ _TASK_HEAD = re.compile(r"(classifier|pre_classifier|qa_outputs|sequence_summary
 def encoder_tensors(
     stored: Mapping[str, Tensor], family: Family, parsed: ParsedConfig
 ) -> dict[str, Tensor]:
-    """Rename a checkpoint's tensors to the names of `TiedEncoder`.
+    """Return a checkpoint's tensors by their names in `TiedEncoder`.
 
     Args:
         stored: tensors by their names in the checkpoint.
-        family: family of the checkpoint.
-        parsed: configuration of the checkpoint.
 
     Raises:
-        ValueError: a name is unknown or duplicate, or a tied checkpoint has two different tables.
+        ValueError: a name is unknown or duplicate, or a tied checkpoint has two different tables or
+            output biases.
     """
     plain: dict[str, str] = {}
     for name in stored:
@@ -65,7 +64,7 @@ def encoder_tensors(
 
 
 def stored_name(family: Family, ours: str) -> str:
-    """Return the name of an encoder's tensor in a checkpoint of a family, for error messages."""
+    """Return the name of an encoder's tensor in the checkpoints of a family, for messages."""
     at_output = {
         OUTPUT_TABLE: f"{family.decoder}.weight",
         HEAD_BIAS: family.bias or f"{family.decoder}.bias",

@@ -54,7 +54,7 @@ class RunResult:
         return cls(**(fields | {"accuracies": tuple(fields["accuracies"])}))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain values."""
+        """Return all fields by name."""
         return dataclasses.asdict(self)
 
 
@@ -63,7 +63,6 @@ class Mean:
     """Mean over seeds with its 95 % confidence interval.
 
     Attributes:
-        mean: arithmetic mean.
         low, high: bounds of the interval by Student's t distribution. None for a single value.
     """
 

@@ -48,10 +48,8 @@ class Comparison:
     """Training runs from a checkpoint and from scratch, with baselines.
 
     Args:
-        data: training and validation rows.
         starts: starting point and hyperparameters by method.
         epochs: number of epochs by number of training rows.
-        classifier: configuration of the classification head.
         directory: directory for the results.
         device: "cpu" or "cuda".
     """
@@ -73,7 +71,7 @@ class Comparison:
     def run(
         self, method: Method, size: int, seed: int, stop: Callable[[], bool]
     ) -> RunResult | None:
-        """Compute the result of a run, or read the file of a finished run.
+        """Return the result of a run, from its file if the run is complete.
 
         Returns:
             The result. None if `stop` returned True before the end of the run.

@@ -30,10 +30,8 @@ class Columns:
     """Names of the columns with texts and labels.
 
     Attributes:
-        text: column of the text.
         text_pair: column of the second text. None means the column text_pair if the file has this
             column.
-        label: column of the label.
     """
 
     text: str = "text"
@@ -76,7 +74,7 @@ class Dataset:
 
     @property
     def has_pairs(self) -> bool:
-        """True if the examples are pairs of texts."""
+        """Presence of a second text in the examples."""
         return self.examples[0].text_pair is not None
 
 

@@ -70,7 +70,8 @@ def balanced_weights(
     labels per text, the weight of such a label is (N - n) / n.
 
     Raises:
-        ValueError: the problem is a regression, or all rows have the same label.
+        ValueError: the problem is a regression, or a label of a multi-label problem occurs in every
+            row.
     """
     if problem_type == "regression":
         raise ValueError("--class-weights must be none for regression (got balanced)")

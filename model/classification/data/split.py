@@ -1,4 +1,4 @@
-"""Stratified split of a dataset, and counts of repeated texts."""
+"""Stratified split of a dataset, with descriptions of repeated texts."""
 
 from __future__ import annotations
 
@@ -22,11 +22,10 @@ def split_dataset(dataset: Dataset, validation_share: float) -> tuple[Dataset, D
     the same part.
 
     Args:
-        dataset: examples of a file.
         validation_share: share of the rows for validation, between 0 and 1.
 
     Raises:
-        ValueError: the dataset is too small for a validation row.
+        ValueError: validation_share is invalid, or the dataset is too small for a validation row.
     """
     if not 0 < validation_share < 1:
         raise ValueError(f"--validation-share must be above 0 and below 1 (got {validation_share})")
@@ -57,10 +56,10 @@ def split_dataset(dataset: Dataset, validation_share: float) -> tuple[Dataset, D
 
 
 def describe_repeated_texts(dataset: Dataset) -> list[str]:
-    """Count the rows that repeat the text of an earlier row.
+    """Describe in a note how many rows repeat the text of an earlier row.
 
     Returns:
-        A list with one note for the user, or an empty list without such rows.
+        A list with the note, or an empty list without such rows.
     """
     seen: dict[tuple[str, str | None], Example] = {}
     repeated = contradicted = 0
@@ -77,10 +76,10 @@ def describe_repeated_texts(dataset: Dataset) -> list[str]:
 
 
 def describe_shared_texts(training: Dataset, other: Dataset) -> list[str]:
-    """Count the rows whose texts also occur in the training rows.
+    """Describe in a note how many rows have a text that also occurs in the training rows.
 
     Returns:
-        A list with one note for the user, or an empty list without such rows.
+        A list with the note, or an empty list without such rows.
     """
     known = {(example.text, example.text_pair) for example in training.examples}
     shared = sum((example.text, example.text_pair) in known for example in other.examples)

@@ -1,4 +1,4 @@
-"""Token ids of single texts and of pairs, and batches of texts of similar length.
+"""Token ids of single texts and pairs, with batches of similar lengths.
 
 The post-processor of the tokenizer adds the special tokens, as in `[CLS] A [SEP]` and
 `[CLS] A [SEP] B [SEP]`.
@@ -34,10 +34,10 @@ class TokenizedTexts:
     """Token ids of texts.
 
     Attributes:
-        ids: token ids of each text.
         types: token types of each text. None for an encoder with at most one token type.
         pad: id of the padding token.
         max_tokens: maximum number of tokens of a padded text.
+        truncated: number of truncated texts.
     """
 
     ids: list[NDArray[np.int32]]
@@ -96,7 +96,6 @@ def tokenize(
     """Tokenize the texts of a dataset.
 
     Args:
-        dataset: texts or pairs.
         tokenizer: tokenizer without truncation and padding.
         max_tokens: maximum number of tokens of a text or pair, special tokens included.
         type_vocab_size: number of token types of the encoder.
@@ -104,8 +103,8 @@ def tokenize(
             A pair loses tokens of its longer text.
 
     Raises:
-        ValueError: a text is too long, is empty after tokenization, or contains a special token.
-            With pairs, the tokenizer may also lack a separator. The message names the file.
+        ValueError: a text is too long, has no tokens or contains a special token, or the tokenizer
+            lacks a special token or a separator of pairs.
     """
     special = SpecialTokens.from_tokenizer(tokenizer)
     if dataset.has_pairs and not separates_pairs(tokenizer):
@@ -139,10 +138,10 @@ def tokenize(
 
 
 def describe_truncated_texts(dataset: Dataset, texts: TokenizedTexts) -> list[str]:
-    """Count the truncated texts of a dataset.
+    """Describe in a note how many texts of a dataset are truncated.
 
     Returns:
-        A list with one note for the user, or an empty list without truncated texts.
+        A list with the note, or an empty list without truncated texts.
     """
     if not texts.truncated:
         return []
@@ -190,7 +189,8 @@ def sorted_batches(texts: TokenizedTexts, batch_rows: int) -> Iterator[Batch]:
 def make_batch(texts: TokenizedTexts, rows: NDArray[np.int64]) -> Batch:
     """Pad some texts to the same length.
 
-    The length is a multiple of 8, except for texts of equal length, which need no padding.
+    The length is a multiple of 8, or max_tokens if this is less. Texts of equal length keep their
+    length.
     """
     lengths = [len(texts.ids[row]) for row in rows]
     width = max(lengths)
