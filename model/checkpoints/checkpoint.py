@@ -1,8 +1,8 @@
 """Reader and writer of checkpoints.
 
-A checkpoint is a directory with config.json, model.safetensors and tokenizer.json. Fillmask's own
-checkpoints have `"model_type": "fillmask"`. The reader converts Hugging Face checkpoints with the
-mapping of their family. The reader never executes code of a checkpoint.
+Fillmask's own checkpoint is a directory with config.json, model.safetensors and tokenizer.json. Its
+config.json contains `"model_type": "fillmask"`. The reader converts Hugging Face checkpoints with
+the mapping of their family. The reader never executes code of a checkpoint.
 """
 
 from __future__ import annotations

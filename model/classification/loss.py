@@ -18,7 +18,7 @@ Loss: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 
 
 def make_loss(problem_type: ProblemType, weights: Tensor | None) -> Loss:
-    """Return the mean loss as a function of logits (N, L) and targets.
+    """Return a function that computes the mean loss from logits (N, L) and targets.
 
     The losses are cross-entropy for one label per text, binary cross-entropy for several labels,
     and squared error for regression.

@@ -141,7 +141,7 @@ def confusion_matrix(logits: NDArray[np.float32], targets: Targets) -> NDArray[n
 def spearman(first: NDArray[Any], second: NDArray[Any]) -> float:
     """Return Spearman's rank correlation.
 
-    The correlation with a constant array is 0.
+    The result for a constant array is 0.
     """
     x, y = (ranks - ranks.mean() for ranks in (_ranks(first), _ranks(second)))
     scale = float(np.sqrt((x @ x) * (y @ y)))

@@ -63,8 +63,8 @@ class Start:
 
         Args:
             dataset: training texts, from which a new tokenizer learns its vocabulary.
-            config_path: JSON file with fields of `EncoderConfig`. None for a small encoder with
-                BERT's architecture, 4 layers and width 256.
+            config_path: JSON file with the fields of `EncoderConfig` except `vocab_size`. None for
+                a small encoder with BERT's architecture, 4 layers and width 256.
             tokenizer_path: a tokenizer.json. None for a new WordPiece tokenizer.
 
         Raises:

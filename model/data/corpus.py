@@ -43,7 +43,7 @@ class SpecialTokens:
 
     Attributes:
         cls, sep, mask, pad: ids of the tokens that BERT names [CLS], [SEP], [MASK] and [PAD].
-        all: ascending ids of these four and all other special tokens.
+        all: ids of all special tokens in ascending order.
     """
 
     cls: int

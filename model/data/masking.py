@@ -29,7 +29,7 @@ class MaskedBatch:
 
 @dataclass(frozen=True, slots=True)
 class Masker:
-    """Masking of random tokens with BERT's rates.
+    """Masking of random tokens as in BERT.
 
     Of the selected tokens, 80 % become the mask token, 10 % become random tokens, and 10 % stay
     unchanged.

@@ -27,9 +27,9 @@ class Mixture:
     """Shares of the sources in a training corpus.
 
     Attributes:
-        shares: expected number of copies of each document, by source. A share of 0.1 selects a
-            random tenth of the documents. A share of 2 selects each document twice. A source
-            without an entry has the share 0.
+        shares: expected number of copies of each document, by source. A share of 0.1 selects
+            each document with a probability of 0.1. A share of 2 selects each document twice. A
+            source without an entry has the share 0.
         only_authors: allowed authors by source. The author column of a selected document contains
             one of the names.
         seed: seed of the selection and of the order.
@@ -44,7 +44,7 @@ class Mixture:
         """Read a mixture from JSON.
 
         Raises:
-            ValueError: a field is missing, unknown or of the wrong type.
+            ValueError: the file is not JSON, or a field is missing, unknown or invalid.
         """
         fields = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(fields, dict) or set(fields) != {"shares", "only_authors", "seed"}:

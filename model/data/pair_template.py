@@ -34,7 +34,7 @@ class PairTemplate:
 
     @classmethod
     def from_tokenizer(cls, tokenizer: Tokenizer) -> PairTemplate:
-        """Find the template in the input that the tokenizer makes of a pair.
+        """Derive the template from the tokenizer's input for a pair.
 
         Raises:
             ValueError: the tokenizer adds no special token before or between the segments, or

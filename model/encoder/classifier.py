@@ -87,7 +87,7 @@ class ClassifierConfig:
 
     @classmethod
     def from_dict(cls, fields: object) -> Self:
-        """Read a configuration that `to_dict` wrote.
+        """Create a configuration from the fields that `to_dict` returns.
 
         Raises:
             ValueError: a field is unknown, missing or invalid.

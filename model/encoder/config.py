@@ -25,7 +25,7 @@ _OPTIONAL_SIZES = ("type_vocab_size", "embedding_size", "relative_buckets", "loc
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncoderConfig:
-    """Sizes and choices of a masked-language-model encoder.
+    """Sizes and architecture of a masked-language-model encoder.
 
     The defaults are BERT's (Devlin et al. 2019). `EncoderConfig.packed` returns the minimal
     pre-norm form that `model.forward` computes.
@@ -254,7 +254,7 @@ class EncoderConfig:
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Self:
-        """Read a configuration that `to_dict` wrote.
+        """Create a configuration from the fields that `to_dict` returns.
 
         Raises:
             ValueError: a field is unknown, missing or invalid.

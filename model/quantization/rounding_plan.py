@@ -12,7 +12,8 @@ transformations reduce the rounding error:
 
 Exceptions:
 - GELU's outputs have no smoothing factors, because a product over the widest rows of the graph is
-  expensive. In a gated feed-forward network, the gate's weights contain the factors.
+  expensive. In a gated feed-forward network they have factors, because the weights of the gate can
+  contain the factors.
 - Attention outputs have no float32 channels. The values' weights contain the factors of the
   attention outputs.
 - The input of the feed-forward network has no float32 channels, because adding the float32 product

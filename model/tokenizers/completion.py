@@ -26,7 +26,7 @@ class TokenizerDraft:
     """Draft of a tokenizer.json, completed step by step.
 
     Args:
-        path: file to name in errors.
+        path: file to name in error messages.
         text: content of a tokenizer.json.
 
     Attributes:

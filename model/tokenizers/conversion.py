@@ -103,7 +103,7 @@ def _special_token(
 ) -> str | dict[str, Any]:
     """Return a special token in the form of tokenizer_config.json.
 
-    By default the white space before a mask belongs to the mask, as in pre-training and in the
+    By default the white space before a mask belongs to the mask, as in pretraining and in the
     published tokenizer.json. For RoBERTa, transformers instead makes the white space a separate
     token.
     """

@@ -34,7 +34,7 @@ class TokenizerSettings:
     A directory without the files has empty settings.
 
     Attributes:
-        path: file to name in errors.
+        path: file to name in error messages.
         tokenizer_class: name of the class in transformers without the suffix "Fast". None if no
             file names a class.
         options: fields of tokenizer_config.json.

@@ -15,8 +15,8 @@ def train_word_pieces(
 ) -> Tokenizer:
     """Train a BERT-style tokenizer on texts.
 
-    The library breaks ties at random, so two trainings on the same texts can give slightly
-    different vocabularies.
+    The tokenizers library breaks ties at random. Two trainings on the same texts can therefore
+    give slightly different vocabularies.
 
     Args:
         vocab_size: maximum number of entries, special tokens included.

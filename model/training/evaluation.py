@@ -54,7 +54,7 @@ class HeldOutMetrics:
 
 @dataclass(frozen=True, slots=True)
 class Intervals:
-    """Bounds of the confidence intervals of the metrics of the same names."""
+    """Confidence intervals of the metrics with the same names, as lower and upper bounds."""
 
     loss: tuple[float, float]
     perplexity: tuple[float, float]

@@ -16,7 +16,7 @@ def flag(default: Any, meaning: str) -> Any:
 
 
 def check_numbers(config: DataclassInstance, may_be_zero: Collection[str]) -> None:
-    """Check that each number of a configuration is positive or an allowed 0.
+    """Check that each number of a configuration is above 0, or at least 0 in some fields.
 
     Args:
         may_be_zero: names of the fields that may also be 0.

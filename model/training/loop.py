@@ -1,7 +1,8 @@
 """Pretraining loop of masked-language modelling on packed rows, pairs and short texts.
 
-Rows, masks and learning rate of a step depend only on the seed and the number of the step. A
-resumed run therefore computes the same steps as an uninterrupted run.
+Rows, masks and learning rate of a step depend only on the configuration, the text and the number of
+the step. A run that resumes with the same configuration therefore computes the same steps as an
+uninterrupted run.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class MetricsLog:
 
 
 def draw_curve(log: MetricsLog) -> None:
-    """Plot losses and held-out accuracy by the number of training tokens in curve.png."""
+    """Plot losses and held-out accuracy by the number of training tokens, as curve.png."""
     # imported here, because the import takes half a second and plots are rare
     from matplotlib.figure import Figure  # noqa: PLC0415
 

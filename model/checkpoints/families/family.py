@@ -66,11 +66,11 @@ class Family:
         prefix: prefix of the encoder's tensors in a checkpoint with a head.
         names: names in `TiedEncoder` by module or tensor of the checkpoint. `{}` matches a number.
             A tensor with several names consists of that number of parts of equal length.
-        decoder: module of the output projection. A tied checkpoint stores the embedding table as
-            the weight of this module.
+        decoder: module of the output projection. A tied checkpoint can also contain the embedding
+            table as the weight of this module.
         bias: name of the output projection's bias. The default is `{decoder}.bias`.
-        ignored: regular expressions of the tensors to ignore. An expression matches the full name
-            after the prefix.
+        ignored: regular expressions for the names of tensors to ignore. An expression matches the
+            full name after the prefix.
         classifiers: classification heads by the end of the architecture's name, such as
             ForSequenceClassification.
     """
@@ -102,7 +102,7 @@ class Family:
         return name.removeprefix(self.prefix)
 
     def is_ignored(self, name: str) -> bool:
-        """Return whether a tensor's name matches a pattern of `ignored`."""
+        """Return whether a tensor's name matches a regular expression of `ignored`."""
         return any(re.fullmatch(pattern, name) for pattern in self.ignored)
 
     def encoder_names(self, name: str) -> tuple[str, ...]:

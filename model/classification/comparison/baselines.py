@@ -1,7 +1,7 @@
 """Baselines without an encoder: the majority class and a bag of words.
 
 The bag of words is a logistic regression on TF-IDF features of words and of pairs of neighbouring
-words. This model is the standard baseline of the field. The module uses scikit-learn, because
+words. This model is a standard baseline of text classification. The module uses scikit-learn, because
 readers of a comparison know its implementation.
 """
 
@@ -20,7 +20,7 @@ MAX_ITERATIONS = 1000
 
 
 def majority_accuracy(training: NDArray[np.int64], validation: NDArray[np.int64]) -> float:
-    """Return the accuracy of predicting the most frequent training label for every row."""
+    """Return the accuracy of the most frequent training label as prediction for every row."""
     return float(np.mean(validation == np.bincount(training).argmax()))
 
 

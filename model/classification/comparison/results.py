@@ -45,12 +45,12 @@ class RunResult:
 
     @property
     def name(self) -> str:
-        """Name of the run's file."""
+        """Name of the file with the result."""
         return f"{self.method}-{self.size}-{self.seed}.json"
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> RunResult:
-        """Read a result that `to_dict` wrote."""
+        """Create a result from the fields that `to_dict` returns."""
         return cls(**(fields | {"accuracies": tuple(fields["accuracies"])}))
 
     def to_dict(self) -> dict[str, Any]:

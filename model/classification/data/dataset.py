@@ -63,7 +63,7 @@ class Dataset:
     """Labelled examples of a file.
 
     Attributes:
-        path: file to name in errors.
+        path: file to name in error messages.
         examples: examples in file order.
         ignored_columns: columns that training does not use.
     """

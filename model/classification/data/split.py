@@ -15,7 +15,7 @@ _UNLABELLED = ("",)
 
 
 def split_dataset(dataset: Dataset, validation_share: float) -> tuple[Dataset, Dataset]:
-    """Split a dataset by a fixed seed into training and validation rows.
+    """Split a dataset with a fixed seed into training and validation rows.
 
     The split is stratified. The validation rows contain about the given share of the rows of each
     label. The training rows contain at least one row of each label. Rows with the same text are in

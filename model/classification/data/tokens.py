@@ -1,4 +1,4 @@
-"""Token ids of single texts and pairs, with batches of similar lengths.
+"""Token ids of single texts and pairs, with batches of texts of similar length.
 
 The post-processor of the tokenizer adds the special tokens, as in `[CLS] A [SEP]` and
 `[CLS] A [SEP] B [SEP]`.
@@ -189,8 +189,8 @@ def sorted_batches(texts: TokenizedTexts, batch_rows: int) -> Iterator[Batch]:
 def make_batch(texts: TokenizedTexts, rows: NDArray[np.int64]) -> Batch:
     """Pad some texts to the same length.
 
-    The length is a multiple of 8, or max_tokens if this is less. Texts of equal length keep their
-    length.
+    The length is a multiple of 8, or max_tokens if this is less. Multiples limit the number of
+    shapes for which oneDNN compiles kernels. Texts of equal length keep their length.
     """
     lengths = [len(texts.ids[row]) for row in rows]
     width = max(lengths)
