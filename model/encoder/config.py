@@ -39,7 +39,7 @@ class EncoderConfig:
         type_vocab_size: number of token types with an embedding. 0 without token types.
         norm_placement: "post" for a layer norm after each residual sum (BERT). "pre" for layer
             norms before attention and before the feed-forward network.
-        norm_affine: whether layer norms have a scale and a shift.
+        norm_affine: whether layer norms have a scale and, with norm_bias, a shift.
         norm_eps: constant that every layer norm adds to the variance.
         embedding_norm: whether a layer norm follows the sum of the embeddings.
         final_norm: whether a layer norm follows the last block, as in most pre-norm encoders.

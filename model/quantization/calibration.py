@@ -45,8 +45,8 @@ def collect_statistics(
 class BlockwiseStatistics(Mapping[str, InputStatistics]):
     """Input statistics of the layers that int8 graphs compute in int8, block by block.
 
-    For fills the encoder runs on texts with masks at random positions, from a fixed seed. For
-    labels the encoder runs on the texts without masks. Access to a key records one block at a
+    For fills the encoder runs on texts with masks at random positions with a fixed seed. For labels
+    the encoder runs on the texts without masks. Access to a key records one block at a
     time, because the statistics of all blocks of a large encoder take more memory than the encoder.
     Access in the order of the blocks computes each block once. In an encoder whose layers share
     blocks, the object records all blocks together, because such an encoder has few blocks. The

@@ -32,7 +32,8 @@ def smoothing_factors(
 
     Args:
         rows: (S, in) inputs on real text.
-        weight: (out, in) weight. The function samples the outputs if there are more than 1,024.
+        weight: (out, in) weight. The function uses a sample of at most 1,024 outputs, because the
+            embedding table has many more.
 
     Returns:
         (in,) positive float32 factors with a geometric mean of 1.

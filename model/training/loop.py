@@ -1,8 +1,7 @@
 """Pretraining loop of masked-language modelling on packed rows, pairs and short texts.
 
-Rows, masks and learning rate of a step depend only on the configuration, the text and the number of
-the step. A run that resumes with the same configuration therefore computes the same steps as an
-uninterrupted run.
+Rows, masks and learning rate of a step depend only on text, configuration and number of the step. A
+run that resumes without changes therefore computes the same steps as an uninterrupted run.
 """
 
 from __future__ import annotations
@@ -259,10 +258,6 @@ class Pretraining:
         return before, math.floor((number + 1) * share) > before
 
     def _packed_batch(self, number: int) -> TokenRows:
-        """Return the `number`-th batch of packed rows.
-
-        Each epoch has its own seeded order.
-        """
         rows, size = len(self.rows), self.config.batch_rows
         epoch, index = divmod(number, rows // size)
         order = epoch_order(rows, self.config.seed, epoch)

@@ -1,8 +1,8 @@
 """Baselines without an encoder: the majority class and a bag of words.
 
 The bag of words is a logistic regression on TF-IDF features of words and of pairs of neighbouring
-words. This model is a standard baseline of text classification. The module uses scikit-learn, because
-readers of a comparison know its implementation.
+words. This model is a standard baseline of text classification. The module uses scikit-learn,
+because readers of a comparison know its implementation.
 """
 
 from __future__ import annotations
