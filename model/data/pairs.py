@@ -79,7 +79,6 @@ class PairRows:
 
     Args:
         sentences: documents with sentences of at most `longest_sentence` tokens.
-        template: special tokens and token types of the inputs.
         pad: id of the padding token.
         row_tokens: maximum length of an input in tokens, special tokens included.
     """
@@ -139,7 +138,6 @@ class PairBatches:
     An epoch leaves out the last pairs if they do not fill a batch.
 
     Args:
-        rows: inputs of pairs.
         batch_rows: number of pairs in a batch.
         seed: seed of the pairs and of their order.
 

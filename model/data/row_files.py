@@ -47,7 +47,6 @@ def load_or_build_rows(
     Args:
         directory: directory with only rows. New rows replace rows with another key.
         key: all inputs that determine the rows, as a JSON object.
-        make: function that creates the rows.
     """
 
     def arrays() -> dict[str, TokenRows]:

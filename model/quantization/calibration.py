@@ -182,7 +182,6 @@ class _CalibrationText:
     """Token ids of a text with booleans, all of shape (1, T).
 
     Attributes:
-        input_ids: the token ids.
         mask_positions: True at masks. None for a text without masks.
         selected: True at the tokens to record in the last block. None for all tokens.
     """

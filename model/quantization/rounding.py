@@ -25,7 +25,6 @@ class RoundedEncoder:
 
     Args:
         model: encoder, whose own weights stay exact.
-        plan: factors and float32 channels.
     """
 
     def __init__(self, model: TiedEncoder, plan: RoundingPlan) -> None:

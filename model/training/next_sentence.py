@@ -33,7 +33,6 @@ class HeldOutPairs:
     """Pairs for evaluation.
 
     Attributes:
-        rows: inputs of pairs.
         pairs: pairs in random order.
     """
 
@@ -164,7 +163,6 @@ def summed_losses(
 
     Args:
         model: encoder with a next-sentence head.
-        masked: masked input of the pairs.
         pairs: token types, attention mask and labels of the pairs.
     """
     device = model.embeddings.word.weight.device

@@ -50,7 +50,6 @@ class Comparison:
     Args:
         starts: starting point and hyperparameters by method.
         epochs: number of epochs by number of training rows.
-        directory: directory for the results.
         device: "cpu" or "cuda".
     """
 
