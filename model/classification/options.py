@@ -80,7 +80,7 @@ def read_training_data(
     """Read the training and the validation rows.
 
     Returns:
-        The training rows, the validation rows, and sentences for the user about ignored columns
+        The training rows, the validation rows, and notes for the user about ignored columns
         and repeated texts.
 
     Raises:
