@@ -1,4 +1,4 @@
-"""Calibration statistics of each linear layer's inputs on real text."""
+"""Calibration statistics of the inputs of linear layers on real text."""
 
 from __future__ import annotations
 
