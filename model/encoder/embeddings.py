@@ -17,7 +17,7 @@ UNMASKED_IN_TRAINING = 1 - 0.15 * 0.8
 
 
 class Embeddings(nn.Module):
-    """Sum of word, position and token type embeddings, then optional layer norm and projection."""
+    """Sum of word, position and token type embeddings, with optional layer norm and projection."""
 
     sinusoids: Tensor
 
