@@ -28,7 +28,7 @@ def main(arguments: list[str] | None = None) -> int:
     outputs = [options.output, options.reference, options.renew_golden]
     if sum(map(bool, outputs)) != 1:
         parser.error(
-            "exactly one of --output BUNDLE, --reference FILE.onnx and --renew-golden is required"
+            "give exactly one of --output BUNDLE, --reference FILE.onnx and --renew-golden"
         )
     try:
         if options.reference:

@@ -1,4 +1,4 @@
-"""Portable reference graph in fp32 with standard operators only.
+"""Reference graph in fp32 with standard operators only.
 
 The inputs are `input_ids` (N, T) int64, `attention_mask` (N, T) int64 and `mask_indicator` (N, T)
 float32. The output is `logits` (M, V) with rows in row-major order of (sequence, position). M may

@@ -237,7 +237,7 @@ class _Parser(argparse.ArgumentParser):
     """Argument parser that raises a SettingsError for invalid arguments."""
 
     def error(self, message: str) -> NoReturn:
-        raise SettingsError(f"{message}; {self.prog} --help lists the flags.")
+        raise SettingsError(f"{message}; run {self.prog} --help for the flags.")
 
 
 def _read_flags(arguments: Sequence[str]) -> dict[str, Any]:

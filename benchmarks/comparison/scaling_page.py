@@ -7,8 +7,8 @@ from benchmarks.comparison.table import table
 from benchmarks.comparison.workspace import PRECISIONS
 
 _INTRODUCTION = (
-    "The figures are medians of the milliseconds per text. onnxruntime computes the served graph "
-    "of MiniLM's size on one thread, without HTTP. The measurement ran on this machine:"
+    "Times are medians in milliseconds per text. onnxruntime computes the served graph of MiniLM's "
+    "size on one thread, without HTTP. The measurement ran on this machine:"
 )
 
 

@@ -70,9 +70,8 @@ def _check_tensors(
             f"every tensor must be present (missing: {', '.join(map(display_name, missing))})"
         )
     if extra := sorted(set(tensors) - set(expected)):
-        problems.append(
-            f"only known tensors are allowed (unknown: {', '.join(map(display_name, extra))})"
-        )
+        unknown = ", ".join(map(display_name, extra))
+        problems.append(f"the checkpoint must have only known tensors (unknown: {unknown})")
     if wrong := [
         f"{display_name(name)} must have the shape {tuple(expected[name].shape)} "
         f"(got {tuple(tensors[name].shape)})"

@@ -81,7 +81,9 @@ class FineTuning:
         device: str = "cpu",
     ) -> None:
         if model.classifier is None:
-            raise ValueError("the encoder must have a classification head; give it a classifier")
+            raise ValueError(
+                "the encoder must have a classification head; pass classifier to TiedEncoder"
+            )
         self.model, self.device = model.to(device), torch.device(device)
         self.training, self.validation, self.config = training, validation, config
         self._head = model.classifier

@@ -7,7 +7,6 @@ some authors.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from model.data.corpus import open_text
+from model.files import read_object
 
 COLUMNS = 4
 
@@ -46,8 +46,8 @@ class Mixture:
         Raises:
             ValueError: the file is not JSON, or a field is missing, unknown or invalid.
         """
-        fields = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(fields, dict) or set(fields) != {"shares", "only_authors", "seed"}:
+        fields = read_object(path)
+        if set(fields) != {"shares", "only_authors", "seed"}:
             raise ValueError(
                 f"{path} must have exactly the fields shares, only_authors and seed "
                 f"(got {fields!r})"

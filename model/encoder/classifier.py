@@ -70,7 +70,8 @@ class ClassifierConfig:
             ("norm", (True, False)),
         ):
             value = getattr(self, name)
-            if value not in allowed:
+            # compare types too, because 1 equals True
+            if not any(value == one and type(value) is type(one) for one in allowed):
                 raise ValueError(
                     f"{name} must be one of {', '.join(map(str, allowed))} (got {value!r})"
                 )

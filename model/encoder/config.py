@@ -263,8 +263,8 @@ class EncoderConfig:
         required = {f.name for f in dataclasses.fields(cls) if f.default is dataclasses.MISSING}
         if unknown := sorted(set(fields) - known):
             raise ValueError(
-                f"only known fields are allowed (unknown: {', '.join(unknown)}); remove every "
-                "unknown field"
+                f"the configuration must have only known fields (unknown: {', '.join(unknown)}); "
+                "remove every unknown field"
             )
         if missing := sorted(required - set(fields)):
             raise ValueError(

@@ -125,7 +125,9 @@ class TiedEncoder(nn.Module):
             ValueError: the encoder has no classification head.
         """
         if self.classifier is None:
-            raise ValueError("the encoder must have a classification head; give it a classifier")
+            raise ValueError(
+                "the encoder must have a classification head; pass classifier to TiedEncoder"
+            )
         if self.classifier.config.pooling == "mean":
             hidden_NTD = self.hidden(input_ids, attention_mask, token_type_ids)
             pooled_ND = mean_of_tokens(hidden_NTD, attention_mask)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,8 @@ def check_numbers(config: DataclassInstance, may_be_zero: Collection[str]) -> No
         may_be_zero: names of the fields that may also be 0.
 
     Raises:
-        ValueError: a number is too small, or a field for whole numbers has a value of another type.
+        ValueError: a number is too small or infinite, or a field for whole numbers has a value of
+            another type.
     """
     for field in dataclasses.fields(config):
         value = getattr(config, field.name)
@@ -31,6 +33,6 @@ def check_numbers(config: DataclassInstance, may_be_zero: Collection[str]) -> No
             raise ValueError(
                 f"{field.name} must be a whole number of at least {lowest} (got {value!r})"
             )
-        if field.type == "float" and not (value > 0 or (lowest == 0 and value == 0)):
-            least = "at least 0" if lowest == 0 else "above 0"
-            raise ValueError(f"{field.name} must be {least} (got {value!r})")
+        if field.type == "float" and not (0 < value < math.inf or (lowest == 0 and value == 0)):
+            least = "of at least 0" if lowest == 0 else "above 0"
+            raise ValueError(f"{field.name} must be a finite number {least} (got {value!r})")

@@ -208,7 +208,7 @@ class _Parser(argparse.ArgumentParser):
     """Parser that raises CommandError instead of printing its usage and exiting."""
 
     def error(self, message: str) -> NoReturn:
-        raise CommandError(f"{message}; {self.prog} --help lists the arguments.")
+        raise CommandError(f"{message}; run {self.prog} --help for the arguments.")
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -122,7 +122,7 @@ class Admission:
         if tokens > max_tokens:
             scope = "over all its passes" if bulk else "in all"
             raise InvalidRequestError(
-                f"The request has {tokens} tokens {scope}; at most {max_tokens} are allowed."
+                f"The request has {tokens} tokens {scope}; the limit is {max_tokens}."
             )
         if self._is_overloaded(tokens, bulk=bulk):
             retry_after_s = self._retry_after_s(bulk=bulk)

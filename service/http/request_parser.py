@@ -261,8 +261,8 @@ class RequestParser:
 
 def _content_length(value: bytes) -> int:
     if len(value) > _MAX_LENGTH_DIGITS:
-        allowed = f"at most {_MAX_LENGTH_DIGITS} are allowed"
-        raise HttpError(400, f"The Content-Length has {len(value)} digits; {allowed}.")
+        digits = f"at most {_MAX_LENGTH_DIGITS} digits (got {len(value)})"
+        raise HttpError(400, f"The Content-Length must have {digits}.")
     return int(value)
 
 

@@ -138,8 +138,8 @@ class ClassificationPipeline:
         json_bytes = sum(self._json_bytes[count] for count in labels)
         if json_bytes > MAX_RESPONSE_BYTES:
             raise InvalidRequestError(
-                f"The response could have {json_bytes} bytes; at most {MAX_RESPONSE_BYTES} are "
-                "allowed. Use fewer texts or a smaller top_k."
+                f"The response could have {json_bytes} bytes; the limit is "
+                f"{MAX_RESPONSE_BYTES}. Use fewer texts or a smaller top_k."
             )
         if sum(map(len, texts)) < LONG_TEXT_CHARS:
             encoded = self._tokenize_all(texts, label, report_errors=report_errors)

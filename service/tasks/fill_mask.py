@@ -156,13 +156,13 @@ class FillMaskPipeline:
         masks = sum(plan.masks for plan in plans)
         if masks > self._max_masks:
             raise InvalidRequestError(
-                f"The request has {masks} masks; at most {self._max_masks} are allowed."
+                f"The request has {masks} masks; the limit is {self._max_masks}."
             )
         passes = sum(plan.passes for plan in plans)
         if passes > self._max_passes:
             raise InvalidRequestError(
-                f"The request needs {passes} passes of the model; at most {self._max_passes} are "
-                "allowed. Use fewer texts, masks, fills or targets of several tokens."
+                f"The request needs {passes} passes of the model; the limit is "
+                f"{self._max_passes}. Use fewer texts, masks, fills or targets of several tokens."
             )
 
 

@@ -158,8 +158,8 @@ class ScoringPipeline:
         passes = sum(len(words.positions) for words in encoded if isinstance(words, EncodedWords))
         if passes > self._max_passes:
             raise InvalidRequestError(
-                f"{label} needs {passes} passes of the model, one per token; at most "
-                f"{self._max_passes} are allowed. Use fewer or shorter texts."
+                f"{label} needs {passes} passes of the model, one per token; the limit is "
+                f"{self._max_passes}. Use fewer or shorter texts."
             )
         return encoded
 

@@ -64,8 +64,8 @@ class TextReader:
         self._check_pair(text, label)
         if len(text) > MAX_WINDOWED_CHARS:
             raise InvalidRequestError(
-                f"{label} has {len(text)} characters; at most {MAX_WINDOWED_CHARS} are allowed "
-                "with windows."
+                f"{label} has {len(text)} characters; the limit is "
+                f"{MAX_WINDOWED_CHARS} with windows."
             )
         words = self._tokenizer.encode_words(text)
         mask_token_id = self._tokenizer.mask_token_id
@@ -140,7 +140,7 @@ class TextReader:
     def _check_pair(self, text: InputText, label: str) -> None:
         if isinstance(text, TextPair) and not self._tokenizer.reads_pairs:
             raise InvalidRequestError(
-                f"{label} is a pair, but this model reads single texts; remove text_pair."
+                f"{label} is a pair; remove text_pair, because this model reads single texts."
             )
 
     def _check_windowed_pair(
@@ -155,8 +155,8 @@ class TextReader:
         second = int((words.parts == 1).sum())
         if second > self._max_tokens // 2:
             raise InvalidRequestError(
-                f"{label}.text_pair has {second} tokens; at most {self._max_tokens // 2} are "
-                "allowed with windows."
+                f"{label}.text_pair has {second} tokens; the limit is "
+                f"{self._max_tokens // 2} with windows."
             )
 
     def _no_tokens(self, label: str) -> InvalidRequestError:
@@ -171,7 +171,7 @@ class TextReader:
         max_chars = self._max_tokens * MAX_CHARS_PER_TOKEN
         if len(text) > max_chars:
             raise InvalidRequestError(
-                f"{label} has {len(text)} characters; at most {max_chars} are allowed, because the "
+                f"{label} has {len(text)} characters; the limit is {max_chars}, because the "
                 f"model reads at most {self._max_tokens} tokens."
             )
 

@@ -70,7 +70,7 @@ BROKEN: dict[str, tuple[Callable[[Path], Any], str]] = {
     ),
     "a tensor too many": (
         tensors(lambda t: t.update({"bert.adapter.weight": torch.zeros(2)})),
-        "only known tensors are allowed (unknown: bert.adapter.weight",
+        "the checkpoint must have only known tensors (unknown: bert.adapter.weight",
     ),
     "a weight that is no number": (
         tensors(lambda t: spoil_value(t, float("nan"))),
@@ -83,7 +83,7 @@ BROKEN: dict[str, tuple[Callable[[Path], Any], str]] = {
     "a vocabulary larger than the table": (more_words, "the number of rows of the embedding table"),
     "a field nobody knows": (
         fields(alibi_starting_size=512),
-        "only known fields are allowed (unknown: alibi_starting_size",
+        "the configuration must have only known fields (unknown: alibi_starting_size",
     ),
     "a value that changes the maths": (
         fields(hidden_act="relu"),

@@ -69,7 +69,11 @@ MISTAKES: dict[str, tuple[Callable[[], Any], list[str], str]] = {
         [*TRAIN, "--warmup-steps=4"],
         "warmup_steps must be below steps, 4 (got 4)",
     ),
-    "a rate of nothing": (list, [*TRAIN, "--learning-rate=0"], "learning_rate must be above 0"),
+    "a rate of nothing": (
+        list,
+        [*TRAIN, "--learning-rate=0"],
+        "learning_rate must be a finite number above 0",
+    ),
     "no such start": (list, [*START, "--init=nowhere"], "config.json does not exist"),
     "a start without tokenizer": (
         lambda: save_small("start", None),
@@ -106,7 +110,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], list[str], str]] = {
     "an unknown field": (
         text("encoder.json", json.dumps(ENCODER | {"heads": 2})),
         TRAIN,
-        "only known fields are allowed (unknown: heads)",
+        "the configuration must have only known fields (unknown: heads)",
     ),
     "a configuration that is a list": (
         text("encoder.json", "[]"),

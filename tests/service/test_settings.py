@@ -88,7 +88,7 @@ def test_a_bad_value_is_refused(
         (["--prot", "1"], 'Unknown argument "--prot"; did you mean --port'),
         (["--max-text=1"], 'Unknown argument "--max-text=1"; did you mean --max-texts'),
         (["8000"], 'Unknown argument "8000"; did you mean --'),
-        (["--port"], "argument --port: expected one argument; fillmask-serve --help lists"),
+        (["--port"], "argument --port: expected one argument; run fillmask-serve --help for"),
     ],
 )
 def test_a_bad_flag_is_refused(arguments: list[str], sentence: str) -> None:

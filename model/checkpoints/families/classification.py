@@ -73,7 +73,7 @@ def _read_labels(fields: Fields, output: str, stored: Mapping[str, Tensor]) -> t
     """Return the names of the labels in the order of the rows of the tensor `output`."""
     if output not in stored:
         raise ValueError(
-            f"architectures names a class with the tensor {output}, but the weights lack it; "
+            f"the weights must have the tensor {output} of the class in architectures; "
             "correct architectures or add the tensor"
         )
     shape = stored[output].shape

@@ -152,6 +152,6 @@ class Fields:
         unknown = sorted(name for name in self._left if not _IRRELEVANT.fullmatch(name))
         if unknown:
             raise ValueError(
-                f"only known fields are allowed (unknown: {', '.join(unknown)}); "
+                f"the configuration must have only known fields (unknown: {', '.join(unknown)}); "
                 "remove each unknown field that does not change the encoder's mathematics"
             )

@@ -83,20 +83,29 @@ def _local_layers(fields: Fields, layers: Any) -> tuple[int, ...]:
 
 
 def _rotary_bases(fields: Fields) -> dict[str, float]:
-    parameters: dict[str, Any] = fields.get("rope_parameters", {})
+    parameters = _object("rope_parameters", fields.get("rope_parameters", {}))
     fields.expect("rope_scaling", None)
     bases = {}
     for kind, (name, default) in _BASES.items():
-        of_kind = dict(parameters.get(kind) or {})
+        of_kind = dict(_object(f"rope_parameters.{kind}", parameters.get(kind) or {}))
         if (rope_type := of_kind.pop("rope_type", "default")) != "default":
             raise ValueError(f"rope_type in rope_parameters must be default (got {rope_type!r})")
         older = fields.number(name, default)
-        bases[kind] = float(of_kind.pop("rope_theta", older))
+        base = of_kind.pop("rope_theta", older)
+        if type(base) not in {int, float}:
+            raise ValueError(f"rope_theta in rope_parameters must be a number (got {base!r})")
+        bases[kind] = float(base)
         if of_kind:
             raise ValueError(
                 f"rope_parameters may contain only rope_type and rope_theta (got {min(of_kind)})"
             )
     return bases
+
+
+def _object(name: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{name} must be an object (got {value!r})")  # noqa: TRY004 - an invalid file is a ValueError
+    return value
 
 
 def read_choices(fields: Fields, config: EncoderConfig) -> dict[str, Any]:

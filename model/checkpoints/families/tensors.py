@@ -55,7 +55,7 @@ def encoder_tensors(
                 "unknown tensor"
             )
         raise ValueError(
-            f"only known tensors are allowed (unknown: {', '.join(unknown)}); {advice}"
+            f"the checkpoint must have only known tensors (unknown: {', '.join(unknown)}); {advice}"
         )
     if POSITIONS in found:
         found[POSITIONS] = found[POSITIONS][parsed.skipped_positions :]

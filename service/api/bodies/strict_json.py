@@ -89,8 +89,8 @@ def parse_json(content: bytes, label: str, first_line: int = 1) -> object:
         raise MalformedRequestError(f"{label} is nested too deeply; use fewer levels.") from error
     except ValueError as error:
         raise MalformedRequestError(
-            f"{label} has a number with too many digits; at most {sys.get_int_max_str_digits()} "
-            "are allowed."
+            f"{label} has a number with too many digits; the limit is "
+            f"{sys.get_int_max_str_digits()}."
         ) from error
     return value
 

@@ -87,8 +87,7 @@ def check_shape(name: str, shape: Sequence[int], count: int) -> None:
     """
     if len(shape) > MAX_AXES:
         raise InvalidRequestError(
-            f"The input {quote(name)} has a shape of {len(shape)} axes; at most {MAX_AXES} are "
-            "allowed."
+            f"The input {quote(name)} has a shape of {len(shape)} axes; the limit is {MAX_AXES}."
         )
     # math.prod must not multiply an axis above the count, because the axis may have thousands of
     # digits

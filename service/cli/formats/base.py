@@ -250,4 +250,4 @@ def describe_name_clash(columns: Iterable[str], added: Iterable[str]) -> str | N
     if not (clash := sorted(set(columns) & set(added))):
         return None
     name = quote(clash[0])
-    return f"has a field {name}, but the output adds that field; rename the input's field."
+    return f"has the field {name}, which the output adds; rename the input's field."

@@ -57,7 +57,9 @@ class ApiKeys:
             return
         try:
             self._read()
-            _log.info("API keys reloaded: %d", len(self._digests))
+            _log.info(
+                "the service has reloaded its API keys (number of keys: %d)", len(self._digests)
+            )
         except _NoKeyError as error:
             self._digests = ()
             _log.error("all API keys are invalid. %s", error)
@@ -143,7 +145,7 @@ class AuthenticationMiddleware:
         ):
             await self._app(scope, receive, send)
             return
-        error_message = "A valid API key is required; send it as Authorization: Bearer KEY."
+        error_message = "The request has no valid API key; send a key as Authorization: Bearer KEY."
         await send_error_message(send, 401, error_message, [(b"www-authenticate", b"Bearer")])
 
 

@@ -234,7 +234,10 @@ SPOILT: dict[str, tuple[Callable[[Path], Any], str]] = {
         configure(model_type=["bert"]),
         r"model_type must be .* \(got \['bert'\]\)",
     ),
-    "unknown field": (configure(rotary=True), r"config\.json: only known fields .*unknown: rotary"),
+    "unknown field": (
+        configure(rotary=True),
+        r"config\.json: the configuration must have only known fields .*unknown: rotary",
+    ),
     "missing fields": (
         configure(d_ff=None, num_heads=None),
         r"config\.json: every required field must be present \(missing: d_ff, num_heads\)",

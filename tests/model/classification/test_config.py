@@ -24,9 +24,10 @@ def test_learning_rate_rises_and_decays_linearly() -> None:
     [
         ({"epochs": 0}, r"epochs must be a whole number of at least 1 \(got 0\)"),
         ({"seed": -1}, "seed must be a whole number of at least 0"),
-        ({"learning_rate": 0.0}, "learning_rate must be above 0"),
-        ({"learning_rate": float("nan")}, "learning_rate must be above 0"),
-        ({"weight_decay": -0.1}, "weight_decay must be at least 0"),
+        ({"learning_rate": 0.0}, "learning_rate must be a finite number above 0"),
+        ({"learning_rate": float("inf")}, "learning_rate must be a finite number above 0"),
+        ({"learning_rate": float("nan")}, "learning_rate must be a finite number above 0"),
+        ({"weight_decay": -0.1}, "weight_decay must be a finite number of at least 0"),
         ({"dropout": 1.0}, r"dropout must be below 1 \(got 1.0\)"),
         ({"warmup_share": 1.5}, "warmup_share must be below 1"),
     ],

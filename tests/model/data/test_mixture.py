@@ -125,9 +125,18 @@ def test_a_broken_mixture_is_refused(tmp_path: Path, change: dict[str, Any]) -> 
         Mixture.read(path)
 
 
-@pytest.mark.parametrize("text", ["[]", "{}", '{"shares": {}, "seed": 1}', "3", "[[]]"])
-def test_a_mixture_lacking_fields_is_refused(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{}", "must have exactly the fields shares, only_authors and seed"),
+        ('{"shares": {}, "seed": 1}', "must have exactly the fields"),
+        ("[]", "must contain a JSON object"),
+        ("3", "must contain a JSON object"),
+        ("{", "is not valid JSON"),
+    ],
+)
+def test_a_mixture_lacking_fields_is_refused(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "mixture.json"
     path.write_text(text)
-    with pytest.raises(ValueError, match="exactly the fields shares, only_authors and seed"):
+    with pytest.raises(ValueError, match=rf"mixture\.json {message}"):
         Mixture.read(path)

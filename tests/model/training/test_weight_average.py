@@ -60,7 +60,10 @@ def test_an_average_is_resumed_bit_exact(pretraining: Any, no_curve: None) -> No
     ("changes", "message"),
     [
         ({"average_decay": 1.0}, r"average_decay must be below 1 \(got 1.0\)"),
-        ({"average_decay": -0.1}, r"average_decay must be at least 0 \(got -0.1\)"),
+        (
+            {"average_decay": -0.1},
+            r"average_decay must be a finite number of at least 0 \(got -0.1\)",
+        ),
         ({"average_decay": 0.9, "round_weights": True}, "must be 0 with round_weights"),
     ],
 )

@@ -170,11 +170,14 @@ def test_streams() -> None:
             ["--input=x", "--output=y", "--shard=2/2"],
             '--shard must be I/N with I from 0 to N - 1, such as 0/8 (got "2/2").',
         ),
-        ([TEXT, "--top", "1"], "unrecognized arguments: --top 1; fillmask --help lists the argum"),
-        ([TEXT, "b"], "unrecognized arguments: b; fillmask --help lists the arguments."),
+        (
+            [TEXT, "--top", "1"],
+            "unrecognized arguments: --top 1; run fillmask --help for the argum",
+        ),
+        ([TEXT, "b"], "unrecognized arguments: b; run fillmask --help for the arguments."),
         (
             ["--input=x", "--output=y", "--on-error=skip"],
-            "argument --on-error: invalid choice: 'skip' (choose from 'error', 'report'); fillmask",
+            "argument --on-error: invalid choice: 'skip' (choose from 'error', 'report'); run",
         ),
         ([TEXT, "--targets", "none.txt"], "--targets: none.txt cannot be read (no such file or"),
         ([TEXT, "--target", "\udcff"], '--target "\udcff" is not valid UTF-8; encode it as UTF-8.'),

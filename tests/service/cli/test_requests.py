@@ -155,7 +155,7 @@ def test_reserved_field_name_is_a_problem(tmp_path: Path) -> None:
     # The output for a row with a reserved field has none of the row's fields.
     item = ask(tmp_path, {"inputs": "a", "fills": 1}, reserved=("fills", "error"))
     assert item == Problem(
-        'The row has a field "fills", but the output adds that field; rename the input\'s field.',
+        'The row has the field "fills", which the output adds; rename the input\'s field.',
         readable=False,
     )
     assert isinstance(ask(tmp_path, {"inputs": "a", "fills": 1}), RowRequest)

@@ -112,6 +112,6 @@ def test_name_clashes_and_missing_fields_are_errors(tiny: Tiny, tmp_path: Path) 
     source = tmp_path / "in.csv"
     source.write_text("fills,inputs\n")
     done = fillmask("--input", source, "--output=-", "--bundle", tiny.path)
-    assert done.err.startswith('in.csv has a field "fills", but the output adds')
+    assert done.err.startswith('in.csv has the field "fills", which the output adds')
     done = fillmask("--input", source, "--output=-", "--bundle", tiny.path, "--field=x")
     assert done.code == 2

@@ -439,7 +439,7 @@ def test_rows_with_reserved_field_names_are_reported(
     command = ("--input", source, "--output", output, "--bundle", tiny.path, "--top-k=1")
     done = fillmask(*command)
     assert done.code == 2
-    assert ("in.jsonl, row 2: " if ending == "jsonl" else "in.jsonl has a field ") in done.err
+    assert ("in.jsonl, row 2: " if ending == "jsonl" else "in.jsonl has the field ") in done.err
     done = fillmask(*command, "--on-error=report")
     assert done.code == 0
     assert done.err.endswith(f"out.{ending}: 4 rows, 2 with an error.\n")
@@ -454,5 +454,5 @@ def test_rows_with_reserved_field_names_are_reported(
         written = read_rows(output) if ending == "jsonl" else pq.read_table(output).to_pylist()
         assert ["fills" in row and row["fills"] is not None for row in written] == [1, 0, 0, 1]
         assert [row.get("id") for row in written] == [0, None, None, 3]
-        assert written[1]["error"].startswith('The row has a field "fills"')
-        assert written[2]["error"].startswith('The row has a field "error"')
+        assert written[1]["error"].startswith('The row has the field "fills"')
+        assert written[2]["error"].startswith('The row has the field "error"')

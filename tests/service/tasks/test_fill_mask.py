@@ -94,11 +94,11 @@ async def test_top_k_cuts_the_targets(tiny: Tiny) -> None:
             [" " * 2049 + "[MASK]"],
             None,
             (
-                "inputs has 2055 characters; at most 2048 are allowed, because the model reads at "
+                "inputs has 2055 characters; the limit is 2048, because the model reads at "
                 "most 32 tokens."
             ),
         ),
-        (["[MASK] " * 8] * 3, None, "The request has 24 masks; at most 20 are allowed."),
+        (["[MASK] " * 8] * 3, None, "The request has 24 masks; the limit is 20."),
         (
             ["[MASK]"],
             ["Paris", "paris"],
@@ -119,5 +119,5 @@ async def test_answer_has_a_limit(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(response_size, "MAX_RESPONSE_BYTES", 2620)
     text = "the [MASK]"
     assert len((await fill(tiny, [text], top_k=10))[0][0]) == 10
-    with pytest.raises(InvalidRequestError, match="have 2882 bytes; at most 2620 are"):
+    with pytest.raises(InvalidRequestError, match="have 2882 bytes; the limit is 2620"):
         await fill(tiny, [text], top_k=11)

@@ -119,7 +119,7 @@ def test_passes_are_bounded(tiny: Tiny) -> None:
         body = {"inputs": TEXT, "parameters": {"strategy": "joint", "top_k": 6}}
         answer = client.post("/fill-mask", json=body)
     assert answer.status_code == 422
-    assert "needs 7 passes of the model; at most 6 are allowed" in answer.json()["error"]
+    assert "needs 7 passes of the model; the limit is 6" in answer.json()["error"]
 
 
 @pytest.mark.parametrize(

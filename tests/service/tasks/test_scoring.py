@@ -93,7 +93,7 @@ def test_variants_of_a_text_are_ranked(client: TestClient) -> None:
         (" \u200b", {}, "inputs has no tokens; write at least one word."),
         ("the " * 31, {}, "inputs has 33 tokens, special tokens included; the model reads at most"),
         ("", {}, "inputs is empty; it must be a text, a pair"),
-        (["a"] * 5, {}, "inputs has 5 texts; at most 4 are allowed."),
+        (["a"] * 5, {}, "inputs has 5 texts; the limit is 4."),
         (7, {}, 'inputs must be a text, a pair {"text", "text_pair"} or a list of these (got 7).'),
         ("the", {"variant": "other"}, 'must be within_word or original (got "other").'),
         ("the", {"variant": ["original"]}, "must be within_word or original (got a list)."),
@@ -113,7 +113,7 @@ def test_passes_are_bounded(tiny: Tiny) -> None:
         answer = client.post("/score", json={"inputs": ["a dog", "a cat . ."]})
     assert answer.status_code == 422
     assert answer.json()["error"] == (
-        "inputs needs 6 passes of the model, one per token; at most 5 are allowed. Use fewer or "
+        "inputs needs 6 passes of the model, one per token; the limit is 5. Use fewer or "
         "shorter texts."
     )
 
@@ -127,5 +127,5 @@ def test_tokens_over_all_passes_are_bounded(tiny: Tiny) -> None:
         answer = client.post("/score", json={"inputs": "a dog . . ."})  # 5 x 7 tokens
     assert answer.status_code == 422
     assert answer.json()["error"] == (
-        "The request has 35 tokens over all its passes; at most 30 are allowed."
+        "The request has 35 tokens over all its passes; the limit is 30."
     )

@@ -142,6 +142,4 @@ def test_a_text_above_the_character_limit_is_rejected(
     assert fill_in_windows(client, TEXT + "[MASK]").status_code == 200
     answer = fill_in_windows(client, TEXT + TEXT + "[MASK]")
     assert answer.status_code == 422
-    assert answer.json()["error"] == (
-        "inputs has 726 characters; at most 400 are allowed with windows."
-    )
+    assert answer.json()["error"] == ("inputs has 726 characters; the limit is 400 with windows.")

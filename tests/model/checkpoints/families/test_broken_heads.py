@@ -88,10 +88,7 @@ BROKEN: dict[str, tuple[str, str, Callable[[Path], Any], str]] = {
         "BERT, three heads",
         SEQUENCE,
         drop("classifier.weight"),
-        (
-            r"config\.json: architectures names a class with the tensor classifier\.weight, but "
-            "the weights lack it"
-        ),
+        r"config\.json: the weights must have the tensor classifier\.weight of the class in arch",
     ),
     "next sentence without its output layer": (
         "BERT, three heads",
@@ -122,6 +119,24 @@ BROKEN: dict[str, tuple[str, str, Callable[[Path], Any], str]] = {
         SEQUENCE,
         drop("head.norm.weight"),
         r"\(missing: head\.norm\.weight\)$",
+    ),
+    "ModernBERT with a number as rope_parameters": (
+        "ModernBERT",
+        SEQUENCE,
+        configure(rope_parameters=5),
+        r"config\.json: rope_parameters must be an object \(got 5\)",
+    ),
+    "ModernBERT with a number as the parameters of a layer type": (
+        "ModernBERT",
+        SEQUENCE,
+        configure(rope_parameters={"full_attention": 5}),
+        r"config\.json: rope_parameters\.full_attention must be an object \(got 5\)",
+    ),
+    "ModernBERT with a base that is a text": (
+        "ModernBERT",
+        SEQUENCE,
+        configure(rope_parameters={"full_attention": {"rope_theta": "10000"}}),
+        r"config\.json: rope_theta in rope_parameters must be a number \(got '10000'\)",
     ),
     "ModernBERT with another pooling": (
         "ModernBERT",

@@ -17,7 +17,7 @@ BOTH = "/models/both"
 CLASSIFY, SCORE = f"{BOTH}/classify", f"{BOTH}/score"
 TOP_K = "parameters.top_k must be a whole number of at least 1 (got"
 FUNCTION = "parameters.function_to_apply must be softmax or sigmoid or none (got"
-NO_PAIRS = "is a pair, but this model reads single texts; remove text_pair."
+NO_PAIRS = "is a pair; remove text_pair, because this model reads single texts."
 LONG = "the cat sat " * 9
 
 
@@ -112,7 +112,7 @@ INVALID: dict[str, tuple[str, Any, Any, str]] = {
         pair("the dog", " " * 2000 + "a"),
         None,
         (
-            "inputs has 2009 characters; at most 1536 are allowed, because the model reads at "
+            "inputs has 2009 characters; the limit is 1536, because the model reads at "
             "most 24 tokens."
         ),
     ),
@@ -120,7 +120,7 @@ INVALID: dict[str, tuple[str, Any, Any, str]] = {
         BOTH,
         pair("a [MASK]", LONG),
         {"on_long_text": "window"},
-        "inputs.text_pair has 27 tokens; at most 12 are allowed with windows.",
+        "inputs.text_pair has 27 tokens; the limit is 12 with windows.",
     ),
     "mask in the second text of a windowed pair": (
         BOTH,
@@ -135,7 +135,7 @@ INVALID: dict[str, tuple[str, Any, Any, str]] = {
         BOTH,
         pair("[MASK]", "a" * 200_000),
         {"on_long_text": "window"},
-        "inputs has 200007 characters; at most 200000 are allowed with windows.",
+        "inputs has 200007 characters; the limit is 200000 with windows.",
     ),
     # tokens of pairs
     "no mask in either text": (
@@ -160,13 +160,13 @@ INVALID: dict[str, tuple[str, Any, Any, str]] = {
         BOTH,
         [pair("[MASK] [MASK]", "[MASK] [MASK]")] * 2,
         None,
-        "The request has 8 masks; at most 6 are allowed.",
+        "The request has 8 masks; the limit is 6.",
     ),
     "too many pairs": (
         CLASSIFY,
         [pair()] * 5,
         None,
-        "inputs has 5 texts; at most 4 are allowed.",
+        "inputs has 5 texts; the limit is 4.",
     ),
     # parameters of /classify
     "top_k zero": (CLASSIFY, "the", {"top_k": 0}, f"{TOP_K} 0)."),

@@ -256,7 +256,7 @@ def test_the_largest_response_is_bounded(many_labels: TestClient) -> None:
     error = answer.json()["error"]
     assert error.startswith("The response could have ")
     assert error.endswith(
-        f" bytes; at most {MAX_RESPONSE_BYTES} are allowed. Use fewer texts or a smaller top_k."
+        f" bytes; the limit is {MAX_RESPONSE_BYTES}. Use fewer texts or a smaller top_k."
     )
     body = {"inputs": ["the"] * texts, "parameters": {"top_k": 20}}
     assert [len(one) for one in many_labels.post("/classify", json=body).json()] == [20] * texts

@@ -143,7 +143,7 @@ BLANK["inputs"][1] |= {"data": [" "]}
             'The input "text_pair" must have one text per text of "text", 1 in total (got 2).',
         ),
         ("both", BLANK, 'text[0].text_pair must be a non-blank text (got " ").'),
-        ("tiny", body("text", "text_pair"), "text is a pair, but this model reads single texts;"),
+        ("tiny", body("text", "text_pair"), "text is a pair; remove text_pair, because"),
         (
             "both",
             body("text_pair"),
@@ -170,7 +170,7 @@ BLANK["inputs"][1] |= {"data": [" "]}
             body("text", outputs=[{"name": "token"}]),
             'Unknown output "token"; allowed: label, score.',
         ),
-        ("labels", body("text", data=["the"] * 5), "text has 5 texts; at most 4 are allowed."),
+        ("labels", body("text", data=["the"] * 5), "text has 5 texts; the limit is 4."),
     ],
 )
 def test_bad_requests(client: TestClient, name: str, request_body: Any, reason: str) -> None:

@@ -255,5 +255,5 @@ def test_a_mask_without_fills_has_no_line(source: Path) -> None:
 @pytest.mark.parametrize("name", ["rank", "log_prob"])
 def test_field_of_the_same_name_is_rejected(tmp_path: Path, name: str) -> None:
     path = write_rows(tmp_path / "rows.jsonl", [{"inputs": "x"}, {"inputs": "y", name: 1}])
-    with pytest.raises(CommandError, match=f'rows.jsonl has a field "{name}"'):
+    with pytest.raises(CommandError, match=f'rows.jsonl has the field "{name}"'):
         write(path, [[FILL], [FILL]])

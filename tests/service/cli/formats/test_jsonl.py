@@ -157,7 +157,7 @@ def test_a_column_of_the_same_name_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("inputs,error\na,b\n")
     rows = open_rows(path, "inputs")
-    with pytest.raises(CommandError, match=r'rows.csv has a field "error"'):
+    with pytest.raises(CommandError, match=r'rows.csv has the field "error"'):
         JsonRowWriter(rows, GIVEN)
     assert (
         JsonRowWriter(

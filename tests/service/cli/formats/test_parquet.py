@@ -243,7 +243,7 @@ def test_field_of_the_same_name_is_rejected(tmp_path: Path) -> None:
         parquet_file(tmp_path, {"inputs": ["x"], "fills": ["y"]}),
         write_rows(tmp_path / "rows.jsonl", [{"inputs": "x"}, {"fills": 1}]),
     ):
-        with pytest.raises(CommandError, match=f'{source.name} has a field "fills"'):
+        with pytest.raises(CommandError, match=f'{source.name} has the field "fills"'):
             write(source, [])
 
 

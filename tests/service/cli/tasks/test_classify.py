@@ -217,6 +217,6 @@ def test_a_column_with_the_name_of_an_added_column(topics: Path, tmp_path: Path)
     done = classify(topics, source, tmp_path / "out.csv")
     assert done.code == 2
     assert done.err == (
-        'in.csv has a field "label", but the output adds that field; rename the input\'s field.\n'
+        'in.csv has the field "label", which the output adds; rename the input\'s field.\n'
     )
     assert classify(topics, source, tmp_path / "out.jsonl").code == 0

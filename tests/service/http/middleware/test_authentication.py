@@ -16,7 +16,7 @@ from tests.service.tiny import Tiny
 
 KEYS = ["a-key-of-our-shop-4711", "another key, with blanks", "schlüssel-mit-umlaut"]
 BODY = {"inputs": "the [MASK]"}
-REFUSED = {"error": "A valid API key is required; send it as Authorization: Bearer KEY."}
+REFUSED = {"error": "The request has no valid API key; send a key as Authorization: Bearer KEY."}
 OPEN = ["/health/live", "/health/ready", "/v2/health/live", "/v2/health/ready", "/docs"]
 CLOSED = ["/info", "/models", "/models/tiny", "/v2", "/v2/models/tiny", "/v1/models", "/nothing"]
 

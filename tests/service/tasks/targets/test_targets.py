@@ -100,9 +100,7 @@ async def test_targets_that_begin_alike_share_passes(tiny: Tiny) -> None:
     assert len(found.groups) == 1 + 3 + 3
     assert found.longest == 3
     assert len((await fill(tiny, ["a [MASK]"], TARGETS, max_passes=7))[0][0]) == len(TARGETS)
-    with pytest.raises(
-        InvalidRequestError, match=r"needs 7 passes of the model; at most 6 are allowed\."
-    ):
+    with pytest.raises(InvalidRequestError, match=r"needs 7 passes of the model; the limit is 6\."):
         await fill(tiny, ["a [MASK]"], TARGETS, max_passes=6)
     with pytest.raises(InvalidRequestError, match="needs 13 passes"):
         await fill(tiny, [TEXT], TARGETS, max_passes=12)
@@ -147,7 +145,7 @@ async def test_text_must_have_room_for_the_longest_target(tiny: Tiny) -> None:
             ["a dog", "A  dog"],
             'The targets "a dog" and "A  dog" have the same tokens; remove one of them.',
         ),
-        (["dog " * 80], "has 320 characters; at most 256 are allowed."),
+        (["dog " * 80], "has 320 characters; the limit is 256."),
     ],
 )
 async def test_targets_that_cannot_be_used(tiny: Tiny, targets: list[str], reason: str) -> None:
@@ -191,7 +189,7 @@ async def test_targets_are_bounded_in_bytes(tiny: Tiny) -> None:
     with pytest.raises(InvalidRequestError) as caught:
         await fill(tiny, ["the [MASK]"], [f"{i:05}" + "é" * 11 for i in range(9_800)])
     assert caught.value.text == (
-        "The targets have 264600 bytes in UTF-8; at most 262144 are allowed in a request."
+        "The targets have 264600 bytes in UTF-8; the limit is 262144 in a request."
     )
     check_targets_size([[f"{i:05}" + "x" * 21 for i in range(10_000)]])
     with pytest.raises(InvalidRequestError, match="have 300000 bytes"):
