@@ -70,7 +70,9 @@ def _norm_eps(graph: onnx.GraphProto) -> float:
     for node in graph.node:
         if node.op_type == "LayerNormalization":
             return float(next(a.f for a in node.attribute if a.name == "epsilon"))
-    raise ValueError("the graph must have a LayerNormalization node")
+    raise ValueError(
+        "the graph has no LayerNormalization node; use an int8 bundle of BERT's architecture"
+    )
 
 
 def _weights(stored: Arrays, num_layers: int) -> dict[str, NDArray[np.float32]]:

@@ -35,7 +35,7 @@ def read_object(path: Path) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         raise ValueError(f"{path} is not valid JSON ({error}); correct the syntax") from None
     if not isinstance(fields, dict):
-        raise ValueError(f"{path} must contain a JSON object")  # noqa: TRY004 - an invalid file is a ValueError
+        raise ValueError(f"{path} must contain a JSON object (got {type(fields).__name__})")  # noqa: TRY004 - an invalid file is a ValueError
     return fields
 
 

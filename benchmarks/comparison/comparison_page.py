@@ -232,7 +232,7 @@ def _load_generator(comparison: Comparison) -> Iterator[str]:
     )
     yield (
         "The load generator is not the bottleneck. To a server that does no work, it sends "
-        f"{alone}. In the comparison the load generator used at most {100 * heaviest:.1f} % of one "
+        f"{alone}. In the comparison the load generator uses at most {100 * heaviest:.1f} % of one "
         "CPU."
     )
     yield (

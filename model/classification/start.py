@@ -50,7 +50,8 @@ class Start:
         if tokenizer.get_vocab_size() > model.config.vocab_size:
             raise CheckpointError(
                 f"{directory}: the tokenizer must have at most {model.config.vocab_size} tokens, "
-                f"one for each token embedding (got {tokenizer.get_vocab_size()})"
+                f"one for each token embedding (got {tokenizer.get_vocab_size()}); use the "
+                "checkpoint's own tokenizer"
             )
         weights = {n: t for n, t in model.state_dict().items() if not n.startswith(_HEAD)}
         return cls(model.config, weights, tokenizer)
@@ -73,7 +74,9 @@ class Start:
         """
         fields = read_object(config_path) if config_path else _DEFAULT_ENCODER
         if "vocab_size" in fields:
-            raise ValueError(f"{config_path}: remove vocab_size, which the tokenizer determines")
+            raise ValueError(
+                f"{config_path} has vocab_size, which the tokenizer sets; remove vocab_size"
+            )
         if tokenizer_path:
             tokenizer = read_tokenizer(tokenizer_path.read_bytes())
         else:

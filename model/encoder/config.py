@@ -179,7 +179,7 @@ class EncoderConfig:
             )
         if self.local_layers and self.relative_buckets:
             raise ValueError(
-                "local_layers cannot be combined with relative_buckets; set relative_buckets to 0"
+                "local_layers and relative_buckets exclude each other; set relative_buckets to 0"
             )
 
     def _check_positions(self) -> None:

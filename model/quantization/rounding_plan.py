@@ -137,16 +137,23 @@ class RoundingPlan:
                     f"(got {tuple(factors.shape)})"
                 )
             if not (factors.isfinite().all() and (factors >= 0).all()):
-                raise ValueError(f"factors of {name} must be finite and at least 0")
+                raise ValueError(
+                    f"factors of {name} must be finite and at least 0 "
+                    f"(got {float(factors.min()):g} to {float(factors.max()):g})"
+                )
             outer = name.endswith(".ffn_out")
             in_int8 = name.endswith((".output", ".ffn_in", ".ffn_gate", VOCABULARY))
             if (in_int8 or (outer and model.config.gated_ffn)) and not factors.all():
                 raise ValueError(
-                    f"factors of {name} must be above 0, because this layer has no float32 channels"
+                    f"factors of {name} must be above 0, because this layer has no float32 "
+                    f"channels (got {float(factors.min()):g})"
                 )
             gelu = outer and not model.config.gated_ffn
             if gelu and not ((factors == 0) | (factors == 1)).all():
-                raise ValueError(f"factors of {name} must be 0 or 1")
+                raise ValueError(
+                    f"factors of {name} must be 0 or 1 "
+                    f"(got {float(factors.min()):g} to {float(factors.max()):g})"
+                )
             first = shared_input_name(name)
             if not torch.equal(factors, self.factors[first]):
                 raise ValueError(

@@ -130,7 +130,7 @@ class TokenizerDraft:
             ValueError: the vocabulary lacks the token.
         """
         if text not in self.ids:
-            raise ValueError(f"{self.path} must contain the special token {text}")
+            raise ValueError(f"{self.path} must contain the special token {text}; add the token")
         return self.ids[text]
 
     def content(self) -> bytes:

@@ -64,7 +64,7 @@ def read_tokenizer_files(directory: Path, model_type: str | None) -> TokenizerFi
             kind = of_model_type
         if not kind:
             raise ValueError(
-                f"{directory}: {' and '.join(present)} can be converted only for "
+                f"{directory}: transformers converts {' and '.join(present)} only for "
                 f"{', '.join(CLASSES)} (got {named or f'model_type {model_type!r}'}); "
                 "save the tokenizer as tokenizer.json"
             )

@@ -144,7 +144,8 @@ def evaluate_command(options: argparse.Namespace) -> None:
     checkpoint = load_checkpoint(options.checkpoint)
     if checkpoint.tokenizer_json is None or checkpoint.head_is_new:
         raise CheckpointError(
-            f"{options.checkpoint} must have a tokenizer.json and a masked-language-model head"
+            f"{options.checkpoint} must have a tokenizer.json and a masked-language-model head; "
+            "train the checkpoint with `fillmask-train pretrain --init`"
         )
     if options.next_sentence:
         require_next_sentence_head(checkpoint.model)
@@ -265,5 +266,7 @@ def _encoder_config(
     if options.config:
         fields = read_object(options.config)
         if "vocab_size" in fields:
-            raise ValueError(f"{options.config}: remove vocab_size, which the tokenizer determines")
+            raise ValueError(
+                f"{options.config} has vocab_size, which the tokenizer sets; remove vocab_size"
+            )
     return EncoderConfig.from_dict({**fields, "vocab_size": tokenizer.get_vocab_size()})

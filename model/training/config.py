@@ -90,7 +90,7 @@ class TrainConfig:
             )
         if self.next_sentence and self.round_weights:
             raise ValueError(
-                "next_sentence cannot be combined with round_weights, which trains on packed rows; "
+                "next_sentence and round_weights, which trains on packed rows, exclude each other; "
                 "remove one of them"
             )
         if self.next_sentence and self.short_share == 1:

@@ -184,7 +184,9 @@ def summed_losses(
         masked.labels.to(device),
     )
     if model.classifier is None:
-        raise ValueError("the encoder must have a next-sentence head; add one")
+        raise ValueError(
+            "the encoder must have a next-sentence head; prepare it with prepare_encoder"
+        )
     logits_NL = model.classifier(hidden_RD[is_first_R])
     pair_loss = F.cross_entropy(logits_NL.float(), pairs.labels.to(device), reduction="sum")
     return token_loss, pair_loss

@@ -120,7 +120,7 @@ def parse_arguments(arguments: Sequence[str]) -> Arguments:
         given.pop("task", None)
         if given:
             raise CommandError(
-                f"{_flag(next(iter(given)))} cannot be combined with a text; remove one of them."
+                f"{_flag(next(iter(given)))} and a text exclude each other; remove one of them."
             )
         return Arguments(TextCommand(text, parameters, as_json, task, text_pair), settings)
     if not given.keys() - {"task"}:
@@ -191,7 +191,7 @@ def _read_lines(path: Path) -> list[str]:
         content = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise CommandError(
-            f"--targets: {path} cannot be read ({reason(error)}); give a readable file."
+            f"--targets: the command cannot read {path} ({reason(error)}); give a readable file."
         ) from error
     except UnicodeDecodeError as error:
         raise CommandError(f"--targets: {path} is not valid UTF-8; encode it as UTF-8.") from error

@@ -49,7 +49,7 @@ def check_output(path: Path, source: Path, *, overwrite: bool) -> None:
     """
     check_ending(path, WRITTEN)
     if not path.parent.is_dir():
-        raise CommandError(f"{path} cannot be written; {path.parent} must be a directory.")
+        raise CommandError(f"The command cannot write {path}; {path.parent} must be a directory.")
     if path.exists() and path.samefile(source):
         raise CommandError(f"{path} is the input file; choose another --output.")
     if not parts_directory(path).exists():

@@ -182,9 +182,11 @@ class RequestParser:
         head = RequestHead(self._parser)
         if head.http_version not in {"1.0", "1.1"}:
             version = head.http_version
-            raise HttpError(505, f"HTTP/{version} is not supported; send HTTP/1.1.")
+            raise HttpError(505, f"The service does not support HTTP/{version}; send HTTP/1.1.")
         if head.method == b"CONNECT":
-            raise HttpError(501, "The method CONNECT is not supported; use GET or POST.")
+            raise HttpError(
+                501, "The service does not support the method CONNECT; use GET or POST."
+            )
         head.target = _path_and_query(self._target)
         head.headers = self._headers
         self._read_fields(head)
@@ -272,7 +274,8 @@ def _check_transfer_encoding(value: bytes, http_version: str) -> None:
     if value.lower() != b"chunked":
         encoding = quote(value.decode("latin-1"))
         raise HttpError(
-            501, f"The Transfer-Encoding {encoding} is not supported; send chunked or none."
+            501,
+            f"The service does not support the Transfer-Encoding {encoding}; send chunked or none.",
         )
 
 

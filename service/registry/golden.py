@@ -112,7 +112,9 @@ async def check_golden_labels(bundle: Bundle, classification: ClassificationPipe
         try:
             [found] = await classification.logits([_input(golden)])
         except FillMaskError as error:
-            raise _mismatch(f"{label} cannot be classified ({error.text.rstrip('.')})") from error
+            raise _mismatch(
+                f"the model cannot classify {label} ({error.text.rstrip('.')})"
+            ) from error
         actual = np.asarray(found)
         if len(actual) != len(golden.logits):
             raise _mismatch(
@@ -155,7 +157,7 @@ async def check_golden_prompts(bundle: Bundle, fill_mask: FillMaskPipeline) -> N
         try:
             result = await fill_mask.fill([_input(prompt)], FillOptions(top_k=top_k))
         except FillMaskError as error:
-            raise _mismatch(f"{label} cannot be filled ({error.text.rstrip('.')})") from error
+            raise _mismatch(f"the model cannot fill {label} ({error.text.rstrip('.')})") from error
         [masks] = result.fills
         if len(masks) != len(prompt.fills):
             raise _mismatch(

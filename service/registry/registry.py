@@ -128,7 +128,7 @@ class ModelRegistry:
                 paths = find_bundles(self._settings.bundle)
             except StartupError as error:
                 self._statistics.reloads["refused"] += 1
-                _log.error("no bundle is reloaded. %s", error)
+                _log.error("the registry does not reload any bundle. %s", error)
                 return
             for path in paths:
                 await self._reload(path)
@@ -168,7 +168,7 @@ class ModelRegistry:
         except StartupError as error:
             self._statistics.reloads["refused"] += 1
             _log.error(
-                "the bundle %s is not reloaded, so the models do not change. %s",
+                "the registry does not reload the bundle %s, so the models do not change. %s",
                 path.name,
                 error,
             )

@@ -57,7 +57,7 @@ class Tokenizer:
             self._detokenizer = Detokenizer(loaded, mask_token)
         except Exception as error:  # the tokenizers library raises bare Exception
             raise BundleError(
-                "The bundle is invalid: tokenizer.json cannot be read as a tokenizer; "
+                "The bundle is invalid: tokenizer.json is not a valid tokenizer; "
                 "export the bundle again."
             ) from error
         self._tokenizer = loaded.tokenizer

@@ -89,7 +89,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], list[str], str]] = {
     "a size the tokenizer decides": (
         text("encoder.json", json.dumps(ENCODER | {"vocab_size": 9})),
         TRAIN,
-        "remove vocab_size",
+        "has vocab_size, which the tokenizer sets; remove",
     ),
     "a broken state": (
         lambda: (main([*TRAIN, "--until-step=1"]), Path("run/train_state.pt").write_bytes(b"PK")),

@@ -142,6 +142,6 @@ def test_mistakes_are_one_line(tokenizer: Tokenizer, capsys: pytest.CaptureFixtu
     assert "short_share must be below 1" in error_of(
         pretrain_on_pairs("--output=other", "--short-share=1")
     )
-    assert "cannot be combined with round_weights" in error_of(
+    assert "next_sentence and round_weights" in error_of(
         pretrain_on_pairs("--output=other", "--round-weights")
     )

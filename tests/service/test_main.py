@@ -228,7 +228,7 @@ def test_bad_bundle_is_one_sentence(edit_bundle: EditBundle, tmp_path: Path) -> 
     )
     path = edit_bundle(lambda bundle: bundle["golden"]["prompts"][0].update(text="no mask"))
     assert json.loads((path / "bundle.json").read_text())["golden"]["prompts"][0]["text"]
-    assert "golden prompt 0 cannot be filled" in refuse("--port=0", "--bundle", str(path))
+    assert "the model cannot fill golden prompt 0" in refuse("--port=0", "--bundle", str(path))
 
 
 def test_port_in_use_is_one_sentence(tiny: Tiny) -> None:

@@ -138,7 +138,7 @@ class FillParameters(BaseModel):
             if given
         ]
         if len(chosen) > 1:
-            raise client_error(f"{chosen[0]} and {chosen[1]} cannot be combined; choose one.")
+            raise client_error(f"{chosen[0]} and {chosen[1]} exclude each other; choose one.")
         return self
 
     @property

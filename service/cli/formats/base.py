@@ -184,7 +184,7 @@ def as_json(value: object) -> bytes:
         return to_json(value, bytes_mode="base64", inf_nan_mode="null")
     except PydanticSerializationError as error:
         raise CommandError(
-            f"A value cannot be written as JSON ({error}); convert the value to text."
+            f"JSON cannot express a value ({error}); convert the value to text."
         ) from error
 
 

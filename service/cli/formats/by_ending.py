@@ -26,7 +26,7 @@ def check_input(path: Path) -> None:
         path.open("rb").close()
     except OSError as error:
         raise CommandError(
-            f"{path} cannot be read ({reason(error)}); give a readable file."
+            f"The command cannot read {path} ({reason(error)}); give a readable file."
         ) from error
 
 
@@ -91,9 +91,9 @@ def check_ending(path: Path, allowed: tuple[str, ...]) -> str:
     """
     ending = path.suffix.lower()
     if ending not in allowed:
-        verb = "read" if allowed is READ else "written"
+        verb = "read" if allowed is READ else "write"
         raise CommandError(
-            f"{quote(path.name)} cannot be {verb}; the name must end in "
+            f"The command cannot {verb} {quote(path.name)}; the name must end in "
             f"{', '.join(allowed[:-1])} or {allowed[-1]}."
         )
     return ending

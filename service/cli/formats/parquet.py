@@ -138,7 +138,7 @@ def _read_row(row: pa.RecordBatch, number: int) -> Fields | UnreadableRow:
         return UnreadableRow("The row is not valid UTF-8; encode it as UTF-8.")
     except ValueError as error:
         raise CommandError(
-            f"Row {number + 1} has a value that cannot be read ({error}); change the column's type."
+            f"pyarrow cannot read a value of row {number + 1} ({error}); change the column's type."
         ) from error
     return fields
 
@@ -248,5 +248,5 @@ def _as_command_error(name: str) -> Iterator[None]:
         yield
     except (pa.ArrowException, OverflowError) as error:
         raise CommandError(
-            f"{name} cannot be written as Parquet ({error}); write JSONL instead."
+            f"pyarrow cannot write {name} as Parquet ({error}); write JSONL instead."
         ) from error

@@ -107,7 +107,8 @@ class RequestMemoryMiddleware:
                     return self._too_large(declared_bytes)
             elif name == b"content-encoding" and value.strip(b" \t").lower() not in _NOT_ENCODED:
                 encoding = quote(bytes(value).decode("latin-1"))
-                return 415, f"The content encoding {encoding} is not supported; send plain JSON."
+                problem = f"The service does not support the content encoding {encoding}"
+                return 415, f"{problem}; send plain JSON."
         return None
 
     def _too_large(self, size_bytes: int) -> tuple[int, str]:

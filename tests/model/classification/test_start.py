@@ -70,5 +70,5 @@ def test_from_scratch_with_given_files(tokenizer: Tokenizer) -> None:
     assert start.config.d_model == 16
     assert start.tokenizer.get_vocab() == tokenizer.get_vocab()
     Path("tiny.json").write_text(json.dumps(TINY | {"vocab_size": 9}))
-    with pytest.raises(ValueError, match=r"tiny.json: remove vocab_size"):
+    with pytest.raises(ValueError, match=r"tiny.json has vocab_size, which the tokenizer sets"):
         Start.from_scratch(dataset, Path("tiny.json"), None)

@@ -162,7 +162,7 @@ BROKEN: dict[str, tuple[str, bool, Break, str]] = {
     ),
     "class of another language": (
         *("BERT", False, settings(tokenizer_class="BertJapaneseTokenizer")),
-        r"vocab\.txt can be converted only for .* \(got BertJapaneseTokenizer\)",
+        r"transformers converts vocab\.txt only for .* \(got BertJapaneseTokenizer\)",
     ),
 }
 

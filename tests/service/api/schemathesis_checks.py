@@ -22,7 +22,7 @@ BEYOND_THE_SCHEMA = re.compile(
     r"|needs? (\d+|more than \d+) passes|The request has \d+ (tokens|masks)"
     r"|The response could have"
     r"|parameters is a list but \S+ is one text|parameters must have one object per text of"
-    r"|cannot be combined|masks too far apart"
+    r"|exclude each other|masks too far apart"
     r"|The input .* has the shape|The input .* is a duplicate|must have either data or"
     r"|The input .* has no data|inputs must have one tensor of texts"
     r"|The input .* must have one text per text of|text_pair must be a non-blank text",

@@ -206,7 +206,7 @@ def test_a_compressed_body_is_rejected(path: str, client: TestClient) -> None:
     # The service cannot check the size of the decompressed body before reading it.
     headers = JSON | {"Content-Encoding": "gzip"}
     answer = client.post(path, content=gzip.compress(b'{"inputs": "[MASK]"}'), headers=headers)
-    message = 'The content encoding "gzip" is not supported; send plain JSON.'
+    message = 'The service does not support the content encoding "gzip"; send plain JSON.'
     check_refusal(answer, 415, message)
     plain = headers | {"Content-Encoding": "identity"}
     assert client.post("/fill-mask", content=b'{"inputs": "[MASK]"}', headers=plain).is_success

@@ -115,7 +115,7 @@ def test_streams() -> None:
         ),
         (
             [TEXT, "--text-pair-column=b"],
-            "--text-pair-column cannot be combined with a text; remove one of them.",
+            "--text-pair-column and a text exclude each other; remove one of them.",
         ),
         (
             [TEXT, "--task=classify", "--strategy=joint"],
@@ -135,10 +135,10 @@ def test_streams() -> None:
         ),
         ([], "The command has no input; give a text, or --input and --output."),
         (["--top-k=1"], "The command has no input; give a text, or --input and --output."),
-        ([TEXT, "--input", "x"], "--input cannot be combined with a text; remove one of them."),
+        ([TEXT, "--input", "x"], "--input and a text exclude each other; remove one of them."),
         (
             [TEXT, "--on-error=report"],
-            "--on-error cannot be combined with a text; remove one of them.",
+            "--on-error and a text exclude each other; remove one of them.",
         ),
         (["--input=x.csv"], "--output is missing; files need --input and --output."),
         (["--output=x.csv"], "--input is missing; files need --input and --output."),
@@ -179,7 +179,10 @@ def test_streams() -> None:
             ["--input=x", "--output=y", "--on-error=skip"],
             "argument --on-error: invalid choice: 'skip' (choose from 'error', 'report'); run",
         ),
-        ([TEXT, "--targets", "none.txt"], "--targets: none.txt cannot be read (no such file or"),
+        (
+            [TEXT, "--targets", "none.txt"],
+            "--targets: the command cannot read none.txt (no such file or",
+        ),
         ([TEXT, "--target", "\udcff"], '--target "\udcff" is not valid UTF-8; encode it as UTF-8.'),
     ],
 )

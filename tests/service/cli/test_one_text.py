@@ -80,7 +80,7 @@ def test_a_table_has_the_same_fills(tiny: Tiny) -> None:
         (
             "[MASK]",
             ["--target=a", "--strategy=joint"],
-            'targets and strategy "joint" cannot be combined; choose one.',
+            'targets and strategy "joint" exclude each other; choose one.',
         ),
         (
             "[MASK]",

@@ -126,7 +126,7 @@ def test_parameters_of_a_row_override_the_defaults(tmp_path: Path) -> None:
         ),
         (
             {"inputs": "a", "parameters": {"targets": ["x"], "strategy": "joint"}},
-            'targets and strategy "joint" cannot be combined; choose one.',
+            'targets and strategy "joint" exclude each other; choose one.',
         ),
     ],
 )

@@ -262,7 +262,9 @@ async def test_fewer_masks_are_rejected(edit_bundle: EditBundle) -> None:
 
 async def test_prompt_that_cannot_be_filled_is_rejected(edit_bundle: EditBundle) -> None:
     path = edit_bundle(lambda bundle: bundle["golden"]["prompts"][0].update(text="no mask"))
-    with pytest.raises(BundleError, match=r"golden prompt 0 cannot be filled \(inputs has no mask"):
+    with pytest.raises(
+        BundleError, match=r"the model cannot fill golden prompt 0 \(inputs has no mask"
+    ):
         await check_bundle(path)
 
 

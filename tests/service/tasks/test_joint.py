@@ -131,15 +131,15 @@ def test_passes_are_bounded(tiny: Tiny) -> None:
         ({"max_word_tokens": 6}, "max_word_tokens must be a whole number from 1 to 5 (got 6)."),
         (
             {"strategy": "joint", "targets": ["dog"]},
-            'targets and strategy "joint" cannot be combined; choose one.',
+            'targets and strategy "joint" exclude each other; choose one.',
         ),
         (
             {"strategy": "joint", "granularity": "word"},
-            'granularity "word" and strategy "joint" cannot be combined; choose one.',
+            'granularity "word" and strategy "joint" exclude each other; choose one.',
         ),
         (
             {"targets": ["dog"], "granularity": "word"},
-            'targets and granularity "word" cannot be combined; choose one.',
+            'targets and granularity "word" exclude each other; choose one.',
         ),
     ],
 )

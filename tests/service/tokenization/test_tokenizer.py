@@ -105,7 +105,7 @@ def test_a_mask_with_another_id_is_rejected() -> None:
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"[]", b'{"added_tokens": []}', b"\xff"])
 def test_a_damaged_file_is_rejected(content: bytes) -> None:
-    with pytest.raises(BundleError, match=r"tokenizer.json cannot be read as a tokenizer"):
+    with pytest.raises(BundleError, match=r"tokenizer.json is not a valid tokenizer"):
         Tokenizer(content, "[MASK]", MASK_ID, [MASK_ID])
 
 

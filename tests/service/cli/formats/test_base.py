@@ -47,7 +47,7 @@ def test_values_as_json() -> None:
     assert as_json(b"\xff\xfe") == b'"__4="'
     assert as_json(dt.date(2020, 1, 2)) == b'"2020-01-02"'
     assert as_json(Decimal("1.10")) == b'"1.10"'
-    with pytest.raises(CommandError, match="cannot be written as JSON"):
+    with pytest.raises(CommandError, match="JSON cannot express a value"):
         as_json(object())
 
 

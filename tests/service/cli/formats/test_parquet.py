@@ -100,7 +100,7 @@ def test_a_value_without_a_place_outside_is_an_error(tmp_path: Path) -> None:
     # A struct with two fields of one name has no representation in JSON.
     twins = pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], names=["b", "b"])
     [block] = ParquetRows(parquet_file(tmp_path, {"a": twins})).blocks()
-    with pytest.raises(CommandError, match=r"Row 1 has a value that cannot be read \("):
+    with pytest.raises(CommandError, match=r"pyarrow cannot read a value of row 1 \("):
         block.fields()
 
 
@@ -234,7 +234,7 @@ def test_values_that_no_column_holds_are_rejected(tmp_path: Path, rows: list[Any
 def test_type_that_parquet_lacks_is_rejected(tmp_path: Path) -> None:
     # Parquet has no type for an object without fields.
     path = write_rows(tmp_path / "rows.jsonl", [{"inputs": "x", "a": {}}])
-    with pytest.raises(CommandError, match=r"rows.jsonl cannot be written as Parquet \(.*'a'"):
+    with pytest.raises(CommandError, match=r"pyarrow cannot write rows.jsonl as Parquet \(.*'a'"):
         write(path, [])
 
 
