@@ -151,12 +151,12 @@ def describe_choice(best: Setting, speeds: Mapping[Setting, float]) -> str:
     if not speeds:
         return best.label
     others = [
-        f". The configuration with {setting.label} reached {speed:.1f} requests/s"
+        f". The configuration with {setting.label} reaches {speed:.1f} requests/s"
         for setting, speed in speeds.items()
         if setting != best
     ]
     return (
-        f"{best.label}. In a trial with {TRIAL_CONCURRENCY} clients this configuration reached "
+        f"{best.label}. In a trial with {TRIAL_CONCURRENCY} clients this configuration reaches "
         f"{speeds[best]:.1f} requests/s{''.join(others)}"
     )
 

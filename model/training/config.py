@@ -85,8 +85,8 @@ class TrainConfig:
             raise ValueError(f"average_decay must be below 1 (got {self.average_decay!r})")
         if self.average_decay and self.round_weights:
             raise ValueError(
-                "average_decay must be 0 with round_weights, because averages are not rounded "
-                f"(got {self.average_decay})"
+                "average_decay must be 0 with round_weights, because training does not round "
+                f"averages (got {self.average_decay})"
             )
         if self.next_sentence and self.round_weights:
             raise ValueError(

@@ -62,7 +62,7 @@ def read_model(
         case kind if kind in _EXPECTED:
             expected = _EXPECTED[kind].format_map(first.get("ctx", {}))
             refuse(f"{path} must be {expected} (got {_shown(first['input'])})")
-    refuse(f"{path} is invalid ({first['msg']}, got {_shown(first['input'])})")
+    refuse(f"{path} is invalid ({first['msg']}, got {_shown(first['input'])}); {EXPORT_AGAIN}")
 
 
 def _path(location: tuple[str | int, ...]) -> str:

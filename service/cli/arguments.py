@@ -20,7 +20,7 @@ from service.cli.commands import (
 from service.cli.error_policy import OnError
 from service.cli.errors import CommandError, reason
 from service.cli.formats.base import is_encodable
-from service.cli.formats.by_ending import READ, WRITTEN
+from service.cli.formats.by_extension import READ, WRITTEN
 from service.cli.tasks import DEFAULT_TASK, TASKS
 from service.cli.tasks.base import TaskName
 from service.errors import quote
@@ -129,7 +129,7 @@ def parse_arguments(arguments: Sequence[str]) -> Arguments:
         raise CommandError("--text-pair needs a text; for files, use --text-pair-column.")
     if as_json:
         raise CommandError(
-            "--json is only for a text; for files, the ending of --output sets the format."
+            "--json is only for a text; for files, the extension of --output sets the format."
         )
     return Arguments(_rows_command(given, parameters), settings)
 

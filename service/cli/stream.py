@@ -14,7 +14,7 @@ from service.bundles.bundle import read_bundle
 from service.cli.commands import StreamCommand
 from service.cli.error_policy import ErrorPolicy
 from service.cli.formats.base import Block, OutputOptions, Rows
-from service.cli.formats.by_ending import check_input, open_rows
+from service.cli.formats.by_extension import check_input, open_rows
 from service.cli.formats.durable_files import STANDARD_OUTPUT, name_in_errors
 from service.cli.formats.jsonl import JsonRows, JsonRowWriter, write_lines
 from service.cli.formats.lines import Stream

@@ -14,9 +14,9 @@ from service.cli.commands import FileCommand
 from service.cli.error_policy import ErrorPolicy
 from service.cli.errors import CommandError, RowError
 from service.cli.formats.base import Block, OutputOptions, Rows, RowWriter
-from service.cli.formats.by_ending import (
+from service.cli.formats.by_extension import (
     WRITTEN,
-    check_ending,
+    check_extension,
     check_input,
     make_writer,
     open_rows,
@@ -44,10 +44,10 @@ def check_output(path: Path, source: Path, *, overwrite: bool) -> None:
         overwrite: allow an existing output.
 
     Raises:
-        CommandError: the output is the input, has no supported ending or already exists, or its
+        CommandError: the output is the input, has no supported extension or already exists, or its
             directory does not exist.
     """
-    check_ending(path, WRITTEN)
+    check_extension(path, WRITTEN)
     if not path.parent.is_dir():
         raise CommandError(f"The command cannot write {path}; {path.parent} must be a directory.")
     if path.exists() and path.samefile(source):

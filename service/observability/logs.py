@@ -105,4 +105,4 @@ def _log_uncaught_in_thread(args: threading.ExceptHookArgs) -> None:
 
 def _log_unraisable(args: "sys.UnraisableHookArgs") -> None:
     if args.exc_value is not None:
-        _log.error("exception that could not be raised:\n%s", safe_traceback(args.exc_value))
+        _log.error("unraisable exception:\n%s", safe_traceback(args.exc_value))

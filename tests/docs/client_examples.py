@@ -1,4 +1,4 @@
-"""Examples of clients in Python and JavaScript on the pages."""
+"""Runner of the client examples on the pages, in Python and JavaScript."""
 
 from __future__ import annotations
 

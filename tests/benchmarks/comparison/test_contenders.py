@@ -49,7 +49,7 @@ def test_a_trial_names_the_speed_of_every_setting() -> None:
     one, two = _by_name("transformers pipeline").settings
     assert describe_choice(two, {one: 15.9, two: 23.72}) == (
         "2 concurrent runs with 1 thread each. In a trial with 8 clients this configuration "
-        "reached 23.7 requests/s. The configuration with 1 run with 2 threads reached 15.9 "
+        "reaches 23.7 requests/s. The configuration with 1 run with 2 threads reaches 15.9 "
         "requests/s"
     )
     assert describe_choice(one, {}) == "1 run with 2 threads"

@@ -145,7 +145,7 @@ def test_streams() -> None:
         (["--shard=0/1"], "--input is missing; files need --input and --output."),
         (
             ["--input=x", "--output=y", "--json"],
-            "--json is only for a text; for files, the ending of --output sets the format.",
+            "--json is only for a text; for files, the extension of --output sets the format.",
         ),
         (
             ["--input=-", "--output=y.jsonl"],

@@ -6,7 +6,7 @@ from typing import NoReturn
 import pytest
 
 from service.cli.errors import CommandError
-from service.cli.formats.by_ending import check_input
+from service.cli.formats.by_extension import check_input
 from service.cli.resume.job import parts_directory
 from service.cli.whole_file import check_new, check_output
 

@@ -13,7 +13,7 @@ from service.bundles.bundle import read_bundle
 from service.cli.errors import CommandError
 from service.cli.formats.answers import Problem
 from service.cli.formats.base import Rows
-from service.cli.formats.by_ending import open_rows
+from service.cli.formats.by_extension import open_rows
 from service.cli.requests import (
     MAX_PASSES,
     Item,

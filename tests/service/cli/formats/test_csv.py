@@ -15,7 +15,7 @@ from service.cli.errors import CommandError
 from service.cli.formats import csv as csv_format
 from service.cli.formats.answers import Problem
 from service.cli.formats.base import Fields, OutputOptions, UnreadableRow
-from service.cli.formats.by_ending import open_rows
+from service.cli.formats.by_extension import open_rows
 from service.cli.formats.csv import CsvRows, CsvRowWriter
 from service.cli.tasks.fill_mask import FillMaskTask
 from service.tasks.options import FillOptions

@@ -10,7 +10,7 @@ from service.cli.errors import CommandError
 from service.cli.formats import jsonl as line_rows
 from service.cli.formats.answers import Problem
 from service.cli.formats.base import BLOCK_ROWS, Fields, OutputOptions, UnreadableRow
-from service.cli.formats.by_ending import open_rows
+from service.cli.formats.by_extension import open_rows
 from service.cli.formats.jsonl import JsonBlock, JsonRowWriter, write_lines
 from service.cli.formats.lines import read_lines
 from service.cli.tasks.fill_mask import FillMaskTask

@@ -15,7 +15,7 @@ from service.cli.errors import CommandError
 from service.cli.formats import parquet
 from service.cli.formats.answers import Problem
 from service.cli.formats.base import BLOCK_ROWS, OutputOptions, UnreadableRow
-from service.cli.formats.by_ending import open_rows
+from service.cli.formats.by_extension import open_rows
 from service.cli.formats.parquet import ParquetRows, ParquetRowWriter
 from service.cli.formats.parquet_types import FILL_TYPE
 from service.cli.tasks.fill_mask import FillMaskTask

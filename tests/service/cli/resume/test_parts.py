@@ -19,7 +19,7 @@ import pytest
 
 from service.cli.errors import CommandError
 from service.cli.formats.base import OutputOptions
-from service.cli.formats.by_ending import make_writer, open_rows
+from service.cli.formats.by_extension import make_writer, open_rows
 from service.cli.formats.durable_files import (
     create,
     name_in_errors,

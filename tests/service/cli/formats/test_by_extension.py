@@ -7,7 +7,7 @@ import pytest
 
 from service.cli.errors import CommandError
 from service.cli.formats.base import OutputOptions
-from service.cli.formats.by_ending import READ, WRITTEN, check_ending, make_writer, open_rows
+from service.cli.formats.by_extension import READ, WRITTEN, check_extension, make_writer, open_rows
 from service.cli.formats.csv import CsvRows, CsvRowWriter
 from service.cli.formats.jsonl import JsonRows, JsonRowWriter, TextRows
 from service.cli.formats.parquet import ParquetRowWriter
@@ -47,9 +47,9 @@ def test_endings_that_can_be_written(tmp_path: Path, name: str, kind: type) -> N
 @pytest.mark.parametrize("name", ["a", "a.json", "a.tsv", "a.jsonl.gz", ".csv"])
 def test_other_endings_are_rejected(name: str) -> None:
     with pytest.raises(CommandError, match=r"cannot read .*; the name must end in .jsonl,"):
-        check_ending(Path(name), READ)
+        check_extension(Path(name), READ)
     with pytest.raises(CommandError, match=r"cannot write .*; .* .csv or .parquet\."):
-        check_ending(Path("a.txt"), WRITTEN)
+        check_extension(Path("a.txt"), WRITTEN)
 
 
 def test_parquet_without_pyarrow_says_how_to_get_it(

@@ -1,4 +1,4 @@
-"""Readers and writers of files, by the ending of the file name."""
+"""Readers and writers of files, by file extension."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -13,13 +13,13 @@ from service.errors import quote
 
 
 def check_input(path: Path) -> None:
-    """Reject an input path that is not a readable file with a supported ending.
+    """Reject an input path that is not a readable file with a supported extension.
 
     Raises:
-        CommandError: the path has no supported ending, does not exist, is not a file, or is not
+        CommandError: the path has no supported extension, does not exist, is not a file, or is not
             readable.
     """
-    check_ending(path, READ)
+    check_extension(path, READ)
     if path.exists() and not path.is_file():
         raise CommandError(f"{path} is not a file; --input must be a file.")
     try:
@@ -42,19 +42,19 @@ def open_rows(path: Path, field: str) -> Rows:
         field: field name for the lines of plain text.
 
     Raises:
-        CommandError: the ending is not supported, pyarrow is missing, or the content does not match
-            the ending.
+        CommandError: the extension is unknown, pyarrow is missing, or the content does not match
+            the extension.
     """
-    ending = check_ending(path, READ)
+    extension = check_extension(path, READ)
 
     def open_stream() -> AbstractContextManager[Stream]:
         return path.open("rb", buffering=0)
 
-    if ending in _JSON_LINES:
+    if extension in _JSON_LINES:
         return JsonRows(path.name, open_stream)
-    if ending == ".txt":
+    if extension == ".txt":
         return TextRows(path.name, open_stream, field)
-    if ending == ".csv":
+    if extension == ".csv":
         return CsvRows(path)
     with _require_pyarrow(path):
         from service.cli.formats.parquet import ParquetRows  # noqa: PLC0415 - an optional extra
@@ -65,38 +65,38 @@ def make_writer(path: Path, rows: Rows, options: OutputOptions) -> RowWriter:
     """Return a writer for rows and their results.
 
     Args:
-        path: path of the output, whose ending sets the format.
+        path: path of the output, whose extension sets the format.
         rows: the rows to write. If the rows may have different fields, the writers of CSV and
             Parquet first read all rows to find the columns.
 
     Raises:
-        CommandError: the ending is not supported, pyarrow is missing, or the format cannot
+        CommandError: the extension is unknown, pyarrow is missing, or the format cannot
             represent the rows.
     """
-    ending = check_ending(path, WRITTEN)
-    if ending in _JSON_LINES:
+    extension = check_extension(path, WRITTEN)
+    if extension in _JSON_LINES:
         return JsonRowWriter(rows, options)
-    if ending == ".csv":
+    if extension == ".csv":
         return CsvRowWriter(rows, options)
     with _require_pyarrow(path):
         from service.cli.formats.parquet import ParquetRowWriter  # noqa: PLC0415 - an optional extra
     return ParquetRowWriter(rows, options)
 
 
-def check_ending(path: Path, allowed: tuple[str, ...]) -> str:
-    """Return the ending of a file name, in lower case.
+def check_extension(path: Path, allowed: tuple[str, ...]) -> str:
+    """Return the extension of a file name, in lower case.
 
     Raises:
-        CommandError: the ending is not allowed.
+        CommandError: the extension is not among `allowed`.
     """
-    ending = path.suffix.lower()
-    if ending not in allowed:
+    extension = path.suffix.lower()
+    if extension not in allowed:
         verb = "read" if allowed is READ else "write"
         raise CommandError(
             f"The command cannot {verb} {quote(path.name)}; the name must end in "
             f"{', '.join(allowed[:-1])} or {allowed[-1]}."
         )
-    return ending
+    return extension
 
 
 @contextmanager
