@@ -43,7 +43,7 @@ def load(
         cpus: CPUs of wrk.
 
     Raises:
-        ServerError: a response had a status other than 200, or no response arrived.
+        ServerError: a response has a status other than 200, or no response arrives.
     """
     command = [
         *("wrk", "--threads", "1", "--connections", str(concurrency)),

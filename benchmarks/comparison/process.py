@@ -32,7 +32,7 @@ class Server:
 
     Attributes:
         port: TCP port on HOST.
-        ready_s: seconds from the start of the process until it was ready.
+        ready_s: seconds from the start of the process until it is ready.
         pid: id of the main process.
     """
 

@@ -67,10 +67,10 @@ def _memory(scaling: Scaling) -> str:
     first_requests, first_bytes = memory.samples[0]
     last_requests, last_bytes = memory.samples[-1]
     return (
-        f"The server with the built-in model ({memory.name}) was ready {memory.ready_s:.2f} s "
-        f"after the start of the process. Its resident memory was {first_bytes / 1e6:.0f} MB after "
+        f"The server with the built-in model ({memory.name}) is ready {memory.ready_s:.2f} s "
+        f"after the start of the process. Its resident memory is {first_bytes / 1e6:.0f} MB after "
         f"{first_requests} requests and {last_bytes / 1e6:.0f} MB after {last_requests} requests, "
-        f"a change of {memory.growth_bytes / 1e6:+.1f} MB. The peak was "
+        f"a change of {memory.growth_bytes / 1e6:+.1f} MB. The peak is "
         f"{memory.peak_rss_bytes / 1e6:.0f} MB. A request has one to four texts of any "
         "length up to the model's limit, up to eight masks per text and up to fifty fills per mask."
     )

@@ -127,7 +127,7 @@ async def load(port: int, clients: int, seconds: float) -> Load:
     """Load a server with clients that send the next request after each response.
 
     Raises:
-        ServerError: a response had a status other than 200.
+        ServerError: a response has a status other than 200.
     """
     started = time.perf_counter()
     shares = [

@@ -105,7 +105,6 @@ class RoundingPlan:
         Args:
             model: encoder on any device.
             rows: (rows, T) token ids.
-            seed: seed of the sample.
         """
         count = math.ceil(CALIBRATION_TOKENS / rows.shape[1])
         generator = np.random.default_rng(seed)

@@ -101,7 +101,9 @@ def pretrain_command(options: argparse.Namespace) -> None:
     keep_freed_memory()
     limit_kernel_cache()
     if options.init and (options.config or options.vocab_size):
-        raise ValueError("--init excludes --config and --vocab-size; remove --config and --vocab-size")
+        raise ValueError(
+            "--init excludes --config and --vocab-size; remove --config and --vocab-size"
+        )
     files = text_files(options.texts)
     start = load_checkpoint(options.init) if options.init else None
     tokenizer = _tokenizer(options, start.tokenizer_json if start else None, files)

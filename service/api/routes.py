@@ -103,7 +103,7 @@ def _add_fills(router: APIRouter, health: Health, max_texts: int, max_top_k: int
 def _raise_not_ready(
     request: Request, health: Health, name: str | None, task: Task | None
 ) -> NoReturn:
-    """Raise the error of a request that FillMaskApp did not route to TaskEndpoint.
+    """Raise the error of a request that FillMaskApp does not route to TaskEndpoint.
 
     Either the service is not ready, or no model has the requested name and task.
     """

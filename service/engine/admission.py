@@ -122,7 +122,7 @@ class Admission:
         if tokens > max_tokens:
             scope = "over all its passes" if bulk else "in all"
             raise InvalidRequestError(
-                f"The request has {tokens} tokens {scope}; the limit is {max_tokens}."
+                f"The request must have at most {max_tokens} tokens {scope} (got {tokens})."
             )
         if self._is_overloaded(tokens, bulk=bulk):
             retry_after_s = self._retry_after_s(bulk=bulk)

@@ -12,7 +12,7 @@ WATCH_AFTER_S = 0.02
 
 
 class ClientDisconnectedError(Exception):
-    """Error for a client that disconnected before its response was ready."""
+    """Error for a client that disconnects before its response is ready."""
 
 
 class CancelOnDisconnect:

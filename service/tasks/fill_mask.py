@@ -156,7 +156,7 @@ class FillMaskPipeline:
         masks = sum(plan.masks for plan in plans)
         if masks > self._max_masks:
             raise InvalidRequestError(
-                f"The request has {masks} masks; the limit is {self._max_masks}."
+                f"The request must have at most {self._max_masks} masks (got {masks})."
             )
         passes = sum(plan.passes for plan in plans)
         if passes > self._max_passes:

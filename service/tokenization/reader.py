@@ -64,8 +64,8 @@ class TextReader:
         self._check_pair(text, label)
         if len(text) > MAX_WINDOWED_CHARS:
             raise InvalidRequestError(
-                f"{label} has {len(text)} characters; the limit is "
-                f"{MAX_WINDOWED_CHARS} with windows."
+                f"{label} must have at most {MAX_WINDOWED_CHARS} characters with windows "
+                f"(got {len(text)})."
             )
         words = self._tokenizer.encode_words(text)
         mask_token_id = self._tokenizer.mask_token_id
@@ -155,8 +155,8 @@ class TextReader:
         second = int((words.parts == 1).sum())
         if second > self._max_tokens // 2:
             raise InvalidRequestError(
-                f"{label}.text_pair has {second} tokens; the limit is "
-                f"{self._max_tokens // 2} with windows."
+                f"{label}.text_pair must have at most {self._max_tokens // 2} tokens with windows "
+                f"(got {second})."
             )
 
     def _no_tokens(self, label: str) -> InvalidRequestError:
@@ -171,7 +171,7 @@ class TextReader:
         max_chars = self._max_tokens * MAX_CHARS_PER_TOKEN
         if len(text) > max_chars:
             raise InvalidRequestError(
-                f"{label} has {len(text)} characters; the limit is {max_chars}, because the "
+                f"{label} must have at most {max_chars} characters (got {len(text)}), because the "
                 f"model reads at most {self._max_tokens} tokens."
             )
 

@@ -159,8 +159,8 @@ class Tokenizer:
             ids = [token_id]
         elif len(target) > MAX_TARGET_CHARS:
             raise InvalidRequestError(
-                f"The target {quote(target)} has {len(target)} characters; the limit is "
-                f"{MAX_TARGET_CHARS}."
+                f"The target {quote(target)} must have at most {MAX_TARGET_CHARS} characters "
+                f"(got {len(target)})."
             )
         else:
             ids = self._encode(target, special_tokens=False).ids

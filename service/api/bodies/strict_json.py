@@ -89,7 +89,7 @@ def parse_json(content: bytes, label: str, first_line: int = 1) -> object:
         raise MalformedRequestError(f"{label} is nested too deeply; use fewer levels.") from error
     except ValueError as error:
         raise MalformedRequestError(
-            f"{label} has a number with too many digits; the limit is "
+            f"{label} has a number with too many digits; use at most "
             f"{sys.get_int_max_str_digits()}."
         ) from error
     return value

@@ -46,7 +46,7 @@ def read_inputs(value: object, label: str, max_texts: int) -> InputText | list[I
     if not value:
         raise client_error(f"{label} is empty; it must be a text, {PAIR} or a list of these.")
     if len(value) > max_texts:
-        raise client_error(f"{label} has {len(value)} texts; the limit is {max_texts}.")
+        raise client_error(f"{label} must have at most {max_texts} texts (got {len(value)}).")
     return [
         text if isinstance(text, str) else _read_item(text, f"{label}[{index}]")
         for index, text in enumerate(value)

@@ -87,7 +87,8 @@ def check_shape(name: str, shape: Sequence[int], count: int) -> None:
     """
     if len(shape) > MAX_AXES:
         raise InvalidRequestError(
-            f"The input {quote(name)} has a shape of {len(shape)} axes; the limit is {MAX_AXES}."
+            f"The shape of the input {quote(name)} must have at most {MAX_AXES} axes "
+            f"(got {len(shape)})."
         )
     # math.prod must not multiply an axis above the count, because the axis may have thousands of
     # digits

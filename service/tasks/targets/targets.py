@@ -186,8 +186,8 @@ def check_targets_size(lists: Iterable[Sequence[str]]) -> None:
     size_bytes = sum(len("".join(targets).encode()) for targets in lists)
     if size_bytes > MAX_TARGETS_BYTES:
         raise InvalidRequestError(
-            f"The targets have {size_bytes} bytes in UTF-8; the limit is "
-            f"{MAX_TARGETS_BYTES} in a request."
+            f"The targets of a request must have at most {MAX_TARGETS_BYTES} bytes in UTF-8 "
+            f"(got {size_bytes})."
         )
 
 

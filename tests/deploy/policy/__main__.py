@@ -24,7 +24,7 @@ def main() -> int:
     """Print the findings and return the exit status.
 
     Returns:
-        0 without findings, 1 with findings, 2 if a check did not run.
+        0 without findings, 1 with findings, 2 if a check does not run.
     """
     checkov = [sys.argv[1], *OFFLINE]
     environment = os.environ | {"LOG_LEVEL": "ERROR", "BC_SKIP_MAPPING": "TRUE"}

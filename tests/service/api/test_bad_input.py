@@ -118,7 +118,7 @@ INVALID: dict[str, tuple[Any, str]] = {
     ),
     "a text null": ({"inputs": [None, "[MASK]"]}, f"inputs[0] {NOT_A_TEXT} null)."),
     "a text a list": ({"inputs": [["[MASK]"]]}, f"inputs[0] {NOT_A_TEXT} a list)."),
-    "too many texts": ({"inputs": ["[MASK]"] * 5}, "inputs has 5 texts; the limit is 4."),
+    "too many texts": ({"inputs": ["[MASK]"] * 5}, "inputs must have at most 4 texts (got 5)."),
     "no mask": ({"inputs": "Paris is the capital."}, NO_MASK),
     "only white space": ({"inputs": "  \n"}, NO_MASK),
     "mask of another model": ({"inputs": "Paris is the <mask>."}, NO_MASK),
@@ -128,7 +128,7 @@ INVALID: dict[str, tuple[Any, str]] = {
     ),
     "too many masks": (
         {"inputs": ["[MASK] [MASK]"] * 3 + ["[MASK]"]},
-        "The request has 7 masks; the limit is 6.",
+        "The request must have at most 6 masks (got 7).",
     ),
     "too long": (
         {"inputs": "the [MASK] " * 16},
@@ -141,7 +141,7 @@ INVALID: dict[str, tuple[Any, str]] = {
     "too many characters": (
         {"inputs": "[MASK]" + " " * 3000},
         (
-            "inputs has 3006 characters; the limit is 2048, because the model reads at "
+            "inputs must have at most 2048 characters (got 3006), because the model reads at "
             "most 32 tokens."
         ),
     ),

@@ -128,7 +128,7 @@ def test_a_shape_is_shown_if_it_is_short() -> None:
         ([-1], "[-1]; it must have at least one axis,"),
         ([], "the shape []; it must have at least one axis,"),
         ([1, 10**30], "[1, a number of more than 64 bits]; it must have"),
-        ([1] * 9, "a shape of 9 axes; the limit is 8."),
+        ([1] * 9, "must have at most 8 axes (got 9)."),
     ):
         with pytest.raises(FillMaskError) as caught:
             read(shape)

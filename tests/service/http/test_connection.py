@@ -125,7 +125,7 @@ def test_head_has_a_size_limit(address: tuple[str, int]) -> None:
         url = f"http://{address[0]}:{address[1]}/fill-mask"
         for _ in range(3):
             assert client.post(url, content=body).status_code == 415
-    assert b"the limit is 2048" in exchange(address, large)
+    assert b"at most 2048 characters" in exchange(address, large)
 
 
 def test_invalid_http_gets_400(address: tuple[str, int]) -> None:

@@ -22,11 +22,11 @@ def test_a_request_that_is_not_done(refusing: Playground) -> None:
     # The fills of the previous text are disabled.
     masks = "[MASK] " * 129
     refusing.text.fill(masks)
-    expect(refusing.problem).to_have_text("The request has 129 masks; the limit is 128.")
+    expect(refusing.problem).to_have_text("The request must have at most 128 masks (got 129).")
     expect(refusing.page.locator("#problem")).to_have_attribute("data-kind", "error")
     expect(refusing.text).to_have_attribute("aria-invalid", "true")
     expect(refusing.text).to_have_accessible_description(
-        "The request has 129 masks; the limit is 128. Double-click a word to mask it."
+        "The request must have at most 128 masks (got 129). Double-click a word to mask it."
     )
     expect(refusing.page.locator("#view")).to_have_attribute("inert", "")
     expect(refusing.page.locator("#snippet")).to_contain_text("[MASK] [MASK] [MASK]")

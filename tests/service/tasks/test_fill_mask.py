@@ -94,11 +94,11 @@ async def test_top_k_cuts_the_targets(tiny: Tiny) -> None:
             [" " * 2049 + "[MASK]"],
             None,
             (
-                "inputs has 2055 characters; the limit is 2048, because the model reads at "
+                "inputs must have at most 2048 characters (got 2055), because the model reads at "
                 "most 32 tokens."
             ),
         ),
-        (["[MASK] " * 8] * 3, None, "The request has 24 masks; the limit is 20."),
+        (["[MASK] " * 8] * 3, None, "The request must have at most 20 masks (got 24)."),
         (
             ["[MASK]"],
             ["Paris", "paris"],

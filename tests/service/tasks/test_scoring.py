@@ -93,7 +93,7 @@ def test_variants_of_a_text_are_ranked(client: TestClient) -> None:
         (" \u200b", {}, "inputs has no tokens; write at least one word."),
         ("the " * 31, {}, "inputs has 33 tokens, special tokens included; the model reads at most"),
         ("", {}, "inputs is empty; it must be a text, a pair"),
-        (["a"] * 5, {}, "inputs has 5 texts; the limit is 4."),
+        (["a"] * 5, {}, "inputs must have at most 4 texts (got 5)."),
         (7, {}, 'inputs must be a text, a pair {"text", "text_pair"} or a list of these (got 7).'),
         ("the", {"variant": "other"}, 'must be within_word or original (got "other").'),
         ("the", {"variant": ["original"]}, "must be within_word or original (got a list)."),
@@ -127,5 +127,5 @@ def test_tokens_over_all_passes_are_bounded(tiny: Tiny) -> None:
         answer = client.post("/score", json={"inputs": "a dog . . ."})  # 5 x 7 tokens
     assert answer.status_code == 422
     assert answer.json()["error"] == (
-        "The request has 35 tokens over all its passes; the limit is 30."
+        "The request must have at most 30 tokens over all its passes (got 35)."
     )

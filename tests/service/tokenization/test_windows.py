@@ -142,4 +142,6 @@ def test_a_text_above_the_character_limit_is_rejected(
     assert fill_in_windows(client, TEXT + "[MASK]").status_code == 200
     answer = fill_in_windows(client, TEXT + TEXT + "[MASK]")
     assert answer.status_code == 422
-    assert answer.json()["error"] == ("inputs has 726 characters; the limit is 400 with windows.")
+    assert answer.json()["error"] == (
+        "inputs must have at most 400 characters with windows (got 726)."
+    )

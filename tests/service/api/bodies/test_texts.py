@@ -33,7 +33,7 @@ def test_texts_and_pairs(value: Any, expected: object) -> None:
         ("", "is empty"),
         ([], "is empty"),
         ({}, "instances.text is missing"),
-        ([{"text": "a"}] * 4, "has 4 texts; the limit is 3."),
+        ([{"text": "a"}] * 4, r"must have at most 3 texts \(got 4\)."),
         (["a", {"text": "a", "text_pair": {}}], r"instances\[1\].text_pair must be a non-blank"),
         ([["a", "b"]], r"instances\[0\] must be a text or a pair"),
         ({"text": "a", "x" * 500: 1}, 'Unknown field "xxx'),

@@ -112,7 +112,7 @@ INVALID: dict[str, tuple[str, Any, Any, str]] = {
         pair("the dog", " " * 2000 + "a"),
         None,
         (
-            "inputs has 2009 characters; the limit is 1536, because the model reads at "
+            "inputs must have at most 1536 characters (got 2009), because the model reads at "
             "most 24 tokens."
         ),
     ),
@@ -120,7 +120,7 @@ INVALID: dict[str, tuple[str, Any, Any, str]] = {
         BOTH,
         pair("a [MASK]", LONG),
         {"on_long_text": "window"},
-        "inputs.text_pair has 27 tokens; the limit is 12 with windows.",
+        "inputs.text_pair must have at most 12 tokens with windows (got 27).",
     ),
     "mask in the second text of a windowed pair": (
         BOTH,
@@ -135,7 +135,7 @@ INVALID: dict[str, tuple[str, Any, Any, str]] = {
         BOTH,
         pair("[MASK]", "a" * 200_000),
         {"on_long_text": "window"},
-        "inputs has 200007 characters; the limit is 200000 with windows.",
+        "inputs must have at most 200000 characters with windows (got 200007).",
     ),
     # tokens of pairs
     "no mask in either text": (
@@ -160,13 +160,13 @@ INVALID: dict[str, tuple[str, Any, Any, str]] = {
         BOTH,
         [pair("[MASK] [MASK]", "[MASK] [MASK]")] * 2,
         None,
-        "The request has 8 masks; the limit is 6.",
+        "The request must have at most 6 masks (got 8).",
     ),
     "too many pairs": (
         CLASSIFY,
         [pair()] * 5,
         None,
-        "inputs has 5 texts; the limit is 4.",
+        "inputs must have at most 4 texts (got 5).",
     ),
     # parameters of /classify
     "top_k zero": (CLASSIFY, "the", {"top_k": 0}, f"{TOP_K} 0)."),

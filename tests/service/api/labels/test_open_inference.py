@@ -170,7 +170,7 @@ BLANK["inputs"][1] |= {"data": [" "]}
             body("text", outputs=[{"name": "token"}]),
             'Unknown output "token"; allowed: label, score.',
         ),
-        ("labels", body("text", data=["the"] * 5), "text has 5 texts; the limit is 4."),
+        ("labels", body("text", data=["the"] * 5), "text must have at most 4 texts (got 5)."),
     ],
 )
 def test_bad_requests(client: TestClient, name: str, request_body: Any, reason: str) -> None:

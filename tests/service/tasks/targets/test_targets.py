@@ -145,7 +145,7 @@ async def test_text_must_have_room_for_the_longest_target(tiny: Tiny) -> None:
             ["a dog", "A  dog"],
             'The targets "a dog" and "A  dog" have the same tokens; remove one of them.',
         ),
-        (["dog " * 80], "has 320 characters; the limit is 256."),
+        (["dog " * 80], "must have at most 256 characters (got 320)."),
     ],
 )
 async def test_targets_that_cannot_be_used(tiny: Tiny, targets: list[str], reason: str) -> None:
@@ -189,10 +189,10 @@ async def test_targets_are_bounded_in_bytes(tiny: Tiny) -> None:
     with pytest.raises(InvalidRequestError) as caught:
         await fill(tiny, ["the [MASK]"], [f"{i:05}" + "é" * 11 for i in range(9_800)])
     assert caught.value.text == (
-        "The targets have 264600 bytes in UTF-8; the limit is 262144 in a request."
+        "The targets of a request must have at most 262144 bytes in UTF-8 (got 264600)."
     )
     check_targets_size([[f"{i:05}" + "x" * 21 for i in range(10_000)]])
-    with pytest.raises(InvalidRequestError, match="have 300000 bytes"):
+    with pytest.raises(InvalidRequestError, match=r"\(got 300000\)"):
         check_targets_size([["x" * 100_000], ["y" * 200_000]])
 
 
