@@ -6,7 +6,6 @@ Memory mapping of safetensors files loads only the pages that the caller reads. 
 
 from __future__ import annotations
 
-import json
 import pickle
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,6 +14,8 @@ from typing import Any
 import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
+
+from model.files import read_object
 
 SAFETENSORS, PICKLED = "model.safetensors", "pytorch_model.bin"
 INDEX_SUFFIX = ".index.json"  # suffix of the file that maps tensors to weight files
@@ -73,13 +74,13 @@ def _weight_files(directory: Path) -> tuple[list[Path], dict[str, str] | None]:
 def _read_index(path: Path) -> dict[str, str] | None:
     if not path.is_file():
         return None
-    try:
-        parts = json.loads(path.read_text(encoding="utf-8"))["weight_map"]
-        return {str(name): str(part) for name, part in parts.items()}
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise ValueError(
-            f"{path} must have an object weight_map that maps tensor names to file names"
-        ) from None
+    parts = read_object(path).get("weight_map")
+    if not isinstance(parts, dict):
+        raise ValueError(  # noqa: TRY004 - an invalid file is a ValueError
+            f"{path} must have an object weight_map that maps tensor names to file names "
+            f"(got {parts!r})"
+        )
+    return {str(name): str(part) for name, part in parts.items()}
 
 
 def _shard(directory: Path, name: str) -> Path:

@@ -171,7 +171,9 @@ class EncoderConfig:
                 f"(got {self.block_order!r})"
             )
         if tuple(sorted(set(self.local_layers))) != self.local_layers:
-            raise ValueError(f"local_layers must be ascending (got {self.local_layers!r})")
+            raise ValueError(
+                f"local_layers must be in ascending order without repeated layers (got {self.local_layers!r})"
+            )
         if bool(self.local_layers) != bool(self.local_window):
             raise ValueError(
                 "local_layers and local_window must be set together "

@@ -84,20 +84,25 @@ def _local_layers(fields: Fields, layers: Any) -> tuple[int, ...]:
 
 def _rotary_bases(fields: Fields) -> dict[str, float]:
     parameters = _object("rope_parameters", fields.get("rope_parameters", {}))
+    if unknown := set(parameters) - set(_BASES):
+        raise ValueError(
+            f"rope_parameters may contain only {' and '.join(_BASES)} (got {min(unknown)})"
+        )
     fields.expect("rope_scaling", None)
     bases = {}
     for kind, (name, default) in _BASES.items():
-        of_kind = dict(_object(f"rope_parameters.{kind}", parameters.get(kind) or {}))
+        path = f"rope_parameters.{kind}"
+        of_kind = dict(_object(path, parameters.get(kind) or {}))
         if (rope_type := of_kind.pop("rope_type", "default")) != "default":
-            raise ValueError(f"rope_type in rope_parameters must be default (got {rope_type!r})")
+            raise ValueError(f"{path}.rope_type must be default (got {rope_type!r})")
         older = fields.number(name, default)
         base = of_kind.pop("rope_theta", older)
         if type(base) not in {int, float}:
-            raise ValueError(f"rope_theta in rope_parameters must be a number (got {base!r})")
+            raise ValueError(f"{path}.rope_theta must be a number (got {base!r})")
         bases[kind] = float(base)
         if of_kind:
             raise ValueError(
-                f"rope_parameters may contain only rope_type and rope_theta (got {min(of_kind)})"
+                f"{path} may contain only rope_type and rope_theta (got {min(of_kind)})"
             )
     return bases
 

@@ -157,8 +157,9 @@ BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
         r"model-00001-of-00002\.safetensors does not exist",
     ),
     "a part with another tensor": (other_part, r"the same tensors \([bc]\.bias is only in one"),
-    "an index that is no JSON": (lambda d: index_with(d, "{"), "must have an object weight_map"),
-    "an index of a list": (lambda d: index_with(d, "[]"), "must have an object weight_map"),
+    "an index that is no JSON": (lambda d: index_with(d, "{"), r"index\.json is not valid JSON"),
+    "an index of a list": (lambda d: index_with(d, "[]"), r"must contain a JSON object \(got list"),
+    "an index without a map": (lambda d: index_with(d, "{}"), r"object weight_map .* \(got None\)"),
     "an index that leads away": (
         lambda d: index_with(d, '{"weight_map": {"a": "../x.safetensors"}}'),
         r"without a path \(got '\.\./x\.safetensors'\)",
