@@ -172,7 +172,8 @@ class EncoderConfig:
             )
         if tuple(sorted(set(self.local_layers))) != self.local_layers:
             raise ValueError(
-                f"local_layers must be in ascending order without repeated layers (got {self.local_layers!r})"
+                "local_layers must be in ascending order without repeated layers "
+                f"(got {self.local_layers!r})"
             )
         if bool(self.local_layers) != bool(self.local_window):
             raise ValueError(
