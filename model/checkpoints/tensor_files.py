@@ -10,6 +10,7 @@ import pickle
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from zipfile import is_zipfile
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -104,7 +105,7 @@ def _open(path: Path) -> dict[str, Any]:
         return dict.fromkeys(file.keys(), file)  # type: ignore[no-untyped-call]  # untyped library
     try:
         # torch maps only zip files, which it has written since 1.6
-        tensors = torch.load(path, map_location="cpu", weights_only=True, mmap=_is_zip_file(path))
+        tensors = torch.load(path, map_location="cpu", weights_only=True, mmap=is_zipfile(path))
     except pickle.UnpicklingError:
         raise ValueError(
             f"{path} is not a file of tensors; download it again, or save only its tensors as "
@@ -115,8 +116,3 @@ def _open(path: Path) -> dict[str, Any]:
     if not isinstance(tensors, dict) or not all(isinstance(t, Tensor) for t in tensors.values()):
         raise ValueError(f"{path} must contain a dictionary of tensors by name")
     return tensors
-
-
-def _is_zip_file(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(2) == b"PK"
