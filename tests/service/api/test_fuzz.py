@@ -22,7 +22,7 @@ import pytest
 from benchmarks.running_server import running_server
 from tests.service.api.labels.bundles import write_label_bundle
 
-EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "12"))
+EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "8"))
 CONFIG = Path(__file__).with_name("schemathesis.toml")
 CHECKS = Path(__file__).with_name("schemathesis_checks.py")
 NAME = "fillmask-minilm-en"
