@@ -11,7 +11,7 @@ export ORT_DISABLE_TELEMETRY := 1
 # Lets Python write bytecode, because pip writes none into the tests' environment.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: serve test test-fast check collect format settings-page image-check arm-check policy-check lock train-default classification comparison fuzz attack-check audit sbom clean help
+.PHONY: serve test test-fast check lint types collect suite format settings-page image-check arm-check policy-check lock train-default classification comparison fuzz attack-check audit sbom clean help
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
@@ -19,15 +19,18 @@ help:            ## list the targets
 serve: $(SERVE)/.installed  ## install the serving dependencies and serve the built-in model on 127.0.0.1:8000
 	$(SERVE)/bin/fillmask-serve
 
-# Runs three test files at a time, because many tests wait for processes that they started. torch gets one thread per file.
-# tests/conftest.py names the files that start first.
+# The type checker runs beside the tests, which leave CPU time because many wait for processes that they started.
 test: $(DEV)/.installed  ## install everything and run all checks of CI
-	@$(MAKE) --no-print-directory --jobs 2 check collect
-	OMP_NUM_THREADS=1 $(DEV)/bin/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
+	@$(MAKE) --no-print-directory --jobs 2 lint collect
+	@$(MAKE) --no-print-directory --jobs 2 types suite
 
-# Runs beside mypy, which takes one CPU. The first import of all modules writes their bytecode for the test workers.
+# Imports all modules once to write their bytecode for the workers of the test suite.
 collect: $(DEV)/.installed
 	@collected=$$($(DEV)/bin/python -m pytest --collect-only -q) || { echo "$$collected"; exit 1; }
+
+# Runs three test files at a time. torch gets one thread per file. tests/conftest.py names the files that start first.
+suite: $(DEV)/.installed
+	OMP_NUM_THREADS=1 $(DEV)/bin/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 # The fast tests take 45 s of CPU time. They start no processes or browsers. They do not export, train or send attacks.
 FAST := $(addprefix tests/service/,api bundles cli/formats engine http observability tasks tokenization \
@@ -43,11 +46,15 @@ SLOW := $(addprefix tests/service/,api/protocols/test_open_inference.py api/test
 test-fast: $(DEV)/.installed  ## run the fast tests, under a minute
 	OMP_NUM_THREADS=1 $(DEV)/bin/python -m pytest -q --numprocesses 2 --dist loadfile $(FAST) $(SLOW:%=--ignore=%)
 
-check: $(DEV)/.installed  ## check lint, format, types and architecture
+check: lint types  ## check lint, format, types and architecture
+
+lint: $(DEV)/.installed
 	$(DEV)/bin/ruff check .
 	$(DEV)/bin/ruff format --check .
-	$(DEV)/bin/mypy
 	$(DEV)/bin/lint-imports
+
+types: $(DEV)/.installed
+	$(DEV)/bin/mypy
 
 format: $(DEV)/.installed  ## fix the lint and format errors that have an automatic fix
 	$(DEV)/bin/ruff check --fix .

@@ -12,7 +12,7 @@ from tests.chaos.process import serving
 
 LIMIT_BYTES = 512 * 2**20
 # `make attack-check` sets 60 s
-ATTACK_S = float(os.environ.get("ATTACK_S", "10"))
+ATTACK_S = float(os.environ.get("ATTACK_S", "5"))
 CLIENTS = 8
 # longer during other tests, which also use the CPUs
 SLOWEST_S = 1.0 if "ATTACK_S" in os.environ else 5.0
