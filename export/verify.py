@@ -26,7 +26,7 @@ from service.tokenization.tokenizer import Tokenizer
 MAX_GRAPH_DIFFERENCE = 1e-3  # nats, between log-probabilities of the fp32 graph and PyTorch
 TIE = 1e-4  # nats, maximum difference between tokens that may swap ranks
 TOP_K = 5
-MASKS_PER_TEXT = 3
+MASKS_PER_TEXT = 3  # more than one mask reveals a wrong order of the outputs
 REAL_TEXTS, RANDOM_TEXTS = 24, 12  # maximum number of texts of each kind
 INT8_ADVICE = (
     "Export with --precision fp32, or calibrate with text that resembles the training text"
@@ -59,7 +59,7 @@ class GraphFigures:
 def verification_requests(
     texts: Sequence[str], tokenizer: Tokenizer, vocab_size: int, max_tokens: int, token_types: int
 ) -> list[ModelPass]:
-    """Create passes of real and of random tokens with one to three masks, from a fixed seed.
+    """Create passes of real and of random tokens with up to three masks, from a fixed seed.
 
     Args:
         texts: plain sentences without masks. The function uses the first REAL_TEXTS texts and

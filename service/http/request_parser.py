@@ -160,8 +160,8 @@ class RequestParser:
         if self._framing_left >= 0:
             return
         if self._in_head and len(self._target) > MAX_HEAD_BYTES // 2:
-            allowed = f"a request head may have at most {MAX_HEAD_BYTES} bytes"
-            raise HttpError(414, f"The request target is too long; {allowed}.")
+            advice = f"send a shorter target in a head of at most {MAX_HEAD_BYTES} bytes"
+            raise HttpError(414, f"The request target is too long; {advice}.")
         if self._in_head:
             what, advice = "request head is", "send fewer or shorter headers"
         else:

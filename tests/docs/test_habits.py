@@ -10,15 +10,15 @@ from tests.docs import pages
 MAKEFILE = pages.read(pages.ROOT / "Makefile")
 
 
+def recipe(target: str) -> list[str]:
+    """Return the commands of a make target, without those that install the environment."""
+    command = ["make", "--dry-run", "--old-file=.venv-dev/.installed", target]
+    printed = subprocess.run(command, cwd=pages.ROOT, capture_output=True, text=True, check=True)
+    return printed.stdout.splitlines()
+
+
 def test_paths_of_the_fast_tests_exist() -> None:
-    printed = subprocess.run(
-        ["make", "--dry-run", "test-fast"],
-        cwd=pages.ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    [command] = [line for line in printed.splitlines() if "pytest" in line]
+    [command] = [line for line in recipe("test-fast") if "pytest" in line]
     paths = re.findall(r"tests/[\w./-]+", command)
     assert paths
     for path in paths:
@@ -26,8 +26,8 @@ def test_paths_of_the_fast_tests_exist() -> None:
 
 
 def test_commit_hooks_are_the_commands_of_make_check() -> None:
-    [recipe] = re.findall(r"^check:.*\n((?:\t.*\n)+)", MAKEFILE, re.MULTILINE)
-    commands = {line.strip().removeprefix("$(DEV)/bin/") for line in recipe.splitlines()}
+    tools = [line for line in recipe("check") if line.startswith(".venv-dev/bin/")]
+    commands = {line.removeprefix(".venv-dev/bin/") for line in tools}
     config = yaml.safe_load(pages.read(pages.ROOT / ".pre-commit-config.yaml"))
     entries = [hook["entry"] for repo in config["repos"] for hook in repo["hooks"]]
     # pre-commit passes file names, which ruff checks even if its settings exclude them

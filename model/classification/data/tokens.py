@@ -123,8 +123,8 @@ def tokenize(
             row = dataset.examples[long[0]].row
             raise ValueError(
                 f"{dataset.path}, row {row} must have at most {max_tokens} tokens "
-                f"(got {len(encodings[long[0]])}); shorten the text or set --on-long-text "
-                f"truncate. Rows with too many tokens: {len(long):,} of {len(encodings):,}"
+                f"(got {len(encodings[long[0]])}; too many tokens in {len(long):,} of "
+                f"{len(encodings):,} rows); shorten the texts or set --on-long-text truncate"
             )
         tokenizer.enable_truncation(max_tokens, strategy="longest_first")
         for row, cut in zip(long, tokenizer.encode_batch([inputs[r] for r in long]), strict=True):
