@@ -47,7 +47,7 @@ def test_single_texts_and_pairs(tokenizer: Tokenizer) -> None:
 def test_long_texts_are_counted(tokenizer: Tokenizer) -> None:
     dataset = dataset_of([("cat", "a"), ("cat " * 15, "a"), ("dog " * 14, "a"), ("dog " * 99, "a")])
     with pytest.raises(
-        ValueError, match=r"row 2 must have at most 16 tokens \(got 17; too many tokens in 2 of 4 rows\)"
+        ValueError, match=r"at most 16 tokens \(got 17; too many tokens in 2 of 4 rows\)"
     ):
         tokenize(dataset, tokenizer, **SETTINGS)
 
