@@ -1,5 +1,6 @@
 """Settings of pytest and its plugins for all tests."""
 
+import gc
 from pathlib import Path
 
 import pytest
@@ -26,3 +27,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Start the tests of the slowest files first."""
     rank = {path: number for number, path in enumerate(STARTED_FIRST)}
     items.sort(key=lambda item: rank.get(item.path, len(rank)))
+
+
+def pytest_collection_finish() -> None:
+    """Keep the modules out of garbage collections, which otherwise take a tenth of the CPU time."""
+    gc.collect()
+    gc.freeze()

@@ -59,11 +59,13 @@ class _InputAccumulator:
         self._gram: NDArray[np.float64] | None = None
         self._samples: list[NDArray[np.float32]] = []
         self._buffer: list[Tensor] = []
+        self._buffered_rows = 0
 
     def add(self, x_RD: Tensor) -> None:
         self._samples.append(x_RD[:: self._every].numpy().copy())
         self._buffer.append(x_RD)
-        if sum(map(len, self._buffer)) >= ROWS_AT_ONCE:
+        self._buffered_rows += len(x_RD)
+        if self._buffered_rows >= ROWS_AT_ONCE:
             self._multiply()
 
     def statistics(self) -> InputStatistics:
@@ -75,6 +77,7 @@ class _InputAccumulator:
     def _multiply(self) -> None:
         x_RD = torch.cat(self._buffer)
         self._buffer.clear()
+        self._buffered_rows = 0
         gram = (x_RD.T @ x_RD).numpy()
         if self._gram is None:
             self._gram = gram.astype(np.float64)

@@ -230,7 +230,7 @@ def test_long_texts_can_be_truncated(capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.parametrize(
     ("files", "arguments", "message"),
     [
-        ({"data.csv": LONG}, (), "row 1 must have at most 16 tokens (got 42); shorten"),
+        ({"data.csv": LONG}, (), "row 1 must have at most 16 tokens (got 42; too many"),
         ({}, ("--max-tokens=7",), "--max-tokens must be from 8 to 16"),
         ({}, ("--max-tokens=17",), "from 8 to 16, the maximum of the encoder (got 17)"),
         ({}, ("--best-by=spearman",), "--best-by must be one of accuracy, macro_f1"),
