@@ -28,9 +28,9 @@ test: $(DEV)/.installed  ## install everything and run all checks of CI
 collect: $(DEV)/.installed
 	@collected=$$($(DEV)/bin/python -m pytest --collect-only -q) || { echo "$$collected"; exit 1; }
 
-# Runs three test files at a time. torch gets one thread per file. tests/conftest.py names the files that start first.
+# Runs four test files at a time. torch gets one thread per file. tests/conftest.py names the files that start first.
 suite: $(DEV)/.installed
-	OMP_NUM_THREADS=1 $(DEV)/bin/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
+	OMP_NUM_THREADS=1 $(DEV)/bin/python -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder
 
 # The fast tests take 45 s of CPU time. They start no processes or browsers. They do not export, train or send attacks.
 FAST := $(addprefix tests/service/,api bundles cli/formats engine http observability tasks tokenization \
