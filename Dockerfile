@@ -3,16 +3,16 @@
 # The image also has the command `fillmask`, which needs no server:
 #   docker run --rm --entrypoint python fillmask -m service.cli "Paris is the [MASK] of France."
 #
-# The tests and constraints/serve.txt use Python 3.11. trixie is Debian's stable release. The tag has no patch level, so that
-# a rebuild includes the security fixes of both projects.
+# The tests and constraints/serve.txt use Python 3.11. trixie is Debian's stable release. The tag has no patch level, so
+# that a rebuild includes the security fixes of both projects.
 FROM python:3.11-slim-trixie AS python
 
 
 FROM python AS dependencies
 WORKDIR /build
 # This stage copies no code, so that a change of code reinstalls nothing. tokenizers requires the client of the Hugging
-# Face hub, which the service never imports. Without this client and its dependencies the image is 20 MB smaller and has no
-# code that downloads files.
+# Face hub, which the service never imports. Without this client and its dependencies the image is 20 MB smaller. It
+# then has no code that downloads files.
 COPY pyproject.toml constraints/serve.txt ./
 RUN --mount=type=cache,target=/root/.cache/pip \
     python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies'], sep='\n')" \

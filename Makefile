@@ -19,7 +19,7 @@ help:            ## list the targets
 serve: $(SERVE)/.installed  ## install the serving dependencies and serve the built-in model on 127.0.0.1:8000
 	$(SERVE)/bin/fillmask-serve
 
-# The type checker runs beside the tests, which leave CPU time because many wait for processes that they started.
+# The type checker runs beside the tests. Many tests wait for processes that they start, which leaves CPU time.
 test: $(DEV)/.installed  ## install everything and run all checks of CI
 	@$(MAKE) --no-print-directory --jobs 2 lint collect
 	@$(MAKE) --no-print-directory --jobs 2 types suite
@@ -28,7 +28,8 @@ test: $(DEV)/.installed  ## install everything and run all checks of CI
 collect: $(DEV)/.installed
 	@collected=$$($(DEV)/bin/python -m pytest --collect-only -q) || { echo "$$collected"; exit 1; }
 
-# Runs four test files at a time. torch gets one thread per file. tests/conftest.py names the files that start first.
+# Runs four test files at a time, because many tests wait for processes. torch gets one thread per file.
+# tests/conftest.py names the files that start first.
 suite: $(DEV)/.installed
 	OMP_NUM_THREADS=1 $(DEV)/bin/python -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder
 

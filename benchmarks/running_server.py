@@ -53,7 +53,7 @@ def running_server(
             assert process.stdout is not None  # noqa: S101 - stdout is a pipe
             found = _URL.search(line := process.stdout.readline())
             if found is None:
-                raise RuntimeError(f"the service did not print its URL (got {line!r})")
+                raise RuntimeError(f"the service must print its URL (got {line!r})")
             yield Served(process, found[0])
         finally:
             process.terminate()

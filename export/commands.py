@@ -28,7 +28,8 @@ def main(arguments: list[str] | None = None) -> int:
     outputs = [options.output, options.reference, options.renew_golden]
     if sum(map(bool, outputs)) != 1:
         parser.error(
-            "give exactly one of --output BUNDLE, --reference FILE.onnx and --renew-golden"
+            "exactly one of --output BUNDLE, --reference FILE.onnx and --renew-golden must be set "
+            f"(got {sum(map(bool, outputs))})"
         )
     try:
         if options.reference:
@@ -90,8 +91,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--renew-golden",
         action="store_true",
-        help="replace the golden prompts and labels of a bundle (give its directory as the "
-        "checkpoint)",
+        help="replace the golden prompts and golden texts of a bundle, whose directory takes the "
+        "place of the checkpoint",
     )
     parser.add_argument(
         "--precision",
@@ -99,7 +100,7 @@ def _parser() -> argparse.ArgumentParser:
         default="fp32",
         help="precision of weights and arithmetic (default: %(default)s)",
     )
-    parser.add_argument("--name", help="name of the model (default: the checkpoint's directory)")
+    parser.add_argument("--name", help="name of the model (default: name of its directory)")
     parser.add_argument(
         "--license", default="unknown", help="licence of the weights (default: %(default)s)"
     )

@@ -146,9 +146,9 @@ def compare_graph(
     )
     if not (figures.max_log_prob_difference <= MAX_GRAPH_DIFFERENCE and figures.same_top_5):
         raise VerificationError(
-            "the log-probabilities of the graph must differ from the PyTorch encoder's by at most "
-            f"{MAX_GRAPH_DIFFERENCE} nats (got {figures.max_log_prob_difference:.2g}) for the same "
-            f"top 5 tokens (got {'the same' if figures.same_top_5 else 'others'}); report a bug of "
-            "the export"
+            f"the graph must have the PyTorch encoder's top {TOP_K} tokens with log-probabilities "
+            f"that differ by at most {MAX_GRAPH_DIFFERENCE} nats "
+            f"(got {'the same' if figures.same_top_5 else 'other'} tokens and a difference of "
+            f"{figures.max_log_prob_difference:.2g}); report a bug of the export"
         )
     return figures

@@ -71,8 +71,8 @@ class Settings(BaseSettings):
     )
     api_keys_file: Path | None = Field(
         default=None,
-        description="file with one API key per line, which the service reloads after changes. "
-        "Requests must send a key as `Authorization: Bearer KEY`",
+        description="file with one API key per line. The service reloads the file after changes. "
+        "Requests except health checks, metrics and pages need `Authorization: Bearer KEY`",
     )
     cors_origins: str = Field(
         default="",
@@ -93,7 +93,7 @@ class Settings(BaseSettings):
         default=512,
         ge=1,
         description="maximum number of model passes per request for scores (one pass per token), "
-        "targets of several tokens, words and joint filling",
+        "targets, words and joint filling",
     )
     # A measurement with 32 clients on two CPUs gave the default (docs/log.md, 2026-11-20). A budget
     # of 128 tokens gave 10 % fewer requests/s. A budget of 256 tokens gave the same number of
@@ -138,8 +138,8 @@ class Settings(BaseSettings):
     drain_delay_s: int = Field(
         default=1,
         ge=0,
-        description="seconds after SIGTERM in which the service still responds but reports that it "
-        "is not ready, so that load balancers stop sending requests",
+        description="seconds after SIGTERM in which the service still responds, so that load "
+        "balancers notice that it is not ready and stop sending requests",
     )
     shutdown_grace_s: int = Field(
         default=30,
@@ -259,7 +259,7 @@ def _read_flags(arguments: Sequence[str]) -> dict[str, Any]:
     flags, unknown = parser.parse_known_args(arguments)
     if unknown:
         nearest = _nearest(unknown[0], [_flag(name) for name in Settings.model_fields])
-        raise SettingsError(f"Unknown argument {quote(unknown[0])}; did you mean {nearest}?")
+        raise SettingsError(f"Unknown argument {quote(unknown[0])}; remove it or use {nearest}.")
     return vars(flags)
 
 
@@ -274,7 +274,7 @@ def _reject_unknown_variables() -> None:
             )
         if variable.upper().startswith(ENV_PREFIX) and variable.upper() not in known:
             nearest = _nearest(variable.upper(), known)
-            raise SettingsError(f"Unknown variable {quote(variable)}; did you mean {nearest}?")
+            raise SettingsError(f"Unknown variable {quote(variable)}; remove it or use {nearest}.")
 
 
 def _is_service_link(variable: str, value: str) -> bool:

@@ -117,7 +117,7 @@ def _write_rows(path: Path, rows: Sequence[Example]) -> None:
 
 def _run(stop: StopRequest, command: Callable[[list[str]], int], *arguments: object) -> None:
     if command([str(argument) for argument in arguments]):
-        raise SystemExit(f"a step of the worked example failed: {arguments[0]}")
+        raise SystemExit(f"the step {arguments[0]} has failed; read its message above")
     if stop():
         raise SystemExit("SIGTERM has stopped the worked example. The same command continues it.")
 

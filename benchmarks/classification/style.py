@@ -32,7 +32,7 @@ def style_accuracy(training: Sequence[Example], test: Sequence[Example]) -> str:
     accuracy = classifier.score(_features(test), [example.label for example in test])
     return (
         "A logistic regression on lengths and counts of punctuation marks alone reaches an "
-        f"accuracy of {accuracy:.3f}, while chance is {1 / len({e.label for e in test}):.3f}."
+        f"accuracy of {accuracy:.3f}. Chance is {1 / len({e.label for e in test}):.3f}."
     )
 
 

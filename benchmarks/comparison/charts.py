@@ -81,6 +81,6 @@ def _curve(axes: Axes, points: list[Point], label: str) -> None:
     axes.set_yscale("log", base=2)
     axes.yaxis.set_major_formatter("{x:g}")
     axes.set_xticks(places, [str(place) for place in places])
-    axes.set(xlabel=label, ylabel="ms a text, one thread")
+    axes.set(xlabel=label, ylabel="ms per text, one thread")
     axes.grid(visible=True, alpha=0.3)
     axes.legend()

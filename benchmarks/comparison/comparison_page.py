@@ -43,7 +43,8 @@ _FAIRNESS = """\
   fill-mask pipeline use transformers' code for both steps.
 - The comparison checks correctness before speed. It stops if a contender in fp32 does not return
   the best token of transformers for every mask. Tokens whose log-probabilities differ by at most
-  1e-3 nats count as equal. The comparison also stops if a response has a status other than 200.
+  1e-3 nats count as equal, because float32 sums are inexact. The comparison also stops if a
+  response has a status other than 200.
 - The column "same best token" shows the share of masks for which a contender returns the best token
   of transformers. The model minilm has a random head. The other models have only random
   weights. Random weights give logits close together, so this share says less about quality than

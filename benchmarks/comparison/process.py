@@ -70,7 +70,10 @@ def output_of(
         timeout=limit_s,
     )
     if done.returncode:
-        raise RuntimeError(f"{module} {' '.join(arguments)} failed:\n{done.stderr[-2000:]}")
+        raise RuntimeError(
+            f"{module} {' '.join(arguments)} must exit with code 0 (got {done.returncode}):\n"
+            f"{done.stderr[-2000:]}"
+        )
     return done.stdout
 
 
@@ -130,7 +133,7 @@ def running(
             waited_s = time.perf_counter() - started_s
             if process.poll() is not None or waited_s > START_LIMIT_S:
                 raise ServerError(
-                    f"{log_name} was not ready after {waited_s:.0f} s:\n{_last_lines(log)}"
+                    f"{log_name} is not ready after {waited_s:.0f} s:\n{_last_lines(log)}"
                 )
             time.sleep(_POLL_S)
         yield Server(port, time.perf_counter() - started_s, process.pid)

@@ -8,7 +8,7 @@ from benchmarks.comparison.workspace import PRECISIONS
 
 _INTRODUCTION = (
     "Times are medians in milliseconds per text. onnxruntime computes the served graph of MiniLM's "
-    "size on one thread, without HTTP. The measurement ran on this machine:"
+    "size on one thread, without HTTP. This is the machine of the measurement:"
 )
 
 

@@ -264,7 +264,7 @@ async def under(
     try:
         yield
         code = process.returncode
-        assert code is None, f"the attacks ended early with exit code {code}"  # noqa: S101
+        assert code is None, f"the attacks have ended early (exit code {code})"  # noqa: S101
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.kill()

@@ -82,8 +82,8 @@ def while_flooded(port: int) -> list[float]:
         times = fills_ms(port, SECONDS)
         if other.poll() is not None:
             raise SystemExit(
-                f"the flood ended early with exit code {other.returncode}; "
-                "a /score response had another status than 200"
+                "all /score responses of the flood must have status 200 "
+                f"(got exit code {other.returncode} of its process)"
             )
         other.kill()
     return times

@@ -55,7 +55,7 @@ async def mix(minutes: float, seed: int, bundle: Path) -> int:
             names = draw.sample(list(ATTACKS), draw.randint(1, MOST_ATTACKS))
             outcome = await _period(port, names, draw.randrange(2**31))
             if process.returncode is not None:
-                print(f"the service ended with exit code {process.returncode} under {names}")
+                print(f"the service has ended with exit code {process.returncode} under {names}")
                 return 1
             samples.append(resident_bytes(process.pid))
             answered += outcome.statuses[200]
@@ -105,7 +105,8 @@ def _verdict(samples: list[int], answered: int, refused: int, lost: int) -> int:
 def main() -> int:
     """Run the command and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--minutes", type=float, default=10.0, help="default: %(default)s")
+    minutes_help = "duration in minutes (default: %(default)s)"
+    parser.add_argument("--minutes", type=float, default=10.0, help=minutes_help)
     parser.add_argument(
         "--seed", type=int, default=1, help="seed of the attacks (default: %(default)s)"
     )

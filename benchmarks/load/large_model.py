@@ -146,7 +146,9 @@ def export(checkpoint: Path, output: Path, precision: str) -> tuple[float, float
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     if status:
-        raise SystemExit(f"fillmask-export --precision {precision} failed; read its message above")
+        raise SystemExit(
+            f"fillmask-export --precision {precision} has failed; read its message above"
+        )
     return usage.ru_maxrss * 1024 / 1e6, time.perf_counter() - started
 
 

@@ -110,7 +110,7 @@ def report(rounds: list[Round], seconds: float, times: float) -> list[str]:
         f"- other responses, by status: {dict(sorted(others.items()))}",
         f"- responses without an error message: {silent}",
         f"- broken connections: {broken}",
-        f"- requests not sent because no connection was free: {unsent}",
+        f"- requests not sent because no connection is free: {unsent}",
         f"- time after the overload to a request within the p99 at capacity: {recovered_s:.2f} s",
     ]
 

@@ -60,7 +60,7 @@ def main() -> None:
     """Print the numbers of answered and of failed requests."""
     restarts = int(sys.argv[1]) if len(sys.argv) > 1 else 10
     print("| connections to the services | restarts | answered | failed |\n|---|--:|--:|--:|")
-    for name, keepalive in (("one a request", ""), ("kept", "keepalive 16;")):
+    for name, keepalive in (("one per request", ""), ("kept", "keepalive 16;")):
         answered, failed = asyncio.run(restart(restarts, keepalive))
         print(f"| {name} | {restarts} | {answered} | {failed} |", flush=True)
 

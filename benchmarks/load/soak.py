@@ -123,7 +123,7 @@ def main() -> None:
         key for key in answers if key[1] not in {0, 200, 429, 422 if key[0] == "mistakes" else 200}
     ]
     if bad:
-        raise SystemExit(f"requests must have an expected status (got {bad})")
+        raise SystemExit(f"all responses must have an expected status (got {bad})")
     if late > early * ALLOWED_GROWTH:
         raise SystemExit(
             f"memory must grow by at most {ALLOWED_GROWTH - 1:.0%} (got {late / early - 1:.0%})"

@@ -154,10 +154,13 @@ def read_own_config(fields: Mapping[str, Any]) -> tuple[EncoderConfig, Classifie
     remaining.pop("model_type", None)
     head, tasks = remaining.pop("classifier", None), remaining.pop("tasks", None)
     config = EncoderConfig.from_dict(remaining)
-    if "tasks" in fields and (tasks != [TEXT_CLASSIFICATION] or head is None):
+    if "tasks" in fields and head is None:
         raise ValueError(
-            f'tasks must be ["{TEXT_CLASSIFICATION}"] and needs the field classifier '
-            f"(got {tasks!r}); correct or remove tasks"
+            "tasks needs the field classifier, which is missing; add classifier or remove tasks"
+        )
+    if "tasks" in fields and tasks != [TEXT_CLASSIFICATION]:
+        raise ValueError(
+            f'tasks must be ["{TEXT_CLASSIFICATION}"] (got {tasks!r}); correct or remove tasks'
         )
     return config, None if head is None else ClassifierConfig.from_dict(head)
 

@@ -83,8 +83,7 @@ class BestCheckpoint:
         """
         if self.best is None:
             raise ValueError(
-                "the run has no checkpoint, because it stopped before the end of its first epoch; "
-                "start the run again"
+                "the run has no checkpoint, because it has completed no epoch; start the run again"
             )
         model = load_checkpoint(self.directory).model.to(self.run.device)
         problem_type = self.classifier.problem_type

@@ -157,10 +157,16 @@ def _start(options: argparse.Namespace, training: Dataset) -> Start:
     scratch_only = ("like", "config", "tokenizer")
     given = [f"--{name}" for name in scratch_only if getattr(options, name)]
     if options.init and given:
-        raise ValueError(f"--init sets the encoder and the tokenizer; remove {' and '.join(given)}")
-    if options.like and len(given) > 1:
+        options_given = " and ".join(given)
         raise ValueError(
-            f"--like sets the sizes and the tokenizer; remove {' and '.join(given[1:])}"
+            f"{options_given} cannot be used with --init, which sets the encoder and the "
+            f"tokenizer; remove {options_given}"
+        )
+    if options.like and len(given) > 1:
+        options_given = " and ".join(given[1:])
+        raise ValueError(
+            f"{options_given} cannot be used with --like, which sets the sizes and the tokenizer; "
+            f"remove {options_given}"
         )
     if options.init:
         return Start.from_checkpoint(options.init)
@@ -186,4 +192,4 @@ def _interval(part: dict[str, Any], metric: str) -> str:
     if "intervals" not in part:
         return ""
     low, high = part["intervals"][metric]
-    return f" (95 % interval {low:.4f} to {high:.4f})"
+    return f" (95 % confidence interval {low:.4f} to {high:.4f})"

@@ -11,8 +11,7 @@ Lengths and cuts follow BERT's published preparation of training data, with thes
   segment ends early at the end of its document. The length alone then predicts 57 % of the labels
   of pairs of 128 tokens, on a sample of the built-in model's training text. With the lengths of
   this module, the length alone predicts 51 %.
-- Each pair has its own random target length. In BERT all pairs of a document share one target
-  length.
+- Each pair draws its own target length. In BERT all pairs of a document share one target length.
 - A pair takes its segments from at least two sentences, even with a short target length.
 """
 

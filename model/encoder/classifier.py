@@ -76,7 +76,9 @@ class ClassifierConfig:
                     f"{name} must be one of {', '.join(map(str, allowed))} (got {value!r})"
                 )
         if self.norm and self.activation is None:
-            raise ValueError("norm needs a dense layer; set activation or remove norm")
+            raise ValueError(
+                "norm needs a dense layer, which needs activation; set activation or remove norm"
+            )
 
     @classmethod
     def next_sentence(cls) -> Self:

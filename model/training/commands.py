@@ -102,7 +102,8 @@ def pretrain_command(options: argparse.Namespace) -> None:
     limit_kernel_cache()
     if options.init and (options.config or options.vocab_size):
         raise ValueError(
-            "--init excludes --config and --vocab-size; remove --config and --vocab-size"
+            "--config and --vocab-size cannot be used with --init, which sets the sizes of the "
+            "encoder; remove --config and --vocab-size"
         )
     files = text_files(options.texts)
     start = load_checkpoint(options.init) if options.init else None

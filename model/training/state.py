@@ -50,8 +50,8 @@ def read_state(directory: Path, config: TrainConfig, device: torch.device) -> di
     ]
     if changed:
         raise ValueError(
-            f"{path} has another configuration: {', '.join(changed)}. "
-            f"Only {', '.join(sorted(MAY_CHANGE))} may change"
+            f"{path} has another configuration: {', '.join(changed)}; "
+            f"change only {', '.join(sorted(MAY_CHANGE))}"
         )
     if state["step"] > config.steps:
         raise ValueError(

@@ -32,7 +32,7 @@ async def _http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for this type only
     message = f"{error.detail}."
     if error.status_code == 404:
-        message = "Unknown path; GET /docs lists all endpoints, such as POST /fill-mask."
+        message = "Unknown path; use an endpoint that GET /docs lists, such as POST /fill-mask."
     headers = error.headers
     if error.status_code == 405 and headers:
         # Starlette's own header contains only the methods of the first matching route

@@ -37,17 +37,17 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
     for status, description in {
         400: "The body is not valid JSON, or a header is invalid.",
         401: "The request has no API key, or the server does not know the key.",
-        408: "The request did not arrive in time.",
+        408: "The request does not arrive in time.",
         413: "The body is too large.",
         415: "The content type is not application/json, or the body is compressed.",
         422: "A parameter or an input is invalid. The error states the reason. The request does "
-        "not match the schema or breaks one of these rules, which a schema cannot express:"
-        + BEYOND_THE_SCHEMA,
+        "not match the schema or breaks a rule that a schema cannot express. Examples of these "
+        "rules:" + BEYOND_THE_SCHEMA,
         429: "The service is overloaded. The header Retry-After contains the delay in seconds.",
         431: "The headers of the request are too large.",
-        500: "The service failed on this request. Its log contains the request id.",
+        500: "The service has an internal error. Its log contains the request id.",
         503: "The service is starting, is stopping or has failed.",
-        504: "The request exceeded its time limit.",
+        504: "The request exceeds its time limit.",
     }.items()
 }
 

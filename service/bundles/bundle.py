@@ -135,7 +135,7 @@ def _inside(path: Path, name: str) -> Path:
         refuse(f"{name} is missing from {path}; {_COPY_AGAIN}")
     most = MAX_BYTES.get(name)
     if most is not None and file.stat().st_size > most:
-        refuse(f"{name} must have at most {most} bytes (got {file.stat().st_size})")
+        refuse(f"{name} must have at most {most} bytes (got {file.stat().st_size}); {_COPY_AGAIN}")
     if not file.resolve().is_relative_to(path.resolve()):
         refuse(f"{name} is a link to a file outside of {path}; copy the file into the bundle")
     return file

@@ -128,21 +128,19 @@ def parse_arguments(arguments: Sequence[str]) -> Arguments:
     if "text_pair" in given:
         raise CommandError("--text-pair needs a text; for files, use --text-pair-column.")
     if as_json:
-        raise CommandError(
-            "--json is only for a text; for files, the extension of --output sets the format."
-        )
+        raise CommandError("--json needs a text; for files, remove --json.")
     return Arguments(_rows_command(given, parameters), settings)
 
 
 def _rows_command(given: dict[str, Any], parameters: dict[str, Any]) -> FileCommand | StreamCommand:
     for name in ("input", "output"):
         if name not in given:
-            raise CommandError(f"--{name} is missing; files need --input and --output.")
+            raise CommandError(f"--{name} is missing; give both --input and --output.")
     source, target = given.pop("input"), given.pop("output")
     to_files = {name: given.pop(name) for name in ("overwrite", "restart") if name in given}
     if source == STANDARD_STREAM and target != STANDARD_STREAM:
         raise CommandError(
-            f"--input - needs --output - (got --output {target}); both streams are JSONL."
+            f"--input - needs --output - (got --output {target}); set --output to -."
         )
     if source == STANDARD_STREAM and "shard" in given:
         raise CommandError(
@@ -182,7 +180,8 @@ def _check_parameters(task: TaskName, parameters: Mapping[str, Any]) -> None:
         if name not in allowed:
             flags = ", ".join(map(_flag, allowed))
             raise CommandError(
-                f"{_flag(name)} is not a parameter of --task {task}; allowed: {flags}."
+                f"{_flag(name)} is not a parameter of --task {task}; use a parameter of this task: "
+                f"{flags}."
             )
 
 
@@ -196,7 +195,7 @@ def _read_lines(path: Path) -> list[str]:
     except UnicodeDecodeError as error:
         raise CommandError(f"--targets: {path} is not valid UTF-8; encode it as UTF-8.") from error
     if not content:
-        raise CommandError(f"--targets: {path} is empty; it must have one target per line.")
+        raise CommandError(f"--targets: {path} is empty; write one target per line.")
     return content.removesuffix("\n").split("\n")
 
 

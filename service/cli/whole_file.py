@@ -63,9 +63,9 @@ def check_new(path: Path, *, overwrite: bool) -> None:
         CommandError: the output is a directory, or the output exists and `overwrite` is False.
     """
     if path.is_dir():
-        raise CommandError(f"{path} is a directory; --output must be a file.")
+        raise CommandError(f"{path} is a directory; set --output to a file.")
     if path.exists() and not overwrite:
-        raise CommandError(f"{path} already exists; --overwrite replaces it.")
+        raise CommandError(f"{path} already exists; use --overwrite to replace it.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ async def process_file(command: FileCommand, settings: Settings) -> None:
         except asyncio.CancelledError:
             done, rows = parts.next_row - plan.start, plan.stop - plan.start
             print_status(
-                f"Stopped after {done} of {rows} rows; run the same command again to continue."
+                f"The command stops after {done} of {rows} rows; run it again to continue."
             )
             raise
         except RowError as error:
@@ -125,7 +125,8 @@ async def process_file(command: FileCommand, settings: Settings) -> None:
             ) from error
         if _file_state(command.input) != state:
             raise CommandError(
-                f"{command.input} changed while it was being read; start again with --restart."
+                f"{command.input} has changed since the start of the command; start again with "
+                "--restart."
             )
         job.publish()
         job.remove_directory()

@@ -122,7 +122,8 @@ class Admission:
         if tokens > max_tokens:
             scope = "over all its passes" if bulk else "in all"
             raise InvalidRequestError(
-                f"The request must have at most {max_tokens} tokens {scope} (got {tokens})."
+                f"The request must have at most {max_tokens} tokens {scope} (got {tokens}); "
+                "send fewer or shorter texts."
             )
         if self._is_overloaded(tokens, bulk=bulk):
             retry_after_s = self._retry_after_s(bulk=bulk)

@@ -223,7 +223,7 @@ class Batcher:
             self._statistics.record_failure()
             if len(queued) == 1:
                 return [error]
-            _log.warning("a batch failed, so each pass runs alone:\n%s", safe_traceback(error))
+            _log.warning("a batch has failed, so each pass runs alone:\n%s", safe_traceback(error))
             return [result for one in queued for result in self._compute([one])]
         ended_s = time.perf_counter()
         self._statistics.record_batch(
@@ -264,7 +264,8 @@ class Batcher:
     def _fail(self, batch: list[QueuedPass], error: BaseException) -> None:
         """Fail all pending requests, because a failed worker may have left an invalid state."""
         _log.critical(
-            "a worker failed, so the process stops; restart the service:\n%s", safe_traceback(error)
+            "a worker has failed, so the process stops; restart the service:\n%s",
+            safe_traceback(error),
         )
         failure = "The service has failed; restart it."
         with self._lock:

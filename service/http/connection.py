@@ -189,7 +189,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.close()
         elif expired == "request" and not self.is_closing():
             timeout_s = client_timeouts.REQUEST_TIMEOUT_S
-            message = f"The request did not arrive within {timeout_s} s; send it faster."
+            message = f"The request must arrive within {timeout_s} s; send it faster."
             self._reject(408, "slow_client", message)
 
     def on_request(self, head: RequestHead) -> None:

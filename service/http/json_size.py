@@ -35,7 +35,9 @@ def check_value_count(content: bytes, label: str) -> None:
     if len(content) <= most or sum(content.count(mark) for mark in _MARKS) <= most:
         return
     if (values := _marks_outside_strings(content)) > most:
-        raise InvalidRequestError(f"{label} must have at most {most} JSON values (got {values}).")
+        raise InvalidRequestError(
+            f"{label} must have at most {most} JSON values (got {values}); send fewer values."
+        )
 
 
 def _marks_outside_strings(content: bytes) -> int:

@@ -156,5 +156,5 @@ class Server(uvicorn.Server):
 
 
 def _force_exit(limit_s: float) -> None:
-    _log.critical("the shutdown did not finish within %g s, so the process exits now", limit_s)
+    _log.critical("the shutdown takes longer than %g s, so the process exits now", limit_s)
     os._exit(1)

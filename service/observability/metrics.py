@@ -107,7 +107,7 @@ class _Service(Collector):
         )
         build.add_metric([__version__], 1)
         yield build
-        text = "1 if the last readiness check found the service ready, else 0."
+        text = "1 if the last readiness check reports a ready service, else 0."
         yield GaugeMetricFamily("fillmask_ready", text, value=ready)
         text = "Open client connections."
         yield GaugeMetricFamily("fillmask_connections", text, value=statistics.open_connections)
@@ -130,7 +130,7 @@ class _Service(Collector):
     def _of_requests(self) -> Iterable[Metric]:
         responses = CounterMetricFamily(
             "fillmask_requests",
-            "Requests by method, route and HTTP status (499 if the client disconnected).",
+            "Requests by method, route and HTTP status (499 if the client disconnects).",
             labels=[*_ROUTE, "status"],
         )
         seconds = HistogramMetricFamily(
@@ -201,11 +201,11 @@ def _of_models(models: Sequence[ModelState]) -> Iterable[Metric]:
 def _of_batches(batches: Sequence[tuple[str, BatchStatistics]]) -> Iterable[Metric]:
     queue = HistogramMetricFamily(
         "fillmask_queue_seconds",
-        "Seconds that a pass waited for its batch to start.",
+        "Seconds from the arrival of a pass to the start of its batch.",
         labels=_MODEL,
     )
     compute = HistogramMetricFamily(
-        "fillmask_compute_seconds", "Seconds that the computation of a batch took.", labels=_MODEL
+        "fillmask_compute_seconds", "Seconds of the computation of a batch.", labels=_MODEL
     )
     tokens = HistogramMetricFamily("fillmask_batch_tokens", "Tokens of a batch.", labels=_MODEL)
     sequences = HistogramMetricFamily(
@@ -216,10 +216,10 @@ def _of_batches(batches: Sequence[tuple[str, BatchStatistics]]) -> Iterable[Metr
     )
     slots = CounterMetricFamily(
         "fillmask_attention_slots",
-        "Slots that attention computed, including padding.",
+        "Slots that attention has computed, including padding.",
         labels=_MODEL,
     )
-    failures = CounterMetricFamily("fillmask_failed_batches", "Batches that failed.", labels=_MODEL)
+    failures = CounterMetricFamily("fillmask_failed_batches", "Failed batches.", labels=_MODEL)
     for model, one in batches:
         _add(queue, [model], one.queue_seconds)
         _add(compute, [model], one.compute_seconds)

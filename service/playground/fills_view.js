@@ -35,7 +35,7 @@ export class FillsView {
       const count = lists.length > 1 ? index + 1 : 0;
       fillHeading(list.heading, count, contexts[index]);
       list.window.hidden = !window;
-      list.window.textContent = window ? `The model read characters ${whole(window[0])} to ${whole(window[1])}.` : "";
+      list.window.textContent = window ? `The model reads characters ${whole(window[0])} to ${whole(window[1])}.` : "";
       list.none.hidden = fills.length > 0;
       setAttribute(list.fills, "aria-label", count ? `Fills of mask ${count}` : "Fills");
       while (list.rows.length < fills.length) list.rows.push(makeRow());

@@ -20,7 +20,7 @@ export const currentKey = () => key;
 /** Ask the visitor for a key. The promise resolves when the page can send the request again. */
 export function askForKey(signal) {
   const isFirst = key === null;
-  const sentence = isFirst ? "The service requires an API key. This page keeps it until you close it." : "The API key is invalid. Enter another key.";
+  const sentence = isFirst ? "The service requires an API key. This page keeps the key until you close the page." : "The API key is invalid. Enter another key.";
   showProblem(byId("key-problem"), sentence, isFirst ? "notice" : "error");
   setAttribute(field, "aria-invalid", isFirst ? null : "true");
   form.hidden = false;

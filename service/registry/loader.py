@@ -157,12 +157,12 @@ def _info(bundle: Bundle, limits: Limits, threads: int) -> ModelInfo:
 
 def _fail_for_changed_weights(name: str, on_failure: Callable[[str], None]) -> None:
     _log.critical(
-        "%s of the model %s changed on disk, so responses may be wrong. The process stops. "
+        "%s of the model %s has changed on disk, so responses may be wrong. The process stops. "
         "To replace a bundle, rename the new directory to the name of the old one.",
         WEIGHTS_FILE,
         name,
     )
-    on_failure("The weights of a model changed on disk; restart the service.")
+    on_failure("The weights of a model have changed on disk; restart the service.")
 
 
 def _read(
@@ -178,7 +178,7 @@ def _read(
     tokenizer = Tokenizer.from_bundle(bundle)
     if fingerprint(path) != before:  # the files in memory may differ from the verified files
         raise BundleError(
-            "The bundle is invalid: its files changed during loading; replace a bundle by renaming "
+            "The bundle is invalid: its files change during loading; replace a bundle by renaming "
             "its directory."
         )
     throughput = warm_up(

@@ -89,7 +89,7 @@ class ModelRegistry:
         """
         if name is not None and name not in self._by_name:
             served = ", ".join(map(quote, self._by_name))
-            raise NotFoundError(f"Unknown model {quote(name)}; served models: {served}.")
+            raise NotFoundError(f"Unknown model {quote(name)}; use a served model: {served}.")
         model = self.default if name is None else self._by_name[name]
         if task is None or task in model.bundle.tasks:
             return model
@@ -97,7 +97,7 @@ class ModelRegistry:
         if name is None and able:
             return able[0]
         names = ", ".join(quote(one.name) for one in able)
-        advice = f"models with this task: {names}" if able else "no model has this task"
+        advice = f"use a model with this task: {names}" if able else "use another task"
         subject = "This service" if name is None else f"Model {quote(name)}"
         raise InvalidRequestError(f"{subject} does not have the task {task}; {advice}.")
 

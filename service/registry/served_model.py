@@ -26,12 +26,12 @@ class ModelInfo(BaseModel):
     license: str
     description: str
     tasks: tuple[Task, ...] = Field(description="Tasks of the model.")
-    pairs: bool = Field(description="Whether the model reads pairs of texts.")
+    pairs: bool = Field(description="True if the model reads pairs of texts.")
     labels: tuple[str, ...] | None = Field(
-        description="Labels of the classification head. null without the task text-classification."
+        description="Labels of the classification head, null without the task text-classification."
     )
     problem_type: ProblemType | None = Field(
-        description="Meaning of the labels. null without the task text-classification."
+        description="Meaning of the labels, null without the task text-classification."
     )
     mask_token: str
     limits: Limits
@@ -99,7 +99,7 @@ class ServedModel:
 
     def _refuse(self, task: Task) -> NoReturn:
         raise InvalidRequestError(
-            f"Model {quote(self.name)} does not have the task {task}; tasks of this model: "
+            f"Model {quote(self.name)} does not have the task {task}; use a task of this model: "
             f"{', '.join(self.info.tasks)}."
         )
 

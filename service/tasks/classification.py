@@ -130,7 +130,7 @@ class ClassificationPipeline:
             reserve: function that reserves the request's memory before the first pass.
 
         Raises:
-            InvalidRequestError: the response could exceed MAX_RESPONSE_BYTES. Without
+            InvalidRequestError: the response can exceed MAX_RESPONSE_BYTES. Without
                 `report_errors`, an invalid text also raises this error.
             FillMaskError: the batcher rejects the passes, or `reserve` rejects the request.
         """
@@ -138,7 +138,7 @@ class ClassificationPipeline:
         json_bytes = sum(self._json_bytes[count] for count in labels)
         if json_bytes > MAX_RESPONSE_BYTES:
             raise InvalidRequestError(
-                f"The response could have {json_bytes} bytes; the limit is "
+                f"The response can have {json_bytes} bytes; the limit is "
                 f"{MAX_RESPONSE_BYTES}. Use fewer texts or a smaller top_k."
             )
         if sum(map(len, texts)) < LONG_TEXT_CHARS:
@@ -220,7 +220,7 @@ class ClassificationPipeline:
         self, logits_L: FloatArray, options: ClassificationOptions
     ) -> list[LabelScore]:
         if not np.isfinite(logits_L).all():
-            raise ValueError("the model returned NaN or infinity; export its bundle again")
+            raise ValueError("the model returns NaN or infinity; export its bundle again")
         function = options.function_to_apply or _DEFAULT_FUNCTIONS[self._head.problem_type]
         scores_L = _apply(function, logits_L.astype(np.float64))
         best = np.argsort(-scores_L, kind="stable")[: self._label_count(options)]

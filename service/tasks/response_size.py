@@ -57,7 +57,7 @@ def estimate_response_size(plans: Iterable[FillPlan]) -> ResponseSize:
     """Estimate the size of the response to all texts of a request.
 
     Raises:
-        InvalidRequestError: the response could exceed MAX_RESPONSE_BYTES.
+        InvalidRequestError: the response can exceed MAX_RESPONSE_BYTES.
     """
     json_bytes = memory_bytes = cost_chars = ranked = 0
     for plan in plans:
@@ -80,7 +80,7 @@ def estimate_response_size(plans: Iterable[FillPlan]) -> ResponseSize:
         memory_bytes += fills * (text_bytes + _FILL_BYTES) + plan.passes * _PASS_BYTES
     if json_bytes > MAX_RESPONSE_BYTES:
         raise InvalidRequestError(
-            f"The response could have {json_bytes} bytes; the limit is "
+            f"The response can have {json_bytes} bytes; the limit is "
             f"{MAX_RESPONSE_BYTES}. Use fewer texts, masks or fills."
         )
     return ResponseSize(

@@ -15,7 +15,7 @@ class Fill:
         score: probability over the whole vocabulary.
         token: the token's id.
         sequence: the client's text with this mask filled.
-        window: start and end of the part of the text that the model read, in characters. None
+        window: start and end of the part of the text that the model reads, in characters. None
             means the whole text.
     """
 

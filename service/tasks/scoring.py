@@ -42,7 +42,7 @@ class TokenScore:
         token: the token's id.
         start: index of the token's first character in the text, or in its part of a pair.
         end: index after the token's last character.
-        log_prob: log-probability given the rest of the text, in nats.
+        log_prob: log-probability given the tokens that the model sees, in nats.
         surprisal: -log2 of the same probability, in bits.
         part: part of the pair that contains the token. None for a single text.
     """

@@ -133,14 +133,14 @@ class TextReader:
         """
         if tokens > self._max_tokens:
             raise InvalidRequestError(
-                f"{label} has {tokens} tokens{cause}, special tokens included; the model reads at "
-                f"most {self._max_tokens}."
+                f"{label} must have at most {self._max_tokens} tokens, special tokens included "
+                f"(got {tokens}{cause}); shorten it."
             )
 
     def _check_pair(self, text: InputText, label: str) -> None:
         if isinstance(text, TextPair) and not self._tokenizer.reads_pairs:
             raise InvalidRequestError(
-                f"{label} is a pair; remove text_pair, because this model reads single texts."
+                f"{label} is a pair, but this model reads only single texts; remove text_pair."
             )
 
     def _check_windowed_pair(
@@ -149,8 +149,8 @@ class TextReader:
         """Reject a pair whose second text has a mask or takes more than half of a window."""
         if is_mask[words.parts == 1].any():
             raise InvalidRequestError(
-                f"{label} exceeds the model's input and has a mask in text_pair; with windows, "
-                "only text may have masks."
+                f"{label} exceeds the model's input and has a mask in text_pair; remove this mask "
+                "or shorten the pair."
             )
         second = int((words.parts == 1).sum())
         if second > self._max_tokens // 2:

@@ -234,8 +234,8 @@ class Tokenizer:
         for token_id in self._forbidden_ids.intersection(ids):
             token = quote(self.token_str(token_id))
             raise InvalidRequestError(
-                f"{token} is a special token of the model; remove it from the text. The only "
-                f"special token allowed is {self.mask_token}."
+                f"{token} is a special token of the model other than {self.mask_token}; remove it "
+                "from the text."
             )
 
 

@@ -162,7 +162,7 @@ def test_grace_period_is_bounded(start_server: StartServer) -> None:
         await_run(process)
         process.send_signal(signal.SIGTERM)
         assert asked.result().status_code == 503
-        assert "shut down before the response" in asked.result().json()["error"]
+        assert "because it is shutting down" in asked.result().json()["error"]
         assert process.wait(10) == 0
 
 
@@ -215,9 +215,7 @@ def test_client_with_a_large_body_reads_413(start_server: StartServer) -> None:
 
 
 def test_bad_setting_is_one_sentence() -> None:
-    assert (
-        refuse(FILLMASK_PROT="1") == 'Unknown variable "FILLMASK_PROT"; did you mean FILLMASK_PORT?'
-    )
+    assert refuse(FILLMASK_PROT="1").startswith('Unknown variable "FILLMASK_PROT"; remove it')
     assert refuse("--port", "x") == '--port must be a whole number from 0 to 65535 (got "x").'
 
 

@@ -34,12 +34,12 @@ def test_environment_and_flags(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("variable", "sentence"),
     [
-        ("FILLMASK_PROT", 'Unknown variable "FILLMASK_PROT"; did you mean FILLMASK_PORT?'),
+        ("FILLMASK_PROT", 'Unknown variable "FILLMASK_PROT"; remove it or use FILLMASK_PORT.'),
         (
             "FILLMASK_MAXTEXTS",
-            'Unknown variable "FILLMASK_MAXTEXTS"; did you mean FILLMASK_MAX_TEXTS?',
+            'Unknown variable "FILLMASK_MAXTEXTS"; remove it or use FILLMASK_MAX_TEXTS.',
         ),
-        ("fillmask_hots", 'Unknown variable "fillmask_hots"; did you mean FILLMASK_HOST?'),
+        ("fillmask_hots", 'Unknown variable "fillmask_hots"; remove it or use FILLMASK_HOST.'),
     ],
 )
 def test_an_unknown_variable_is_refused(
@@ -85,9 +85,9 @@ def test_a_bad_value_is_refused(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--prot", "1"], 'Unknown argument "--prot"; did you mean --port'),
-        (["--max-text=1"], 'Unknown argument "--max-text=1"; did you mean --max-texts'),
-        (["8000"], 'Unknown argument "8000"; did you mean --'),
+        (["--prot", "1"], 'Unknown argument "--prot"; remove it or use --port'),
+        (["--max-text=1"], 'Unknown argument "--max-text=1"; remove it or use --max-texts'),
+        (["8000"], 'Unknown argument "8000"; remove it or use --'),
         (["--port"], "argument --port: expected one argument; run fillmask-serve --help for"),
     ],
 )

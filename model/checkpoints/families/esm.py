@@ -31,7 +31,9 @@ def read(fields: Fields) -> ParsedConfig:
     if positions not in _POSITIONS:
         raise ValueError(f"position_embedding_type must be absolute or rotary (got {positions!r})")
     if token_dropout and mask_token_id is None:
-        raise ValueError("token_dropout needs mask_token_id; add it to config.json")
+        raise ValueError(
+            "token_dropout needs mask_token_id, which is missing; add mask_token_id to config.json"
+        )
     rotary_base = fields.number("rope_theta", 10_000.0)
     config = EncoderConfig(
         **fields.common(),

@@ -49,8 +49,8 @@ class FillParameters(BaseModel):
     top_k: int | None = Field(
         default=None,
         ge=1,
-        description=f"Number of fills per mask. The default is {DEFAULT_TOP_K}. With `targets`, "
-        "the default is the number of targets.",
+        description=f"Maximum number of fills per mask. The default is {DEFAULT_TOP_K}. With "
+        "`targets`, the default is the number of targets.",
     )
     targets: list[str] | None = Field(
         default=None,
@@ -87,7 +87,7 @@ class FillParameters(BaseModel):
         default=None,
         description="With error (the default), the service rejects a text that is longer than the "
         "model's input. With window, the model reads as much text around the masks as fits into "
-        "its input. Each fill then contains the start and end of this window.",
+        "its input. Each fill of a long text contains the start and end of its window.",
     )
 
     @field_validator("granularity", "strategy", "order", "on_long_text", mode="before")

@@ -35,8 +35,10 @@ class FillBody(BaseModel):
     token: int = Field(
         description=f"Id of the token. Fills of several tokens have {NO_SINGLE_TOKEN}."
     )
-    token_str: str = Field(description="The token as text.")
-    sequence: str = Field(description="The text with this mask filled.")
+    token_str: str = Field(description="The fill as text.")
+    sequence: str = Field(
+        description="The text with the fill in place of the mask. A joint fill replaces all masks."
+    )
     log_prob: float | None = Field(
         default=None,
         description="Logarithm of the score, in nats. Only fills with targets, words or joint "
@@ -53,7 +55,7 @@ class FillBody(BaseModel):
     )
     window: tuple[int, int] | None = Field(
         default=None,
-        description="Start and end of the part of a long text that the model read, in characters.",
+        description="Start and end of the part of a long text that the model reads, in characters.",
     )
     token_strs: list[str] | None = Field(
         default=None, description="Token of each mask, as text. Only joint fills have this field."
@@ -64,7 +66,7 @@ class RejectedTargetBody(BaseModel):
     """An invalid target. With on_error "report", invalid targets follow the fills of a mask."""
 
     token_str: str = Field(description="The target as in the request.")
-    error: str = Field(description="Description of the problem, with the allowed values.")
+    error: str = Field(description="Description of the problem and of its solution.")
 
 
 _Mask = list[FillBody | RejectedTargetBody]
@@ -118,7 +120,7 @@ def _fills_json(fills: Sequence[Fill], rejected: Sequence[RejectedTarget] | None
     content = _SERIALIZERS[type(fills[0]) if fills else Fill].to_json(fills, exclude_none=True)
     # Pydantic writes NaN as null. No text contains these bytes, because pydantic escapes quotes.
     if b'"score":null' in content:
-        raise ValueError("the model returned NaN or infinity; export its bundle again")
+        raise ValueError("the model returns NaN or infinity; export its bundle again")
     return content[:-1] + b"," + _REJECTED_TARGETS.to_json(rejected)[1:] if rejected else content
 
 

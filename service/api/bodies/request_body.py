@@ -35,9 +35,7 @@ _ON_ERROR: tuple[str, ...] = get_args(OnError)
 class ErrorResponse(BaseModel):
     """The body of an error response."""
 
-    error: str = Field(
-        description="Description of the problem, with the field and the allowed values."
-    )
+    error: str = Field(description="Description of the problem and of its solution.")
 
 
 class ValidationContext(NamedTuple):

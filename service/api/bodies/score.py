@@ -75,7 +75,9 @@ class TokenScoreBody(BaseModel):
         description="Index of the token's first character in the text, or in its part of a pair."
     )
     end: int = Field(description="Index after the token's last character.")
-    log_prob: float = Field(description="Log-probability given the rest of the text, in nats.")
+    log_prob: float = Field(
+        description="Log-probability given the tokens that the model sees, in nats."
+    )
     surprisal: float = Field(description="Minus log2 of the probability, in bits.")
     part: Part | None = Field(
         default=None,
@@ -117,5 +119,5 @@ def scores_to_json(scores: Sequence[TextScore | RejectedText], *, single: bool) 
     serializer, value = (_SCORE, scores[0]) if single else (_SCORES, scores)
     content = serializer.to_json(value, exclude_none=True)
     if b'"log_prob":null' in content:  # pydantic writes NaN as null
-        raise ValueError("the model returned NaN or infinity; export its bundle again")
+        raise ValueError("the model returns NaN or infinity; export its bundle again")
     return content

@@ -102,9 +102,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         for name, _ in pairs:
             if name in seen:
                 _reject_surrogates(name)
-                raise InvalidRequestError(
-                    f"The field {quote(name)} is a duplicate; each field may appear once."
-                )
+                raise InvalidRequestError(f"The field {quote(name)} is a duplicate; remove it.")
             seen.add(name)
     return fields
 

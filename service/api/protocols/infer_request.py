@@ -33,6 +33,9 @@ _TASK = "task"
 _TASKS: tuple[Task, ...] = get_args(Task)
 _BINARY_SIZE, _BINARY, _BINARY_BY_DEFAULT = "binary_data_size", "binary_data", "binary_data_output"
 
+# value that a field must have, by the type of pydantic's error
+_KINDS = {"string_type": "a text", "list_type": "a list", "int_type": "a whole number"}
+
 Parameters = dict[str, JsonValue]
 
 
@@ -200,8 +203,8 @@ def _texts(inputs: Sequence[InputTensor], tail: bytes) -> Iterator[tuple[str, li
         yield tensor.name, texts
     if tail:
         raise InvalidRequestError(
-            f"The body has bytes after the last binary input (number of bytes: {len(tail)}); each "
-            f"binary input needs a {_BINARY_SIZE}."
+            f"The body has bytes after the last binary input (number of bytes: {len(tail)}); set "
+            f"the {_BINARY_SIZE} of each binary input."
         )
 
 
@@ -212,7 +215,7 @@ def _flat(tensor: InputTensor) -> Iterator[str]:
         raise InvalidRequestError(f"{label} has no data; send data or a {_BINARY_SIZE}.")
     for row in tensor.data:
         if row == []:
-            raise InvalidRequestError(f"{label} has an empty row in data; remove it.")
+            raise InvalidRequestError(f"{label} has an empty row in data; remove the row.")
         for value in row if isinstance(row, list) else [row]:
             if not isinstance(value, str):
                 raise InvalidRequestError(
@@ -252,7 +255,7 @@ def _reject_other(options: Parameters, label: str, allowed: str) -> None:
 
 
 def _message(error: ValidationError) -> str:
-    first = error.errors(include_input=False, include_url=False)[0]
+    first = error.errors(include_url=False)[0]
     label = ".".join(map(str, first["loc"])) or "The body"
     if len(label) > MAX_QUOTED_CHARS:
         label = f"{label[: MAX_QUOTED_CHARS - 1]}…"
@@ -262,7 +265,8 @@ def _message(error: ValidationError) -> str:
         return f"{label} is missing; add it."
     if first["type"] == "extra_forbidden":
         return _unknown_field(label)
-    return f"{label}: {first['msg'][:1].lower()}{first['msg'][1:]}."
+    kind = _KINDS.get(first["type"], "a JSON object")
+    return f"{label} must be {kind} (got {describe(first['input'])})."
 
 
 def _unknown_field(name: str) -> str:

@@ -55,7 +55,7 @@ def fill_tensors(fills: Sequence[Sequence[Sequence[Fill]]]) -> Iterator[WireTens
     width = max(len(mask) for _, mask in masks)  # with whole words, some masks may have fewer fills
     padded = [fill for _, mask in masks for fill in (*mask, *[_PADDING] * (width - len(mask)))]
     if not all(math.isfinite(fill.score) for fill in padded):
-        raise ValueError("the model returned NaN or infinity; export its bundle again")
+        raise ValueError("the model returns NaN or infinity; export its bundle again")
     by_mask, by_fill = (len(masks),), (len(masks), width)
     for name, (datatype, axes) in OUTPUTS["fill-mask"].items():
         if axes == 1:

@@ -32,8 +32,8 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
     "4XX": {
         "model": ErrorResponse,
         "description": "The request is invalid. The error states the reason. A request with status "
-        "422 does not match the schema or breaks one of these rules, which a schema cannot express:"
-        + BEYOND_THE_SCHEMA,
+        "422 does not match the schema or breaks a rule that a schema cannot express. Examples of "
+        "these rules:" + BEYOND_THE_SCHEMA,
     },
     "5XX": {
         "model": ErrorResponse,
@@ -183,5 +183,5 @@ def _infer_response(
 def _check_version(version: str) -> None:
     if version != MODEL_VERSION:
         raise NotFoundError(
-            f"Unknown version {quote(version)}; the only version is {quote(MODEL_VERSION)}."
+            f"Unknown version {quote(version)}; use version {quote(MODEL_VERSION)}."
         )

@@ -96,8 +96,8 @@ def check_shape(name: str, shape: Sequence[int], count: int) -> None:
     if not fits or math.prod(shape) != count:
         shown = f"{[*map(_shown, shape)]}".replace("'", "")
         raise InvalidRequestError(
-            f"The input {quote(name)} has the shape {shown}; it must have at least one axis, with "
-            f"sizes from 0 to {count} and the product {count}, the number of elements."
+            f"The input {quote(name)} has the shape {shown}; the shape must have at least one "
+            f"axis, with sizes from 0 to {count} and the product {count}, the number of elements."
         )
 
 

@@ -21,7 +21,7 @@ def check_input(path: Path) -> None:
     """
     check_extension(path, READ)
     if path.exists() and not path.is_file():
-        raise CommandError(f"{path} is not a file; --input must be a file.")
+        raise CommandError(f"{path} is not a file; set --input to a file.")
     try:
         path.open("rb").close()
     except OSError as error:

@@ -36,7 +36,7 @@ def format_fills(text: str, masks: Sequence[Sequence[Fill]], style: Style) -> It
             continue
         if window := fills[0].window:
             yield style.apply(
-                DIM, f"The model read characters {window[0]} to {window[1]} of the text."
+                DIM, f"The model reads characters {window[0]} to {window[1]} of the text."
             )
         yield from _lines(text, fills, style)
 

@@ -88,7 +88,7 @@ class ApiKeys:
             if len(key) < MIN_KEY_CHARS:
                 raise SettingsError(
                     f"The key in line {number} of the api_keys_file {self._path} must have at "
-                    f"least {MIN_KEY_CHARS} characters (got {len(key)})."
+                    f"least {MIN_KEY_CHARS} characters (got {len(key)}); write a longer key."
                 )
             digests.append(hashlib.sha256(key.encode()).digest())
         if not digests:

@@ -36,8 +36,8 @@ class CorsMiddleware(CORSMiddleware):
             return response
         reason = bytes(response.body).decode()
         message = (
-            f"{reason}; the service allows the origins in its setting cors_origins, the methods "
-            f"{', '.join(_METHODS)} and the headers Content-Type, {', '.join(_HEADERS)}."
+            f"{reason}; use an origin in the setting cors_origins, the method "
+            f"{' or '.join(_METHODS)}, and only the headers Content-Type, {', '.join(_HEADERS)}."
         )
         own = {"content-type", "content-length"}
         headers = {name: value for name, value in response.headers.items() if name not in own}

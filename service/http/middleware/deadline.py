@@ -62,7 +62,7 @@ class DeadlineMiddleware:
             if not timeout.expired():
                 raise
             advice = "allow more time in X-Request-Timeout-Ms or send fewer texts"
-            message = f"The response was not ready within {timeout_ms} ms; {advice}."
+            message = f"The response takes longer than {timeout_ms} ms; {advice}."
             await send_error_message(send, 504, message)
 
 

@@ -56,12 +56,14 @@ class RequestIdMiddleware:
         try:
             await self._app(scope, receive, send_with_id)
         except asyncio.CancelledError:  # the server cancels requests after the grace period
-            await fail(503, "The service shut down before the response was ready; try again.")
+            await fail(
+                503, "The service cancels the request, because it is shutting down; try again."
+            )
         except Exception as error:  # noqa: BLE001 - the last handler of every request
             text = request_id.decode()
-            _log.error("request %s failed:\n%s", text, safe_traceback(error))
+            _log.error("request %s has failed:\n%s", text, safe_traceback(error))
             await fail(
-                500, f"An internal error occurred; quote the request id {text} when you report it."
+                500, f"The service has an internal error; report it with the request id {text}."
             )
 
 

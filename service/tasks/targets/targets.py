@@ -110,10 +110,10 @@ class Targets:
         """
         if self.rejected:
             named = " ".join(target.error for target in self.rejected[:_MAX_NAMED])
-            more = len(self.rejected) - _MAX_NAMED
-            raise InvalidRequestError(
-                f"{named} Number of further invalid targets: {more}." if more > 0 else named
-            )
+            count = len(self.rejected)
+            if count > _MAX_NAMED:
+                named = f"The request has {count} invalid targets. The first errors are: {named}"
+            raise InvalidRequestError(named)
 
     def __len__(self) -> int:
         return len(self.texts)

@@ -49,4 +49,4 @@ def test_style_ignores_words() -> None:
     assert style_features("One word, or two.") == style_features("Own lord, do mow.")
     short = [Example(f"To be {'so' * (n % 3)}.", "short", "") for n in range(30)]
     long = [Example(f"Unbelievably, {'very ' * n}long.", "long", "") for n in range(5, 35)]
-    assert "accuracy of 1.000, while chance is 0.500" in style_accuracy(short + long, short + long)
+    assert "accuracy of 1.000. Chance is 0.500" in style_accuracy(short + long, short + long)

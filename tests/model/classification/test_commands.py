@@ -84,7 +84,7 @@ def test_a_run_writes_a_checkpoint_metrics_and_plots(capsys: pytest.CaptureFixtu
     said = capsys.readouterr()
     assert "steps/s" in said.err
     assert "epoch 4: training loss" in said.out
-    assert "test, 60 rows: accuracy 1.0000 (95 % interval 1.0000 to 1.0000)" in said.out
+    assert "test, 60 rows: accuracy 1.0000 (95 % confidence interval 1.0000 to 1.0000)" in said.out
 
 
 @pytest.mark.usefixtures("_no_plots")
@@ -312,5 +312,5 @@ def test_sigterm_in_the_first_epoch_leaves_no_checkpoint(
 ) -> None:
     send_sigterm_after(0, monkeypatch)
     assert classify() == 2
-    assert "before the end of its first epoch" in capsys.readouterr().err
+    assert "it has completed no epoch" in capsys.readouterr().err
     assert not Path("run/config.json").exists()

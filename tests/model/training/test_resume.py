@@ -142,7 +142,8 @@ def test_the_error_names_what_differs(pretraining: Any, no_curve: None) -> None:
     # The message lists the old values, the new values and the fields that may change.
     pretraining().run(until_step=1)
     message = (
-        r"configuration: select_rate must be 0\.3 \(got 0\.2\), .* Only checkpoint_every_steps"
+        r"configuration: select_rate must be 0\.3 \(got 0\.2\), .*; "
+        "change only checkpoint_every_steps"
     )
     with pytest.raises(ValueError, match=message):
         pretraining(select_rate=0.2, warmup_steps=6).resume()

@@ -12,15 +12,15 @@ from schemathesis import Case, CheckContext, Response
 
 # Messages of these rules. Any other message of a 422 is about the schema.
 BEYOND_THE_SCHEMA = re.compile(
-    r"does not have the task|is a pair; remove text_pair"
-    r"|is too long and has a mask in text_pair"
+    r"does not have the task|is a pair, but this model reads only single texts"
+    r"|exceeds the model's input and has a mask in text_pair"
     r"|has no mask; write"
     r"|has a mask; remove "
     r"|is a special token of the model|has a special token of the model"
     r"|has no tokens; write at least one word|has characters that the model's vocabulary lacks"
-    r"|has \d+ (tokens|characters|JSON values)|have \d+ bytes in UTF-8"
-    r"|needs? (\d+|more than \d+) passes|The request has \d+ (tokens|masks)"
-    r"|The response could have"
+    r"|must have at most \d+ (tokens|characters|JSON values|bytes in UTF-8|masks)"
+    r"|needs? (\d+|more than \d+) passes"
+    r"|The response can have"
     r"|parameters is a list but \S+ is one text|parameters must have one object per text of"
     r"|exclude each other|masks too far apart"
     r"|The input .* has the shape|The input .* is a duplicate|must have either data or"

@@ -132,11 +132,11 @@ INVALID: dict[str, tuple[Any, str]] = {
     ),
     "too long": (
         {"inputs": "the [MASK] " * 16},
-        "inputs has 34 tokens, special tokens included; the model reads at most 32.",
+        "inputs must have at most 32 tokens, special tokens included (got 34); shorten it.",
     ),
     "too long, of several": (
         {"inputs": ["[MASK]", "dog " * 50]},
-        "inputs[1] has 52 tokens, special tokens included; the model reads at most 32.",
+        "inputs[1] must have at most 32 tokens, special tokens included (got 52); shorten it.",
     ),
     "too many characters": (
         {"inputs": "[MASK]" + " " * 3000},
@@ -191,7 +191,7 @@ INVALID: dict[str, tuple[Any, str]] = {
 def test_every_endpoint_uses_the_strict_reader(path: str, client: TestClient) -> None:
     # Other JSON parsers accept a duplicate field. More invalid JSON is in test_strict_json.py.
     answer = client.post(path, content=b'{"a": 1, "a": 2}', headers=JSON)
-    check_refusal(answer, 422, 'The field "a" is a duplicate; each field may appear once.')
+    check_refusal(answer, 422, 'The field "a" is a duplicate; remove it.')
 
 
 @pytest.mark.parametrize("case", INVALID)

@@ -45,7 +45,7 @@ REQUESTS: dict[str, tuple[str, str, dict[str, str], bytes, int, str]] = {
         {},
         b"",
         404,
-        "Unknown path; GET /docs lists all endpoints, such as POST /fill-mask.",
+        "Unknown path; use an endpoint that GET /docs lists, such as POST /fill-mask.",
     ),
     "slash at the end": (
         "POST",
@@ -53,7 +53,7 @@ REQUESTS: dict[str, tuple[str, str, dict[str, str], bytes, int, str]] = {
         {},
         b"{}",
         404,
-        "Unknown path; GET /docs lists all endpoints, such as POST /fill-mask.",
+        "Unknown path; use an endpoint that GET /docs lists, such as POST /fill-mask.",
     ),
     "GET": (
         "GET",

@@ -124,10 +124,10 @@ def test_a_shape_is_shown_if_it_is_short() -> None:
         return InferRequest.read(body, None, LIMITS, "fill-mask")
 
     for shape, shown in (
-        ([2], "[2]; it must have at least one axis, with sizes from 0 to 1 and the product 1,"),
-        ([-1], "[-1]; it must have at least one axis,"),
-        ([], "the shape []; it must have at least one axis,"),
-        ([1, 10**30], "[1, a number of more than 64 bits]; it must have"),
+        ([2], "[2]; the shape must have at least one axis, with sizes from 0 to 1 and"),
+        ([-1], "[-1]; the shape must have at least one axis,"),
+        ([], "the shape []; the shape must have at least one axis,"),
+        ([1, 10**30], "[1, a number of more than 64 bits]; the shape must have"),
         ([1] * 9, "must have at most 8 axes (got 9)."),
     ):
         with pytest.raises(FillMaskError) as caught:

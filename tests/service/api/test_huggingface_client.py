@@ -57,5 +57,7 @@ def test_fill_mask(url: str, path: str) -> None:
 
 
 def test_another_model(url: str) -> None:
-    with pytest.raises(HfHubHTTPError, match='Unknown model "bert-base"; served models: "tiny"'):
+    with pytest.raises(
+        HfHubHTTPError, match='Unknown model "bert-base"; use a served model: "tiny"'
+    ):
         InferenceClient(model=f"{url}/models/bert-base").fill_mask(TEXT)

@@ -174,7 +174,7 @@ def test_failure_of_the_model_is_500_without_its_text(
         "/fill-mask", json={"inputs": "[MASK]"}, headers={"X-Request-ID": "mine-2"}
     )
     assert answer.status_code == 500
-    assert "the request id mine-2 " in answer.json()["error"]
+    assert "the request id mine-2." in answer.json()["error"]
     assert "secrets" not in answer.text
 
 

@@ -119,15 +119,18 @@ def test_streams() -> None:
         ),
         (
             [TEXT, "--task=classify", "--strategy=joint"],
-            "--strategy is not a parameter of --task classify; allowed: --top-k, --funct",
+            "--strategy is not a parameter of --task classify; use a parameter of this task: --top",
         ),
         (
             [TEXT, "--task=score", "--target=a"],
-            "--targets is not a parameter of --task score; allowed: --variant.",
+            (
+                "--targets is not a parameter of --task score; use a parameter of this task: "
+                "--variant."
+            ),
         ),
         (
             [TEXT, "--variant=original"],
-            "--variant is not a parameter of --task fill-mask; allowed: --top-k, --targ",
+            "--variant is not a parameter of --task fill-mask; use a parameter of this task: --top",
         ),
         (
             [TEXT, "--task=fill"],
@@ -140,16 +143,16 @@ def test_streams() -> None:
             [TEXT, "--on-error=report"],
             "--on-error and a text exclude each other; remove one of them.",
         ),
-        (["--input=x.csv"], "--output is missing; files need --input and --output."),
-        (["--output=x.csv"], "--input is missing; files need --input and --output."),
-        (["--shard=0/1"], "--input is missing; files need --input and --output."),
+        (["--input=x.csv"], "--output is missing; give both --input and --output."),
+        (["--output=x.csv"], "--input is missing; give both --input and --output."),
+        (["--shard=0/1"], "--input is missing; give both --input and --output."),
         (
             ["--input=x", "--output=y", "--json"],
-            "--json is only for a text; for files, the extension of --output sets the format.",
+            "--json needs a text; for files, remove --json.",
         ),
         (
             ["--input=-", "--output=y.jsonl"],
-            "--input - needs --output - (got --output y.jsonl); both streams are JSONL.",
+            "--input - needs --output - (got --output y.jsonl); set --output to -.",
         ),
         (
             ["--input=-", "--output=-", "--shard=0/2"],

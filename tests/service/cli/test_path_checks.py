@@ -25,7 +25,7 @@ def test_inputs_that_cannot_be_read(tmp_path: Path) -> None:
             "none.csv",
             "none.csv (no such file or directory); give a readable file.",
         ),
-        ("d.csv", "d.csv is not a file; --input must be a file."),
+        ("d.csv", "d.csv is not a file; set --input to a file."),
         (
             "a.json",
             (
@@ -61,7 +61,7 @@ def test_outputs_that_must_not_be_written(tmp_path: Path, source: Path) -> None:
         ),
         (source, "in.jsonl is the input file; choose another --output."),
         (link, "link.jsonl is the input file; choose another --output."),
-        (there, "there.csv already exists; --overwrite replaces it."),
+        (there, "there.csv already exists; use --overwrite to replace it."),
     ):
         with pytest.raises(CommandError) as caught:
             check_output(path, source, overwrite=False)

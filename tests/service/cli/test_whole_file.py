@@ -337,7 +337,10 @@ def test_existing_output_is_not_replaced(tiny: Tiny, tmp_path: Path) -> None:
     output = tmp_path / "out.jsonl"
     output.write_text("old")
     done = fill(tiny, source, output)
-    assert (done.code, done.err) == (2, f"{output} already exists; --overwrite replaces it.\n")
+    assert (done.code, done.err) == (
+        2,
+        f"{output} already exists; use --overwrite to replace it.\n",
+    )
     assert fill(tiny, source, output, "--overwrite").code == 2
     assert output.read_text() == "old"
     done = fill(tiny, source, output, "--on-error=report")
@@ -361,7 +364,10 @@ def test_changed_input_is_an_error(
     monkeypatch.setattr(whole_file, "_join_parts", touch_and_join)
     done = fill(tiny, source, output)
     assert done.code == 2
-    assert done.err == f"{source} changed while it was being read; start again with --restart.\n"
+    assert (
+        done.err
+        == f"{source} has changed since the start of the command; start again with --restart.\n"
+    )
     assert not output.exists()
 
 

@@ -85,7 +85,7 @@ def check(answer: bytes, status: int, fact: str) -> None:
 def test_slow_senders_get_408(address: tuple[str, int]) -> None:
     # The clients send nothing, an unfinished head, an unfinished body or only a line end.
     for parts in ([], [HEAD], [REQUEST[:-5]], [b"\r\n"]):
-        check(exchange(address, *parts), 408, "did not arrive within 1 s;")
+        check(exchange(address, *parts), 408, "must arrive within 1 s;")
     assert refused(address, "slow_client") == 4
 
 

@@ -108,14 +108,14 @@ def test_a_long_text_is_read_around_its_masks(refusing: Playground) -> None:
     playground = refusing
     text = "It was very " + "very " * 300 + "[MASK]."
     playground.text.fill(text)
-    expect(playground.problem).to_contain_text("the model reads at most 256")
+    expect(playground.problem).to_contain_text("must have at most 256 tokens")
     playground.page.get_by_label("Above 256 tokens").check()
     playground.wait_until_answered()
     fills = playground.service_fills(text, on_long_text="window")
     playground.expect_fills(playground.fills, fills)
     start, end = fills[0]["window"]
     expect(playground.page.locator(".window")).to_have_text(
-        f"The model read characters {start:,} to {end:,}."
+        f"The model reads characters {start:,} to {end:,}."
     )
     expect(playground.problem).to_be_hidden()
 

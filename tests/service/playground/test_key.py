@@ -25,7 +25,7 @@ from tests.service.playground.snippets import (
 KEY = "schlüssel of the shop ж 4711"
 OLD_KEY = "a-key-that-is-taken-back"
 TEXT = "The [MASK] barked."
-WANTED = "The service requires an API key. This page keeps it until you close it."
+WANTED = "The service requires an API key. This page keeps the key until you close the page."
 REFUSED = "The API key is invalid. Enter another key."
 VARIABLE = {"FILLMASK_API_KEY": "a-key-for-programs"}
 START = "Paris is the [MASK] of France."

@@ -98,7 +98,7 @@ def test_weights_too_large_for_a_copy_are_watched(
         assert " serves " in process.stdout.readline()
         harm(bundle_copy / "weights.bin")
         assert process.wait(10) == 1
-        assert "weights.bin of the model tiny changed on disk" in process.stderr.read()
+        assert "weights.bin of the model tiny has changed on disk" in process.stderr.read()
 
 
 def test_watched_weights_may_be_replaced(start_server: StartServer, bundle_copy: Path) -> None:
@@ -131,7 +131,7 @@ def test_a_file_replaced_while_it_is_read(
 
     monkeypatch.setattr(loader, "Runtime", replaced)
     settings = Settings(bundle=bundle_copy, threads=1)
-    with pytest.raises(StartupError, match="its files changed during loading"):
+    with pytest.raises(StartupError, match="its files change during loading"):
         loader._read(settings, bundle_copy)
 
 

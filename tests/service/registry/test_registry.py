@@ -62,7 +62,7 @@ def test_each_model_has_its_paths(client: TestClient) -> None:
 
 
 def test_name_that_is_not_served(client: TestClient) -> None:
-    expected = {"error": 'Unknown model "third"; served models: "first", "org/second".'}
+    expected = {"error": 'Unknown model "third"; use a served model: "first", "org/second".'}
     for path in ("/models/third", "/models/third/score", "/v2/models/third/infer"):
         answer = client.post(path, json=BODY)
         assert answer.status_code == 404

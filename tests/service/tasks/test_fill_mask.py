@@ -88,7 +88,7 @@ async def test_top_k_cuts_the_targets(tiny: Tiny) -> None:
         (
             ["[MASK]", "dog " * 40 + "[MASK]"],
             None,
-            "inputs[1] has 43 tokens, special tokens included; the model reads at most 32.",
+            "inputs[1] must have at most 32 tokens, special tokens included (got 43); shorten it.",
         ),
         (
             [" " * 2049 + "[MASK]"],

@@ -91,7 +91,7 @@ def test_variants_of_a_text_are_ranked(client: TestClient) -> None:
             "inputs[1] has a mask; remove [MASK] to score the text.",
         ),
         (" \u200b", {}, "inputs has no tokens; write at least one word."),
-        ("the " * 31, {}, "inputs has 33 tokens, special tokens included; the model reads at most"),
+        ("the " * 31, {}, "inputs must have at most 32 tokens, special tokens included (got 33); "),
         ("", {}, "inputs is empty; it must be a text, a pair"),
         (["a"] * 5, {}, "inputs must have at most 4 texts (got 5)."),
         (7, {}, 'inputs must be a text, a pair {"text", "text_pair"} or a list of these (got 7).'),
@@ -127,5 +127,6 @@ def test_tokens_over_all_passes_are_bounded(tiny: Tiny) -> None:
         answer = client.post("/score", json={"inputs": "a dog . . ."})  # 5 x 7 tokens
     assert answer.status_code == 422
     assert answer.json()["error"] == (
-        "The request must have at most 30 tokens over all its passes (got 35)."
+        "The request must have at most 30 tokens over all its passes (got 35); send fewer or "
+        "shorter texts."
     )

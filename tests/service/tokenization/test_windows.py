@@ -121,8 +121,8 @@ def test_a_text_that_fits_is_one_window(client: TestClient) -> None:
 @pytest.mark.parametrize(
     ("text", "parameters", "reason"),
     [
-        (TEXT + "[MASK]", {"on_long_text": "error"}, "inputs has 87 tokens"),
-        (TEXT + "[MASK]", {"on_long_text": None}, "inputs has 87 tokens"),
+        (TEXT + "[MASK]", {"on_long_text": "error"}, "special tokens included (got 87); shorten"),
+        (TEXT + "[MASK]", {"on_long_text": None}, "special tokens included (got 87); shorten"),
         (TEXT, {}, "inputs has no mask; write [MASK]"),
         (f"[MASK] {TEXT}[MASK]", {"strategy": "joint"}, "too far apart for joint filling"),
         (TEXT, {"on_long_text": "cut"}, 'on_long_text must be error or window (got "cut").'),

@@ -17,7 +17,7 @@ BOTH = "/models/both"
 CLASSIFY, SCORE = f"{BOTH}/classify", f"{BOTH}/score"
 TOP_K = "parameters.top_k must be a whole number of at least 1 (got"
 FUNCTION = "parameters.function_to_apply must be softmax or sigmoid or none (got"
-NO_PAIRS = "is a pair; remove text_pair, because this model reads single texts."
+NO_PAIRS = "is a pair, but this model reads only single texts; remove text_pair."
 LONG = "the cat sat " * 9
 
 
@@ -99,13 +99,13 @@ INVALID: dict[str, tuple[str, Any, Any, str]] = {
         CLASSIFY,
         pair(LONG, "the dog"),
         None,
-        "inputs has 32 tokens, special tokens included; the model reads at most 24.",
+        "inputs must have at most 24 tokens, special tokens included (got 32); shorten it.",
     ),
     "second text too long": (
         BOTH,
         ["a [MASK]", pair("a [MASK]", LONG)],
         None,
-        "inputs[1] has 32 tokens, special tokens included; the model reads at most 24.",
+        "inputs[1] must have at most 24 tokens, special tokens included (got 32); shorten it.",
     ),
     "pair of too many characters": (
         SCORE,
@@ -127,8 +127,8 @@ INVALID: dict[str, tuple[str, Any, Any, str]] = {
         pair(LONG, "a [MASK]"),
         {"on_long_text": "window"},
         (
-            "inputs exceeds the model's input and has a mask in text_pair; with windows, only "
-            "text may have masks."
+            "inputs exceeds the model's input and has a mask in text_pair; remove this "
+            "mask or shorten the pair."
         ),
     ),
     "windowed pair of too many characters": (
@@ -214,7 +214,7 @@ INVALID: dict[str, tuple[str, Any, Any, str]] = {
         "the dog",
         None,
         (
-            'Model "tiny" does not have the task text-classification; models with this task: '
+            'Model "tiny" does not have the task text-classification; use a model with this task: '
             '"labels", "both".'
         ),
     ),
@@ -222,7 +222,10 @@ INVALID: dict[str, tuple[str, Any, Any, str]] = {
         "/models/labels/score",
         "the dog",
         None,
-        'Model "labels" does not have the task fill-mask; models with this task: "tiny", "both".',
+        (
+            'Model "labels" does not have the task fill-mask; use a model with this task: "tiny", '
+            '"both".'
+        ),
     ),
 }
 
@@ -237,7 +240,7 @@ def test_invalid_request(case: str, client: TestClient) -> None:
 @pytest.mark.parametrize(("path", "name"), [("/models/none/classify", "none"), ("/models/x", "x")])
 def test_unknown_model(path: str, name: str, client: TestClient) -> None:
     served = '"tiny", "labels", "both"'
-    message = f'Unknown model "{name}"; served models: {served}.'
+    message = f'Unknown model "{name}"; use a served model: {served}.'
     check_refusal(client.post(path, json={"inputs": "the"}), 404, message)
 
 
@@ -256,12 +259,12 @@ def test_other_errors(client: TestClient) -> None:
 
 def test_a_task_that_no_model_has(labels: Path, tiny: Any) -> None:
     with TestClient(create_app(Settings(bundle=labels, threads=1))) as client:
-        message = "This service does not have the task fill-mask; no model has this task."
+        message = "This service does not have the task fill-mask; use another task."
         for path in ("/fill-mask", "/score"):
             check_refusal(client.post(path, json={"inputs": "[MASK]"}), 422, message)
         assert client.post("/", json={"inputs": "the"}).is_success
     with TestClient(create_app(Settings(bundle=tiny.path, threads=1))) as client:
-        message = "This service does not have the task text-classification; no model has this task."
+        message = "This service does not have the task text-classification; use another task."
         check_refusal(client.post("/classify", json={"inputs": "the"}), 422, message)
 
 
@@ -284,7 +287,8 @@ def test_invalid_texts_are_reported(client: TestClient) -> None:
     first, second, third, last = answer.json()
     assert len(first) == len(third) == 3
     assert second == {
-        "error": "inputs[1] has 32 tokens, special tokens included; the model reads at most 24."
+        "error": "inputs[1] must have at most 24 tokens, special tokens included (got 32); "
+        "shorten it."
     }
     assert last == {"error": "inputs[3] has no tokens; write at least one word."}
     alone = client.post(CLASSIFY, json={"inputs": "\u200b", "on_error": "report"})

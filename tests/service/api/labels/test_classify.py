@@ -194,7 +194,7 @@ def test_a_wrong_logit_is_an_internal_error(
         answer = client.post("/classify", json=body)
         assert answer.status_code == 500
         assert " the request id " in answer.json()["error"]
-        assert "the model returned NaN or infinity" not in answer.text
+        assert "the model returns NaN or infinity" not in answer.text
 
 
 STEPS = {
@@ -254,7 +254,7 @@ def test_the_largest_response_is_bounded(many_labels: TestClient) -> None:
     answer = many_labels.post("/classify", json={"inputs": ["the"] * texts})
     assert answer.status_code == 422
     error = answer.json()["error"]
-    assert error.startswith("The response could have ")
+    assert error.startswith("The response can have ")
     assert error.endswith(
         f" bytes; the limit is {MAX_RESPONSE_BYTES}. Use fewer texts or a smaller top_k."
     )

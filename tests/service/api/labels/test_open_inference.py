@@ -108,7 +108,7 @@ def test_metadata_has_the_tensors_of_the_tasks(client_of_triton: Any) -> None:
 
 def test_errors_reach_the_client(client_of_triton: Any) -> None:
     for name, parameters, message in (
-        ("tiny", CLASSIFY, 'Model "tiny" does not have the task text-classification; models with'),
+        ("tiny", CLASSIFY, 'Model "tiny" does not have the task text-classification; use a'),
         ("labels", {"task": "fill-mask"}, "does not have the task fill-mask"),
         ("both", {"function_to_apply": "none"}, 'Unknown field "function_to_apply" in parameters'),
         ("labels", {"top_k": 0}, "parameters.top_k must be a whole number of at least 1"),
@@ -143,7 +143,7 @@ BLANK["inputs"][1] |= {"data": [" "]}
             'The input "text_pair" must have one text per text of "text", 1 in total (got 2).',
         ),
         ("both", BLANK, 'text[0].text_pair must be a non-blank text (got " ").'),
-        ("tiny", body("text", "text_pair"), "text is a pair; remove text_pair, because"),
+        ("tiny", body("text", "text_pair"), "text is a pair, but this model reads only single"),
         (
             "both",
             body("text_pair"),

@@ -77,7 +77,7 @@ def test_the_server_and_the_model_are_described(client_of_triton: Any) -> None:
     assert [t["name"] for t in model["outputs"]] == NAMES
     [listed] = client_of_triton.get_model_repository_index()
     assert listed == {"name": "tiny", "version": "1", "state": "READY", "reason": ""}
-    with pytest.raises(InferenceServerException, match='Unknown model "other"; served'):
+    with pytest.raises(InferenceServerException, match='Unknown model "other"; use a served'):
         client_of_triton.get_model_metadata("other")
 
 
@@ -154,13 +154,13 @@ def test_data_may_be_nested_as_the_shape_is(client: TestClient) -> None:
 @pytest.mark.parametrize(
     ("request_body", "reason"),
     [
-        ([], "The body: "),
+        ([], "The body must be a JSON object (got a list)."),
         ({}, "inputs is missing; add it."),
         (body(inputs=[]), 'a tensor "targets" (got tensors of texts: 0).'),
         (body(tensor={"name": "targets"}), "inputs must have one tensor of texts"),
         (body(tensor={"datatype": "FP32"}), 'must have the datatype BYTES (got "FP32")'),
-        (body(tensor={"shape": [2]}), 'The input "text" has the shape [2]; it must have at'),
-        (body(tensor={"shape": "1"}), "inputs.0.shape: "),
+        (body(tensor={"shape": [2]}), 'The input "text" has the shape [2]; the shape must have at'),
+        (body(tensor={"shape": "1"}), 'inputs.0.shape must be a list (got "1").'),
         (body(tensor={"data": [1]}), 'The input "text" must have only texts in data (got 1).'),
         (body(tensor={"data": None}), 'The input "text" has no data;'),
         (body(tensor={"dtype": "x"}), 'Unknown field "inputs.0.dtype"; remove it.'),

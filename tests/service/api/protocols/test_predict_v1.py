@@ -29,7 +29,7 @@ def test_models(client: TestClient) -> None:
     assert client.get("/v1/models/tiny").json() == {"name": "tiny", "ready": True}
     for answer in (client.get("/v1/models/other"), client.post("/v1/models/other:predict")):
         assert answer.status_code == 404
-        assert answer.json()["error"] == 'Unknown model "other"; served models: "tiny".'
+        assert answer.json()["error"] == 'Unknown model "other"; use a served model: "tiny".'
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def test_json_lines(jsonl: Path) -> None:
         "The line is not valid JSON (expecting value at line 2, column 7); correct the syntax.",
         "The line is empty; it must be a JSON object.",
         "The line must be a JSON object (got a list).",
-        'The field "a" is a duplicate; each field may appear once.',
+        'The field "a" is a duplicate; remove it.',
     ]
 
 

@@ -73,7 +73,7 @@ def test_a_bundle_without_pairs(single: Path, tmp_path: Path) -> None:
         assert fillmask(*given, *named).err == message
     done = fillmask(*streamed, *named)
     assert done.err == "in.jsonl: 2 rows, 1 with an error.\n"
-    assert "inputs is a pair; remove text_pair, because this model reads single texts." in done.out
+    assert "inputs is a pair, but this model reads only single texts; remove text_pair." in done.out
 
 
 def test_an_empty_second_text(topics: Path) -> None:

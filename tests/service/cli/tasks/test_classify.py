@@ -164,12 +164,11 @@ def test_errors_of_rows(topics: Path, tmp_path: Path, ending: str) -> None:
         rows = read_csv(output)
     else:
         rows = pq.read_table(output).to_pylist()
-    long = (
-        "inputs has 36 tokens" if ending == "parquet" else "text_pair must be a non-empty text (got"
-    )
+    too_long = "inputs must have at most 32 tokens, special tokens included (got 36)"
+    long = too_long if ending == "parquet" else "text_pair must be a non-empty text (got"
     starts = [
         'inputs must be a non-empty text (got "").',
-        "inputs has 42 tokens, special tokens included; the model reads at most 32.",
+        "inputs must have at most 32 tokens, special tokens included (got 42); shorten it.",
         long,
         'Unknown field "strategy" in parameters; allowed: top_k, function_to_apply.',
         'parameters.function_to_apply must be softmax or sigmoid or none (got "tanh").',

@@ -87,7 +87,7 @@ def test_window_is_printed() -> None:
     one = fill(0.5, "a")
     one.window = (12, 345)
     assert next(format_fills(TEXT, [[one]], Style())) == (
-        "The model read characters 12 to 345 of the text."
+        "The model reads characters 12 to 345 of the text."
     )
 
 

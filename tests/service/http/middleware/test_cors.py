@@ -68,7 +68,7 @@ def test_rejected_preflight_has_an_error_message(
     assert answer.status_code == 400
     assert answer.headers["content-type"] == "application/json"
     assert "Origin" in answer.headers["vary"]
-    assert answer.json()["error"].startswith(f"{reason}; the service allows the origins in ")
+    assert answer.json()["error"].startswith(f"{reason}; use an origin in the setting ")
 
 
 def test_pages_may_send_trace_headers(tiny: Tiny) -> None:

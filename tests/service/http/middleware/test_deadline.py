@@ -70,7 +70,7 @@ async def test_late_answer_is_504(headers: list[tuple[bytes, bytes]], named: int
     # The error contains the timeout in milliseconds, which is the default or the client's.
     start, body = await call(late, headers)
     assert start["status"] == 504
-    assert f"within {named} ms;" in from_json(body["body"])["error"]
+    assert f"longer than {named} ms;" in from_json(body["body"])["error"]
 
 
 async def test_answer_that_begins_at_the_deadline_is_late() -> None:

@@ -78,7 +78,7 @@ async def test_exception_is_answered_and_logged_without_its_text(
         sent = await call(failing, b"the-id")
     assert sent[0]["status"] == 500
     assert id_of(sent) == "the-id"
-    assert b"the request id the-id " in sent[1]["body"]
+    assert b"the request id the-id." in sent[1]["body"]
     assert "the-id" in caplog.text
     assert "RuntimeError" in caplog.text
     assert "in failing" in caplog.text
@@ -93,7 +93,7 @@ async def test_exception_within_an_answer_does_not_begin_another() -> None:
 async def test_request_that_outlives_the_grace_period_is_answered() -> None:
     sent = await call(cancelled)
     assert sent[0]["status"] == 503
-    assert b"shut down before the response was ready" in sent[1]["body"]
+    assert b"because it is shutting down" in sent[1]["body"]
 
 
 async def test_other_connections_pass() -> None:
