@@ -157,7 +157,7 @@ def _check(
             f"(got {tuple(blocks_weights.shape)})"
         )
     if num_heads < 1 or D % num_heads:
-        raise ValueError(f"num_heads must divide D = {D} (got {num_heads})")
+        raise ValueError(f"num_heads must be a positive divisor of D = {D} (got {num_heads})")
 
 
 def _reversed_shape(table: Tensor) -> tuple[int, ...]:

@@ -184,9 +184,10 @@ def _against_http(results: SizeResults) -> str:
         )
         alone = median_ratio(in_process, results.in_process[ours + SESSION_ALONE])
         sentences.append(
-            f"Over HTTP, {ours} reaches the following shares of its in-process rate: {words}. "
-            f"The in-process rate of {ours} includes packing batches and splitting results. It "
-            f"is {100 * alone:.0f} % of the rate of the onnxruntime session alone."
+            f"Over HTTP, {ours} reaches the following shares of its in-process throughput: "
+            f"{words}. The in-process throughput of {ours} includes packing batches and "
+            f"splitting results. It is {100 * alone:.0f} % of the throughput of the onnxruntime "
+            "session alone."
         )
     return "\n\n".join(sentences)
 

@@ -210,7 +210,7 @@ def median_cell(visits: list[Visit], concurrency: int) -> Cell:
 
 
 def ask(port: int, path: str, text: str) -> Any:
-    """Send one text to a contender and return the JSON of its response.
+    """Send one text to a measured server and return the JSON of its response.
 
     Raises:
         ServerError: the status of the response is not 200.

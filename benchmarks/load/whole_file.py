@@ -88,7 +88,7 @@ def masked_texts() -> Iterator[str]:
 
 
 class RuntimeAlone:
-    """Runtime without the service, whose throughput is an upper limit.
+    """Runtime without the service. Its throughput is an upper limit.
 
     Args:
         texts: texts with masks.

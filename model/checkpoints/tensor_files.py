@@ -113,6 +113,11 @@ def _open(path: Path) -> dict[str, Any]:
         ) from None
     except (RuntimeError, EOFError):
         raise ValueError(f"{path} is not a complete PyTorch file; download it again") from None
-    if not isinstance(tensors, dict) or not all(isinstance(t, Tensor) for t in tensors.values()):
-        raise ValueError(f"{path} must contain a dictionary of tensors by name")
+    values = tensors.values() if isinstance(tensors, dict) else [tensors]
+    other = [type(value).__name__ for value in values if not isinstance(value, Tensor)]
+    if other or not isinstance(tensors, dict):
+        raise ValueError(
+            f"{path} must contain only a dictionary of tensors by name (got "
+            f"{(other or ['a tensor'])[0]}); save only its tensors as {SAFETENSORS}"
+        )
     return tensors

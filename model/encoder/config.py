@@ -177,7 +177,7 @@ class EncoderConfig:
             )
         if bool(self.local_layers) != bool(self.local_window):
             raise ValueError(
-                "local_layers and local_window must be set together "
+                "local_layers and local_window need each other; set both or neither "
                 f"(got {self.local_layers!r} and {self.local_window})"
             )
         if self.local_layers and self.relative_buckets:

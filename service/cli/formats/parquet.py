@@ -137,10 +137,20 @@ def _read_row(row: pa.RecordBatch, number: int) -> Fields | UnreadableRow:
     except UnicodeDecodeError:
         return UnreadableRow("The row is not valid UTF-8; encode it as UTF-8.")
     except ValueError as error:
+        column = next(name for name in row.schema.names if not _is_readable(row.select([name])))
         raise CommandError(
-            f"pyarrow cannot read a value of row {number + 1} ({error}); change the column's type."
+            f"pyarrow cannot read the column {quote(column)} in row {number + 1} ({error}); change "
+            "the type of the column."
         ) from error
     return fields
+
+
+def _is_readable(rows: pa.RecordBatch) -> bool:
+    try:
+        list(rows_of(rows))
+    except ValueError:
+        return False
+    return True
 
 
 _GROUP_ROWS, _GROUP_BYTES = 2**14, 2**26

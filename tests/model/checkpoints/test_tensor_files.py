@@ -150,7 +150,15 @@ BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
     ),
     "a pickle of something else": (
         lambda d: torch.save([1, 2], d / "pytorch_model.bin"),
-        r"pytorch_model\.bin must contain a dictionary of tensors by name",
+        r"pytorch_model\.bin must contain only a dictionary .* \(got list\); save only its tensors",
+    ),
+    "a single tensor": (
+        lambda d: torch.save(torch.zeros(1), d / "pytorch_model.bin"),
+        r"pytorch_model\.bin must contain only a dictionary .* \(got a tensor\)",
+    ),
+    "a dictionary with other values": (
+        lambda d: torch.save({"a": torch.zeros(1), "b": 1}, d / "pytorch_model.bin"),
+        r"pytorch_model\.bin must contain only a dictionary .* \(got int\)",
     ),
     "a part missing": (
         lose_part,

@@ -99,8 +99,8 @@ def test_a_text_that_is_no_utf8_is_a_bad_row(tmp_path: Path) -> None:
 def test_a_value_without_a_place_outside_is_an_error(tmp_path: Path) -> None:
     # A struct with two fields of one name has no representation in JSON.
     twins = pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], names=["b", "b"])
-    [block] = ParquetRows(parquet_file(tmp_path, {"a": twins})).blocks()
-    with pytest.raises(CommandError, match=r"pyarrow cannot read a value of row 1 \("):
+    [block] = ParquetRows(parquet_file(tmp_path, {"a": ["x"], "b": twins})).blocks()
+    with pytest.raises(CommandError, match=r'pyarrow cannot read the column "b" in row 1 \('):
         block.fields()
 
 
