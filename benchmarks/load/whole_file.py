@@ -88,7 +88,7 @@ def masked_texts() -> Iterator[str]:
 
 
 class RuntimeAlone:
-    """Runtime without the service. Its throughput is an upper limit.
+    """Runtime without the service, as an upper limit of the throughput.
 
     Args:
         texts: texts with masks.

@@ -64,7 +64,7 @@ class BestCheckpoint:
     def _rank(self, epoch: Epoch) -> tuple[float, float]:
         """Return a key that is larger for a better epoch.
 
-        Between epochs with the same metric, the epoch with the lower validation loss is better.
+        Between epochs with the same value, the epoch with the lower validation loss is better.
         """
         value = epoch.metrics[self.metric]
         return (-value if self.metric in LOWER_IS_BETTER else value, -epoch.validation_loss)

@@ -1,8 +1,8 @@
 """Conversion of text files to packed rows of token ids.
 
-Text files have one paragraph per line and a blank line between documents. The reader decompresses
-`.xz` files. A row contains documents with a separator between them. All rows have the same length
-and need no padding.
+Text files have one paragraph per line and a blank line between documents. Files with the suffix
+`.xz` are compressed. A row contains documents with a separator between them. All rows have the same
+length and need no padding.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class Mixture:
         shares, only, seed = fields["shares"], fields["only_authors"], fields["seed"]
         if not isinstance(shares, dict) or not all(map(_is_share, shares.values())):
             raise ValueError(
-                f"{path}: shares must map sources to numbers of at least 0 (got {shares!r})"
+                f"{path}: shares must map sources to finite numbers of at least 0 (got {shares!r})"
             )
         if not isinstance(only, dict) or not all(map(_is_names, only.values())):
             raise ValueError(
