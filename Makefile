@@ -21,8 +21,7 @@ serve: $(SERVE)/.installed  ## install the serving dependencies and serve the bu
 
 # The type checker runs beside the tests. Many tests wait for processes that they start, which leaves CPU time.
 test: $(DEV)/.installed  ## install everything and run all checks of CI
-	@$(MAKE) --no-print-directory --jobs 2 lint collect
-	@$(MAKE) --no-print-directory --jobs 2 types suite
+	@$(MAKE) --no-print-directory --jobs 3 lint types suite
 
 # Imports all modules once to write their bytecode for the workers of the test suite.
 collect: $(DEV)/.installed
@@ -30,7 +29,7 @@ collect: $(DEV)/.installed
 
 # Runs four test files at a time, because many tests wait for processes. torch gets one thread per file.
 # tests/conftest.py names the files that start first.
-suite: $(DEV)/.installed
+suite: collect
 	OMP_NUM_THREADS=1 $(DEV)/bin/python -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder
 
 # The fast tests take 45 s of CPU time. They start no processes or browsers. They do not export, train or send attacks.

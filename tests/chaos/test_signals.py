@@ -7,7 +7,7 @@ import signal
 from tests.chaos.load import Outcome, ask_until
 from tests.chaos.process import free_port, serving
 
-ROUNDS = int(os.environ.get("CHAOS_ROUNDS", "3"))
+ROUNDS = int(os.environ.get("CHAOS_ROUNDS", "2"))
 CLIENTS = 16
 
 

@@ -153,7 +153,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], list[str], str]] = {
         MIX,
         "the table has fewer rows than the corpus has documents",
     ),
-    "a negative share": (mixing(shares={"x": -1}), MIX, "shares must map sources to numbers"),
+    "a negative share": (mixing(shares={"x": -1}), MIX, "must map sources to finite numbers"),
     "no such table": (list, MIX, "titles.tsv"),
     "parameters of nothing": (list, ["parameters", "nowhere.json"], "nowhere.json"),
     "parameters of a list": (

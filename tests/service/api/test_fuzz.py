@@ -53,8 +53,8 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def test_answers_are_as_documented(url: str, tmp_path: Path) -> None:
     # Schemathesis sends valid and invalid requests, alone and in sequences.
     # In addition to its own checks, schemathesis runs the check in schemathesis_checks.py.
-    # The paths with a version and /models/{name} have the same endpoints as other paths.
-    check_answers(url, tmp_path, EXAMPLES, "--exclude-path-regex", "/versions/|^/models/")
+    # The paths with a version, /models/{name} and / have the same endpoints as other paths.
+    check_answers(url, tmp_path, EXAMPLES, "--exclude-path-regex", "/versions/|^/models/|^/$")
 
 
 def test_answers_with_labels_are_as_documented(tmp_path: Path) -> None:
