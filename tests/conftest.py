@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-# Each file takes 30 to 120 s, mostly waiting. If a file started last, its worker would end last.
+# These files take long, mostly waiting. A worker that starts one of them last ends last.
 STARTED_FIRST = [
     Path(__file__).parent / name
     for name in (
