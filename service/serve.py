@@ -129,6 +129,7 @@ async def _run(
         gc.collect()
         gc.freeze()
         gc.set_threshold(_GC_THRESHOLD)
+        gc.enable()
         await Server(config, health, drain_delay_s, on_start).serve(sockets=listeners)
     return 1 if health.failed else 0
 
