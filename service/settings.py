@@ -69,6 +69,11 @@ class Settings(BaseSettings):
         description="number of worker threads, each of which computes one batch at a time "
         "(by default the number of usable CPUs)",
     )
+    intra_op_parallelism: bool = Field(
+        default=True,
+        description="whether a batch also uses the CPUs of idle workers, which reduces the latency "
+        "of single requests",
+    )
     api_keys_file: Path | None = Field(
         default=None,
         description="file with one API key per line. The service reloads the file after changes. "

@@ -13,6 +13,7 @@ from benchmarks.comparison.texts import masked_texts
 from benchmarks.quality.target_pairs import compare
 from service.app import create_app
 from service.bundles.bundle import WEIGHTS_FILE, default_bundle_path, read_bundle
+from service.engine import helper_threads
 from service.engine.batch_arrays import Batch
 from service.engine.passes import ModelPass, no_targets
 from service.engine.runtime import Runtime
@@ -93,11 +94,11 @@ def test_holds_one_table() -> None:
     assert table_bytes > 0.125 * architecture.parameters
 
 
-@pytest.mark.parametrize("threads_per_run", [1, 2])
-def test_neighbours_change_nothing(threads_per_run: int) -> None:
+@pytest.mark.parametrize("threads", [1, 2])
+def test_neighbours_change_nothing(threads: int) -> None:
     # A text has the same log-probabilities alone and among 32 other texts, to 2e-3 nats.
     bundle = read_bundle(default_bundle_path())
-    runtime = Runtime(bundle.model_path, threads_per_run)
+    runtime = Runtime(bundle.model_path, threads)
     generator = np.random.default_rng(0)
 
     def text(length: int) -> ModelPass:
@@ -116,6 +117,22 @@ def test_neighbours_change_nothing(threads_per_run: int) -> None:
         np.testing.assert_array_equal(fills.top_ids, alone.top_ids)
         for name in ("top_log_probs", "target_log_probs"):
             np.testing.assert_allclose(getattr(fills, name), getattr(alone, name), atol=2e-3)
+
+
+def test_threads_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Each text runs alone, on one thread and on two threads.
+    monkeypatch.setattr(helper_threads, "_ACTIVE", helper_threads._ActiveRuns())
+    bundle = read_bundle(default_bundle_path())
+    single, double = Runtime(bundle.model_path), Runtime(bundle.model_path, 2)
+    generator = np.random.default_rng(0)
+    for length in (3, 16, 17, 64, 128, 200, 256):
+        input_ids = generator.integers(1_000, bundle.architecture.vocab_size, length)
+        positions = np.array([1, length - 2])
+        batch = Batch.pack([ModelPass(input_ids, positions, 20, no_targets(2))])
+        expected, found = single.run(batch), double.run(batch)
+        assert (expected.threads, found.threads) == (1, 2)
+        np.testing.assert_array_equal(found.top_ids, expected.top_ids)
+        np.testing.assert_array_equal(found.top_log_probs, expected.top_log_probs)
 
 
 def test_neighbours_change_no_bit() -> None:

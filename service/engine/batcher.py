@@ -193,8 +193,8 @@ class Batcher:
         try:
             while batch := self._next_batch():
                 started_s = time.perf_counter()
-                results = self._compute(batch)
-                self._release(batch, time.perf_counter() - started_s)
+                results, threads = self._compute(batch)
+                self._release(batch, time.perf_counter() - started_s, threads)
                 self._deliver(batch, results)
         except BaseException as error:  # noqa: BLE001 - any error ends the thread
             self._fail(batch, error)
@@ -214,23 +214,26 @@ class Batcher:
                 batch_budget(self._admission.tokens, len(self._workers), self._max_batch_tokens)
             )
 
-    def _compute(self, queued: Sequence[QueuedPass]) -> list[PassOutputs | Exception]:
+    def _compute(self, queued: Sequence[QueuedPass]) -> tuple[list[PassOutputs | Exception], int]:
+        """Return the result of each pass and the number of threads of the run."""
         started_s = time.perf_counter()
         try:
             batch = Batch.pack([one.model_pass for one in queued])
-            results: list[PassOutputs | Exception] = [*batch.unpack(self._run(batch))]
+            outputs = self._run(batch)
+            results: list[PassOutputs | Exception] = [*batch.unpack(outputs)]
         except Exception as error:  # noqa: BLE001 - the caller receives any error
             self._statistics.record_failure()
             if len(queued) == 1:
-                return [error]
+                return [error], 1
             _log.warning("a batch has failed, so each pass runs alone:\n%s", safe_traceback(error))
-            return [result for one in queued for result in self._compute([one])]
+            return [result for one in queued for result in self._compute([one])[0]], 1
         ended_s = time.perf_counter()
         self._statistics.record_batch(
             batch.tokens,
             batch.slots,
             (started_s - one.request.arrived_s for one in queued),
             ended_s - started_s,
+            outputs.threads,
         )
         if self._tracer is not None:
             requests = {one.request: None for one in queued}  # without duplicates, in order
@@ -240,15 +243,16 @@ class Batcher:
                 ended_s,
                 {"fillmask.batch.tokens": batch.tokens, "fillmask.batch.sequences": len(queued)},
             )
-        return results
+        return results, outputs.threads
 
-    def _release(self, batch: Sequence[QueuedPass], elapsed_s: float) -> None:
+    def _release(self, batch: Sequence[QueuedPass], elapsed_s: float, threads: int) -> None:
         tokens = sum(queued.model_pass.tokens for queued in batch)
         with self._lock:
             for queued in batch:
                 self._admission.release(queued.model_pass.tokens, bulk=queued.bulk)
-            # excludes bulk batches, which may cost more per token and do not delay other requests
-            if not batch[0].bulk:
+            # Excludes bulk batches, which may cost more per token and do not delay other requests.
+            # Also excludes batches on several threads, which are faster than batches under load.
+            if not batch[0].bulk and threads == 1:
                 self._admission.throughput.record(tokens, elapsed_s)
             self._last_batch_s = time.monotonic()
 

@@ -66,8 +66,8 @@ def no_targets(masks: int) -> IntArray:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BatchOutputs:
-    """Outputs of the served graph for a batch.
+class PassOutputs:
+    """Outputs of the served graph for one pass. N' is 0 or 1.
 
     Attributes:
         top_ids: (M, k) int64, by descending log-probability.
@@ -83,8 +83,14 @@ class BatchOutputs:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PassOutputs(BatchOutputs):
-    """Outputs of one pass, where M is the number of masks of this pass and N' is 0 or 1."""
+class BatchOutputs(PassOutputs):
+    """Outputs of the served graph for all passes of a batch.
+
+    Attributes:
+        threads: number of threads that the run could use at its start.
+    """
+
+    threads: int = 1
 
 
 # function that computes passes and returns their outputs in the same order

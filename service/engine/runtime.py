@@ -2,7 +2,10 @@
 
 import functools
 import os
+from collections.abc import Callable
 from pathlib import Path
+
+import numpy as np
 
 # onnxruntime sends telemetry to Microsoft and stores a telemetry id under the home directory. Only
 # this variable prevents the telemetry and the id. The variable has no effect after the import. The
@@ -14,6 +17,7 @@ import onnxruntime as ort
 from service.bundles.bundle import WEIGHTS_FILE
 from service.bundles.description import Pooling, Task
 from service.engine.batch_arrays import Batch
+from service.engine.helper_threads import HelperThreads
 from service.engine.memory import collapse_heap, copy_mapped_file, return_free_memory
 from service.engine.passes import BatchOutputs
 from service.errors import BundleError
@@ -50,9 +54,9 @@ class Runtime:
 
     Args:
         model_path: path of the ONNX file, in the directory of the weights.
-        threads_per_run: number of threads that share one run. With one thread, a run stays
-            on the calling thread. The throughput is highest with one such run per CPU at the same
-            time.
+        threads: number of CPUs for all runs together. With one thread, each run stays on its
+            calling thread. With more threads, a run uses the CPUs that have no run of their own
+            (`service.engine.helper_threads`).
         pack: whether to repack the weights for faster matrix products. The repacked copy takes as
             much memory as the weights themselves.
 
@@ -65,10 +69,10 @@ class Runtime:
             outputs of the served graph.
     """
 
-    def __init__(self, model_path: Path, threads_per_run: int = 1, *, pack: bool = True) -> None:
+    def __init__(self, model_path: Path, threads: int = 1, *, pack: bool = True) -> None:
         _register_arena()
         options = ort.SessionOptions()
-        options.intra_op_num_threads = threads_per_run
+        options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
         # logs errors only, because users cannot act on warnings
         options.log_severity_level = 3
@@ -84,8 +88,10 @@ class Runtime:
         if may_saturate_int8():
             # Select exact int8 products, which are slow on this CPU and fast on other CPUs.
             options.add_session_config_entry("session.x64quantprecision", "1")
-        # a thread pool that spins between runs takes the CPU from other runs
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        # Helper threads spin between the operators of a run, because waking a thread takes longer
+        # than most operators. They stop at the end of the last run.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "1")
+        options.add_session_config_entry("session.force_spinning_stop", "1")
         options.add_session_config_entry("session.inter_op.allow_spinning", "0")
         try:
             self._session = ort.InferenceSession(
@@ -99,16 +105,23 @@ class Runtime:
         self._inputs, self._outputs = _contract(self._session)
         _check_nodes(model_path.name, "input", self._session.get_inputs(), self._inputs)
         _check_nodes(model_path.name, "output", self._session.get_outputs(), self._outputs)
+        self._helpers = _helper_threads(self._session, self._inputs, threads)
         self.weights_copied = copy_mapped_file(model_path.with_name(WEIGHTS_FILE))
         collapse_heap()  # after the weights have their final addresses
 
     def run(self, batch: Batch) -> BatchOutputs:
         """Compute a batch. Other Python threads can run during the computation."""
         feed = {name: getattr(batch, name) for name in self._inputs}
-        outputs = self._session.run(list(self._outputs), feed)
-        if "top_ids" in self._outputs:  # the outputs of fills precede the output of labels
-            return BatchOutputs(*outputs)
-        return BatchOutputs(label_logits=outputs[0])
+        names = list(self._outputs)
+        if self._helpers is None:
+            threads, outputs = 1, self._session.run(names, feed)
+        else:
+            threads = self._helpers.start_run()
+            try:
+                outputs = self._session.run(names, feed)
+            finally:
+                self._helpers.end_run()
+        return BatchOutputs(**dict(zip(names, outputs, strict=True)), threads=threads)
 
     @property
     def tasks(self) -> tuple[Task, ...]:
@@ -125,8 +138,26 @@ class Runtime:
 
     def close(self) -> None:
         """Free the weights. No run may be in progress."""
-        del self._session
+        if self._helpers is not None:
+            self._helpers.close()
+        del self._helpers, self._session
         return_free_memory()
+
+
+def _helper_threads(
+    session: ort.InferenceSession, inputs: _Nodes, threads: int
+) -> HelperThreads | None:
+    if threads == 1:
+        return None
+    # A run that ends before its first operator calls a function on a pool thread within 0.1 ms.
+    ended = ort.RunOptions()
+    ended.terminate = True
+    feed = {name: np.zeros((1,) * axes, np.int64) for name, (_, axes) in inputs.items()}
+
+    def call_on_pool_thread(function: Callable[..., None]) -> None:
+        session.run_async(None, feed, function, None, ended)
+
+    return HelperThreads(call_on_pool_thread, threads - 1)
 
 
 @functools.cache

@@ -40,7 +40,8 @@ def warm_up(
         fills: whether the model fills masks. Without fills, the batches have no masks.
 
     Returns:
-        The number of tokens and the duration in seconds of the batch of sentences.
+        The number of tokens of the batch of sentences, and its duration multiplied by the number of
+        threads, in seconds.
 
     Raises:
         BundleError: the graph fails on a batch.
@@ -54,8 +55,8 @@ def warm_up(
         texts, masks = max(1, max_batch_tokens // length), int(fills)
         batch = _batch(token_id, texts, length, masks, min(top_k, 5), pooling)
         started_s = time.perf_counter()
-        run(batch)
-        return texts * length, time.perf_counter() - started_s
+        threads = run(batch).threads
+        return texts * length, (time.perf_counter() - started_s) * threads
     except Exception as error:  # onnxruntime's exceptions have no public base class
         raise BundleError(
             "The bundle does not work on this machine: the model fails on a test batch (texts: "

@@ -211,6 +211,11 @@ def _of_batches(batches: Sequence[tuple[str, BatchStatistics]]) -> Iterable[Metr
     sequences = HistogramMetricFamily(
         "fillmask_batch_sequences", "Passes of a batch.", labels=_MODEL
     )
+    threads = HistogramMetricFamily(
+        "fillmask_batch_threads",
+        "Threads that a batch could use at its start.",
+        labels=_MODEL,
+    )
     passes = CounterMetricFamily(
         "fillmask_passes", "Passes that the model has computed.", labels=_MODEL
     )
@@ -225,10 +230,11 @@ def _of_batches(batches: Sequence[tuple[str, BatchStatistics]]) -> Iterable[Metr
         _add(compute, [model], one.compute_seconds)
         _add(tokens, [model], one.tokens)
         _add(sequences, [model], one.sequences)
+        _add(threads, [model], one.threads)
         passes.add_metric([model], one.sequences.total)
         slots.add_metric([model], one.slots)
         failures.add_metric([model], one.failures)
-    return queue, compute, tokens, sequences, passes, slots, failures
+    return queue, compute, tokens, sequences, threads, passes, slots, failures
 
 
 def _add(family: HistogramMetricFamily, labels: Sequence[str], histogram: Histogram) -> None:

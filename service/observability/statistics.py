@@ -105,6 +105,7 @@ BATCH_SECONDS = (
 )
 TOKENS = (8, 16, 32, 64, 96, 128, 192, 256, 384, 512, 1024, 2048, 4096, 8192)
 SEQUENCES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
+THREADS = (1, 2, 4, 8, 16, 32, 64, 128)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +133,7 @@ class BatchStatistics:
         compute_seconds: duration of each batch.
         tokens: number of tokens in each batch.
         sequences: number of passes in each batch.
+        threads: number of threads that each batch could use at its start.
         slots: total slots of the attention rows, including padding.
         failures: number of failed batches.
         rejections: number of requests that the queue rejected, by reason.
@@ -143,12 +145,18 @@ class BatchStatistics:
         self.compute_seconds = Histogram(BATCH_SECONDS)
         self.tokens = Histogram(TOKENS)
         self.sequences = Histogram(SEQUENCES)
+        self.threads = Histogram(THREADS)
         self.slots = 0
         self.failures = 0
         self.rejections: Counter[str] = Counter()
 
     def record_batch(
-        self, tokens: int, slots: int, queue_s: Iterable[float], compute_s: float
+        self,
+        tokens: int,
+        slots: int,
+        queue_s: Iterable[float],
+        compute_s: float,
+        threads: int = 1,
     ) -> None:
         """Count a computed batch.
 
@@ -157,6 +165,7 @@ class BatchStatistics:
             slots: number of slots in the attention rows of the batch, including padding.
             queue_s: wait of each pass, in seconds.
             compute_s: duration of the computation, in seconds.
+            threads: number of threads that the batch could use at its start.
         """
         with self._lock:
             sequences = 0
@@ -166,6 +175,7 @@ class BatchStatistics:
             self.compute_seconds.record(compute_s)
             self.tokens.record(tokens)
             self.sequences.record(sequences)
+            self.threads.record(threads)
             self.slots += slots
 
     def record_failure(self) -> None:

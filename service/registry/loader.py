@@ -171,9 +171,9 @@ def _read(
     before = fingerprint(path)
     bundle = read_bundle(path)
     limits = _limits(settings, bundle)
-    # One thread per run, with as many concurrent runs as threads, gives the highest throughput. The
-    # model loads before the tokenizer, because loading the model needs the most memory.
-    runtime = Runtime(bundle.model_path, threads_per_run=1)
+    # the model loads before the tokenizer, because loading the model needs the most memory
+    threads = settings.threads if settings.intra_op_parallelism else 1
+    runtime = Runtime(bundle.model_path, threads)
     _check_tasks(bundle, runtime)
     tokenizer = Tokenizer.from_bundle(bundle)
     if fingerprint(path) != before:  # the files in memory may differ from the verified files

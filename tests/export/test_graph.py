@@ -22,7 +22,7 @@ from export.weights import encoder_weights
 from model.checkpoints.checkpoint import Checkpoint
 from model.encoder.encoder import TiedEncoder
 from service.engine.batch_arrays import Batch
-from service.engine.passes import BatchOutputs, ModelPass
+from service.engine.passes import ModelPass, PassOutputs
 from service.engine.runtime import Runtime
 from tests.export.samples import CONFIGS, padded_batch
 from tests.model.samples import random_encoder
@@ -129,7 +129,7 @@ def test_neighbours_change_nothing(name: str, threads: int, int8: bool, tmp_path
         _assert_alike(fills, alone, NEIGHBOUR_TOLERANCES[int8])
 
 
-def _assert_alike(first: BatchOutputs, second: BatchOutputs, tolerance: float) -> None:
+def _assert_alike(first: PassOutputs, second: PassOutputs, tolerance: float) -> None:
     np.testing.assert_array_equal(first.top_ids, second.top_ids)
     for name in ("top_log_probs", "target_log_probs"):
         np.testing.assert_allclose(getattr(first, name), getattr(second, name), atol=tolerance)

@@ -30,6 +30,7 @@ class FakeRuntime:
         self.at_work = threading.Semaphore(0)
         self.fatal = False
         self.stop_after_bad = False
+        self.threads = 1
 
     def run(self, batch: Batch) -> BatchOutputs:
         """Compute the fills from the batch's arrays alone, as the graph does."""
@@ -48,7 +49,8 @@ class FakeRuntime:
         texts = batch.query_texts.ravel()[batch.mask_slots]
         ends = batch.input_ids[np.stack([starts, stops - 1], axis=1)]
         scores = np.zeros((len(texts), 2), dtype=np.float32)
-        return BatchOutputs(ends[texts], scores, np.zeros((len(texts), 0), dtype=np.float32))
+        no_scores = np.zeros((len(texts), 0), dtype=np.float32)
+        return BatchOutputs(ends[texts], scores, no_scores, threads=self.threads)
 
     async def wait_until_at_work(self) -> None:
         assert await asyncio.to_thread(self.at_work.acquire, timeout=10)

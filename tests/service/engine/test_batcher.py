@@ -158,6 +158,18 @@ async def test_close_answers_accepted_requests() -> None:
     assert not [t for t in threading.enumerate() if t.name.startswith("fillmask-worker")]
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+async def test_throughput_is_that_of_one_thread(threads: int) -> None:
+    # A batch on several threads is faster than the batches under load.
+    fake, statistics = FakeRuntime(), BatchStatistics()
+    fake.threads = threads
+
+    async with running_batcher(fake, statistics=statistics) as batcher:
+        await batcher.submit([text(1, 6)])
+        assert (batcher.load.tokens_per_s is not None) == (threads == 1)
+    assert statistics.threads.total == threads
+
+
 async def test_batches_are_counted() -> None:
     # Failed batches have a separate counter.
     fake, statistics = FakeRuntime(), BatchStatistics()

@@ -16,6 +16,7 @@ class Recorder:
     def __init__(self, error: Exception | None = None) -> None:
         self.batches: list[Batch] = []
         self.error = error
+        self.threads = 1
 
     def run(self, batch: Batch) -> BatchOutputs:
         self.batches.append(batch)
@@ -23,7 +24,8 @@ class Recorder:
             raise self.error
         shape = (len(batch.mask_slots), 1)
         scores = np.zeros(shape, dtype=np.float32)
-        return BatchOutputs(np.zeros(shape, dtype=np.int64), scores, scores)
+        ids = np.zeros(shape, dtype=np.int64)
+        return BatchOutputs(ids, scores, scores, threads=self.threads)
 
 
 @pytest.mark.parametrize(
@@ -41,6 +43,15 @@ def test_the_first_batch_is_the_largest(
     assert len(batch.mask_slots) == masks
     assert batch.top_k.tolist() == [20]
     assert set(batch.input_ids.tolist()) == {4}
+
+
+def test_threads_multiply_the_duration(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The estimate of the wait needs the throughput of one thread.
+    clock = iter([10.0, 10.5])
+    monkeypatch.setattr("service.engine.warm_up.time.perf_counter", lambda: next(clock))
+    recorder = Recorder()
+    recorder.threads = 3
+    assert warm_up(recorder.run, 4, 32, 192, 128, top_k=5) == (192, 1.5)
 
 
 def test_warm_up_texts_have_at_most_1024_tokens() -> None:

@@ -60,12 +60,13 @@ def test_rejections_have_a_reason() -> None:
 def test_batches() -> None:
     # The metrics count slots without a token as padding.
     statistics = ProcessStatistics()
-    statistics.for_model("m").record_batch(tokens=30, slots=40, queue_s=[0.1, 0.2], compute_s=0.5)
+    statistics.for_model("m").record_batch(30, 40, queue_s=[0.1, 0.2], compute_s=0.5, threads=3)
     statistics.for_model("m").record_failure()
     found = scraped(statistics)
     assert value(found, "fillmask_attention_slots_total", model="m") == 40
     assert value(found, "fillmask_batch_tokens_sum", model="m") == 30
     assert value(found, "fillmask_batch_sequences_sum", model="m") == 2
+    assert value(found, "fillmask_batch_threads_sum", model="m") == 3
     assert value(found, "fillmask_passes_total", model="m") == 2
     assert value(found, "fillmask_queue_seconds_count", model="m") == 2
     assert value(found, "fillmask_compute_seconds_sum", model="m") == 0.5

@@ -121,8 +121,8 @@ def test_a_file_replaced_while_it_is_read(
     name: str, bundle_copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # If the service accepted the file, the verified file could differ from the served file.
-    def replaced(model_path: Path, threads_per_run: int) -> Runtime:
-        runtime = Runtime(model_path, threads_per_run)
+    def replaced(model_path: Path, threads: int) -> Runtime:
+        runtime = Runtime(model_path, threads)
         file = bundle_copy / name
         other = file.with_name("other")
         other.write_bytes(file.read_bytes())
