@@ -7,14 +7,16 @@ Shapes: M masks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from export.progress import COMPARISON, PREDICTION, Report, no_report
 from export.verify import INT8_ADVICE, TOP_K, VerificationError, encoder_logits
 from model.encoder.encoder import TiedEncoder
 from model.memory import release_memory
@@ -26,12 +28,13 @@ from service.tokenization.tokenizer import Tokenizer
 MIN_AGREEMENT = 0.9  # minimum share of masks with the same top token in int8 and fp32
 # nats, maximum 99th percentile of the log-probability differences over fp32's five top tokens
 MAX_P99 = 0.5
-REQUESTS_AT_ONCE = 16  # limits the memory for the log-probabilities of a long text
+MAX_MASKS = 1024  # limits the time of the comparison
+REQUESTS_AT_ONCE = 32  # limits the memory for the logits
 
 
 @dataclass(frozen=True, slots=True)
 class Int8Figures:
-    """Comparison of int8 with PyTorch in fp32, with one mask per ordinary token of real texts.
+    """Comparison of int8 with PyTorch in fp32, with one mask per pass in real texts.
 
     Attributes:
         masks: number of compared masks.
@@ -48,7 +51,7 @@ class Int8Figures:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fp32Predictions:
-    """Predictions of PyTorch in fp32, with one mask per ordinary token of real texts.
+    """Predictions of PyTorch in fp32, with one mask per pass in real texts.
 
     Attributes:
         requests: one pass per mask, with the five top tokens of fp32 as targets.
@@ -60,9 +63,14 @@ class Fp32Predictions:
 
     @classmethod
     def from_texts(
-        cls, model: TiedEncoder, texts: Sequence[str], tokenizer: Tokenizer, max_tokens: int
+        cls,
+        model: TiedEncoder,
+        texts: Sequence[str],
+        tokenizer: Tokenizer,
+        max_tokens: int,
+        report: Report = no_report,
     ) -> Self:
-        """Predict each ordinary token of each text, with a mask in place of the token.
+        """Predict up to MAX_MASKS ordinary tokens, each with a mask in place of the token.
 
         Args:
             model: fp32 encoder.
@@ -73,19 +81,18 @@ class Fp32Predictions:
         Raises:
             VerificationError: no text has at most `max_tokens` tokens.
         """
+        passes = _masked_tokens(texts, tokenizer, max_tokens)
         requests: list[ModelPass] = []
         parts = []
-        for text in texts:
+        for some in _batches_of_equal_length(passes):
             release_memory()
-            masked = _mask_each_token(text, tokenizer, max_tokens)
-            for start in range(0, len(masked), REQUESTS_AT_ONCE):
-                some = masked[start : start + REQUESTS_AT_ONCE]
-                best_MK, log_probs_MK = _top(model, some)
-                parts.append(log_probs_MK)
-                requests += [
-                    replace(request, target_ids=best[None])
-                    for request, best in zip(some, best_MK, strict=True)
-                ]
+            best_MK, log_probs_MK = _top(model, some)
+            parts.append(log_probs_MK)
+            requests += [
+                replace(request, target_ids=best[None])
+                for request, best in zip(some, best_MK, strict=True)
+            ]
+            report(PREDICTION, len(requests) / len(passes), "")
         if not requests:
             raise VerificationError(
                 f"all verification texts have more than {max_tokens} tokens; "
@@ -105,7 +112,9 @@ def _top(
     return best.indices.numpy(), (best.values - logits_MV.logsumexp(-1, keepdim=True)).numpy()
 
 
-def measure_agreement(runtime: Runtime, expected: Fp32Predictions) -> Int8Figures:
+def measure_agreement(
+    runtime: Runtime, expected: Fp32Predictions, report: Report = no_report
+) -> Int8Figures:
     """Compare the predictions of the int8 graph with PyTorch's predictions in fp32.
 
     Raises:
@@ -119,6 +128,7 @@ def measure_agreement(runtime: Runtime, expected: Fp32Predictions) -> Int8Figure
         best = np.concatenate([request.target_ids[:, 0] for request in some])
         same.append(outputs.top_ids[:, 0] == best)
         found.append(outputs.target_log_probs)
+        report(COMPARISON, len(found) * REQUESTS_AT_ONCE / len(expected.requests), "")
     difference = np.abs(np.concatenate(found) - expected.log_probs)
     figures = Int8Figures(
         masks=len(expected.requests),
@@ -139,16 +149,30 @@ def measure_agreement(runtime: Runtime, expected: Fp32Predictions) -> Int8Figure
     return figures
 
 
-def _mask_each_token(text: str, tokenizer: Tokenizer, max_tokens: int) -> list[ModelPass]:
-    """Return one pass per ordinary token of a text, with a mask in place of the token."""
-    input_ids = tokenizer.encode(text).input_ids
-    if len(input_ids) > max_tokens:
-        return []
-    requests = []
-    for position, token in enumerate(input_ids.tolist()):
-        if token not in tokenizer.special_token_ids:
-            masked = input_ids.copy()
-            masked[position] = tokenizer.mask_token_id
-            mask_position = np.array([position], np.int64)
-            requests.append(ModelPass(masked, mask_position, TOP_K, no_targets(1)))
-    return requests
+def _masked_tokens(texts: Sequence[str], tokenizer: Tokenizer, max_tokens: int) -> list[ModelPass]:
+    """Return passes with a mask in place of one ordinary token, by increasing length.
+
+    Of more than MAX_MASKS ordinary tokens, the function masks MAX_MASKS at equal distances.
+    """
+    encoded = [tokenizer.encode(text).input_ids for text in texts]
+    places = [
+        (input_ids, position)
+        for input_ids in encoded
+        if len(input_ids) <= max_tokens
+        for position, token in enumerate(input_ids.tolist())
+        if token not in tokenizer.special_token_ids
+    ]
+    chosen = np.linspace(0, len(places), min(MAX_MASKS, len(places)), endpoint=False, dtype=int)
+    passes = []
+    for input_ids, position in (places[place] for place in chosen):
+        masked = input_ids.copy()
+        masked[position] = tokenizer.mask_token_id
+        passes.append(ModelPass(masked, np.array([position], np.int64), TOP_K, no_targets(1)))
+    return sorted(passes, key=lambda one: one.tokens)
+
+
+def _batches_of_equal_length(passes: Sequence[ModelPass]) -> Iterator[Sequence[ModelPass]]:
+    for _, group in groupby(passes, key=lambda one: one.tokens):
+        same = list(group)
+        for start in range(0, len(same), REQUESTS_AT_ONCE):
+            yield same[start : start + REQUESTS_AT_ONCE]

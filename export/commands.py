@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import onnx
 
 from export.golden import renew_golden_results
+from export.progress import ExportProgress, no_report
 from export.reference import reference_graph
 from export.weights import encoder_weights
 from export.write_bundle import BundleMetadata, SampleTexts, write_bundle
@@ -51,10 +53,19 @@ def _write_bundle(options: argparse.Namespace) -> None:
         description=options.description,
         max_tokens=options.max_tokens,
         precision=options.precision,
+        rounding=options.rounding,
     )
     texts = SampleTexts(_read_lines(options.texts), _read_lines(options.calibrate))
-    figures = write_bundle(load_checkpoint(options.checkpoint), options.output, metadata, texts)
+    checkpoint = load_checkpoint(options.checkpoint)
+    with ExitStack() as stack:
+        report = no_report
+        if options.precision == "int8":
+            report = stack.enter_context(ExportProgress(sys.stderr)).report
+        figures = write_bundle(checkpoint, options.output, metadata, texts, report)
     print(json.dumps(figures, indent=2))
+    if int8 := figures.get("int8"):
+        share = f"{100 * int8['top_1_agreement']:.1f} % of {int8['masks']} masks"
+        print(f"top token of fp32 with rounding {options.rounding}: {share}")
     size_bytes = sum(file.stat().st_size for file in options.output.iterdir())
     print(f"verified and written: {options.output} ({size_bytes / 1e6:.1f} MB)")
 
@@ -99,6 +110,13 @@ def _parser() -> argparse.ArgumentParser:
         choices=("fp32", "int8"),
         default="fp32",
         help="precision of weights and arithmetic (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--rounding",
+        choices=("gptq", "nearest"),
+        default="gptq",
+        help="method that rounds weights to int8: gptq compensates for rounding errors, nearest is "
+        "faster and less accurate (default: %(default)s)",
     )
     parser.add_argument("--name", help="name of the model (default: name of its directory)")
     parser.add_argument(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from export.agreement import Fp32Predictions, measure_agreement
@@ -19,6 +20,7 @@ from export.label_verification import (
     compare_label_graph,
     measure_label_agreement,
 )
+from export.progress import Report, no_report
 from export.text_format import TextFormat
 from export.verify import compare_graph, encoder_log_probs, verification_requests
 from model.encoder.encoder import TiedEncoder
@@ -67,6 +69,7 @@ class ExpectedResults:
         *,
         fills: bool,
         int8: bool,
+        report: Report = no_report,
     ) -> Self:
         """Compute the results of an encoder.
 
@@ -89,14 +92,16 @@ class ExpectedResults:
             requests = verification_requests(texts, tokenizer, vocab_size, max_tokens, types)
             predictions = None
             if int8:
-                predictions = Fp32Predictions.from_texts(model, texts, tokenizer, max_tokens)
+                predictions = Fp32Predictions.from_texts(
+                    model, texts, tokenizer, max_tokens, report
+                )
             log_probs = encoder_log_probs(model, requests)
             expected_fills = ExpectedFills(requests, log_probs, predictions)
         if model.classifier is not None:
             expected_labels = ExpectedLabels.from_texts(model, texts, tokenizer, max_tokens, types)
         return cls(expected_fills, expected_labels)
 
-    def compare(self, exact: Path, served: Path) -> dict[str, Any]:
+    def compare(self, exact: Path, served: Path, report: Report = no_report) -> dict[str, Any]:
         """Compare the fp32 graph and the served graph with the results of PyTorch.
 
         Args:
@@ -113,7 +118,7 @@ class ExpectedResults:
         figures: dict[str, Any] = {}
         labels: dict[str, Any] = {}
         with page_out_files(WEIGHTS_FILE):
-            runtime = Runtime(exact / MODEL_FILE, pack=exact == served)
+            runtime = Runtime(exact / MODEL_FILE, torch.get_num_threads(), pack=exact == served)
             if self.fills is not None:
                 graph = compare_graph(runtime, self.fills.requests, self.fills.log_probs)
                 figures["graph"] = asdict(graph)
@@ -121,9 +126,9 @@ class ExpectedResults:
                 labels["graph"] = asdict(compare_label_graph(runtime, self.labels))
             del runtime
         if exact != served:
-            runtime = Runtime(served / MODEL_FILE)
+            runtime = Runtime(served / MODEL_FILE, torch.get_num_threads())
             if self.fills is not None and self.fills.predictions is not None:
-                agreement = measure_agreement(runtime, self.fills.predictions)
+                agreement = measure_agreement(runtime, self.fills.predictions, report)
                 figures["int8"] = asdict(agreement)
             if self.labels is not None:
                 labels["int8"] = asdict(measure_label_agreement(runtime, self.labels))

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from export.graph import served_graph
 from export.int8_operators import Int8GraphBuilder
-from export.int8_weights import GramMatrices, Int8Weights
+from export.int8_weights import GramFiles, Int8Weights, SavingStatistics
 from export.operators import GraphBuilder
+from export.progress import Report, no_report
 from export.weight_file import WeightFile
 from export.weights import encoder_weights
 from model.checkpoints.checkpoint import Checkpoint
@@ -61,8 +62,10 @@ def int8_weights(
     checkpoint: Checkpoint,
     calibration: Sequence[NDArray[np.int64]],
     mask_token_id: int,
+    scratch: Path | None,
     *,
     fills: bool = True,
+    report: Report = no_report,
 ) -> Int8Weights:
     """Choose the rounding of an encoder's weights by calibration.
 
@@ -70,14 +73,21 @@ def int8_weights(
 
     Args:
         calibration: token ids of real texts.
+        scratch: directory for temporary files with Gram matrices, with which later columns
+            compensate for rounding errors. None to round each weight to the nearest value.
         fills: whether the graph fills masks.
     """
     if checkpoint.rounding:
-        return Int8Weights(checkpoint.rounding, {})
-    labels = checkpoint.model.classifier is not None
+        return Int8Weights(checkpoint.rounding, {}, report)
+    model = checkpoint.model
+    grams = None if scratch is None else GramFiles(scratch)
     statistics = BlockwiseStatistics(
-        checkpoint.model, calibration, mask_token_id, fills=fills, labels=labels
+        model,
+        calibration,
+        mask_token_id,
+        fills=fills,
+        labels=model.classifier is not None,
+        grams=grams is not None,
     )
-    return Int8Weights(
-        RoundingPlan.from_statistics(checkpoint.model, statistics), GramMatrices(statistics)
-    )
+    plan = RoundingPlan.from_statistics(model, SavingStatistics(statistics, grams, report))
+    return Int8Weights(plan, {} if grams is None else grams, report)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from export.progress import ROUNDING, SMOOTHING, Report, no_report
 from export.quantize import QuantizedRows, quantize_rows
 from model.quantization.input_recorder import InputStatistics
 from model.quantization.rounding_plan import RoundingPlan
@@ -26,14 +29,62 @@ class Channels:
     int8: NDArray[np.int64]
 
 
-class GramMatrices(Mapping[str, NDArray[np.float64]]):
-    """Gram matrices by layer, computed at each access."""
+class GramFiles(Mapping[str, NDArray[np.float64]]):
+    """Gram matrices by layer in temporary files, because those of all layers do not fit in memory.
 
-    def __init__(self, statistics: Mapping[str, InputStatistics]) -> None:
-        self._statistics = statistics
+    Args:
+        directory: directory in which the files get a new directory.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = Path(tempfile.mkdtemp(dir=directory, prefix="grams-"))
+        self._files: dict[str, Path] = {}
+
+    def save(self, statistics: Mapping[str, InputStatistics], names: Sequence[str]) -> None:
+        """Write the matrices of some layers. Layers with the same input share a file."""
+        files: dict[int, Path] = {}
+        for name in names:
+            gram = statistics[name].gram
+            if id(gram) not in files:
+                files[id(gram)] = self._directory / f"{name}.npy"
+                np.save(files[id(gram)], gram.astype(np.float32))
+            self._files[name] = files[id(gram)]
 
     def __getitem__(self, name: str) -> NDArray[np.float64]:
-        return self._statistics[name].gram
+        gram: NDArray[np.float64] = np.load(self._files[name]).astype(np.float64)
+        return gram
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._files)
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+
+class SavingStatistics(Mapping[str, InputStatistics]):
+    """Input statistics that save the Gram matrices of each block at the first access.
+
+    Args:
+        statistics: statistics by layer.
+        grams: files for the Gram matrices. None to save nothing.
+        report: function that receives the progress.
+    """
+
+    def __init__(
+        self, statistics: Mapping[str, InputStatistics], grams: GramFiles | None, report: Report
+    ) -> None:
+        self._statistics, self._grams, self._report = statistics, grams, report
+        self._seen: set[str] = set()
+
+    def __getitem__(self, name: str) -> InputStatistics:
+        if name not in self._seen:
+            self._report(SMOOTHING, len(self._seen) / len(self._statistics), name)
+            block = name.rpartition(".")[0]
+            names = [other for other in self._statistics if other.rpartition(".")[0] == block]
+            if self._grams is not None:
+                self._grams.save(self._statistics, names)
+            self._seen.update(names)
+        return self._statistics[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._statistics)
@@ -53,11 +104,13 @@ class Int8Weights:
     Attributes:
         plan: factors by the layer's name.
         grams: (in, in) Gram matrices of the inputs by the layer's name. The mapping is empty if
-            training has rounded the weights.
+            training has rounded the weights, or for rounding to the nearest value.
+        report: function that receives the progress.
     """
 
     plan: RoundingPlan
     grams: Mapping[str, NDArray[np.float64]]
+    report: Report = no_report
 
     def rounds(self, name: str) -> bool:
         """Return whether the plan has factors of a layer."""
@@ -78,4 +131,5 @@ class Int8Weights:
 
         Columns of float32 channels become 0.
         """
+        self.report(ROUNDING, list(self.plan.factors).index(name) / len(self.plan.factors), name)
         return quantize_rows(weight, self.grams.get(name), self.factors(name))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from model.quantization.rounding import INT8_MAX
 
@@ -88,7 +89,14 @@ def _scales(largest: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 class _ErrorCompensation:
-    """Rounding with error compensation for a Gram matrix (columns, columns) of the inputs."""
+    """Rounding with error compensation for a Gram matrix (columns, columns) of the inputs.
+
+    The columns take turns. Before its turn, each column receives the errors of the earlier columns,
+    multiplied by its feedback coefficients. The coefficients come from the decomposition
+    `(I + F) D (I + F).T` of the Gram matrix, where F is strictly upper triangular and D is
+    diagonal. The result is the result of GPTQ, without its inverse matrices (Chee et al. 2023,
+    QuIP, section 3 and theorem 6).
+    """
 
     def __init__(self, gram: NDArray[np.float64], factors: NDArray[np.float32] | None) -> None:
         scale = np.ones(len(gram)) if factors is None else factors.astype(np.float64)
@@ -97,38 +105,49 @@ class _ErrorCompensation:
         damping = max(DAMPING * float(diagonal.mean()), 1e-12)
         # channels with the largest inputs come first, while many columns remain for compensation
         self._order = np.argsort(-diagonal, kind="stable")
-        # free each matrix as early as possible, because 4,096 channels take 134 MB per matrix
-        damped = torch.from_numpy(gram[np.ix_(self._order, self._order)])
-        ordered_scale = torch.from_numpy(scale[self._order])
+        # The reversed order gives an upper triangular matrix. The code frees each matrix as early
+        # as possible, because 4,096 channels take 134 MB per matrix.
+        last_first = self._order[::-1]
+        damped = torch.from_numpy(gram[np.ix_(last_first, last_first)])
+        ordered_scale = torch.from_numpy(scale[last_first])
         damped.mul_(ordered_scale[:, None]).mul_(ordered_scale)
         damped.diagonal().add_(damping)
         lower = torch.linalg.cholesky(damped)
         del damped
-        inverse = torch.cholesky_inverse(lower)
-        del lower
-        self._upper: NDArray[np.float64] = torch.linalg.cholesky(inverse, upper=True).numpy()
+        lower.div_(lower.diagonal().clone())
+        # row i contains the coefficients of column i's errors, for all columns
+        self._feedback = lower.to(torch.float32).flip(0, 1)
 
     def rounded(self, rows: NDArray[np.float32], scales: NDArray[np.float32]) -> NDArray[np.int8]:
         values = np.empty(rows.shape, np.int8)
-        values[:, self._order] = _round_compensated(rows[:, self._order], scales, self._upper)
+        columns = torch.from_numpy(np.ascontiguousarray(rows[:, self._order].T))
+        compensated = _round_columns(columns, torch.from_numpy(scales), self._feedback)
+        values[:, self._order] = compensated.numpy().T
         return values
 
 
-def _round_compensated(
-    weight: NDArray[np.float32], scales: NDArray[np.float32], upper: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    left = weight.astype(np.float64)
-    steps = scales.astype(np.float64)
-    columns = weight.shape[1]
-    values = np.empty_like(left)
-    for start in range(0, columns, COLUMNS_AT_ONCE):
-        stop = min(start + COLUMNS_AT_ONCE, columns)
-        errors = np.empty((len(left), stop - start))
-        for column in range(start, stop):
-            rounded = np.rint(left[:, column] / steps).clip(-INT8_MAX, INT8_MAX)
-            values[:, column] = rounded
-            error = (left[:, column] - rounded * steps) / upper[column, column]
-            left[:, column:stop] -= error[:, None] * upper[column, column:stop]
-            errors[:, column - start] = error
-        left[:, stop:] -= errors @ upper[start:stop, stop:]
+def _round_columns(weight: Tensor, steps: Tensor, feedback: Tensor) -> Tensor:
+    """Round the columns of a weight in turn.
+
+    Args:
+        weight: (columns, rows) float32, the transposed weight.
+        steps: (rows,) float32 rounding steps.
+        feedback: (columns, columns) float32 coefficients.
+
+    Returns:
+        (columns, rows) int8.
+    """
+    compensated = weight.clone()
+    values = torch.empty(weight.shape, dtype=torch.int8)
+    for start in range(0, len(weight), COLUMNS_AT_ONCE):
+        block = compensated[start : start + COLUMNS_AT_ONCE]
+        stop = start + len(block)
+        errors = torch.empty_like(block)
+        for place, column in enumerate(range(start, stop)):
+            rounded = (block[place] / steps).round_().clamp_(-INT8_MAX, INT8_MAX)
+            values[column] = rounded
+            torch.sub(weight[column], rounded.mul_(steps), out=errors[place])
+            block[place + 1 :].addr_(feedback[column, column + 1 : stop], errors[place])
+        # one matrix product for all later columns
+        compensated[stop:].addmm_(feedback[start:stop, stop:].T, errors)
     return values

@@ -17,6 +17,7 @@ from typing import Any
 from export.expected_results import ExpectedResults
 from export.golden import golden_results, write_description
 from export.graph_files import int8_weights, save_graph
+from export.progress import Report, no_report
 from export.text_format import TextFormat
 from model.checkpoints.checkpoint import Checkpoint, CheckpointError
 from model.data.corpus import SpecialTokens, read_tokenizer
@@ -50,6 +51,9 @@ class BundleMetadata:
         max_tokens: maximum length of an input in tokens, special tokens included. None for the
             maximum length of the encoder.
         precision: precision of weights and arithmetic, "fp32" or "int8".
+        rounding: method that rounds weights to int8. With "gptq", later columns of a weight
+            compensate for the rounding errors of earlier columns. With "nearest", each weight
+            becomes the nearest value, which is faster and less accurate.
     """
 
     name: str
@@ -57,6 +61,7 @@ class BundleMetadata:
     description: str
     max_tokens: int | None
     precision: str
+    rounding: str = "gptq"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +81,17 @@ class SampleTexts:
 
 
 def write_bundle(
-    checkpoint: Checkpoint, output: Path, metadata: BundleMetadata, texts: SampleTexts
+    checkpoint: Checkpoint,
+    output: Path,
+    metadata: BundleMetadata,
+    texts: SampleTexts,
+    report: Report = no_report,
 ) -> dict[str, Any]:
     """Convert a checkpoint, verify the graph and write the bundle.
 
     Args:
         output: directory of the bundle. The new bundle replaces an existing bundle.
+        report: function that receives the progress of an export in int8.
 
     Returns:
         The verification figures of bundle.json.
@@ -129,6 +139,7 @@ def write_bundle(
             max_tokens,
             fills=fills,
             int8=metadata.precision == "int8",
+            report=report,
         )
         calibration = [tokenizer.encode(text).input_ids[:max_tokens] for text in texts.calibration]
         save = partial(
@@ -140,13 +151,20 @@ def write_bundle(
         )
         save(exact)
         if metadata.precision == "int8":
-            int8 = int8_weights(checkpoint, calibration, special.mask, fills=fills)
+            int8 = int8_weights(
+                checkpoint,
+                calibration,
+                special.mask,
+                Path(scratch) if metadata.rounding == "gptq" else None,
+                fills=fills,
+                report=report,
+            )
             with page_out_files(".safetensors"):
                 save(staging, int8)
             del int8
         # free the PyTorch model, so that it is not in memory at the same time as the runtimes
         del checkpoint, head, save
-        figures = expected.compare(exact, staging)
+        figures = expected.compare(exact, staging, report)
         (staging / TOKENIZER_FILE).write_bytes(tokenizer_json)
         runtime = Runtime(staging / MODEL_FILE)
         description = {

@@ -16,6 +16,7 @@ from torch import Tensor
 # advice for Linux 5.4 and later to drop pages, which Linux reads again on access
 _MADV_PAGEOUT = 21
 _PAGE_OUT_INTERVAL_S = 0.05
+_PAGE_OUT_BYTES = 64 << 20
 # parameters of mallopt(3)
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4
 _GROW_BYTES = 256 << 20
@@ -77,7 +78,7 @@ def limit_kernel_cache() -> None:
 
 @contextmanager
 def page_out_files(*endings: str) -> Iterator[None]:
-    """Page out mapped files every 50 ms within the `with` block.
+    """Page out mapped files within the `with` block when about 64 MB of them are in memory.
 
     Without paging out, a sequential read of a mapped weight file leaves the whole file in memory.
     The function has no effect outside Linux.
@@ -89,7 +90,11 @@ def page_out_files(*endings: str) -> Iterator[None]:
 
     def page_out() -> None:
         libc = ctypes.CDLL(None)
+        before = _mapped_bytes()
         while not done.wait(_PAGE_OUT_INTERVAL_S):
+            # reading the pages again takes longer than most matrix products
+            if _mapped_bytes() < before + _PAGE_OUT_BYTES:
+                continue
             for first, end in _mappings(endings):
                 # harmless if the range has a new mapping, because paging out keeps the values
                 libc.madvise(ctypes.c_void_p(first), ctypes.c_size_t(end - first), _MADV_PAGEOUT)
@@ -103,6 +108,11 @@ def page_out_files(*endings: str) -> Iterator[None]:
         done.set()
         if thread.is_alive():
             thread.join()
+
+
+def _mapped_bytes() -> int:
+    """Return the resident memory of this process in mapped files."""
+    return int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[2]) * mmap.PAGESIZE
 
 
 def _mappings(endings: tuple[str, ...]) -> Iterator[tuple[int, int]]:

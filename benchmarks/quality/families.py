@@ -179,7 +179,7 @@ def measure(name: str) -> Figures:
         texts = [request.input_ids for request in requests[-CALIBRATION_TEXTS:]]
         mask = int(compared[0].input_ids[compared[0].mask_positions[0]])
         save_graph(checkpoint.model, tokens, directory / "fp32")
-        int8 = int8_weights(checkpoint, texts, mask)
+        int8 = int8_weights(checkpoint, texts, mask, directory)
         save_graph(checkpoint.model, tokens, directory / "int8", int8)
         del checkpoint, int8
         fp32, quick = (Runtime(directory / p / "model.onnx") for p in ("fp32", "int8"))

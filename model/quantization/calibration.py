@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -25,6 +25,7 @@ from model.quantization.input_recorder import (
 
 MASKED_SHARE = 0.15  # masks add the mask token and the head's inputs to the statistics
 SAMPLED_ROWS = 1024
+TOKENS_AT_ONCE = 2048  # limits the memory of texts that run together
 
 
 def collect_statistics(
@@ -64,6 +65,7 @@ class BlockwiseStatistics(Mapping[str, InputStatistics]):
         texts: token ids of each text, special tokens included.
         fills: whether the graph fills masks.
         labels: whether the graph computes labels.
+        grams: whether to compute Gram matrices, which take half of the time.
     """
 
     def __init__(
@@ -74,19 +76,22 @@ class BlockwiseStatistics(Mapping[str, InputStatistics]):
         *,
         fills: bool = True,
         labels: bool = False,
+        grams: bool = True,
     ) -> None:
-        self._model = model
+        self._model, self._grams = model, grams
         generator = np.random.default_rng(0)
-        self._texts: list[_CalibrationText] = []
+        self._texts: list[_CalibrationTexts] = []
         if fills:
-            self._texts += [_CalibrationText.masked(t, mask_token_id, generator) for t in texts]
+            masked = [_CalibrationTexts.masked(t, mask_token_id, generator) for t in texts]
+            self._texts += _join_equal_lengths(masked)
         # layer whose input differs from the input of the keys and values of the same block
         self._own_query = ""
         if labels:
             first = _reads_first_token(model) and not model.config.block_order
             if first:
                 self._own_query = f"blocks.{model.config.num_layers - 1}.query"
-            self._texts += [_CalibrationText.plain(ids, first=first) for ids in texts]
+            plain = [_CalibrationTexts.plain(ids, first=first) for ids in texts]
+            self._texts += _join_equal_lengths(plain)
         self._every = max(1, sum(text.input_ids.numel() for text in self._texts) // SAMPLED_ROWS)
         names = [name for name, module in model.named_modules() if is_int8_linear(name, module)]
         if fills:
@@ -142,17 +147,19 @@ class BlockwiseStatistics(Mapping[str, InputStatistics]):
         if self._next_stage == 0:
             self._hidden = [self._model.embeddings(t.input_ids, None, None) for t in self._texts]
         if layers:
-            with self._recorder(self._blocks(layers), self._every) as recorder:
+            blocks = self._blocks(layers)
+            with self._recorder(blocks, self._every) as recorder:
                 self._hidden = [
-                    self._run_layers(layers, text, x_1TD, recorder)
-                    for text, x_1TD in zip(self._texts, self._hidden, strict=True)
+                    self._run_layers(layers, text, x_NTD, recorder)
+                    for text, x_NTD in zip(self._texts, self._hidden, strict=True)
                 ]
             self._latest = recorder.statistics()
         else:
             with self._recorder((HEAD,), 1) as recorder:
-                for text, x_1TD in zip(self._texts, self._hidden, strict=True):
+                for text, x_NTD in zip(self._texts, self._hidden, strict=True):
                     if text.mask_positions is not None:
-                        self._model.logits(self._model.final_norm(x_1TD)[text.mask_positions])
+                        # runs the head without the output projection, whose input it returns
+                        self._model.head(self._model.final_norm(x_NTD)[text.mask_positions])
             self._head = recorder.statistics()
         self._next_stage += 1
 
@@ -160,17 +167,17 @@ class BlockwiseStatistics(Mapping[str, InputStatistics]):
         return tuple(f"blocks.{self._model.config.layers[layer]}." for layer in layers)
 
     def _recorder(self, modules: tuple[str, ...], every: int) -> InputRecorder:
-        return InputRecorder(self._model, modules, every, self._own_query)
+        return InputRecorder(self._model, modules, every, self._own_query, grams=self._grams)
 
     def _run_layers(
-        self, layers: range, text: _CalibrationText, x_1TD: Tensor, recorder: InputRecorder
+        self, layers: range, text: _CalibrationTexts, x_NTD: Tensor, recorder: InputRecorder
     ) -> Tensor:
-        contexts = self._model.attention_contexts(x_1TD.shape[1], None)
+        contexts = self._model.attention_contexts(x_NTD.shape[1], None)
         for layer in layers:
             is_last = layer == self._model.config.num_layers - 1
             recorder.selected = text.selected if is_last else None
-            x_1TD = self._model.run_layer(layer, x_1TD, contexts, recorder.selected)
-        return x_1TD
+            x_NTD = self._model.run_layer(layer, x_NTD, contexts, recorder.selected)
+        return x_NTD
 
 
 def _reads_first_token(model: TiedEncoder) -> bool:
@@ -178,11 +185,11 @@ def _reads_first_token(model: TiedEncoder) -> bool:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _CalibrationText:
-    """Token ids of a text with booleans, all of shape (1, T).
+class _CalibrationTexts:
+    """Token ids of N texts of equal length with booleans, all of shape (N, T).
 
     Attributes:
-        mask_positions: True at masks. None for a text without masks.
+        mask_positions: True at masks. None for texts without masks.
         selected: True at the tokens to record in the last block. None for all tokens.
     """
 
@@ -203,3 +210,30 @@ class _CalibrationText:
     def plain(cls, ids: NDArray[np.int64], *, first: bool) -> Self:
         selected = torch.from_numpy(np.arange(len(ids)) == 0)[None] if first else None
         return cls(torch.from_numpy(ids)[None], selected=selected)
+
+    @classmethod
+    def joined(cls, texts: Sequence[Self]) -> Self:
+        """Join texts of equal length."""
+        return cls(
+            torch.cat([text.input_ids for text in texts]),
+            _joined([text.mask_positions for text in texts]),
+            _joined([text.selected for text in texts]),
+        )
+
+
+def _joined(tensors: Sequence[Tensor | None]) -> Tensor | None:
+    present = [tensor for tensor in tensors if tensor is not None]
+    return torch.cat(present) if present else None
+
+
+def _join_equal_lengths(texts: Iterable[_CalibrationTexts]) -> list[_CalibrationTexts]:
+    """Join texts of equal length, because a few rows do not fill the CPU's vectors."""
+    by_length: dict[int, list[_CalibrationTexts]] = {}
+    for text in texts:
+        by_length.setdefault(text.input_ids.numel(), []).append(text)
+    return [
+        _CalibrationTexts.joined(same[start : start + count])
+        for length, same in by_length.items()
+        for count in [max(1, TOKENS_AT_ONCE // length)]
+        for start in range(0, len(same), count)
+    ]

@@ -27,7 +27,8 @@ class InputStatistics:
     """Statistics of the input rows (R, in) of a linear layer in the served graph.
 
     Attributes:
-        gram: (in, in) Gram matrix, the sum of the rows' outer products.
+        gram: (in, in) Gram matrix, the sum of the rows' outer products, or (0, 0) if not
+            computed.
         rows: (S, in) sample of about 1,024 rows of all texts, or all rows for a layer of the head.
     """
 
@@ -54,15 +55,17 @@ class _InputAccumulator:
     channels takes longer than the product of one text.
     """
 
-    def __init__(self, every: int) -> None:
-        self._every = every
-        self._gram: NDArray[np.float64] | None = None
+    def __init__(self, every: int, *, grams: bool) -> None:
+        self._every, self._grams = every, grams
+        self._gram: NDArray[np.float64] = np.empty((0, 0))
         self._samples: list[NDArray[np.float32]] = []
         self._buffer: list[Tensor] = []
         self._buffered_rows = 0
 
     def add(self, x_RD: Tensor) -> None:
         self._samples.append(x_RD[:: self._every].numpy().copy())
+        if not self._grams:
+            return
         self._buffer.append(x_RD)
         self._buffered_rows += len(x_RD)
         if self._buffered_rows >= ROWS_AT_ONCE:
@@ -71,7 +74,6 @@ class _InputAccumulator:
     def statistics(self) -> InputStatistics:
         if self._buffer:
             self._multiply()
-        assert self._gram is not None  # noqa: S101 - set by the first rows
         return InputStatistics(self._gram, np.concatenate(self._samples))
 
     def _multiply(self) -> None:
@@ -79,7 +81,7 @@ class _InputAccumulator:
         self._buffer.clear()
         self._buffered_rows = 0
         gram = (x_RD.T @ x_RD).numpy()
-        if self._gram is None:
+        if not self._gram.size:
             self._gram = gram.astype(np.float64)
         else:
             self._gram += gram
@@ -93,6 +95,7 @@ class InputRecorder:
         every: interval between sampled rows, in rows.
         own_query: name of a query layer whose input differs from the input of the keys and values,
             or "" if all layers share their inputs.
+        grams: whether to compute Gram matrices.
 
     Attributes:
         selected: True at the tokens (1, T) to record for the layer `own_query`. None for all
@@ -100,9 +103,16 @@ class InputRecorder:
     """
 
     def __init__(
-        self, model: TiedEncoder, modules: tuple[str, ...], every: int, own_query: str
+        self,
+        model: TiedEncoder,
+        modules: tuple[str, ...],
+        every: int,
+        own_query: str,
+        *,
+        grams: bool,
     ) -> None:
         self._model, self._modules, self._every = model, modules, every
+        self._grams = grams
         self._own_query = own_query
         self.selected: Tensor | None = None
         self._inputs: dict[str, _InputAccumulator] = {}
@@ -145,5 +155,5 @@ class InputRecorder:
 
     def _add(self, name: str, rows: Tensor) -> None:
         if name not in self._inputs:
-            self._inputs[name] = _InputAccumulator(self._every)
+            self._inputs[name] = _InputAccumulator(self._every, grams=self._grams)
         self._inputs[name].add(rows.reshape(-1, rows.shape[-1]))

@@ -60,6 +60,30 @@ def test_the_same_encoder_agrees(
     assert figures.p99_log_prob_difference < 1e-4
 
 
+def test_few_of_many_tokens_are_masked(
+    checkpoint: Checkpoint, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The masks are spread evenly over the texts.
+    monkeypatch.setattr("export.agreement.MAX_MASKS", len(VERSES))
+    short = [" ".join(verse.split()[:3]) for verse in VERSES]
+    requests = Fp32Predictions.from_texts(checkpoint.model, short, tokenizer, 24).requests
+    places = [
+        place
+        for place, text in enumerate(short)
+        for _ in range(len(tokenizer.encode(text).input_ids) - 2)
+    ]
+    expected = {places[n * len(places) // len(short)] for n in range(len(short))}
+    assert len(requests) == len(short)
+    encoded = [tokenizer.encode(text).input_ids for text in short]
+    found = {
+        place
+        for request in requests
+        for place, ids in enumerate(encoded)
+        if len(ids) == request.tokens and (ids != request.input_ids).sum() == 1
+    }
+    assert found == expected
+
+
 @torch.inference_mode()
 def test_figures_are_what_they_say(
     runtime: Runtime, checkpoint: Checkpoint, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch

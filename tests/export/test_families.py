@@ -101,7 +101,7 @@ def test_int8_comes_close_to_transformers(case: Case, tmp_path: Path) -> None:
     config = case.model.config
     texts = [generator.integers(5, config.vocab_size, config.max_positions) for _ in range(60)]
     checkpoint = Checkpoint(case.model, None, head_is_new=False)
-    int8 = int8_weights(checkpoint, texts, config.token_dropout_id or 3)
+    int8 = int8_weights(checkpoint, texts, config.token_dropout_id or 3, tmp_path)
     builder = Int8GraphBuilder(config, encoder_weights(case.model), int8)
     difference = np.abs(case.served(builder, tmp_path) - case.expected)
     assert difference.mean() < case.expected.std(axis=1).mean() / 30

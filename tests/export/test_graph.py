@@ -32,19 +32,19 @@ NEIGHBOUR_TOLERANCES = {False: 1e-5, True: 2e-3}  # nats; fp32 and int8
 TOP_K = 4
 
 
-def _builder(model: TiedEncoder, *, int8: bool) -> GraphBuilder:
+def _builder(directory: Path, model: TiedEncoder, *, int8: bool) -> GraphBuilder:
     weights = encoder_weights(model)
     if not int8:
         return GraphBuilder(model.config, weights)
     generator = np.random.default_rng(4)
     longest = min(model.config.max_positions, 16)
     texts = [generator.integers(0, model.config.vocab_size, longest) for _ in range(60)]
-    rounding = int8_weights(Checkpoint(model, None, head_is_new=False), texts, 0)
+    rounding = int8_weights(Checkpoint(model, None, head_is_new=False), texts, 0, directory)
     return Int8GraphBuilder(model.config, weights, rounding)
 
 
 def _runtime(directory: Path, model: TiedEncoder, *, int8: bool, threads: int = 1) -> Runtime:
-    graph = served_graph(_builder(model, int8=int8))
+    graph = served_graph(_builder(directory, model, int8=int8))
     onnx.checker.check_model(graph, full_check=True)
     onnx.save(graph, directory / "model.onnx")
     return Runtime(directory / "model.onnx", threads)
@@ -174,10 +174,10 @@ def _nodes(graph: onnx.ModelProto) -> list[onnx.NodeProto]:
     return [*graph.graph.node, *loop.attribute[0].g.node]
 
 
-def test_fp32_stores_one_table_for_lookup_and_projection() -> None:
+def test_fp32_stores_one_table_for_lookup_and_projection(tmp_path: Path) -> None:
     # The lookup and the output projection read the same initializer.
     model = random_encoder(WIDE)
-    graph = served_graph(_builder(model, int8=False))
+    graph = served_graph(_builder(tmp_path, model, int8=False))
     shapes = [sorted(tensor.dims) for tensor in graph.graph.initializer]
     assert shapes.count([96, 3001]) == 1
     readers = [n.op_type for n in _nodes(graph) if "embeddings.word.weight" in n.input]
@@ -186,10 +186,10 @@ def test_fp32_stores_one_table_for_lookup_and_projection() -> None:
     assert graph.ByteSize() <= 1.05 * 4 * parameters
 
 
-def test_int8_stores_one_table_for_lookup_and_projection() -> None:
+def test_int8_stores_one_table_for_lookup_and_projection(tmp_path: Path) -> None:
     # The lookup and the output projection read the same initializer, with one byte per weight.
     model = random_encoder(WIDE)
-    graph = served_graph(_builder(model, int8=True))
+    graph = served_graph(_builder(tmp_path, model, int8=True))
     tables = [t for t in graph.graph.initializer if np.prod(t.dims) >= 3001 * 96]
     assert [(t.data_type, len(t.raw_data)) for t in tables] == [(TensorProto.INT8, 3001 * 96)]
     readers = [n.op_type for n in _nodes(graph) if tables[0].name in n.input]
@@ -214,7 +214,7 @@ def test_a_text_of_zeros_gives_numbers(tmp_path: Path) -> None:
 def test_the_last_block_works_on_masks_only(tmp_path: Path) -> None:
     # The first block's feed-forward part computes every token, the last block's only the masks.
     config = CONFIGS["bert"]
-    graph = served_graph(_builder(random_encoder(config), int8=False))
+    graph = served_graph(_builder(tmp_path, random_encoder(config), int8=False))
     makers = {node.input[1]: node.output[0] for node in graph.graph.node if node.op_type == "Gemm"}
     probes = [makers[f"blocks.{number}.ffn_in.weight"] for number in (0, config.num_layers - 1)]
     graph.graph.output.extend(float_tensor(name, None, config.d_ff) for name in probes)

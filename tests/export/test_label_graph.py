@@ -68,7 +68,8 @@ class Sampler:
         if int8:
             texts = [self._ids(min(config.max_positions, 16)) for _ in range(60)]
             checkpoint = Checkpoint(self.model, None, head_is_new=not fills)
-            g = Int8GraphBuilder(config, weights, int8_weights(checkpoint, texts, 0, fills=fills))
+            int8_rows = int8_weights(checkpoint, texts, 0, directory, fills=fills)
+            g = Int8GraphBuilder(config, weights, int8_rows)
         graph = served_graph(g, self.head, fills=fills)
         onnx.checker.check_model(graph, full_check=True)
         onnx.save(graph, directory / MODEL_FILE)

@@ -110,6 +110,27 @@ def test_weights_that_training_has_rounded_are_served_as_they_are(
     np.testing.assert_allclose(arrays[f"{value}.float32_weight"], expected[:, ~in_int8], rtol=1e-6)
 
 
+def test_rounding_to_the_nearest_value(
+    checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path
+) -> None:
+    # Without compensation, each weight divided by its factors is at most half a step from int8.
+    nearest = replace(_label("int8"), rounding="nearest")
+    write_bundle(checkpoint, tmp_path / "bundle", nearest, texts)
+    write_bundle(checkpoint, tmp_path / "gptq", _label("int8"), texts)
+    errors = {}
+    for name in ("bundle", "gptq"):
+        graph = onnx.load(tmp_path / name / "model.onnx").graph
+        tensors = {t.name: onnx.numpy_helper.to_array(t) for t in graph.initializer}
+        part = "blocks.0.output"
+        weight = checkpoint.model.get_parameter(f"{part}.weight").detach().numpy()
+        scales = tensors[f"{part}.scales"]
+        steps = tensors[f"{part}.weight"].T * scales[:, None]
+        factors = (steps * weight).sum(0) / (weight**2).sum(0)  # least squares
+        errors[name] = np.abs(steps / factors - weight) * factors / scales[:, None]
+    assert np.quantile(errors["bundle"], 0.99) < 0.55
+    assert np.quantile(errors["gptq"], 0.99) > 0.7
+
+
 def test_replaces_a_bundle_and_keeps_other_files(
     checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path
 ) -> None:

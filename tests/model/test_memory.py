@@ -57,16 +57,27 @@ def test_a_changed_mapped_weight_stays_changed(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a request to Linux; elsewhere nothing is done")
-def test_files_that_are_read_through_take_little_memory(tmp_path: Path) -> None:
-    # Pages of other files stay in memory.
+def test_files_that_are_read_through_take_little_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Pages of other files stay in memory, and so do few pages of the files.
     save_file({"a": torch.arange(VALUES, dtype=torch.float32)}, tmp_path / "model.safetensors")
     tensor = TensorFiles(tmp_path)["a"]
-    total = tensor.sum(dtype=torch.float64)
-    full_mb = mapped_mb()
+    release_memory([tensor])
+    with page_out_files(".safetensors"):
+        total = tensor.sum(dtype=torch.float64)
+        time.sleep(0.3)
+        full_mb = mapped_mb()
+    release_memory([tensor])
+    assert mapped_mb() < full_mb - 25
+    monkeypatch.setattr("model.memory._PAGE_OUT_BYTES", 8 << 20)
     with page_out_files("weights.bin"):
+        assert tensor.sum(dtype=torch.float64) == total
         time.sleep(0.3)
         assert mapped_mb() > full_mb - 5
+    release_memory([tensor])
     with page_out_files("weights.bin", ".safetensors"):
+        assert tensor.sum(dtype=torch.float64) == total
         deadline = time.monotonic() + 10
         while mapped_mb() > full_mb - 25 and time.monotonic() < deadline:
             time.sleep(0.05)
