@@ -29,7 +29,7 @@ MIN_AGREEMENT = 0.9  # minimum share of masks with the same top token in int8 an
 # nats, maximum 99th percentile of the log-probability differences over fp32's five top tokens
 MAX_P99 = 0.5
 MAX_MASKS = 1024  # limits the time of the comparison
-REQUESTS_AT_ONCE = 32  # limits the memory for the logits
+REQUESTS_AT_ONCE = 16  # limits the memory for the logits
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,12 +56,14 @@ def _write_bundle(options: argparse.Namespace) -> None:
         rounding=options.rounding,
     )
     texts = SampleTexts(_read_lines(options.texts), _read_lines(options.calibrate))
-    checkpoint = load_checkpoint(options.checkpoint)
     with ExitStack() as stack:
         report = no_report
         if options.precision == "int8":
             report = stack.enter_context(ExportProgress(sys.stderr)).report
-        figures = write_bundle(checkpoint, options.output, metadata, texts, report)
+        # without a variable for the checkpoint, so that `write_bundle` can free the model
+        figures = write_bundle(
+            load_checkpoint(options.checkpoint), options.output, metadata, texts, report
+        )
     print(json.dumps(figures, indent=2))
     if int8 := figures.get("int8"):
         share = f"{100 * int8['top_1_agreement']:.1f} % of {int8['masks']} masks"

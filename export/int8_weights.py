@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from export.progress import ROUNDING, SMOOTHING, Report, no_report
-from export.quantize import QuantizedRows, quantize_rows
+from export.quantize import Gram, QuantizedRows, quantize_rows
 from model.quantization.input_recorder import InputStatistics
 from model.quantization.rounding_plan import RoundingPlan
 
@@ -29,8 +29,8 @@ class Channels:
     int8: NDArray[np.int64]
 
 
-class GramFiles(Mapping[str, NDArray[np.float64]]):
-    """Gram matrices by layer in temporary files, because those of all layers do not fit in memory.
+class GramFiles(Mapping[str, NDArray[np.float32]]):
+    """Gram matrices by layer in temporary files, because all of them together are too large.
 
     Args:
         directory: directory in which the files get a new directory.
@@ -50,8 +50,8 @@ class GramFiles(Mapping[str, NDArray[np.float64]]):
                 np.save(files[id(gram)], gram.astype(np.float32))
             self._files[name] = files[id(gram)]
 
-    def __getitem__(self, name: str) -> NDArray[np.float64]:
-        gram: NDArray[np.float64] = np.load(self._files[name]).astype(np.float64)
+    def __getitem__(self, name: str) -> NDArray[np.float32]:
+        gram: NDArray[np.float32] = np.load(self._files[name], mmap_mode="r")
         return gram
 
     def __iter__(self) -> Iterator[str]:
@@ -109,8 +109,9 @@ class Int8Weights:
     """
 
     plan: RoundingPlan
-    grams: Mapping[str, NDArray[np.float64]]
+    grams: Mapping[str, Gram]
     report: Report = no_report
+    _rounded: set[str] = field(default_factory=set, init=False)
 
     def rounds(self, name: str) -> bool:
         """Return whether the plan has factors of a layer."""
@@ -131,5 +132,6 @@ class Int8Weights:
 
         Columns of float32 channels become 0.
         """
-        self.report(ROUNDING, list(self.plan.factors).index(name) / len(self.plan.factors), name)
+        self.report(ROUNDING, len(self._rounded) / len(self.plan.factors), name)
+        self._rounded.add(name)
         return quantize_rows(weight, self.grams.get(name), self.factors(name))

@@ -18,6 +18,9 @@ GELU_LEAST = 0.171  # the minima of GELU's erf and tanh forms are -0.16997 and -
 GELU_ZERO = 16  # zero point of uint8 GELU outputs
 GELU_STEPS, GELU_SMALLEST_STEP = 255 - GELU_ZERO, GELU_LEAST / GELU_ZERO
 
+# Gram matrix (columns, columns) of the inputs
+Gram = NDArray[np.float32] | NDArray[np.float64]
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QuantizedRows:
@@ -38,7 +41,7 @@ class QuantizedRows:
 
 def quantize_rows(
     weight: NDArray[np.float32],
-    gram: NDArray[np.float64] | None = None,
+    gram: Gram | None = None,
     factors: NDArray[np.float32] | None = None,
 ) -> QuantizedRows:
     """Round each row to int8, scaled by its largest magnitude.
@@ -98,9 +101,9 @@ class _ErrorCompensation:
     QuIP, section 3 and theorem 6).
     """
 
-    def __init__(self, gram: NDArray[np.float64], factors: NDArray[np.float32] | None) -> None:
+    def __init__(self, gram: Gram, factors: NDArray[np.float32] | None) -> None:
         scale = np.ones(len(gram)) if factors is None else factors.astype(np.float64)
-        diagonal = np.diag(gram) * scale**2
+        diagonal = np.diag(gram).astype(np.float64) * scale**2
         # the minimum avoids a singular matrix if all channels are always zero
         damping = max(DAMPING * float(diagonal.mean()), 1e-12)
         # channels with the largest inputs come first, while many columns remain for compensation
@@ -108,7 +111,7 @@ class _ErrorCompensation:
         # The reversed order gives an upper triangular matrix. The code frees each matrix as early
         # as possible, because 4,096 channels take 134 MB per matrix.
         last_first = self._order[::-1]
-        damped = torch.from_numpy(gram[np.ix_(last_first, last_first)])
+        damped = torch.from_numpy(gram[np.ix_(last_first, last_first)]).to(torch.float64)
         ordered_scale = torch.from_numpy(scale[last_first])
         damped.mul_(ordered_scale[:, None]).mul_(ordered_scale)
         damped.diagonal().add_(damping)

@@ -90,14 +90,15 @@ def page_out_files(*endings: str) -> Iterator[None]:
 
     def page_out() -> None:
         libc = ctypes.CDLL(None)
-        before = _mapped_bytes()
+        few_bytes = 0
         while not done.wait(_PAGE_OUT_INTERVAL_S):
             # reading the pages again takes longer than most matrix products
-            if _mapped_bytes() < before + _PAGE_OUT_BYTES:
+            if _mapped_bytes() < few_bytes + _PAGE_OUT_BYTES:
                 continue
             for first, end in _mappings(endings):
                 # harmless if the range has a new mapping, because paging out keeps the values
                 libc.madvise(ctypes.c_void_p(first), ctypes.c_size_t(end - first), _MADV_PAGEOUT)
+            few_bytes = _mapped_bytes()
 
     thread = threading.Thread(target=page_out, daemon=True)
     if sys.platform == "linux":

@@ -177,7 +177,11 @@ def test_the_encoder_is_gone_before_a_graph_is_loaded(
     monkeypatch.setattr("export.write_bundle.save_graph", save)
     monkeypatch.setattr("export.write_bundle.Runtime", Watched)
     monkeypatch.setattr("export.expected_results.Runtime", Watched)
-    write_bundle(load_checkpoint(checkpoint_path), tmp_path / "bundle", _label("int8"), texts)
+    sentences = tmp_path / "texts.txt"
+    sentences.write_text("\n".join(texts.verification))
+    files = ["--texts", str(sentences), "--calibrate", str(sentences)]
+    bundle = str(tmp_path / "bundle")
+    assert main([str(checkpoint_path), "--output", bundle, "--precision", "int8", *files]) == 0
     assert len(encoders) == 2
     assert alive_at_load == [False] * 3
 
