@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 
+from benchmarks.comparison.engines.ctranslate2_engine import HEADS
 from benchmarks.comparison.workspace import Workspace
 
 OURS_INT8, OURS_FP32 = "fillmask int8", "fillmask fp32"
@@ -97,6 +98,20 @@ def contenders(workspace: Workspace, cpus: int) -> list[Contender]:
             "no spinning threads.",
         ),
         *(_openvino(workspace, precision, cpus) for precision in ("fp32", "bf16", "int8")),
+        Contender(
+            name="CTranslate2 int8",
+            command=_session(
+                workspace, "ctranslate2", str(workspace.ctranslate2), "--runs", str(cpus)
+            ),
+            settings=tuple(
+                Setting(f"{_split_threads('run', cpus, cpus)}, head in {head}", ("--head", head))
+                for head in HEADS
+            ),
+            environment="ctranslate2",
+            exact=False,
+            note="A FastAPI application with a thread pool runs CTranslate2's encoder. CTranslate2 "
+            "has no masked-language-model head, so another library computes the head at the masks.",
+        ),
     ]
 
 

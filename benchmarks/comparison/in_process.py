@@ -1,6 +1,8 @@
 """Throughput of the graphs without HTTP, on tokenized texts.
 
-    python -m benchmarks.comparison.in_process SIZE VARIANT TEXTS_PER_RUN HINT THREADS SECONDS
+    python -m benchmarks.comparison.in_process SIZE VARIANT SETTING THREADS SECONDS
+
+SETTING is a JSON object with the fields of `Setting`.
 
 The script prints texts/s. Each measurement has its own process, so that runtimes and their threads
 do not affect each other.
@@ -9,14 +11,16 @@ do not affect each other.
 from __future__ import annotations
 
 import itertools
+import json
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 
-from benchmarks.comparison.engines import Engine, OnnxRuntimeEngine, OpenVinoEngine
+from benchmarks.comparison.engines.ctranslate2_engine import HEADS, CTranslate2Engine
+from benchmarks.comparison.engines.graphs import Engine, OnnxRuntimeEngine, OpenVinoEngine
 from benchmarks.comparison.process import output_of
 from benchmarks.comparison.texts import TOP_K, masked_texts
 from benchmarks.comparison.workspace import PRECISIONS, Workspace
@@ -29,6 +33,8 @@ from service.tokenization.encoded_text import EncodedText
 
 ALL_LOGITS, GATHER_GRAPH, SESSION_ALONE = "all logits", "gather graph", ", session alone"
 PEER_TEXTS_PER_RUN = (1, 8)
+SORTED_TEXTS_PER_RUN = (1, 8, 16)
+CTRANSLATE2 = "CTranslate2 int8, gather head"
 HINTS = {"fp32": ("f32",), "bf16": ("bf16",), "int8": ("f32", "bf16")}
 LIMIT_S = 600
 
@@ -42,11 +48,15 @@ class Setting:
 
     Attributes:
         texts_per_run: number of texts per run. 0 for batches up to fillmask's token budget.
-        hint: inference precision of OpenVINO. Empty for other runtimes.
+        hint: inference precision of OpenVINO, or library of CTranslate2's head. Empty for other
+            runtimes.
+        by_length: whether the texts of a run have similar lengths, which reduces padding. Otherwise
+            the runs contain texts in order of arrival.
     """
 
     texts_per_run: int
     hint: str = ""
+    by_length: bool = False
 
     @property
     def label(self) -> str:
@@ -54,6 +64,7 @@ class Setting:
         if not self.texts_per_run:
             return "batches by tokens"
         texts = "1 text" if self.texts_per_run == 1 else f"{self.texts_per_run} texts"
+        texts += " of similar length" if self.by_length else ""
         return f"{texts} per run, {self.hint}" if self.hint else f"{texts} per run"
 
 
@@ -73,6 +84,11 @@ def variants() -> dict[str, list[Setting]]:
             table[f"OpenVINO {precision}, {graph}"] = [
                 Setting(texts, hint) for texts in PEER_TEXTS_PER_RUN for hint in hints
             ]
+    table[CTRANSLATE2] = [
+        Setting(texts, head, by_length=texts > 1)
+        for texts in SORTED_TEXTS_PER_RUN
+        for head in HEADS
+    ]
     return table
 
 
@@ -80,8 +96,7 @@ def measure(
     size: str, variant: str, setting: Setting, cpus: Sequence[int], seconds: float
 ) -> float:
     """Measure texts/s of a variant in a separate process, with one thread per CPU."""
-    arguments = [size, variant, str(setting.texts_per_run), setting.hint]
-    arguments += [str(len(cpus)), str(seconds)]
+    arguments = [size, variant, json.dumps(asdict(setting)), str(len(cpus)), str(seconds)]
     return float(
         output_of("benchmarks.comparison.in_process", arguments, cpus, LIMIT_S).split()[-1]
     )
@@ -174,19 +189,25 @@ def peer_jobs(
     A job pads texts and computes the logits at the masks. The job does not rank tokens, which
     favours the other runtimes.
     """
-    name, graph_name = variant.split(", ")
-    gather = graph_name == GATHER_GRAPH
-    graph = workspace.gather if gather else workspace.full_logits
-    engine: Engine
-    if name == "onnxruntime":
-        engine = OnnxRuntimeEngine(graph, threads=1)
-    else:
-        if name == "OpenVINO int8":
-            graph = workspace.gather_int8 if gather else workspace.full_logits_int8
-        engine = OpenVinoEngine(graph, setting.hint, streams=threads)
+    engine = _peer_engine(workspace, variant, setting, threads)
+    if setting.by_length:
+        texts = sorted(texts, key=lambda text: len(text.input_ids))
     starts = range(0, len(texts), setting.texts_per_run)
     groups = [texts[start : start + setting.texts_per_run] for start in starts]
     return [(len(group), partial(engine.logits, group)) for group in groups]
+
+
+def _peer_engine(workspace: Workspace, variant: str, setting: Setting, threads: int) -> Engine:
+    if variant == CTRANSLATE2:
+        return CTranslate2Engine(workspace.ctranslate2, "int8", setting.hint, threads, 1)
+    name, graph_name = variant.split(", ")
+    gather = graph_name == GATHER_GRAPH
+    graph = workspace.gather if gather else workspace.full_logits
+    if name == "onnxruntime":
+        return OnnxRuntimeEngine(graph, threads=1)
+    if name == "OpenVINO int8":
+        graph = workspace.gather_int8 if gather else workspace.full_logits_int8
+    return OpenVinoEngine(graph, setting.hint, streams=threads)
 
 
 def _request(text: EncodedText, top_k: int) -> ModelPass:
@@ -196,8 +217,8 @@ def _request(text: EncodedText, top_k: int) -> ModelPass:
 
 def main() -> None:
     """Measure one variant and print its texts/s."""
-    size, variant, texts_per_run, hint, threads, seconds = sys.argv[1:]
-    setting = Setting(int(texts_per_run), hint)
+    size, variant, fields, threads, seconds = sys.argv[1:]
+    setting = Setting(**json.loads(fields))
     workspace = Workspace(size)
     tokenizer = workspace.tokenizer()
     texts = [tokenizer.encode(text) for text in masked_texts()]

@@ -19,6 +19,7 @@ REQUIREMENTS: dict[str, tuple[str, ...]] = {
     "transformers": (*_MINIMAL_APP, "torch", "transformers"),
     "litserve": ("litserve", "torch", "transformers"),
     "onnxruntime": (*_MINIMAL_APP, "onnxruntime", "tokenizers", "numpy"),
+    "ctranslate2": (*_MINIMAL_APP, "ctranslate2", "onnxruntime", "tokenizers", "numpy"),
     "openvino": (*_MINIMAL_APP, "openvino", "tokenizers", "numpy"),
 }
 

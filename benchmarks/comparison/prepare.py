@@ -23,7 +23,14 @@ import torch
 from transformers import BertConfig, BertForMaskedLM
 
 from benchmarks.comparison.correctness import CANDIDATES
-from benchmarks.comparison.engines import padded_inputs
+from benchmarks.comparison.engines.ctranslate2_engine import (
+    NUMPY,
+    ONNXRUNTIME,
+    PYTORCH,
+    CTranslate2Engine,
+)
+from benchmarks.comparison.engines.ctranslate2_model import convert
+from benchmarks.comparison.engines.graphs import padded_inputs
 from benchmarks.comparison.texts import masked_texts
 from benchmarks.comparison.workspace import (
     COMPARISON_SIZES,
@@ -37,6 +44,7 @@ from service.tokenization.encoded_text import EncodedText
 
 SEED = 0
 CALIBRATION_TEXTS = 100
+CTRANSLATE2_TOLERANCE = 1e-3
 
 
 def prepare(workspace: Workspace) -> None:
@@ -44,7 +52,8 @@ def prepare(workspace: Workspace) -> None:
     comparison = ROOT / "benchmarks" / "comparison"
     shared = [
         comparison / "prepare.py",
-        comparison / "engines.py",
+        comparison / "engines" / "ctranslate2_model.py",
+        comparison / "engines" / "graphs.py",
         comparison / "texts.py",
         comparison / "texts.txt",
     ]
@@ -138,6 +147,35 @@ def _make_peers(workspace: Workspace) -> None:
         raise RuntimeError("torch.onnx.export must return a program (got None)")
     program.save(workspace.full_logits)
     _quantize(workspace, workspace.full_logits, workspace.full_logits_int8)
+    weights = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
+    vocabulary = json.loads((workspace.checkpoint / "tokenizer.json").read_text())["model"]["vocab"]
+    tokens = sorted(vocabulary, key=vocabulary.__getitem__)
+    convert(weights, model.config, tokens, workspace.ctranslate2)
+    _check_ctranslate2(workspace, model)
+
+
+@torch.inference_mode()
+def _check_ctranslate2(workspace: Workspace, model: BertForMaskedLM) -> None:
+    """Compare CTranslate2 in float32 with transformers, because this project converts the weights.
+
+    Raises:
+        RuntimeError: a logit differs by more than 1e-3 times the largest absolute logit.
+    """
+    tokenizer = workspace.tokenizer()
+    texts = [tokenizer.encode(text) for text in masked_texts()[:CALIBRATION_TEXTS]]
+    expected = [
+        model(input_ids=torch.from_numpy(text.input_ids)[None]).logits[0, text.mask_positions]
+        for text in texts
+    ]
+    expected_MV = torch.cat(expected).numpy()
+    for head in (NUMPY, PYTORCH, ONNXRUNTIME):
+        found_MV = CTranslate2Engine(workspace.ctranslate2, "float32", head, 1, 1).logits(texts)
+        difference = float(abs(found_MV - expected_MV).max() / abs(expected_MV).max())
+        if not difference <= CTRANSLATE2_TOLERANCE:
+            raise RuntimeError(
+                f"CTranslate2's logits with the head in {head} must differ from transformers' by "
+                f"at most {CTRANSLATE2_TOLERANCE} of the largest (got {difference:.2g})"
+            )
 
 
 @torch.inference_mode()

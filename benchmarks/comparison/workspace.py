@@ -56,6 +56,11 @@ class Workspace:
         return self.peers / "full-logits-int8.xml"
 
     @property
+    def ctranslate2(self) -> Path:
+        """Directory of CTranslate2's encoder and the heads (`ctranslate2_model`)."""
+        return self.peers / "ctranslate2"
+
+    @property
     def gather(self) -> Path:
         """File with the reference graph of this project, with logits at the masks."""
         return self.ours / "gather.onnx"

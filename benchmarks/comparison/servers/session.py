@@ -1,4 +1,4 @@
-"""FastAPI application with a thread pool for a graph in onnxruntime or OpenVINO.
+"""FastAPI application with a thread pool for onnxruntime, OpenVINO or CTranslate2.
 
 This project's code tokenizes the text and fills the masks, because it is faster than the pipeline's
 code. The contenders with this server therefore differ only in the runtime and the graph.
@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.comparison.engines import Engine, OnnxRuntimeEngine, OpenVinoEngine
+from benchmarks.comparison.engines.ctranslate2_engine import HEADS, CTranslate2Engine
+from benchmarks.comparison.engines.graphs import Engine, OnnxRuntimeEngine, OpenVinoEngine
 from benchmarks.comparison.servers.minimal_app import serve
 from benchmarks.comparison.workspace import Workspace
 from service.arrays import FloatArray
@@ -48,14 +49,19 @@ def main() -> None:
     """Load the graph and serve it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", required=True)
-    parser.add_argument("--graph", required=True, type=Path)
-    parser.add_argument("--engine", required=True, choices=("onnxruntime", "openvino"))
+    parser.add_argument(
+        "--graph", required=True, type=Path, help="graph, or directory of CTranslate2's encoder"
+    )
+    parser.add_argument(
+        "--engine", required=True, choices=("onnxruntime", "openvino", "ctranslate2")
+    )
+    parser.add_argument("--head", choices=HEADS, help="library of CTranslate2's head")
     parser.add_argument(
         "--precision", default="f32", help="floating-point precision of OpenVINO, f32 or bf16"
     )
     parser.add_argument("--runs", required=True, type=int)
     parser.add_argument(
-        "--threads", default=1, type=int, help="number of threads per run of onnxruntime"
+        "--threads", default=1, type=int, help="number of threads per run, except of OpenVINO"
     )
     parser.add_argument("--port", required=True, type=int)
     options = parser.parse_args()
@@ -63,6 +69,10 @@ def main() -> None:
     engine: Engine
     if options.engine == "onnxruntime":
         engine = OnnxRuntimeEngine(options.graph, options.threads)
+    elif options.engine == "ctranslate2":
+        engine = CTranslate2Engine(
+            options.graph, "int8", options.head, options.runs, options.threads
+        )
     else:
         engine = OpenVinoEngine(options.graph, options.precision, streams=options.runs)
 

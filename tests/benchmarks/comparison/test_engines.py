@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.comparison.engines import padded_inputs
+from benchmarks.comparison.engines.graphs import padded_inputs
 from service.tokenization.encoded_text import EncodedText
 
 TEXTS = [

@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from benchmarks.comparison.in_process import Setting, by_tokens, drive, variants
+from benchmarks.comparison.in_process import CTRANSLATE2, Setting, by_tokens, drive, variants
 from service.tokenization.encoded_text import EncodedText
 
 
@@ -49,3 +49,6 @@ def test_variants_run_one_text_and_eight_and_ours_by_tokens() -> None:
         *(Setting(1, "f32"), Setting(1, "bf16"), Setting(8, "f32"), Setting(8, "bf16")),
     ]
     assert Setting(8, "bf16").label == "8 texts per run, bf16"
+    similar = Setting(8, "NumPy", by_length=True)
+    assert similar in table[CTRANSLATE2]
+    assert similar.label == "8 texts of similar length per run, NumPy"

@@ -1,4 +1,4 @@
-"""Runtimes of the contenders with a common interface.
+"""Graphs in onnxruntime and OpenVINO.
 
 Shapes: N texts, T tokens of the longest text, M masks of all texts, V tokens of the vocabulary.
 """
@@ -55,11 +55,12 @@ def padded_inputs(
     return inputs | {INDICATOR: mask_indicator} if indicator else inputs
 
 
-def _at_masks(logits_NTV: FloatArray, texts: Sequence[EncodedText]) -> FloatArray:
+def at_masks(values_NTV: FloatArray, texts: Sequence[EncodedText]) -> FloatArray:
+    """Return the rows (M, V) of an array (N, T, V) at the masks of texts, in order."""
     rows_M = np.repeat(np.arange(len(texts)), [len(text.mask_positions) for text in texts])
     columns_M = np.concatenate([text.mask_positions for text in texts])
-    logits_MV: FloatArray = logits_NTV[rows_M, columns_M]
-    return logits_MV
+    values_MV: FloatArray = values_NTV[rows_M, columns_M]
+    return values_MV
 
 
 class OnnxRuntimeEngine:
@@ -84,7 +85,7 @@ class OnnxRuntimeEngine:
         """See `Engine`."""
         inputs = padded_inputs(texts, indicator=self._indicator)
         logits: FloatArray = self._session.run(["logits"], inputs)[0]
-        return logits if self._indicator else _at_masks(logits, texts)
+        return logits if self._indicator else at_masks(logits, texts)
 
 
 class OpenVinoEngine:
@@ -118,4 +119,4 @@ class OpenVinoEngine:
         inputs = padded_inputs(texts, indicator=self._indicator)
         outputs = self._own.request.infer(inputs, share_inputs=True, share_outputs=True)
         logits: FloatArray = outputs[0]
-        return logits.copy() if self._indicator else _at_masks(logits, texts)
+        return logits.copy() if self._indicator else at_masks(logits, texts)

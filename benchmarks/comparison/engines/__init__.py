@@ -1,0 +1,1 @@
+"""Runtimes of the contenders with a common interface."""
