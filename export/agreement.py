@@ -7,9 +7,8 @@ Shapes: M masks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 from typing import Self
 
 import numpy as np
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from export.progress import COMPARISON, PREDICTION, Report, no_report
 from export.verify import INT8_ADVICE, TOP_K, VerificationError, encoder_logits
+from model.data.equal_lengths import batches_of_equal_length
 from model.encoder.encoder import TiedEncoder
 from model.memory import release_memory
 from service.engine.batch_arrays import Batch
@@ -84,7 +84,9 @@ class Fp32Predictions:
         passes = _masked_tokens(texts, tokenizer, max_tokens)
         requests: list[ModelPass] = []
         parts = []
-        for some in _batches_of_equal_length(passes):
+        for some in batches_of_equal_length(
+            passes, lambda one: one.tokens, lambda _: REQUESTS_AT_ONCE
+        ):
             release_memory()
             best_MK, log_probs_MK = _top(model, some)
             parts.append(log_probs_MK)
@@ -150,7 +152,7 @@ def measure_agreement(
 
 
 def _masked_tokens(texts: Sequence[str], tokenizer: Tokenizer, max_tokens: int) -> list[ModelPass]:
-    """Return passes with a mask in place of one ordinary token, by increasing length.
+    """Return passes with a mask in place of one ordinary token.
 
     Of more than MAX_MASKS ordinary tokens, the function masks MAX_MASKS at equal distances.
     """
@@ -168,11 +170,4 @@ def _masked_tokens(texts: Sequence[str], tokenizer: Tokenizer, max_tokens: int) 
         masked = input_ids.copy()
         masked[position] = tokenizer.mask_token_id
         passes.append(ModelPass(masked, np.array([position], np.int64), TOP_K, no_targets(1)))
-    return sorted(passes, key=lambda one: one.tokens)
-
-
-def _batches_of_equal_length(passes: Sequence[ModelPass]) -> Iterator[Sequence[ModelPass]]:
-    for _, group in groupby(passes, key=lambda one: one.tokens):
-        same = list(group)
-        for start in range(0, len(same), REQUESTS_AT_ONCE):
-            yield same[start : start + REQUESTS_AT_ONCE]
+    return passes

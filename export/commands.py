@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from contextlib import ExitStack
+from contextlib import closing
 from pathlib import Path
 
 import onnx
 
 from export.golden import renew_golden_results
-from export.progress import ExportProgress, no_report
+from export.progress import ExportProgress
 from export.reference import reference_graph
 from export.weights import encoder_weights
 from export.write_bundle import BundleMetadata, SampleTexts, write_bundle
@@ -53,21 +53,22 @@ def _write_bundle(options: argparse.Namespace) -> None:
         description=options.description,
         max_tokens=options.max_tokens,
         precision=options.precision,
-        rounding=options.rounding,
     )
     texts = SampleTexts(_read_lines(options.texts), _read_lines(options.calibrate))
-    with ExitStack() as stack:
-        report = no_report
-        if options.precision == "int8":
-            report = stack.enter_context(ExportProgress(sys.stderr)).report
+    with closing(ExportProgress(sys.stderr)) as progress:
         # without a variable for the checkpoint, so that `write_bundle` can free the model
         figures = write_bundle(
-            load_checkpoint(options.checkpoint), options.output, metadata, texts, report
+            load_checkpoint(options.checkpoint),
+            options.output,
+            metadata,
+            texts,
+            compensate=options.rounding == "gptq",
+            report=progress.report,
         )
     print(json.dumps(figures, indent=2))
     if int8 := figures.get("int8"):
         share = f"{100 * int8['top_1_agreement']:.1f} % of {int8['masks']} masks"
-        print(f"top token of fp32 with rounding {options.rounding}: {share}")
+        print(f"int8 has the top token of fp32 at {share}")
     size_bytes = sum(file.stat().st_size for file in options.output.iterdir())
     print(f"verified and written: {options.output} ({size_bytes / 1e6:.1f} MB)")
 

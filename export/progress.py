@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from types import TracebackType
-from typing import Never, Self, TextIO
+from typing import Never, TextIO
 
 from tqdm import tqdm
 
@@ -26,11 +25,11 @@ def no_report(stage: str, share: float, layer: str = "") -> None:
 
 
 class ExportProgress:
-    """Progress of an export in int8, in the form of a context manager.
+    """Progress of an export in int8.
 
-    A terminal shows a bar. Any other stream gets a line at the start of each stage and every 30
-    seconds. The estimate of the remaining time assumes that each stage takes the same share of the
-    time as in an export of BERT-base.
+    A terminal shows a bar from the first report until `close`. Any other stream gets a line at the
+    start of each stage and every 30 seconds. The estimate of the remaining time assumes that each
+    stage takes the same share of the time as in an export of BERT-base.
 
     Args:
         stream: stream of the bar or of the lines.
@@ -39,20 +38,11 @@ class ExportProgress:
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._bar: tqdm[Never] | None = None
-        if stream.isatty():
-            self._bar = tqdm(total=1.0, file=stream, bar_format=_BAR, dynamic_ncols=True)
         self._started_s = self._shown_s = time.monotonic()
         self._stage = ""
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exception_type: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Show the last state of the bar."""
         if self._bar is not None:
             self._bar.close()
 
@@ -61,7 +51,9 @@ class ExportProgress:
         before = list(_SHARES).index(stage)
         done = sum(list(_SHARES.values())[:before]) + share * _SHARES[stage]
         description = f"{stage} {layer}".strip()
-        if self._bar is not None:
+        if self._stream.isatty():
+            if self._bar is None:
+                self._bar = tqdm(total=1.0, file=self._stream, bar_format=_BAR, dynamic_ncols=True)
             self._bar.set_description_str(description, refresh=False)
             self._bar.update(done - self._bar.n)
             return

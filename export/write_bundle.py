@@ -51,9 +51,6 @@ class BundleMetadata:
         max_tokens: maximum length of an input in tokens, special tokens included. None for the
             maximum length of the encoder.
         precision: precision of weights and arithmetic, "fp32" or "int8".
-        rounding: method that rounds weights to int8. With "gptq", later columns of a weight
-            compensate for the rounding errors of earlier columns. With "nearest", each weight
-            becomes the nearest value, which is faster and less accurate.
     """
 
     name: str
@@ -61,7 +58,6 @@ class BundleMetadata:
     description: str
     max_tokens: int | None
     precision: str
-    rounding: str = "gptq"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +81,17 @@ def write_bundle(
     output: Path,
     metadata: BundleMetadata,
     texts: SampleTexts,
+    *,
+    compensate: bool = True,
     report: Report = no_report,
 ) -> dict[str, Any]:
     """Convert a checkpoint, verify the graph and write the bundle.
 
     Args:
         output: directory of the bundle. The new bundle replaces an existing bundle.
+        compensate: whether later columns of a weight compensate for the errors of rounding earlier
+            columns to int8. Without compensation, each weight becomes the nearest value, which is
+            faster and less accurate.
         report: function that receives the progress of an export in int8.
 
     Returns:
@@ -155,7 +156,7 @@ def write_bundle(
                 checkpoint,
                 calibration,
                 special.mask,
-                Path(scratch) if metadata.rounding == "gptq" else None,
+                Path(scratch) if compensate else None,
                 fills=fills,
                 report=report,
             )

@@ -71,8 +71,7 @@ class Settings(BaseSettings):
     )
     intra_op_parallelism: bool = Field(
         default=True,
-        description="whether a batch also uses the CPUs of idle workers, which reduces the latency "
-        "of single requests",
+        description="whether a batch also uses the CPUs of idle workers, for a lower latency",
     )
     api_keys_file: Path | None = Field(
         default=None,

@@ -163,11 +163,7 @@ def _check_ctranslate2(workspace: Workspace, model: BertForMaskedLM) -> None:
     """
     tokenizer = workspace.tokenizer()
     texts = [tokenizer.encode(text) for text in masked_texts()[:CALIBRATION_TEXTS]]
-    expected = [
-        model(input_ids=torch.from_numpy(text.input_ids)[None]).logits[0, text.mask_positions]
-        for text in texts
-    ]
-    expected_MV = torch.cat(expected).numpy()
+    expected_MV = torch.cat([_logits_at_masks(model, text) for text in texts]).numpy()
     for head in (NUMPY, PYTORCH, ONNXRUNTIME):
         found_MV = CTranslate2Engine(workspace.ctranslate2, "float32", head, 1, 1).logits(texts)
         difference = float(abs(found_MV - expected_MV).max() / abs(expected_MV).max())
@@ -186,13 +182,17 @@ def _write_reference(workspace: Workspace, model: BertForMaskedLM) -> None:
     reference: list[list[dict[int, float]]] = []
     for text in masked_texts():
         encoded = tokenizer.encode(text)
-        logits_TV = model(input_ids=torch.from_numpy(encoded.input_ids)[None]).logits[0]
-        log_probs_MV = logits_TV[encoded.mask_positions].log_softmax(-1)
+        log_probs_MV = _logits_at_masks(model, encoded).log_softmax(-1)
         log_probs_MV[:, special] = -torch.inf
         best = log_probs_MV.topk(CANDIDATES)
         rows = zip(best.indices.tolist(), best.values.tolist(), strict=True)
         reference.append([dict(zip(ids, values, strict=True)) for ids, values in rows])
     workspace.reference.write_text(json.dumps(reference))
+
+
+def _logits_at_masks(model: BertForMaskedLM, text: EncodedText) -> torch.Tensor:
+    logits_TV: torch.Tensor = model(input_ids=torch.from_numpy(text.input_ids)[None]).logits[0]
+    return logits_TV[text.mask_positions]
 
 
 def _quantize(workspace: Workspace, graph: Path, output: Path) -> None:

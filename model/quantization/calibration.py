@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from model.data.equal_lengths import batches_of_equal_length
 from model.encoder.encoder import TiedEncoder
 from model.memory import release_memory
 from model.quantization.input_recorder import (
@@ -227,13 +228,7 @@ def _joined(tensors: Sequence[Tensor | None]) -> Tensor | None:
 
 
 def _join_equal_lengths(texts: Iterable[_CalibrationTexts]) -> list[_CalibrationTexts]:
-    """Join texts of equal length, because a few rows do not fill the CPU's vectors."""
-    by_length: dict[int, list[_CalibrationTexts]] = {}
-    for text in texts:
-        by_length.setdefault(text.input_ids.numel(), []).append(text)
-    return [
-        _CalibrationTexts.joined(same[start : start + count])
-        for length, same in by_length.items()
-        for count in [max(1, TOKENS_AT_ONCE // length)]
-        for start in range(0, len(same), count)
-    ]
+    batches = batches_of_equal_length(
+        texts, lambda text: text.input_ids.numel(), lambda length: max(1, TOKENS_AT_ONCE // length)
+    )
+    return [_CalibrationTexts.joined(same) for same in batches]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from contextlib import closing
 
 import pytest
 
@@ -23,7 +24,7 @@ def report_all(progress: ExportProgress) -> None:
 
 def test_a_log_gets_a_line_per_stage(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.StringIO()
-    with ExportProgress(stream) as progress:
+    with closing(ExportProgress(stream)) as progress:
         report_all(progress)
     lines = stream.getvalue().splitlines()
     assert [line.split(":")[0] for line in lines] == [
@@ -32,7 +33,7 @@ def test_a_log_gets_a_line_per_stage(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(line.endswith(" left") for line in lines)
     monkeypatch.setattr("export.progress._LINE_EVERY_S", 0)
     stream = io.StringIO()
-    with ExportProgress(stream) as progress:
+    with closing(ExportProgress(stream)) as progress:
         report_all(progress)
     lines = stream.getvalue().splitlines()
     assert len(lines) == 21
@@ -41,7 +42,7 @@ def test_a_log_gets_a_line_per_stage(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_terminal_gets_a_bar_that_ends_at_100_percent() -> None:
     stream = Terminal()
-    with ExportProgress(stream) as progress:
+    with closing(ExportProgress(stream)) as progress:
         report_all(progress)
     assert "100 %" in stream.getvalue().split("\r")[-1]
     assert COMPARISON in stream.getvalue()

@@ -114,8 +114,7 @@ def test_rounding_to_the_nearest_value(
     checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path
 ) -> None:
     # Without compensation, each weight divided by its factors is at most half a step from int8.
-    nearest = replace(_label("int8"), rounding="nearest")
-    write_bundle(checkpoint, tmp_path / "bundle", nearest, texts)
+    write_bundle(checkpoint, tmp_path / "bundle", _label("int8"), texts, compensate=False)
     write_bundle(checkpoint, tmp_path / "gptq", _label("int8"), texts)
     errors = {}
     for name in ("bundle", "gptq"):

@@ -11,12 +11,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-import onnxruntime as ort
 
-from benchmarks.comparison.engines.ctranslate2_model import HEAD, HEAD_ARRAYS, HEAD_INT8
-from benchmarks.comparison.engines.graphs import at_masks
+from benchmarks.comparison.engines.graphs import at_masks, onnxruntime_session
 from service.arrays import FloatArray
 from service.tokenization.encoded_text import EncodedText
+
+# files of the head, not in `ctranslate2_model`, whose imports would add to the memory of servers
+HEAD, HEAD_INT8, HEAD_ARRAYS = "head.onnx", "head-int8.onnx", "head.npz"
 
 # function that computes the logits (M, V) of hidden states (M, D)
 Head = Callable[[FloatArray], FloatArray]
@@ -64,10 +65,7 @@ def load_head(directory: Path, library: str, threads: int) -> Head:
     if library == PYTORCH:
         return _pytorch_head(directory, threads)
     file = {ONNXRUNTIME: HEAD, ONNXRUNTIME_INT8: HEAD_INT8}[library]
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    session = ort.InferenceSession(str(directory / file), options)
+    session = onnxruntime_session(directory / file, threads)
 
     def compute(hidden_MD: FloatArray) -> FloatArray:
         logits_MV: FloatArray = session.run(["logits"], {"hidden": hidden_MD})[0]
@@ -77,8 +75,7 @@ def load_head(directory: Path, library: str, threads: int) -> Head:
 
 
 def _numpy_head(directory: Path) -> Head:
-    # imported here, because only the environment of `make comparison` has SciPy
-    from scipy.special import erf  # noqa: PLC0415
+    from scipy.special import erf  # noqa: PLC0415 - the other engines need no SciPy
 
     with np.load(directory / HEAD_ARRAYS) as stored:
         arrays = {name: stored[name] for name in stored.files}

@@ -18,9 +18,9 @@ import onnx
 import onnxruntime.quantization as ort_quantization
 from onnx import TensorProto, helper, numpy_helper
 
+from benchmarks.comparison.engines.ctranslate2_engine import HEAD, HEAD_ARRAYS, HEAD_INT8
 from service.arrays import FloatArray
 
-HEAD, HEAD_INT8, HEAD_ARRAYS = "head.onnx", "head-int8.onnx", "head.npz"
 OPSET = 20  # first version with Gelu
 
 Weights = Mapping[str, FloatArray]

@@ -63,6 +63,20 @@ def at_masks(values_NTV: FloatArray, texts: Sequence[EncodedText]) -> FloatArray
     return values_MV
 
 
+def onnxruntime_session(graph: Path, threads: int) -> ort.InferenceSession:
+    """Create a session with onnxruntime's default optimizations.
+
+    Args:
+        graph: ONNX file.
+        threads: number of threads per run.
+    """
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads
+    # a spinning thread pool takes CPU time from concurrent runs
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return ort.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
+
+
 class OnnxRuntimeEngine:
     """Engine of onnxruntime with its default optimizations.
 
@@ -72,13 +86,7 @@ class OnnxRuntimeEngine:
     """
 
     def __init__(self, graph: Path, threads: int) -> None:
-        options = ort.SessionOptions()
-        options.intra_op_num_threads = threads
-        # a spinning thread pool takes CPU time from concurrent runs
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        self._session = ort.InferenceSession(
-            str(graph), options, providers=["CPUExecutionProvider"]
-        )
+        self._session = onnxruntime_session(graph, threads)
         self._indicator = INDICATOR in {node.name for node in self._session.get_inputs()}
 
     def logits(self, texts: Sequence[EncodedText]) -> FloatArray:
