@@ -111,8 +111,10 @@ def _open(path: Path) -> dict[str, Any]:
             f"{path} is not a file of tensors; download it again, or save only its tensors as "
             f"{SAFETENSORS}"
         ) from None
-    except (RuntimeError, EOFError):
-        raise ValueError(f"{path} is not a complete PyTorch file; download it again") from None
+    except (OSError, MemoryError):
+        raise
+    except Exception:  # noqa: BLE001 - torch raises nearly any exception for a damaged file
+        raise ValueError(f"{path} is incomplete or damaged; download it again") from None
     values = tensors.values() if isinstance(tensors, dict) else [tensors]
     other = [type(value).__name__ for value in values if not isinstance(value, Tensor)]
     if other or not isinstance(tensors, dict):
