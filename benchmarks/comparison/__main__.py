@@ -6,10 +6,10 @@ import argparse
 import os
 from pathlib import Path
 
-from benchmarks.comparison.http_comparison import Plan
-from benchmarks.comparison.load import check_wrk
-from benchmarks.comparison.memory import REQUESTS
-from benchmarks.comparison.page import write_page
+from benchmarks.comparison.http.comparison import Plan
+from benchmarks.comparison.http.load import check_wrk
+from benchmarks.comparison.http.memory import REQUESTS
+from benchmarks.comparison.page.page import write_page
 from benchmarks.comparison.run import run_comparison, run_scaling
 from benchmarks.comparison.workspace import COMPARISON_SIZES, ROOT
 

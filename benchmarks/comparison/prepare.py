@@ -22,7 +22,6 @@ from pathlib import Path
 import torch
 from transformers import BertConfig, BertForMaskedLM
 
-from benchmarks.comparison.correctness import CANDIDATES
 from benchmarks.comparison.engines.ctranslate2_engine import (
     NUMPY,
     ONNXRUNTIME,
@@ -31,6 +30,7 @@ from benchmarks.comparison.engines.ctranslate2_engine import (
 )
 from benchmarks.comparison.engines.ctranslate2_model import convert
 from benchmarks.comparison.engines.graphs import padded_inputs
+from benchmarks.comparison.http.correctness import CANDIDATES
 from benchmarks.comparison.texts import masked_texts
 from benchmarks.comparison.workspace import (
     COMPARISON_SIZES,

@@ -9,18 +9,19 @@ import subprocess
 import sys
 from collections.abc import Iterable
 
-from benchmarks.comparison import memory, operator_times, peaks, scaling
-from benchmarks.comparison.contenders import contenders
-from benchmarks.comparison.http_comparison import (
+from benchmarks.comparison.http import memory
+from benchmarks.comparison.http.comparison import (
     HttpComparison,
     Plan,
     describe_texts,
     measure_null_server,
 )
-from benchmarks.comparison.in_process_comparison import InProcessComparison
-from benchmarks.comparison.installed_size import installed_bytes
+from benchmarks.comparison.http.contenders import contenders
+from benchmarks.comparison.http.installed_size import installed_bytes
+from benchmarks.comparison.in_process import operator_times, peaks, scaling
+from benchmarks.comparison.in_process.comparison import InProcessComparison
+from benchmarks.comparison.in_process.operations import Sizes, operations
 from benchmarks.comparison.machine import describe
-from benchmarks.comparison.operations import Sizes, operations
 from benchmarks.comparison.process import environment
 from benchmarks.comparison.results import Comparison, SizeResults
 from benchmarks.comparison.workspace import LARGE_VOCABULARY_SIZE, ROOT, Workspace

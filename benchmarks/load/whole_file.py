@@ -24,7 +24,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle, islice
 from pathlib import Path
 
-from benchmarks.comparison.load import check_wrk, load
+from benchmarks.comparison.http.load import check_wrk, load
 from benchmarks.comparison.process import environment, running
 from benchmarks.comparison.texts import FILE, TOP_K, mask_words, request_body
 from service.bundles.bundle import default_bundle_path, read_bundle

@@ -28,7 +28,7 @@ import transformers
 from numpy.typing import NDArray
 
 from benchmarks import generated_block
-from benchmarks.comparison.in_process import Job, drive
+from benchmarks.comparison.in_process.throughput import Job, drive
 from benchmarks.comparison.machine import describe
 from benchmarks.comparison.process import output_of
 from benchmarks.comparison.texts import masked_texts

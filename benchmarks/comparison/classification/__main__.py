@@ -16,14 +16,14 @@ from benchmarks.comparison.classification.http_comparison import (
     ClassificationComparison,
     contenders,
 )
-from benchmarks.comparison.contenders import OURS_INT8
-from benchmarks.comparison.figures import median_ratio, spread
-from benchmarks.comparison.http_comparison import Plan, median_cell
-from benchmarks.comparison.load import check_wrk
+from benchmarks.comparison.http.comparison import Plan, median_cell
+from benchmarks.comparison.http.contenders import OURS_INT8
+from benchmarks.comparison.http.load import check_wrk
 from benchmarks.comparison.machine import hardware
+from benchmarks.comparison.page.figures import median_ratio, spread
+from benchmarks.comparison.page.table import table
 from benchmarks.comparison.process import environment
 from benchmarks.comparison.results import Visit
-from benchmarks.comparison.table import table
 from benchmarks.comparison.workspace import ROOT
 
 PAGE = ROOT / "docs" / "classification.md"

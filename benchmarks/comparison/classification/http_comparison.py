@@ -14,7 +14,8 @@ from benchmarks.comparison.classification.files import (
     read_reference,
     texts,
 )
-from benchmarks.comparison.contenders import (
+from benchmarks.comparison.http.comparison import TEXTS_PER_ROUND, Plan, ask, describe_choice
+from benchmarks.comparison.http.contenders import (
     OURS_FP32,
     OURS_INT8,
     Contender,
@@ -22,8 +23,7 @@ from benchmarks.comparison.contenders import (
     module_command,
     runs_by_threads,
 )
-from benchmarks.comparison.http_comparison import TEXTS_PER_ROUND, Plan, ask, describe_choice
-from benchmarks.comparison.load import load
+from benchmarks.comparison.http.load import load
 from benchmarks.comparison.process import Server, ServerError, running
 from benchmarks.comparison.results import Cell, Visit
 from benchmarks.comparison.texts import request_body

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from benchmarks.comparison.contenders import OURS_FP32, OURS_INT8, Contender, contenders
-from benchmarks.comparison.http_comparison import describe_choice
-from benchmarks.comparison.installed_size import REQUIREMENTS
+from benchmarks.comparison.http.comparison import describe_choice
+from benchmarks.comparison.http.contenders import OURS_FP32, OURS_INT8, Contender, contenders
+from benchmarks.comparison.http.installed_size import REQUIREMENTS
 from benchmarks.comparison.workspace import Workspace
 
 ALL = contenders(Workspace("minilm"), cpus=2)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.comparison.correctness import (
+from benchmarks.comparison.http.correctness import (
     Agreement,
     best_ordinary_tokens,
     compare,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.comparison.figures import median_ratio, spread
+from benchmarks.comparison.page.figures import median_ratio, spread
 
 
 def test_ratio_is_taken_within_each_round() -> None:

@@ -6,7 +6,13 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from benchmarks.comparison.in_process import CTRANSLATE2, Setting, by_tokens, drive, variants
+from benchmarks.comparison.in_process.throughput import (
+    CTRANSLATE2,
+    Setting,
+    by_tokens,
+    drive,
+    variants,
+)
 from service.tokenization.encoded_text import EncodedText
 
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from benchmarks.comparison.load import parse
+from benchmarks.comparison.http.load import parse
 from benchmarks.comparison.process import ServerError
 
 RESULT = {

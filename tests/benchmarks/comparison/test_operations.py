@@ -7,7 +7,7 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from benchmarks.comparison.operations import Sizes, operations
+from benchmarks.comparison.in_process.operations import Sizes, operations
 from model.encoder.config import EncoderConfig
 from model.encoder.encoder import TiedEncoder
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.comparison.operator_times import by_operator
+from benchmarks.comparison.in_process.operator_times import by_operator
 
 
 def _event(operator: str, us: int, *, kind: str = "_kernel_time") -> dict[str, Any]:

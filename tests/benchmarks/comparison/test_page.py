@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from benchmarks.comparison import results as results_module
-from benchmarks.comparison.comparison_page import comparison_section
-from benchmarks.comparison.contenders import contenders
-from benchmarks.comparison.in_process import variants
-from benchmarks.comparison.memory import Memory
-from benchmarks.comparison.page import write_page
+from benchmarks.comparison.http.contenders import contenders
+from benchmarks.comparison.http.memory import Memory
+from benchmarks.comparison.in_process.scaling import Curves, Point, Scaling, Vocabulary
+from benchmarks.comparison.in_process.throughput import variants
+from benchmarks.comparison.page.comparison_section import comparison_section
+from benchmarks.comparison.page.page import write_page
+from benchmarks.comparison.page.scaling_section import scaling_section
+from benchmarks.comparison.page.table import table
 from benchmarks.comparison.results import Cell, Comparison, Peak, SizeResults, Visit
-from benchmarks.comparison.scaling import Curves, Point, Scaling, Vocabulary
-from benchmarks.comparison.scaling_page import scaling_section
-from benchmarks.comparison.table import table
 from benchmarks.comparison.workspace import Workspace
 
 

@@ -13,7 +13,7 @@ from benchmarks.comparison.classification.http_comparison import (
     check,
     contenders,
 )
-from benchmarks.comparison.contenders import OURS_FP32, OURS_INT8, Contender
+from benchmarks.comparison.http.contenders import OURS_FP32, OURS_INT8, Contender
 from benchmarks.comparison.process import ServerError
 from benchmarks.comparison.results import Cell, Visit
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator
 
-from benchmarks.comparison.contenders import OURS_FP32, OURS_INT8, Contender, contenders
-from benchmarks.comparison.figures import median_ratio, spread
-from benchmarks.comparison.http_comparison import TRIAL_CONCURRENCY, median_cell
-from benchmarks.comparison.in_process import SESSION_ALONE
-from benchmarks.comparison.operations import FORMULA
+from benchmarks.comparison.http.comparison import TRIAL_CONCURRENCY, median_cell
+from benchmarks.comparison.http.contenders import OURS_FP32, OURS_INT8, Contender, contenders
+from benchmarks.comparison.in_process.operations import FORMULA
+from benchmarks.comparison.in_process.throughput import SESSION_ALONE
+from benchmarks.comparison.page.figures import median_ratio, spread
+from benchmarks.comparison.page.table import table
 from benchmarks.comparison.results import Comparison, SizeResults
-from benchmarks.comparison.table import table
 from benchmarks.comparison.workspace import Workspace
 
 OPERATORS_SHOWN = 12

@@ -1,6 +1,6 @@
 """Time per text by length, masks, batch size, vocabulary and threads.
 
-    python -m benchmarks.comparison.scaling SECONDS
+    python -m benchmarks.comparison.in_process.scaling SECONDS
 
 The script runs the served graph without HTTP on one thread, with random tokens. It prints the times
 as JSON.
@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 from pydantic import BaseModel
 
-from benchmarks.comparison.in_process import Setting, measure
-from benchmarks.comparison.memory import Memory
+from benchmarks.comparison.http.memory import Memory
+from benchmarks.comparison.in_process.throughput import Setting, measure
 from benchmarks.comparison.process import output_of
 from benchmarks.comparison.results import Kept
 from benchmarks.comparison.texts import TOP_K
@@ -85,7 +85,7 @@ class Scaling(Kept):
 def measure_curves(cpus: Sequence[int], seconds: float) -> Curves:
     """Measure all curves in a separate process."""
     return Curves.model_validate_json(
-        output_of("benchmarks.comparison.scaling", [str(seconds)], cpus)
+        output_of("benchmarks.comparison.in_process.scaling", [str(seconds)], cpus)
     )
 
 

@@ -1,6 +1,6 @@
 """Time of the served graph by operator on one thread.
 
-    python -m benchmarks.comparison.operator_times SIZE SECONDS
+    python -m benchmarks.comparison.in_process.operator_times SIZE SECONDS
 
 The script prints microseconds per text by operator as JSON. The script uses the texts and batches
 of the in-process comparison.
@@ -20,7 +20,7 @@ from unittest import mock
 
 import onnxruntime as ort
 
-from benchmarks.comparison.in_process import LIMIT_S, our_batches
+from benchmarks.comparison.in_process.throughput import LIMIT_S, our_batches
 from benchmarks.comparison.process import output_of
 from benchmarks.comparison.texts import masked_texts
 from benchmarks.comparison.workspace import Workspace
@@ -37,7 +37,9 @@ def measure(size: str, cpus: Sequence[int], seconds: float) -> dict[str, float]:
         Microseconds per text by operator in descending order.
     """
     arguments = [size, str(seconds)]
-    printed = output_of("benchmarks.comparison.operator_times", arguments, cpus[:1], LIMIT_S)
+    printed = output_of(
+        "benchmarks.comparison.in_process.operator_times", arguments, cpus[:1], LIMIT_S
+    )
     times: dict[str, float] = json.loads(printed)
     return times
 

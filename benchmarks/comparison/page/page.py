@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks.comparison.charts import draw_comparison, draw_scaling
-from benchmarks.comparison.comparison_page import comparison_section
+from benchmarks.comparison.in_process.scaling import Scaling
+from benchmarks.comparison.page.charts import draw_comparison, draw_scaling
+from benchmarks.comparison.page.comparison_section import comparison_section
+from benchmarks.comparison.page.scaling_section import scaling_section
 from benchmarks.comparison.results import Comparison
-from benchmarks.comparison.scaling import Scaling
-from benchmarks.comparison.scaling_page import scaling_section
 
 
 def write_page(directory: Path) -> Path:

@@ -8,9 +8,9 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from benchmarks.comparison.http_comparison import median_cell
+from benchmarks.comparison.http.comparison import median_cell
+from benchmarks.comparison.in_process.scaling import Point, Scaling
 from benchmarks.comparison.results import Comparison, SizeResults
-from benchmarks.comparison.scaling import Point, Scaling
 from benchmarks.comparison.workspace import PRECISIONS
 
 _OURS, _OTHERS = "#c44e1a", "#5b7083"

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.comparison.contenders import Contender, Setting
-from benchmarks.comparison.correctness import (
+from benchmarks.comparison.http.contenders import Contender, Setting
+from benchmarks.comparison.http.correctness import (
     Agreement,
     best_ordinary_tokens,
     compare,
     read_reference,
 )
-from benchmarks.comparison.load import load
+from benchmarks.comparison.http.load import load
 from benchmarks.comparison.process import HOST, Server, ServerError, running
 from benchmarks.comparison.results import Cell, SizeResults, Visit
 from benchmarks.comparison.texts import masked_texts, request_body

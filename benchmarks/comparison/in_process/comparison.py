@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from benchmarks.comparison.in_process import Setting, measure, variants
+from benchmarks.comparison.in_process.throughput import Setting, measure, variants
 from benchmarks.comparison.results import SizeResults
 
 

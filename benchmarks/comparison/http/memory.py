@@ -11,8 +11,8 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from benchmarks.comparison.http_comparison import Plan
-from benchmarks.comparison.load import load
+from benchmarks.comparison.http.comparison import Plan
+from benchmarks.comparison.http.load import load
 from benchmarks.comparison.process import running
 from benchmarks.comparison.texts import FILE, MASK_TOKEN
 from benchmarks.comparison.workspace import CACHE

@@ -1,6 +1,6 @@
 """Peak rate of the machine's matrix products with onnxruntime's kernels.
 
-    python -m benchmarks.comparison.peaks THREADS SECONDS
+    python -m benchmarks.comparison.in_process.peaks THREADS SECONDS
 
 The script prints the int8 rate and the fp32 rate of all threads together, in 1e9 operations/s. Each
 rate is the maximum over several shapes. Each thread computes its own product. The int8 product is
@@ -19,7 +19,7 @@ import onnxruntime as ort
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from benchmarks.comparison.in_process import LIMIT_S, drive
+from benchmarks.comparison.in_process.throughput import LIMIT_S, drive
 from benchmarks.comparison.process import output_of
 from benchmarks.comparison.results import Peak
 
@@ -31,7 +31,7 @@ OPSET = 17
 def measure(cpus: Sequence[int], seconds: float) -> Peak:
     """Measure the peak rates of some CPUs in a separate process."""
     printed = output_of(
-        "benchmarks.comparison.peaks", [str(len(cpus)), str(seconds)], cpus, LIMIT_S
+        "benchmarks.comparison.in_process.peaks", [str(len(cpus)), str(seconds)], cpus, LIMIT_S
     )
     int8_gops, fp32_gops = map(float, printed.split()[-2:])
     return Peak(int8_gops=int8_gops, fp32_gops=fp32_gops)

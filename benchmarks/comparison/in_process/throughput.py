@@ -1,6 +1,6 @@
 """Throughput of the graphs without HTTP, on tokenized texts.
 
-    python -m benchmarks.comparison.in_process SIZE VARIANT SETTING THREADS SECONDS
+    python -m benchmarks.comparison.in_process.throughput SIZE VARIANT SETTING THREADS SECONDS
 
 SETTING is a JSON object with the fields of `Setting`.
 
@@ -98,7 +98,9 @@ def measure(
     """Measure texts/s of a variant in a separate process, with one thread per CPU."""
     arguments = [size, variant, json.dumps(asdict(setting)), str(len(cpus)), str(seconds)]
     return float(
-        output_of("benchmarks.comparison.in_process", arguments, cpus, LIMIT_S).split()[-1]
+        output_of("benchmarks.comparison.in_process.throughput", arguments, cpus, LIMIT_S).split()[
+            -1
+        ]
     )
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from benchmarks.comparison.scaling import MASKS_AT_TOKENS, TYPICAL_TOKENS, Point, Scaling
-from benchmarks.comparison.table import table
+from benchmarks.comparison.in_process.scaling import MASKS_AT_TOKENS, TYPICAL_TOKENS, Point, Scaling
+from benchmarks.comparison.page.table import table
 from benchmarks.comparison.workspace import PRECISIONS
 
 _INTRODUCTION = (

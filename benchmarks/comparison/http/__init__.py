@@ -1,0 +1,1 @@
+"""Comparison over HTTP: contenders, load, correctness, memory and installed sizes."""

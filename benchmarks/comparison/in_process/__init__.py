@@ -1,0 +1,1 @@
+"""Comparison without HTTP: throughput, operator times, peaks and scaling."""

@@ -1,0 +1,1 @@
+"""Writer of docs/performance.md and its pictures."""
