@@ -176,7 +176,7 @@ def _start(options: argparse.Namespace, training: Dataset) -> Start:
 
 
 def _summary(metrics: dict[str, Any], directory: Path) -> str:
-    """Return the lines about the best epoch for the terminal."""
+    """Format the metrics of the best epoch for the terminal."""
     lines = [f"best epoch {metrics['best_epoch']} of {metrics['epochs']}: {directory}"]
     for name in ("validation", "test"):
         if part := metrics.get(name):

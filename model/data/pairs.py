@@ -97,8 +97,8 @@ class PairRows:
         pairs = draw_pairs(self._sentences, self._longest, seed, epoch)
         if not len(pairs):
             raise ValueError(
-                "the text must have at least two documents, one of them with two sentences "
-                f"(got documents: {len(self._sentences.documents) - 1}); add text"
+                "the text must have at least two documents, one of them with two or more "
+                f"sentences (got documents: {len(self._sentences.documents) - 1}); add documents"
             )
         return pairs
 

@@ -162,8 +162,8 @@ class EncoderConfig:
                 )
         if self.block_order and len(self.block_order) != self.num_layers:
             raise ValueError(
-                f"block_order must have one block per layer, {self.num_layers} in total "
-                f"(got {len(self.block_order)})"
+                "block_order must be empty or have one entry per layer, "
+                f"{self.num_layers} in total (got {len(self.block_order)})"
             )
         if set(self.layers) != set(range(self.num_blocks)):
             raise ValueError(

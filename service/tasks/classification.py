@@ -138,7 +138,7 @@ class ClassificationPipeline:
         json_bytes = sum(self._json_bytes[count] for count in labels)
         if json_bytes > MAX_RESPONSE_BYTES:
             raise InvalidRequestError(
-                f"The response can have {json_bytes} bytes; the limit is "
+                f"The response could have {json_bytes} bytes; the limit is "
                 f"{MAX_RESPONSE_BYTES}. Use fewer texts or a smaller top_k."
             )
         if sum(map(len, texts)) < LONG_TEXT_CHARS:

@@ -80,7 +80,7 @@ def estimate_response_size(plans: Iterable[FillPlan]) -> ResponseSize:
         memory_bytes += fills * (text_bytes + _FILL_BYTES) + plan.passes * _PASS_BYTES
     if json_bytes > MAX_RESPONSE_BYTES:
         raise InvalidRequestError(
-            f"The response can have {json_bytes} bytes; the limit is "
+            f"The response could have {json_bytes} bytes; the limit is "
             f"{MAX_RESPONSE_BYTES}. Use fewer texts, masks or fills."
         )
     return ResponseSize(

@@ -20,7 +20,7 @@ BEYOND_THE_SCHEMA = re.compile(
     r"|has no tokens; write at least one word|has characters that the model's vocabulary lacks"
     r"|must have at most \d+ (tokens|characters|JSON values|bytes in UTF-8|masks)"
     r"|needs? (\d+|more than \d+) passes"
-    r"|The response can have"
+    r"|The response could have"
     r"|parameters is a list but \S+ is one text|parameters must have one object per text of"
     r"|exclude each other|masks too far apart"
     r"|The input .* has the shape|The input .* is a duplicate|must have either data or"

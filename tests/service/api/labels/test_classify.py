@@ -254,7 +254,7 @@ def test_the_largest_response_is_bounded(many_labels: TestClient) -> None:
     answer = many_labels.post("/classify", json={"inputs": ["the"] * texts})
     assert answer.status_code == 422
     error = answer.json()["error"]
-    assert error.startswith("The response can have ")
+    assert error.startswith("The response could have ")
     assert error.endswith(
         f" bytes; the limit is {MAX_RESPONSE_BYTES}. Use fewer texts or a smaller top_k."
     )
