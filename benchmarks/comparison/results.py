@@ -81,10 +81,11 @@ class SizeResults(BaseModel):
         mean_tokens: mean number of tokens per text.
         mean_masks: mean number of masks per text.
         operations_per_text: mean number of operations per text (`operations`).
-        chosen: description of the fastest setting and of all settings in the trial, by contender.
+        chosen: fastest setting in the trial by contender.
         visits: figures of each round by contender.
         in_process: texts/s of each round by variant.
         in_process_chosen: fastest setting in the trial by variant.
+        latency_ms: p50 of single texts in each round, by contender, setting and length in tokens.
         operator_us: microseconds per text by operator of the int8 graph, on one thread.
     """
 
@@ -97,6 +98,7 @@ class SizeResults(BaseModel):
     visits: dict[str, list[Visit]] = {}
     in_process: dict[str, list[float]] = {}
     in_process_chosen: dict[str, str] = {}
+    latency_ms: dict[str, dict[str, dict[int, list[float]]]] = {}
     operator_us: dict[str, float] = {}
 
 

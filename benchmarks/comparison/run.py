@@ -18,6 +18,7 @@ from benchmarks.comparison.http.comparison import (
 )
 from benchmarks.comparison.http.contenders import contenders
 from benchmarks.comparison.http.installed_size import installed_bytes
+from benchmarks.comparison.http.latency import LatencyComparison
 from benchmarks.comparison.in_process import operator_times, peaks, scaling
 from benchmarks.comparison.in_process.comparison import InProcessComparison
 from benchmarks.comparison.in_process.operations import Sizes, operations
@@ -55,11 +56,13 @@ def run_comparison(plan: Plan, sizes: Iterable[str], *, with_installed_sizes: bo
             http_comparison.choose_setting(contender)
         in_process.choose_settings()
         results.operator_us = operator_times.measure(size, plan.server_cpus, plan.seconds)
-        turns.append((http_comparison, in_process, known))
+        latency = LatencyComparison(Workspace(size), plan, results)
+        turns.append((http_comparison, latency, in_process, known))
     for number in range(plan.rounds):
-        for http_comparison, in_process, known in turns:
+        for http_comparison, latency, in_process, known in turns:
             for contender in known:
                 http_comparison.visit(contender, number)
+            latency.round()
             in_process.round()
         comparison.peak = comparison.peak.higher(peaks.measure(plan.server_cpus, plan.seconds / 4))
         comparison.write()

@@ -98,7 +98,8 @@ class PairRows:
         if not len(pairs):
             raise ValueError(
                 "the text must have at least two documents, one of them with two or more "
-                f"sentences (got documents: {len(self._sentences.documents) - 1}); add documents"
+                f"sentences (got documents: {len(self._sentences.documents) - 1}); add documents "
+                "of several sentences"
             )
         return pairs
 

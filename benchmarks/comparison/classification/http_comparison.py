@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.comparison.classification.files import (
@@ -14,7 +14,7 @@ from benchmarks.comparison.classification.files import (
     read_reference,
     texts,
 )
-from benchmarks.comparison.http.comparison import TEXTS_PER_ROUND, Plan, ask, describe_choice
+from benchmarks.comparison.http.comparison import TEXTS_PER_ROUND, Plan, ask
 from benchmarks.comparison.http.contenders import (
     OURS_FP32,
     OURS_INT8,
@@ -149,3 +149,23 @@ def check(contender: Contender, reference: Reference, answers: Sequence[Any]) ->
             )
         same += max(scores, key=scores.__getitem__) == max(expected, key=expected.__getitem__)
     return same / len(reference)
+
+
+def describe_choice(best: Setting, speeds: Mapping[Setting, float]) -> str:
+    """Describe the fastest setting and the trial for docs/classification.md.
+
+    Args:
+        best: the fastest setting.
+        speeds: requests/s by setting. A contender with one setting has no trial.
+    """
+    if not speeds:
+        return best.label
+    others = [
+        f". The configuration with {setting.label} reaches {speed:.1f} requests/s"
+        for setting, speed in speeds.items()
+        if setting != best
+    ]
+    return (
+        f"{best.label}. In a trial with {CLIENTS} clients this configuration reaches "
+        f"{speeds[best]:.1f} requests/s{''.join(others)}"
+    )

@@ -63,17 +63,19 @@ def at_masks(values_NTV: FloatArray, texts: Sequence[EncodedText]) -> FloatArray
     return values_MV
 
 
-def onnxruntime_session(graph: Path, threads: int) -> ort.InferenceSession:
+def onnxruntime_session(
+    graph: Path, threads: int, *, spinning: bool = False
+) -> ort.InferenceSession:
     """Create a session with onnxruntime's default optimizations.
 
     Args:
         graph: ONNX file.
         threads: number of threads per run.
+        spinning: whether idle threads spin, which takes CPU time from concurrent runs.
     """
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
-    # a spinning thread pool takes CPU time from concurrent runs
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.add_session_config_entry("session.intra_op.allow_spinning", str(int(spinning)))
     return ort.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
 
 
@@ -83,10 +85,11 @@ class OnnxRuntimeEngine:
     Args:
         graph: ONNX file.
         threads: number of threads per run.
+        spinning: whether idle threads spin, which takes CPU time from concurrent runs.
     """
 
-    def __init__(self, graph: Path, threads: int) -> None:
-        self._session = onnxruntime_session(graph, threads)
+    def __init__(self, graph: Path, threads: int, *, spinning: bool = False) -> None:
+        self._session = onnxruntime_session(graph, threads, spinning=spinning)
         self._indicator = INDICATOR in {node.name for node in self._session.get_inputs()}
 
     def logits(self, texts: Sequence[EncodedText]) -> FloatArray:
@@ -97,22 +100,24 @@ class OnnxRuntimeEngine:
 
 
 class OpenVinoEngine:
-    """OpenVINO's CPU plugin with the throughput hint and one inference request per thread.
+    """OpenVINO's CPU plugin with one inference request per thread.
 
     Args:
         graph: ONNX file or OpenVINO model.
         precision: precision of floating-point operations, "f32" or "bf16".
-        streams: number of concurrent inferences with one CPU each.
+        streams: number of concurrent inferences. More than one get the throughput hint, a single
+            one the latency hint.
+        threads: number of threads of all inferences together.
     """
 
-    def __init__(self, graph: Path, precision: str, streams: int) -> None:
+    def __init__(self, graph: Path, precision: str, streams: int, threads: int) -> None:
         # imported here, because only the environment of `make comparison` has OpenVINO
         import openvino  # type: ignore[import-not-found]  # noqa: PLC0415
 
         config = {
-            "PERFORMANCE_HINT": "THROUGHPUT",
+            "PERFORMANCE_HINT": "THROUGHPUT" if streams > 1 else "LATENCY",
             "NUM_STREAMS": streams,
-            "INFERENCE_NUM_THREADS": streams,
+            "INFERENCE_NUM_THREADS": threads,
             "INFERENCE_PRECISION_HINT": precision,
         }
         core = openvino.Core()

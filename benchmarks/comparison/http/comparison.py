@@ -7,7 +7,6 @@ import json
 import re
 import statistics
 import sys
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,7 +74,7 @@ class HttpComparison:
             speeds[setting] = cells[TRIAL_CONCURRENCY].requests_per_s
         best = max(speeds, key=speeds.__getitem__, default=contender.settings[0])
         self._chosen[contender.name] = best
-        self._results.chosen[contender.name] = describe_choice(best, speeds)
+        self._results.chosen[contender.name] = best.label
 
     def visit(self, contender: Contender, number: int) -> None:
         """Measure one contender in one round."""
@@ -139,26 +138,6 @@ class HttpComparison:
                 f"(got {agreement.same})"
             )
         return agreement
-
-
-def describe_choice(best: Setting, speeds: Mapping[Setting, float]) -> str:
-    """Describe the fastest setting and the trial for docs/performance.md.
-
-    Args:
-        best: the fastest setting.
-        speeds: requests/s by setting. A contender with one setting has no trial.
-    """
-    if not speeds:
-        return best.label
-    others = [
-        f". The configuration with {setting.label} reaches {speed:.1f} requests/s"
-        for setting, speed in speeds.items()
-        if setting != best
-    ]
-    return (
-        f"{best.label}. In a trial with {TRIAL_CONCURRENCY} clients this configuration reaches "
-        f"{speeds[best]:.1f} requests/s{''.join(others)}"
-    )
 
 
 def measure_null_server(plan: Plan) -> dict[int, Cell]:

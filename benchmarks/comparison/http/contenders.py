@@ -118,12 +118,17 @@ def contenders(workspace: Workspace, cpus: int) -> list[Contender]:
 def _ours(workspace: Workspace, precision: str) -> Contender:
     return Contender(
         name={"int8": OURS_INT8, "fp32": OURS_FP32}[precision],
-        command=(sys.executable, "-m", "service", "--bundle", str(workspace.bundle(precision))),
+        command=our_command(workspace, precision),
         settings=(Setting("the default values of all settings"),),
         environment="fillmask",
         exact=precision == "fp32",
         note=f"`fillmask-serve` serves the {precision} bundle.",
     )
+
+
+def our_command(workspace: Workspace, precision: str) -> tuple[str, ...]:
+    """Return the command that serves this project's bundle."""
+    return (sys.executable, "-m", "service", "--bundle", str(workspace.bundle(precision)))
 
 
 def _openvino(workspace: Workspace, precision: str, cpus: int) -> Contender:

@@ -23,7 +23,7 @@ from benchmarks.comparison.engines.ctranslate2_engine import HEADS, CTranslate2E
 from benchmarks.comparison.engines.graphs import Engine, OnnxRuntimeEngine, OpenVinoEngine
 from benchmarks.comparison.process import output_of
 from benchmarks.comparison.texts import TOP_K, masked_texts
-from benchmarks.comparison.workspace import PRECISIONS, Workspace
+from benchmarks.comparison.workspace import Workspace
 from service.engine.batch_arrays import Batch
 from service.engine.memory import collapse_heap
 from service.engine.passes import ModelPass, no_targets
@@ -31,7 +31,7 @@ from service.engine.runtime import Runtime
 from service.settings import Settings
 from service.tokenization.encoded_text import EncodedText
 
-ALL_LOGITS, GATHER_GRAPH, SESSION_ALONE = "all logits", "gather graph", ", session alone"
+GATHER_GRAPH, SESSION_ALONE = "gather graph", ", session alone"
 PEER_TEXTS_PER_RUN = (1, 8)
 SORTED_TEXTS_PER_RUN = (1, 8, 16)
 CTRANSLATE2 = "CTranslate2 int8, gather head"
@@ -74,16 +74,14 @@ def variants() -> dict[str, list[Setting]]:
     A trial selects the fastest setting.
     """
     table = {
-        f"fillmask {precision}{part}": [Setting(0)]
-        for precision in PRECISIONS
-        for part in ("", SESSION_ALONE)
+        name: [Setting(0)]
+        for name in ("fillmask int8", f"fillmask int8{SESSION_ALONE}", "fillmask fp32")
     }
-    for graph in (ALL_LOGITS, GATHER_GRAPH):
-        table[f"onnxruntime, {graph}"] = [Setting(texts) for texts in PEER_TEXTS_PER_RUN]
-        for precision, hints in HINTS.items():
-            table[f"OpenVINO {precision}, {graph}"] = [
-                Setting(texts, hint) for texts in PEER_TEXTS_PER_RUN for hint in hints
-            ]
+    table[f"onnxruntime, {GATHER_GRAPH}"] = [Setting(texts) for texts in PEER_TEXTS_PER_RUN]
+    for precision, hints in HINTS.items():
+        table[f"OpenVINO {precision}, {GATHER_GRAPH}"] = [
+            Setting(texts, hint) for texts in PEER_TEXTS_PER_RUN for hint in hints
+        ]
     table[CTRANSLATE2] = [
         Setting(texts, head, by_length=texts > 1)
         for texts in SORTED_TEXTS_PER_RUN
@@ -202,14 +200,10 @@ def peer_jobs(
 def _peer_engine(workspace: Workspace, variant: str, setting: Setting, threads: int) -> Engine:
     if variant == CTRANSLATE2:
         return CTranslate2Engine(workspace.ctranslate2, "int8", setting.hint, threads, 1)
-    name, graph_name = variant.split(", ")
-    gather = graph_name == GATHER_GRAPH
-    graph = workspace.gather if gather else workspace.full_logits
-    if name == "onnxruntime":
-        return OnnxRuntimeEngine(graph, threads=1)
-    if name == "OpenVINO int8":
-        graph = workspace.gather_int8 if gather else workspace.full_logits_int8
-    return OpenVinoEngine(graph, setting.hint, streams=threads)
+    if variant.startswith("onnxruntime"):
+        return OnnxRuntimeEngine(workspace.gather, threads=1)
+    graph = workspace.gather_int8 if "int8" in variant else workspace.gather
+    return OpenVinoEngine(graph, setting.hint, streams=threads, threads=threads)
 
 
 def _request(text: EncodedText, top_k: int) -> ModelPass:

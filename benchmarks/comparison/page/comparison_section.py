@@ -6,7 +6,8 @@ import statistics
 from collections.abc import Iterator
 
 from benchmarks.comparison.http.comparison import TRIAL_CONCURRENCY, median_cell
-from benchmarks.comparison.http.contenders import OURS_FP32, OURS_INT8, Contender, contenders
+from benchmarks.comparison.http.contenders import OURS_INT8, Contender, contenders
+from benchmarks.comparison.http.latency import LENGTHS_TOKENS, best_by_length
 from benchmarks.comparison.in_process.operations import FORMULA
 from benchmarks.comparison.in_process.throughput import SESSION_ALONE
 from benchmarks.comparison.page.figures import median_ratio, spread
@@ -14,11 +15,7 @@ from benchmarks.comparison.page.table import table
 from benchmarks.comparison.results import Comparison, SizeResults
 from benchmarks.comparison.workspace import Workspace
 
-OPERATORS_SHOWN = 12
-_SYMBOLS = (
-    "A text has T tokens and m masks. The model has the width D, the feed-forward width F and V "
-    "vocabulary entries."
-)
+OPERATORS_SHOWN = 10
 _INTRODUCTION = """\
 # Performance
 
@@ -28,29 +25,41 @@ writes this page, which calls each measured server a contender. The command need
 
 ![Requests per second and memory of every contender](performance.png)
 """
-_FAIRNESS = """\
+_LATENCY = (
+    "One client sends one text at a time, so that all CPUs can compute it. The table shows the "
+    "median latency over HTTP in milliseconds by the length of the text in tokens. Each cell has "
+    "the contender's fastest setting for this length."
+)
+_OPERATORS = (
+    f"The table shows onnxruntime's own profile of {OURS_INT8} on one thread. The profiler slows "
+    "small operators down a little. `MatMulIntegerToFloat` computes the int8 products. The other "
+    "operators compute a scale for every token and the float32 parts of the model."
+)
+_METHOD = """\
 - A contender answers `POST /fill-mask` in Hugging Face's format, with the five best tokens of each
   mask. A request has one text.
 - In each round the comparison measures the contenders one after the other. It starts a contender,
   sends every text once, warms the contender up and measures its requests/s at each number of
-  clients.
+  clients. Each connection sends its next request after the response to the previous one.
 - The number in a column such as "requests/s at 8" is the number of clients. Speeds and latencies
   are medians over the rounds. The ratio "fillmask int8 / this" is the median of the ratios in the
   single rounds. The spread of rounds is the highest requests/s of a round minus the lowest, as a
   share of the median.
+- A trial with 8 clients, or with the texts of the in-process comparison, selects the fastest
+  setting of each contender.
 - The FastAPI application of several contenders computes one text per run and has no batcher. It
   tokenizes texts and writes responses with the code of this project. The contenders with the
   fill-mask pipeline use transformers' code for both steps.
+- "All logits" means the graph that torch.onnx.export(dynamo=True) writes, with logits at every
+  position. The gather graph is this project's reference graph, with logits only at the masks.
 - The comparison checks correctness before speed. It stops if a contender in fp32 does not return
   the best token of transformers for every mask. Tokens whose log-probabilities differ by at most
   1e-3 nats count as equal, because float32 sums are inexact. The comparison also stops if a
   response has a status other than 200.
 - The column "same best token" shows the share of masks for which a contender returns the best token
-  of transformers. The model minilm has a random head. The other models have only random
-  weights. Random weights give logits close together, so this share says less about quality than
-  with trained weights.
-- The load is a closed loop. Each connection sends its next request after the response to the
-  previous one. Therefore at most one request per connection waits for a server.
+  of transformers. The model minilm has a random head. The other models have only random weights.
+  Random weights give logits close together, so this share says less about quality than with
+  trained weights.
 - Every contender has uvloop and httptools installed.
 - Peak RSS is the sum of VmHWM over all processes of a contender. Pages that processes share count
   in each process.
@@ -60,26 +69,35 @@ _FAIRNESS = """\
 - In-process, all variants get the same tokenized texts in the same order. They use as many threads
   as CPUs. Like the service, fillmask packs batches by tokens, ranks the tokens and splits the
   results. The other variants compute only logits and therefore save the time for the ranking.
+- The matrix peak is the highest rate that onnxruntime reaches in several large matrix products. The
+  column "of the matrix peak" relates int8 variants to the peak in int8 and fp32 variants to the
+  peak in fp32. It counts only the necessary matrix products of a text: {formula}. A text has
+  T tokens and m masks. The model has the width D, the feed-forward width F and V vocabulary
+  entries.
 """
 
 
 def comparison_section(comparison: Comparison) -> str:
     """Return the section about the comparison as Markdown."""
-    parts = [
-        _INTRODUCTION,
-        "## The machine",
-        _list([f"measured on {comparison.date}", *comparison.machine]),
-    ]
+    parts = [_INTRODUCTION]
     for size, results in comparison.sizes.items():
-        known = contenders(Workspace(size), comparison.cpus)
-        present = [c for c in known if c.name in results.visits]
-        parts += [f"## {size}: {results.parameters}", _texts(results), "### Over HTTP"]
-        parts += [_speeds(present, results), _footprints(present, results, comparison)]
-        parts += ["### In-process", _in_process(results, comparison), _against_http(results)]
-        parts += ["### Where the time goes", _operators(results)]
-        parts += ["### Settings", _list(_settings(present, results))]
-    parts += ["## Method of measurement", _FAIRNESS + _list(_load_generator(comparison))]
+        parts += [f"## {size}: {results.parameters}", "### Over HTTP", _texts(results)]
+        parts += [_servers(_present(size, comparison), results, comparison)]
+        if results.latency_ms:
+            parts += ["### Latency of one text", _LATENCY, _latency(results)]
+        parts += ["### Without HTTP", _in_process(results, comparison), _shares(results)]
+    parts += ["## Where the time goes", _OPERATORS, _operators(comparison)]
+    parts += ["## Settings", _list(_settings(comparison))]
+    method = _METHOD.format(formula=FORMULA)
+    parts += ["## Method of measurement", method + _list(_load_generator(comparison))]
+    machine = [f"measured on {comparison.date}", *comparison.machine]
+    parts += ["## The machine", _list(machine)]
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
+
+
+def _present(size: str, comparison: Comparison) -> list[Contender]:
+    known = contenders(Workspace(size), comparison.cpus)
+    return [c for c in known if c.name in comparison.sizes[size].visits]
 
 
 def _texts(results: SizeResults) -> str:
@@ -89,53 +107,48 @@ def _texts(results: SizeResults) -> str:
     )
 
 
-def _speeds(present: list[Contender], results: SizeResults) -> str:
-    concurrencies = sorted(results.visits[present[0].name][0].cells)
+def _servers(present: list[Contender], results: SizeResults, comparison: Comparison) -> str:
+    concurrencies = sorted(results.visits[OURS_INT8][0].cells)
 
     def rows() -> Iterator[list[str]]:
         ours = [v.cells[TRIAL_CONCURRENCY].requests_per_s for v in results.visits[OURS_INT8]]
         for contender in present:
             visits = results.visits[contender.name]
-            cells = [median_cell(visits, concurrency) for concurrency in concurrencies]
+            cells = {number: median_cell(visits, number) for number in concurrencies}
             theirs = [visit.cells[TRIAL_CONCURRENCY].requests_per_s for visit in visits]
-            yield [
-                contender.name,
-                *(f"{cell.requests_per_s:.1f}" for cell in cells),
-                *(f"{cell.p50_ms:.1f} / {cell.p99_ms:.1f}" for cell in cells),
-                f"{median_ratio(ours, theirs):.2f}x",
-                f"{100 * spread(theirs):.0f} %",
-            ]
-
-    header = [
-        "contender",
-        *(f"requests/s at {concurrency}" for concurrency in concurrencies),
-        *(f"p50 / p99 ms at {concurrency}" for concurrency in concurrencies),
-        f"{OURS_INT8} / this, at {TRIAL_CONCURRENCY}",
-        f"spread of rounds, at {TRIAL_CONCURRENCY}",
-    ]
-    return table(header, rows())
-
-
-def _footprints(present: list[Contender], results: SizeResults, comparison: Comparison) -> str:
-    def rows() -> Iterator[list[str]]:
-        for contender in present:
-            visits = results.visits[contender.name]
             installed_bytes = comparison.installed_bytes.get(contender.environment)
             yield [
                 contender.name,
+                *(f"{cell.requests_per_s:.1f}" for cell in cells.values()),
+                f"{median_ratio(ours, theirs):.2f}x",
+                f"{100 * spread(theirs):.0f} %",
+                "{0.p50_ms:.1f} / {0.p99_ms:.1f}".format(cells[TRIAL_CONCURRENCY]),
                 f"{max(visit.peak_rss_bytes for visit in visits) / 1e6:.0f}",
                 f"{statistics.median(visit.ready_s for visit in visits):.2f}",
                 "not measured" if installed_bytes is None else f"{installed_bytes / 1e6:.0f}",
                 f"{100 * statistics.median(visit.agreement for visit in visits):.1f} %",
             ]
 
-    header = ["contender", "peak RSS MB", "start to ready s", "installed MB", "same best token"]
+    header = [
+        "contender",
+        *(f"requests/s at {number}" for number in concurrencies),
+        f"{OURS_INT8} / this, at {TRIAL_CONCURRENCY}",
+        f"spread of rounds, at {TRIAL_CONCURRENCY}",
+        f"p50 / p99 ms at {TRIAL_CONCURRENCY}",
+        *("peak RSS MB", "start to ready s", "installed MB", "same best token"),
+    ]
     return table(header, rows())
 
 
-def _in_process(results: SizeResults, comparison: Comparison) -> str:
-    peak = comparison.peak
+def _latency(results: SizeResults) -> str:
+    rows = (
+        [contender, *(f"{ms:.1f}" for _, ms in best_by_length(by_label).values())]
+        for contender, by_label in results.latency_ms.items()
+    )
+    return table(["contender", *(f"{tokens} tokens" for tokens in LENGTHS_TOKENS)], rows)
 
+
+def _in_process(results: SizeResults, comparison: Comparison) -> str:
     def rows() -> Iterator[list[str]]:
         ours = results.in_process[OURS_INT8]
         for variant, texts_per_s in results.in_process.items():
@@ -150,72 +163,59 @@ def _in_process(results: SizeResults, comparison: Comparison) -> str:
             ]
 
     header = ["variant", "texts/s", "of the matrix peak", f"{OURS_INT8} / this", "setting"]
-    bound = peak.int8_gops * 1e9 / results.operations_per_text
-    return (
-        f"{table(header, rows())}\n\n"
-        f"The matrix peak of the {comparison.cpus} CPUs together is {peak.int8_gops:.0f} GOPS in "
-        f"int8 and {peak.fp32_gops:.0f} GOPS in fp32. The peak is the highest rate that "
-        "onnxruntime reaches in several large matrix products. A text needs "
-        f"{results.operations_per_text / 1e6:.0f} million operations on average. At the int8 peak "
-        f"the CPUs can therefore compute {bound:.0f} texts/s. The number of operations includes "
-        f"only the necessary matrix products: {FORMULA}. {_SYMBOLS} The number of operations "
-        'excludes logits at positions without a mask. The column "of the matrix peak" relates int8 '
-        "variants to the int8 peak and fp32 variants to the fp32 peak."
-    )
+    return table(header, rows())
 
 
 def _peak_gops(variant: str, comparison: Comparison) -> float:
     return comparison.peak.int8_gops if "int8" in variant else comparison.peak.fp32_gops
 
 
-def _against_http(results: SizeResults) -> str:
-    sentences = []
-    for ours in (OURS_INT8, OURS_FP32):
-        visits = results.visits[ours]
-        in_process = results.in_process[ours]
-        shares = {
-            concurrency: median_ratio(
-                [visit.cells[concurrency].requests_per_s for visit in visits], in_process
-            )
-            for concurrency in sorted(visits[0].cells)
-        }
-        words = ", ".join(
-            f"{100 * share:.0f} % with {_clients(number)}" for number, share in shares.items()
-        )
-        alone = median_ratio(in_process, results.in_process[ours + SESSION_ALONE])
-        sentences.append(
-            f"Over HTTP, {ours} reaches the following shares of its in-process throughput: "
-            f"{words}. The in-process throughput of {ours} includes packing batches and "
-            f"splitting results. It is {100 * alone:.0f} % of the throughput of the onnxruntime "
-            "session alone."
-        )
-    return "\n\n".join(sentences)
-
-
-def _clients(number: int) -> str:
-    return "1 client" if number == 1 else f"{number} clients"
-
-
-def _operators(results: SizeResults) -> str:
-    """Format the times of the most expensive operators and of all others together."""
-    total_us = sum(results.operator_us.values())
-    shown = dict(list(results.operator_us.items())[:OPERATORS_SHOWN])
-    shown["all others"] = total_us - sum(shown.values())
-    rows = (
-        [operator, f"{us:.0f}", f"{100 * us / total_us:.0f} %"] for operator, us in shown.items()
-    )
+def _shares(results: SizeResults) -> str:
+    in_process = results.in_process[OURS_INT8]
+    visits = results.visits[OURS_INT8]
+    at_8 = [visit.cells[TRIAL_CONCURRENCY].requests_per_s for visit in visits]
+    alone = median_ratio(in_process, results.in_process[OURS_INT8 + SESSION_ALONE])
     return (
-        f"The table shows onnxruntime's own profile of {OURS_INT8} on one thread. The profiler "
-        "slows small operators down a little. `MatMulIntegerToFloat` computes the int8 products. "
-        "The other operators compute a scale for every token and the float32 parts of the "
-        "model.\n\n"
-        f"{table(['operator', 'us per text', 'share'], rows)}"
+        f"Over HTTP with {TRIAL_CONCURRENCY} clients, {OURS_INT8} reaches "
+        f"{100 * median_ratio(at_8, in_process):.0f} % of its throughput without HTTP. Without "
+        f"HTTP, its throughput is {100 * alone:.0f} % of the session's throughput alone, because "
+        "fillmask also packs the batches and splits the results."
     )
 
 
-def _settings(present: list[Contender], results: SizeResults) -> Iterator[str]:
-    for contender in present:
-        setting = results.chosen[contender.name]
+def _operators(comparison: Comparison) -> str:
+    """Format the times of the most expensive operators and of all others together."""
+    totals = {size: sum(r.operator_us.values()) for size, r in comparison.sizes.items()}
+    shares = {
+        size: {operator: us / totals[size] for operator, us in results.operator_us.items()}
+        for size, results in comparison.sizes.items()
+    }
+    names = {name for by_name in shares.values() for name in by_name}
+    most = {name: max(by_name.get(name, 0) for by_name in shares.values()) for name in names}
+    shown = sorted(most, key=most.__getitem__, reverse=True)[:OPERATORS_SHOWN]
+
+    def cells(names: list[str]) -> Iterator[str]:
+        for size, by_name in shares.items():
+            share = sum(by_name.get(name, 0) for name in names)
+            yield f"{share * totals[size]:.0f} us, {100 * share:.0f} %"
+
+    others = sorted(names.difference(shown))
+    rows = [[name, *cells([name])] for name in shown] + [["all others", *cells(others)]]
+    return table(["operator", *(f"{size}, per text" for size in shares)], rows)
+
+
+def _settings(comparison: Comparison) -> Iterator[str]:
+    sizes = {size: _present(size, comparison) for size in comparison.sizes}
+    for contender in next(iter(sizes.values())):
+        chosen = {
+            size: comparison.sizes[size].chosen[contender.name]
+            for size, present in sizes.items()
+            if contender.name in {c.name for c in present}
+        }
+        if len(set(chosen.values())) == 1:
+            setting = next(iter(chosen.values()))
+        else:
+            setting = ", ".join(f"{label} ({size})" for size, label in chosen.items())
         yield f"**{contender.name}**: {contender.note} The measured configuration has {setting}."
 
 
@@ -227,19 +227,17 @@ def _load_generator(comparison: Comparison) -> Iterator[str]:
         for visit in visits
         for cell in visit.cells.values()
     )
-    alone = ", ".join(
-        f"{cell.requests_per_s:.0f} requests/s with {_clients(concurrency)} "
-        f"({cell.client_cpu_us:.0f} us of CPU time per request)"
-        for concurrency, cell in comparison.null_server.items()
-    )
+    null = comparison.null_server[TRIAL_CONCURRENCY]
     yield (
-        "The load generator is not the bottleneck. To a server that does no work, it sends "
-        f"{alone}. In the comparison the load generator uses at most {100 * heaviest:.1f} % of one "
-        "CPU."
+        f"The load generator is not the bottleneck. To a server that does no work, it sends "
+        f"{null.requests_per_s:.0f} requests/s with {TRIAL_CONCURRENCY} clients. In the comparison "
+        f"it uses at most {100 * heaviest:.1f} % of one CPU."
     )
     yield (
         f"The comparison has {comparison.rounds} rounds. In each round the measurement of one "
-        f"contender takes {comparison.seconds:g} s per number of clients."
+        f"contender takes {comparison.seconds:g} s per number of clients. The matrix peak of the "
+        f"{comparison.cpus} CPUs together is {comparison.peak.int8_gops:.0f} GOPS in int8 and "
+        f"{comparison.peak.fp32_gops:.0f} GOPS in fp32."
     )
 
 

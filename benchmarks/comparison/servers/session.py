@@ -60,21 +60,23 @@ def main() -> None:
         "--precision", default="f32", help="floating-point precision of OpenVINO, f32 or bf16"
     )
     parser.add_argument("--runs", required=True, type=int)
+    parser.add_argument("--threads", default=1, type=int, help="number of threads per run")
     parser.add_argument(
-        "--threads", default=1, type=int, help="number of threads per run, except of OpenVINO"
+        "--spinning", action="store_true", help="let idle threads of onnxruntime spin"
     )
     parser.add_argument("--port", required=True, type=int)
     options = parser.parse_args()
     tokenizer = Workspace(options.size).tokenizer()
     engine: Engine
     if options.engine == "onnxruntime":
-        engine = OnnxRuntimeEngine(options.graph, options.threads)
+        engine = OnnxRuntimeEngine(options.graph, options.threads, spinning=options.spinning)
     elif options.engine == "ctranslate2":
         engine = CTranslate2Engine(
             options.graph, "int8", options.head, options.runs, options.threads
         )
     else:
-        engine = OpenVinoEngine(options.graph, options.precision, streams=options.runs)
+        threads = options.runs * options.threads
+        engine = OpenVinoEngine(options.graph, options.precision, options.runs, threads)
 
     def fill(text: str, top_k: int) -> Any:
         encoded = tokenizer.encode(text)

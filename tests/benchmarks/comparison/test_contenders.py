@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from benchmarks.comparison.http.comparison import describe_choice
 from benchmarks.comparison.http.contenders import OURS_FP32, OURS_INT8, Contender, contenders
 from benchmarks.comparison.http.installed_size import REQUIREMENTS
 from benchmarks.comparison.workspace import Workspace
@@ -44,13 +43,3 @@ def test_threads_are_tried_both_ways_and_never_exceed_the_cpus() -> None:
         labels = [setting.label for setting in _by_name(name).settings]
         assert labels == ["1 run with 2 threads", "2 concurrent runs with 1 thread each"]
     assert [setting.arguments for setting in _by_name(OURS_FP32).settings] == [()]
-
-
-def test_a_trial_names_the_speed_of_every_setting() -> None:
-    one, two = _by_name("transformers pipeline").settings
-    assert describe_choice(two, {one: 15.9, two: 23.72}) == (
-        "2 concurrent runs with 1 thread each. In a trial with 8 clients this configuration "
-        "reaches 23.7 requests/s. The configuration with 1 run with 2 threads reaches 15.9 "
-        "requests/s"
-    )
-    assert describe_choice(one, {}) == "1 run with 2 threads"

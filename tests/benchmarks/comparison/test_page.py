@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks.comparison import results as results_module
 from benchmarks.comparison.http.contenders import contenders
+from benchmarks.comparison.http.latency import LENGTHS_TOKENS
 from benchmarks.comparison.http.memory import Memory
 from benchmarks.comparison.in_process.scaling import Curves, Point, Scaling, Vocabulary
 from benchmarks.comparison.in_process.throughput import variants
@@ -42,6 +43,13 @@ def _comparison() -> Comparison:
         },
         in_process={name: [800, 400, 700] for name in variants()},
         in_process_chosen=dict.fromkeys(variants(), "1 text per run"),
+        latency_ms={
+            "fillmask int8": {"default": {tokens: [1, 5, 2] for tokens in LENGTHS_TOKENS}},
+            "CTranslate2 int8": {
+                "head in NumPy": {tokens: [9 if tokens == 512 else 3] for tokens in LENGTHS_TOKENS},
+                "head in PyTorch": {tokens: [8, 7, 6.5] for tokens in LENGTHS_TOKENS},
+            },
+        },
         operator_us={"Gemm": 60.0} | {f"Operator{i}": 2.0 for i in range(20)},
     )
     return Comparison(
@@ -94,15 +102,20 @@ def test_the_comparison_shows_medians_ratios_and_every_contender() -> None:
     # The third contender's median is 500 / 3, its ratio 3, and its spread (600 - 300) / 500.
     speeds = next(line for line in page.splitlines() if "166.7" in line)
     assert speeds.split(" | ")[0] == "| transformers pipeline"
-    assert speeds.endswith("| 2.5 / 7.5 | 2.5 / 7.5 | 3.00x | 60 % |")
-    assert "| fillmask int8 | 100 | 0.50 | 300 | 100.0 % |" in page
-    assert "not measured" in page
+    assert speeds.endswith("| 3.00x | 60 % | 2.5 / 7.5 | 100 | 0.50 | not measured | 100.0 % |")
+    assert "| 100 | 0.50 | 300 | 100.0 % |" in page
     # 700 texts/s with 1e9 operations each are half of 1,400 GOPS.
     assert "| fillmask int8 | 700.0 | 50 % | 1.00x | 1 text per run |" in page
     assert "**LitServe + transformers**" in page
-    # The times sum to 60 + 20 x 2. The table has the first twelve operators.
-    assert "| Gemm | 60 | 60 % |" in page
-    assert "| all others | 18 | 18 % |" in page
+    # The times sum to 60 + 20 x 2. The table has the first ten operators.
+    assert "| Gemm | 60 us, 60 % |" in page
+    assert "| all others | 22 us, 22 % |" in page
+
+
+def test_each_cell_of_the_latency_table_has_the_fastest_setting() -> None:
+    page = comparison_section(_comparison())
+    assert "| fillmask int8 | 2.0 | 2.0 | 2.0 | 2.0 | 2.0 |" in page
+    assert "| CTranslate2 int8 | 3.0 | 3.0 | 3.0 | 3.0 | 7.0 |" in page
 
 
 def test_scaling_shows_every_curve_and_the_growth_of_memory() -> None:

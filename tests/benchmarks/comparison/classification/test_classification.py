@@ -12,6 +12,7 @@ from benchmarks.comparison.classification.http_comparison import (
     PIPELINE,
     check,
     contenders,
+    describe_choice,
 )
 from benchmarks.comparison.http.contenders import OURS_FP32, OURS_INT8, Contender
 from benchmarks.comparison.process import ServerError
@@ -77,3 +78,13 @@ def test_table_has_medians_and_ratios_of_single_rounds() -> None:
 
 def test_page_has_a_place_for_the_table() -> None:
     assert generated_block.read(PAGE, NAME)
+
+
+def test_a_trial_names_the_speed_of_every_setting() -> None:
+    one, two = _contender(PIPELINE).settings
+    assert describe_choice(two, {one: 15.9, two: 23.72}) == (
+        "2 concurrent runs with 1 thread each. In a trial with 8 clients this configuration "
+        "reaches 23.7 requests/s. The configuration with 1 run with 2 threads reaches 15.9 "
+        "requests/s"
+    )
+    assert describe_choice(one, {}) == "1 run with 2 threads"
