@@ -122,9 +122,9 @@ class CsvRows(Rows):
     def _lines(self, stream: TextIO) -> Iterator[str]:
         """Read lines in bounded memory and reject overlong lines."""
         number = 0
-        while line := stream.readline(MAX_LINE_BYTES):
+        while line := stream.readline(MAX_LINE_BYTES + 1):
             number += 1
-            if len(line) == MAX_LINE_BYTES and not line.endswith("\n"):
+            if len(line) > MAX_LINE_BYTES and not line.endswith("\n"):
                 raise CommandError(
                     f"{self.name}, line {number} is longer than {MAX_LINE_BYTES} characters; "
                     "shorten it."
