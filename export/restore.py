@@ -1,17 +1,18 @@
-"""Restoration of a checkpoint from an int8 bundle, for further training.
+"""Restoration of a checkpoint from a bundle, for further training.
 
     python -m export.restore service/bundles/default OUTPUT
 
-The weights of the checkpoint are the rounded weights of the bundle in float32. The bundle must have
-BERT's architecture, like the built-in bundle.
-
-The checkpoint differs from the original checkpoint in four points, which do not affect the hidden
-states:
+The bundle must have BERT's architecture, like the built-in bundle. The weights of the checkpoint
+are the weights of the bundle in float32. The checkpoint has `max_tokens` positions and no
+classification head. It also differs from the original checkpoint in points that do not affect the
+hidden states:
 - The position embeddings include the embedding of token type 0.
-- The feed-forward units have a different order.
 - The key and value biases are 0. The bias of attention's output layer contains the value bias.
-- Each value channel has another scale, for which the weights of attention's output layer
-  compensate.
+- From an int8 bundle, the feed-forward units have a different order.
+- From an int8 bundle, each value channel has another scale, for which the weights of attention's
+  output layer compensate.
+
+Shapes: P positions, U token types, D d_model, M masks.
 """
 
 from __future__ import annotations
@@ -19,144 +20,212 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import torch
 from numpy.typing import NDArray
 
+from export.verify import encoder_log_probs
+from export.weights import POSITIONS, POSITIONS_BY_TYPE
 from model.checkpoints.checkpoint import save_checkpoint
 from model.encoder.config import EncoderConfig
-from model.encoder.encoder import TiedEncoder
+from model.encoder.encoder import HEAD_BIAS, TABLE, TiedEncoder
 from service.bundles.bundle import Bundle, read_bundle
+from service.engine.passes import ModelPass, no_targets
+from service.errors import StartupError
+from service.registry.golden import GoldenTolerance
+from service.tokenization.encoded_text import TextPair
+from service.tokenization.tokenizer import Tokenizer
 
-Arrays = Mapping[str, NDArray[np.float32]]
+Floats = NDArray[np.float32]
+Arrays = Mapping[str, NDArray[Any]]
+Weights = dict[str, Floats]
+ATTENTION = ("query", "key", "value", "output")
 _FACTORS = ".factors"
 
 
 def restore(bundle: Bundle) -> TiedEncoder:
-    """Return the encoder of a bundle in fp32.
+    """Return the encoder of a bundle in fp32, in evaluation mode.
 
     Raises:
-        ValueError: the bundle is not an int8 bundle of BERT's architecture.
+        ValueError: the bundle does not have BERT's architecture or does not fill masks, or the
+            restored encoder does not reproduce the golden prompts.
     """
+    if "fill-mask" not in bundle.tasks:
+        raise ValueError(
+            f"{bundle.path} must have the task fill-mask (got {', '.join(bundle.tasks)})"
+        )
     graph = onnx.load(bundle.model_path).graph
     stored = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in graph.initializer}
-    sizes = bundle.architecture
-    model = TiedEncoder(
-        EncoderConfig(
-            vocab_size=sizes.vocab_size,
-            d_model=sizes.d_model,
-            num_layers=sizes.num_layers,
-            num_heads=sizes.num_heads,
-            d_ff=sizes.d_ff,
-            max_positions=bundle.max_tokens,
-            type_vocab_size=0,
-            norm_eps=_norm_eps(graph),
-        )
-    )
     try:
-        weights = _weights(stored, sizes.num_layers)
-        tensors = {name: torch.from_numpy(array.copy()) for name, array in weights.items()}
-        model.load_state_dict(tensors)
-    except (KeyError, RuntimeError) as error:
+        model = TiedEncoder(_config(bundle, graph)).eval()
+        weights = _weights(stored, model.config, int8=bundle.precision == "int8")
+        model.load_state_dict({name: torch.from_numpy(a.copy()) for name, a in weights.items()})
+    except (KeyError, RuntimeError, ValueError) as error:
+        reason = f"no tensor {error.args[0]}" if isinstance(error, KeyError) else str(error)
         raise ValueError(
-            f"{bundle.path} must be an int8 bundle of BERT's architecture ({error})"
-        ) from None
-    return model.eval()
+            f"{bundle.path} must be a bundle of BERT's architecture ({' '.join(reason.split())})"
+        ) from error
+    difference, bound = _golden_difference(model, bundle), GoldenTolerance.of(bundle).largest
+    if not difference <= bound:
+        raise ValueError(
+            f"{bundle.path} must be a bundle of BERT's architecture, whose golden prompts the "
+            f"restored encoder reproduces to {bound:.2g} nats (got a difference of "
+            f"{difference:.2g} nats)"
+        )
+    return model
 
 
-def _norm_eps(graph: onnx.GraphProto) -> float:
+def _config(bundle: Bundle, graph: onnx.GraphProto) -> EncoderConfig:
+    sizes = bundle.architecture
+    attributes: dict[str, list[Any]] = {"Gelu": [], "LayerNormalization": []}
     for node in graph.node:
-        if node.op_type == "LayerNormalization":
-            return float(next(a.f for a in node.attribute if a.name == "epsilon"))
-    raise ValueError(
-        "the graph has no LayerNormalization node; use an int8 bundle of BERT's architecture"
+        if node.op_type in attributes:
+            [name] = {"approximate", "epsilon"} & {one.name for one in node.attribute}
+            [value] = [one for one in node.attribute if one.name == name]
+            attributes[node.op_type].append(onnx.helper.get_attribute_value(value))
+    gelus, norms = attributes["Gelu"], attributes["LayerNormalization"]
+    if not gelus or not norms:
+        raise ValueError("the graph has no Gelu or LayerNormalization node")
+    return EncoderConfig(
+        vocab_size=sizes.vocab_size,
+        d_model=sizes.d_model,
+        num_layers=sizes.num_layers,
+        num_heads=sizes.num_heads,
+        d_ff=sizes.d_ff,
+        max_positions=bundle.max_tokens,
+        type_vocab_size=bundle.token_types if bundle.token_types > 1 else 0,
+        # the shortest decimal number of the float32 value in the graph, such as 1e-12
+        norm_eps=float(str(np.float32(norms[0]))),
+        activation="gelu_tanh" if gelus[0] == b"tanh" else "gelu_erf",
     )
 
 
-def _weights(stored: Arrays, num_layers: int) -> dict[str, NDArray[np.float32]]:
+def _weights(stored: Arrays, config: EncoderConfig, *, int8: bool) -> Weights:
     """Return the tensors of the encoder by their names in PyTorch."""
-    table = "embeddings.word.weight"
-    weights = {
-        table: stored[table] * stored[f"{table}.scales"][:, None] * stored[f"{table}.factors"],
-        "embeddings.position.weight": stored["embeddings.position"],
-        "head.dense.weight": _linear(stored, "head.dense"),
-        "head.dense.bias": stored["head.dense.bias"],
-        "head_bias": stored["head_bias"],
-    }
+    weights = _embeddings(stored, config)
     norms = ["embeddings.norm", "head.norm"]
-    for layer in range(num_layers):
+    biases = {"head.dense": config.d_model}
+    for layer in range(config.num_layers):
         block = f"blocks.{layer}"
-        weights |= _block(stored, block)
+        weights |= _int8_block(stored, block) if int8 else _fp32_block(stored, block)
         norms += [f"{block}.attention_norm", f"{block}.ffn_norm"]
+        biases |= {f"{block}.{part}": config.d_model for part in (*ATTENTION, "ffn_out")}
+        biases[f"{block}.ffn_in"] = config.d_ff
+    if int8:
+        weights[TABLE] = (
+            weights[TABLE] * stored[f"{TABLE}.scales"][:, None] * stored[f"{TABLE}{_FACTORS}"]
+        )
+    weights["head.dense.weight"] = (
+        _smoothed(stored, "head.dense") if int8 else stored["head.dense.weight"]
+    )
     for norm in norms:
         weights |= {f"{norm}.{part}": stored[f"{norm}.{part}"] for part in ("weight", "bias")}
+    for name, width in biases.items():
+        # the graph omits biases of zeros, the key bias and the value bias
+        zeros = np.zeros(width, np.float32)
+        weights.setdefault(f"{name}.bias", stored.get(f"{name}.bias", zeros))
     return weights
 
 
-def _block(stored: Arrays, block: str) -> dict[str, NDArray[np.float32]]:
-    weights = {
-        f"{block}.{part}.weight": _linear(stored, f"{block}.{part}")
-        for part in ("query", "key", "value")
+def _embeddings(stored: Arrays, config: EncoderConfig) -> Weights:
+    """Return the stored table, the embeddings of positions and types, and the head's bias."""
+    weights = {TABLE: stored[TABLE], HEAD_BIAS: np.zeros(config.vocab_size, np.float32)}
+    for name, part in stored.items():
+        # a large vocabulary has several parts, whose names end with their first rows
+        if name.partition(".")[0] == HEAD_BIAS:
+            start = int(name.partition(".")[2] or 0)
+            weights[HEAD_BIAS][start : start + len(part)] = part
+    if not config.type_vocab_size:
+        return weights | {"embeddings.position.weight": stored[POSITIONS]}
+    sums_UPD = stored[POSITIONS_BY_TYPE].reshape(config.type_vocab_size, -1, config.d_model)
+    types_UD = (sums_UPD - sums_UPD[0]).mean(axis=1, dtype=np.float64).astype(np.float32)
+    return weights | {
+        "embeddings.position.weight": sums_UPD[0],
+        "embeddings.token_type.weight": types_UD,
     }
-    query_bias = stored[f"{block}.query.bias"]
-    # a bias of the keys does not affect attention, and the graph adds the bias of the values later
-    weights |= {
-        f"{block}.query.bias": query_bias,
-        f"{block}.key.bias": np.zeros_like(query_bias),
-        f"{block}.value.bias": np.zeros_like(query_bias),
+
+
+def _fp32_block(stored: Arrays, block: str) -> Weights:
+    names = [f"{block}.{part}.weight" for part in (*ATTENTION, "ffn_in", "ffn_out")]
+    return {name: stored[name] for name in names}
+
+
+def _int8_block(stored: Arrays, block: str) -> Weights:
+    weights = {
+        f"{block}.{part}.weight": _smoothed(stored, f"{block}.{part}") for part in ATTENTION[:3]
     }
     # the export merges the factors of `output` into the values, so equal norms are restored
     value, output = weights[f"{block}.value.weight"], _dequantized(stored, f"{block}.output")
-    balance = np.sqrt(np.linalg.norm(output, axis=0) / np.linalg.norm(value, axis=1))
+    norms = np.linalg.norm(value, axis=1), np.linalg.norm(output, axis=0)
+    used = (norms[0] > 0) & (norms[1] > 0)
+    balance = np.sqrt(np.divide(norms[1], norms[0], out=np.ones_like(norms[0]), where=used))
     weights[f"{block}.value.weight"] = value * balance[:, None]
     weights[f"{block}.output.weight"] = output / balance
-    inner = [f"{block}.ffn_in.{kind}" for kind in ("float32", "int8")]
-    factors = stored[f"{block}.ffn_in{_FACTORS}"]
-    weights[f"{block}.ffn_in.weight"] = np.concatenate(
-        [_dequantized(stored, name) * factors for name in inner]
+    inner, outer = f"{block}.ffn_in", f"{block}.ffn_out"
+    kinds = [k for k in ("float32", "int8") if f"{inner}.{k}.weight" in stored]
+    rows = [_dequantized(stored, f"{inner}.{kind}") for kind in kinds]
+    weights[f"{inner}.weight"] = np.concatenate(rows) * stored[f"{inner}{_FACTORS}"]
+    weights[f"{inner}.bias"] = np.concatenate(
+        [
+            stored.get(f"{inner}.{kind}.bias", np.zeros(len(part), np.float32))
+            for kind, part in zip(kinds, rows, strict=True)
+        ]
     )
-    weights[f"{block}.ffn_in.bias"] = np.concatenate([stored[f"{name}.bias"] for name in inner])
-    outer = f"{block}.ffn_out"
-    weights[f"{outer}.weight"] = np.concatenate(
-        [stored[f"{outer}.float32_weight"], _dequantized(stored, outer)], axis=1
-    )
-    for name in ("output", "ffn_out"):
-        weights[f"{block}.{name}.bias"] = stored[f"{block}.{name}.bias"]
+    columns = [stored[f"{outer}.float32_weight"]] if "float32" in kinds else []
+    weights[f"{outer}.weight"] = np.concatenate([*columns, _dequantized(stored, outer)], axis=1)
     return weights
 
 
-def _linear(stored: Arrays, name: str) -> NDArray[np.float32]:
-    """Return the weight (out, in) of a layer whose input has factors and float32 channels."""
-    block, _, part = name.rpartition(".")
+def _smoothed(stored: Arrays, name: str) -> Floats:
+    """Return the weight (out, in) of a layer with smoothed input and float32 channels."""
     # layers with the same input share their factors, under the joined names of the layers
-    [shared] = [
-        key.removesuffix(_FACTORS)
-        for key in stored
-        if key.endswith(_FACTORS) and f"{block}.{part}" in key.removesuffix(_FACTORS).split("+")
-    ]
-    weight = _dequantized(stored, name) * stored[f"{shared}{_FACTORS}"]
-    weight[:, stored[f"{shared}.float32"]] = stored[f"{name}.float32_weight"]
-    return weight
+    shared = [key.removesuffix(_FACTORS) for key in stored if key.endswith(_FACTORS)]
+    for key in shared:
+        if name in key.split("+"):
+            weight = _dequantized(stored, name) * stored[f"{key}{_FACTORS}"]
+            if f"{key}.float32" in stored:
+                weight[:, stored[f"{key}.float32"]] = stored[f"{name}.float32_weight"]
+            return weight
+    raise KeyError(f"{name}{_FACTORS}")
 
 
-def _dequantized(stored: Arrays, name: str) -> NDArray[np.float32]:
+def _dequantized(stored: Arrays, name: str) -> Floats:
     """Return the float32 form (out, in) of an int8 weight (in, out) with scales (out,)."""
-    weight: NDArray[np.float32] = (
-        stored[f"{name}.weight"].astype(np.float32) * stored[f"{name}.scales"]
-    ).T
+    weight: Floats = (stored[f"{name}.weight"].astype(np.float32) * stored[f"{name}.scales"]).T
     return weight
+
+
+def _golden_difference(model: TiedEncoder, bundle: Bundle) -> float:
+    """Return the largest difference to a log-probability of the golden prompts, in nats."""
+    tokenizer = Tokenizer.from_bundle(bundle)
+    differences = []
+    for prompt in bundle.golden.prompts:
+        pair = prompt.text_pair
+        encoded = tokenizer.encode(prompt.text if pair is None else TextPair(prompt.text, pair))
+        targets = no_targets(len(prompt.fills))
+        request = ModelPass(
+            encoded.input_ids, encoded.mask_positions, 1, targets, encoded.token_types
+        )
+        log_probs_MV = encoder_log_probs(model, [request])
+        for row_V, fills in zip(log_probs_MV, prompt.fills, strict=True):
+            differences += [abs(float(row_V[fill.token]) - fill.log_prob) for fill in fills]
+    return float(np.max(differences))  # NaN counts as the largest number
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Write the checkpoint of a bundle."""
+    """Write the checkpoint of a bundle. An invalid bundle ends the process with exit code 2."""
     parser = argparse.ArgumentParser(prog="python -m export.restore", description=__doc__)
     parser.add_argument("bundle", type=Path, help="directory of the bundle")
     parser.add_argument("output", type=Path, help="directory for the checkpoint")
     options = parser.parse_args(arguments)
-    bundle = read_bundle(options.bundle)
-    save_checkpoint(options.output, restore(bundle), bundle.tokenizer_path.read_bytes())
+    try:
+        bundle = read_bundle(options.bundle)
+        save_checkpoint(options.output, restore(bundle), bundle.tokenizer_path.read_bytes())
+    except (ValueError, OSError, StartupError) as error:
+        parser.error(str(error))
 
 
 if __name__ == "__main__":
