@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from benchmarks.comparison.engines.ctranslate2_engine import HEADS
 from benchmarks.comparison.workspace import Workspace
 
+# With the default of 350 ms the service rejects some requests of 32 clients to a large fp32 model.
+# The other contenders reject none.
+MAX_WAIT_MS = 60_000
 OURS_INT8, OURS_FP32 = "fillmask int8", "fillmask fp32"
 ONNXRUNTIME = "onnxruntime, all logits"
 
@@ -119,7 +122,9 @@ def _ours(workspace: Workspace, precision: str) -> Contender:
     return Contender(
         name={"int8": OURS_INT8, "fp32": OURS_FP32}[precision],
         command=our_command(workspace, precision),
-        settings=(Setting("the default values of all settings"),),
+        settings=(
+            Setting(f"a maximum wait of {MAX_WAIT_MS // 1000} s and otherwise default values"),
+        ),
         environment="fillmask",
         exact=precision == "fp32",
         note=f"`fillmask-serve` serves the {precision} bundle.",
@@ -128,7 +133,8 @@ def _ours(workspace: Workspace, precision: str) -> Contender:
 
 def our_command(workspace: Workspace, precision: str) -> tuple[str, ...]:
     """Return the command that serves this project's bundle."""
-    return (sys.executable, "-m", "service", "--bundle", str(workspace.bundle(precision)))
+    service = (sys.executable, "-m", "service", "--max-wait-ms", str(MAX_WAIT_MS))
+    return (*service, "--bundle", str(workspace.bundle(precision)))
 
 
 def _openvino(workspace: Workspace, precision: str, cpus: int) -> Contender:

@@ -49,7 +49,7 @@ def candidates(workspace: Workspace, cpus: int) -> Iterator[Candidate]:
     them: a user's own export computes logits at every position.
     """
     for precision, name in (("int8", OURS_INT8), ("fp32", OURS_FP32)):
-        yield Candidate(name, "default values of all settings", our_command(workspace, precision))
+        yield Candidate(name, "default values", our_command(workspace, precision))
     threads = ("--runs", "1", "--threads", str(cpus))
     checkpoint = str(workspace.checkpoint)
     yield Candidate(
