@@ -5,15 +5,14 @@
 Many CPUs can compute batches, but one thread does the HTTP work, and only one thread at a time runs
 Python code. The script finds the number of CPUs at which this limits the throughput. It starts the
 service on one CPU with a worker per imitated CPU. Instead of a run of onnxruntime, a worker sleeps
-for as long as the run would take on one CPU. The imitation of one CPU must agree with the real
-service on one CPU. The latency of a single text is extrapolated from one and two threads by
-Amdahl's law. The script needs Linux and a quiet machine.
+for as long as the run would take on one CPU. The imitated CPUs therefore compute only batches, and
+real CPUs also do the HTTP work. The latency of a single text is extrapolated from one and two
+threads by Amdahl's law. The script needs wrk, Linux and a quiet machine.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import os
 import statistics
 import sys
@@ -26,10 +25,11 @@ from unittest import mock
 import numpy as np
 
 from benchmarks import generated_block
+from benchmarks.comparison.http.comparison import write_bodies
+from benchmarks.comparison.http.load import check_wrk, load
 from benchmarks.comparison.machine import hardware
 from benchmarks.comparison.process import running
 from benchmarks.comparison.texts import TOP_K, masked_texts
-from benchmarks.load.pod_size import load
 from service.__main__ import main as serve
 from service.bundles.bundle import Bundle, default_bundle_path, read_bundle
 from service.engine.batch_arrays import Batch
@@ -60,6 +60,7 @@ def main() -> None:
         sys.argv[1:] = flags
         serve_imitation(*options.imitate)
         return
+    check_wrk()
     usable = sorted(os.sched_getaffinity(0))
     tables = [_throughput_table(usable), _latency_table()]
     print("\n\n".join(tables))
@@ -154,13 +155,16 @@ def _requests_per_s(
         server_cpus = usable[:1]
     command += ["--threads", str(cpus)]
     with running(command, server_cpus, "/health/ready", f"many-cpus-{cpus}") as server:
-        os.sched_setaffinity(0, usable[len(server_cpus) :] or usable)
-        try:
-            clients = CLIENTS_PER_CPU * cpus
-            asyncio.run(load(server.port, clients, WARM_UP_S))
-            rounds = [asyncio.run(load(server.port, clients, SECONDS)) for _ in range(ROUNDS)]
-        finally:
-            os.sched_setaffinity(0, usable)
+        measure = partial(
+            load,
+            server.port,
+            write_bodies(),
+            concurrency=CLIENTS_PER_CPU * cpus,
+            first=0,
+            cpus=usable[len(server_cpus) :] or usable,
+        )
+        measure(seconds=WARM_UP_S)
+        rounds = [measure(seconds=SECONDS) for _ in range(ROUNDS)]
     rate = statistics.median(each.requests_per_s for each in rounds)
     kind = "real" if imitated_ms is None else f"imitated {imitated_ms[0]:.2f} ms"
     print(f"{cpus} CPUs, {kind}: {rate:.0f} requests/s", file=sys.stderr)
