@@ -17,7 +17,7 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from unittest import mock
@@ -27,7 +27,9 @@ import numpy as np
 from benchmarks import generated_block
 from benchmarks.comparison.http.comparison import write_bodies
 from benchmarks.comparison.http.load import check_wrk, load
+from benchmarks.comparison.in_process.throughput import median_s, model_pass
 from benchmarks.comparison.machine import hardware
+from benchmarks.comparison.page.table import table
 from benchmarks.comparison.process import running
 from benchmarks.comparison.texts import TOP_K, masked_texts
 from service.__main__ import main as serve
@@ -131,15 +133,13 @@ def _throughput_table(usable: Sequence[int]) -> str:
         for name, slowness in SLOWNESS.items()
     }
     real = {cpus: _requests_per_s(cpus, usable) for cpus in (1, 2)}
-    lines = [
-        f"| CPUs | real requests/s | {' | '.join(f'imitated, {name}' for name in rates)} |",
-        f"| --: | --: |{' --: |' * len(rates)}",
-    ]
-    for cpus in CPUS:
-        cells = [f"{rate[cpus]:.0f} ({rate[cpus] / rate[1]:.1f}x)" for rate in rates.values()]
-        measured = f"{real[cpus]:.0f} ({real[cpus] / real[1]:.1f}x)" if cpus in real else ""
-        lines.append(f"| {cpus} | {measured} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+
+    def cell(rate: Mapping[int, float], cpus: int) -> str:
+        return f"{rate[cpus]:.0f} ({rate[cpus] / rate[1]:.1f}x)" if cpus in rate else ""
+
+    header = ["CPUs", "real requests/s", *(f"imitated, {name}" for name in rates)]
+    columns = [real, *rates.values()]
+    return table(header, ([str(cpus), *(cell(c, cpus) for c in columns)] for cpus in CPUS))
 
 
 def _requests_per_s(
@@ -158,7 +158,7 @@ def _requests_per_s(
         measure = partial(
             load,
             server.port,
-            write_bodies(),
+            write_bodies("bodies", masked_texts()),
             concurrency=CLIENTS_PER_CPU * cpus,
             first=0,
             cpus=usable[len(server_cpus) :] or usable,
@@ -177,43 +177,31 @@ def _run_durations() -> tuple[float, float]:
     runtime, tokenizer = Runtime(bundle.model_path), Tokenizer.from_bundle(bundle)
     encoded = [tokenizer.encode(text) for text in masked_texts()]
     top_k = TOP_K + len(bundle.special_token_ids)
-    passes = [
-        ModelPass(e.input_ids, e.mask_positions, top_k, no_targets(len(e.mask_positions)))
-        for e in encoded
-    ]
+    passes = [model_pass(text, top_k) for text in encoded]
     points = []
     for texts in _BATCH_TEXTS:
         for start in range(0, len(passes), texts):
             batch = Batch.pack(passes[start : start + texts])
-            points.append((float(len(batch.input_ids)), _median_ms(partial(runtime.run, batch), 5)))
+            points.append(
+                (float(len(batch.input_ids)), 1e3 * median_s(partial(runtime.run, batch), 5))
+            )
     return line_through(points)
 
 
 def _latency_table() -> str:
     model = default_bundle_path() / "model.onnx"
     one, two = Runtime(model, threads=1), Runtime(model, threads=2)
-    lines = [
-        f"| threads | {' | '.join(f'{tokens} tokens, ms' for tokens in LENGTHS_TOKENS)} |",
-        f"| --: |{' --: |' * len(LENGTHS_TOKENS)}",
-    ]
     measured = []
     for tokens in LENGTHS_TOKENS:
         ids = np.random.default_rng(0).integers(1_000, 30_000, tokens)
         batch = Batch.pack([ModelPass(ids, np.array([tokens // 2]), TOP_K, no_targets(1))])
-        measured.append(tuple(_median_ms(partial(r.run, batch), _RUNS) for r in (one, two)))
-    for threads in CPUS[:-1]:
-        cells = [f"{amdahl(one_ms, two_ms, threads):.1f}" for one_ms, two_ms in measured]
-        lines.append(f"| {threads} | {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
-def _median_ms(function: Callable[[], object], runs: int) -> float:
-    durations = []
-    for _ in range(runs):
-        started_s = time.perf_counter()
-        function()
-        durations.append(time.perf_counter() - started_s)
-    return 1e3 * statistics.median(durations)
+        measured.append(tuple(1e3 * median_s(partial(r.run, batch), _RUNS) for r in (one, two)))
+    header = ["threads", *(f"{tokens} tokens, ms" for tokens in LENGTHS_TOKENS)]
+    rows = [
+        [str(threads), *(f"{amdahl(one_ms, two_ms, threads):.1f}" for one_ms, two_ms in measured)]
+        for threads in CPUS[:-1]
+    ]
+    return table(header, rows)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from benchmarks.comparison.classification.files import (
     read_reference,
     texts,
 )
-from benchmarks.comparison.http.comparison import TEXTS_PER_ROUND, Plan, ask
+from benchmarks.comparison.http.comparison import TEXTS_PER_ROUND, Plan, ask, write_bodies
 from benchmarks.comparison.http.contenders import (
     OURS_FP32,
     OURS_INT8,
@@ -26,8 +26,6 @@ from benchmarks.comparison.http.contenders import (
 from benchmarks.comparison.http.load import load
 from benchmarks.comparison.process import Server, ServerError, running
 from benchmarks.comparison.results import Cell, Visit
-from benchmarks.comparison.texts import request_body
-from benchmarks.comparison.workspace import CACHE
 
 PATH = "/classify"
 CLIENTS = 8
@@ -69,8 +67,7 @@ class ClassificationComparison:
         self._plan = plan
         self._texts = texts()
         self._reference = read_reference()
-        self._bodies = CACHE / "classification-bodies.jsonl"
-        self._bodies.write_text("".join(f"{request_body(text)}\n" for text in self._texts))
+        self._bodies = write_bodies("classification-bodies", self._texts)
         self._chosen: dict[str, Setting] = {}
         self.settings: dict[str, str] = {}
         self.visits: dict[str, list[Visit]] = {}

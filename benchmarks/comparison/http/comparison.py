@@ -7,6 +7,7 @@ import json
 import re
 import statistics
 import sys
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,7 +62,7 @@ class HttpComparison:
         self._plan = plan
         self._results = results
         self._texts = masked_texts()
-        self._bodies = write_bodies()
+        self._bodies = write_bodies("bodies", self._texts)
         self._reference = read_reference(workspace.reference)
         self._special = workspace.tokenizer().special_token_ids
         self._chosen: dict[str, Setting] = {}
@@ -146,12 +147,13 @@ def measure_null_server(plan: Plan) -> dict[int, Cell]:
     Returns:
         Figures by concurrency.
     """
+    bodies = write_bodies("bodies", masked_texts())
     command = (sys.executable, "-m", "benchmarks.comparison.servers.nothing")
     with running(command, plan.server_cpus, "/", "nothing") as server:
         return {
             concurrency: load(
                 server.port,
-                write_bodies(),
+                bodies,
                 concurrency=concurrency,
                 seconds=plan.seconds,
                 first=0,
@@ -161,11 +163,11 @@ def measure_null_server(plan: Plan) -> dict[int, Cell]:
         }
 
 
-def write_bodies() -> Path:
-    """Write a file with one request body per line and return its path."""
-    path = CACHE / "bodies.jsonl"
+def write_bodies(name: str, texts: Iterable[str]) -> Path:
+    """Write a file with the request body of each text on its own line and return its path."""
+    path = CACHE / f"{name}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(f"{request_body(text)}\n" for text in masked_texts()))
+    path.write_text("".join(f"{request_body(text)}\n" for text in texts))
     return path
 
 

@@ -8,16 +8,15 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
-from pathlib import Path
 
 from benchmarks.comparison.engines.ctranslate2_engine import HEADS
-from benchmarks.comparison.http.comparison import Plan, ask
+from benchmarks.comparison.http.comparison import Plan, ask, write_bodies
 from benchmarks.comparison.http.contenders import OURS_FP32, OURS_INT8, module_command, our_command
 from benchmarks.comparison.http.load import load
 from benchmarks.comparison.process import running
 from benchmarks.comparison.results import SizeResults
-from benchmarks.comparison.texts import FILE, MASK_TOKEN, request_body
-from benchmarks.comparison.workspace import CACHE, Workspace
+from benchmarks.comparison.texts import FILE, MASK_TOKEN
+from benchmarks.comparison.workspace import Workspace
 from service.tokenization.tokenizer import Tokenizer
 
 LENGTHS_TOKENS = (16, 64, 128, 256, 512)
@@ -99,8 +98,10 @@ class LatencyComparison:
         self._size = workspace.size
         self._plan = plan
         self._results = results
+        tokenizer = workspace.tokenizer()
+        self._texts = {tokens: texts_of_length(tokenizer, tokens) for tokens in LENGTHS_TOKENS}
         self._bodies = {
-            tokens: _write_bodies(workspace.tokenizer(), tokens) for tokens in LENGTHS_TOKENS
+            tokens: write_bodies(f"bodies-{tokens}", texts) for tokens, texts in self._texts.items()
         }
         self._candidates = list(candidates(workspace, len(plan.server_cpus)))
 
@@ -121,12 +122,12 @@ class LatencyComparison:
         by_label = self._results.latency_ms.setdefault(candidate.contender, {})
         rounds_ms = by_label.setdefault(candidate.label, {})
         with running(candidate.command, cpus, candidate.ready_path, log_name) as server:
-            for tokens, (path, texts) in self._bodies.items():
+            for tokens, texts in self._texts.items():
                 for text in texts:  # warm-up
                     ask(server.port, "/fill-mask", text)
                 cell = load(
                     server.port,
-                    path,
+                    self._bodies[tokens],
                     concurrency=1,
                     seconds=SECONDS,
                     first=0,
@@ -175,12 +176,3 @@ def _text_of_length(tokenizer: Tokenizer, tokens: int, words: Iterator[str]) -> 
         if left >= 0:
             text, missing = longer, left
     return text
-
-
-def _write_bodies(tokenizer: Tokenizer, tokens: int) -> tuple[Path, list[str]]:
-    """Write a file with one request body per line and return its path and the texts."""
-    texts = texts_of_length(tokenizer, tokens)
-    path = CACHE / f"bodies-{tokens}.jsonl"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(f"{request_body(text)}\n" for text in texts))
-    return path, texts

@@ -11,8 +11,6 @@ kernel could save. oneDNN's form includes neither the quantization nor the scale
 
 from __future__ import annotations
 
-import statistics
-import time
 from collections.abc import Callable
 from functools import partial
 
@@ -23,6 +21,7 @@ import torch
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
+from benchmarks.comparison.in_process.throughput import median_s
 from benchmarks.comparison.page.table import table
 
 ROWS = (1, 16, 64, 160, 256)
@@ -138,12 +137,7 @@ def _session(nodes: list[onnx.NodeProto], K: int, N: int, input_type: int) -> or
 
 
 def _median_us(function: Callable[[], object]) -> float:
-    durations = []
-    for _ in range(_RUNS):
-        started_s = time.perf_counter()
-        function()
-        durations.append(time.perf_counter() - started_s)
-    return 1e6 * statistics.median(durations)
+    return 1e6 * median_s(function, _RUNS)
 
 
 if __name__ == "__main__":

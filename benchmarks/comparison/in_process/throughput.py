@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import statistics
 import sys
 import threading
 import time
@@ -134,6 +135,16 @@ def drive(jobs: Sequence[Job], threads: int, seconds: float) -> float:
     return sum(finished) / (max(ended_s) - min(started_s))
 
 
+def median_s(run: Callable[[], object], runs: int) -> float:
+    """Return the median duration of a function in seconds."""
+    durations_s = []
+    for _ in range(runs):
+        started_s = time.perf_counter()
+        run()
+        durations_s.append(time.perf_counter() - started_s)
+    return statistics.median(durations_s)
+
+
 def by_tokens(texts: Iterable[EncodedText], max_tokens: int) -> Iterator[list[EncodedText]]:
     """Yield batches of up to a token budget in order of arrival, like the service's batcher."""
     batch: list[EncodedText] = []
@@ -172,7 +183,7 @@ def our_batches(workspace: Workspace, texts: Iterable[EncodedText]) -> list[Batc
     special = len(workspace.tokenizer().special_token_ids)
     max_tokens: int = Settings.model_fields["max_batch_tokens"].default
     return [
-        Batch.pack([_request(text, TOP_K + special) for text in group])
+        Batch.pack([model_pass(text, TOP_K + special) for text in group])
         for group in by_tokens(texts, max_tokens)
     ]
 
@@ -206,7 +217,8 @@ def _peer_engine(workspace: Workspace, variant: str, setting: Setting, threads: 
     return OpenVinoEngine(graph, setting.hint, streams=threads, threads=threads)
 
 
-def _request(text: EncodedText, top_k: int) -> ModelPass:
+def model_pass(text: EncodedText, top_k: int) -> ModelPass:
+    """Return the pass that fills all masks of a text."""
     targets = no_targets(len(text.mask_positions))
     return ModelPass(text.input_ids, text.mask_positions, top_k, targets)
 
