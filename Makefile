@@ -1,6 +1,7 @@
-# New users need two commands, `make serve` and `make test`.
+# New users need `make serve`, `make export` for a model of their own, and `make test`.
 PYTHON ?= python3
 SERVE  := .venv
+EXPORT := .venv-export
 DEV    := .venv-dev
 COMPARISON := .venv-comparison
 POLICY := .venv-policy
@@ -11,13 +12,24 @@ export ORT_DISABLE_TELEMETRY := 1
 # Lets Python write bytecode, because pip writes none into the tests' environment.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: serve test test-fast check lint types collect suite format settings-page image-check arm-check policy-check lock train-default classification comparison fuzz attack-check audit sbom clean help
+.PHONY: serve export test test-fast check lint types collect suite format settings-page image-check arm-check policy-check lock train-default classification comparison fuzz attack-check audit sbom clean help
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
 
 serve: $(SERVE)/.installed  ## install the serving dependencies and serve the built-in model on 127.0.0.1:8000
 	$(SERVE)/bin/fillmask-serve
+
+# MODEL is the id of a repository on the hub or a directory. OPTIONS are other options of fillmask-export, such as
+# OPTIONS='--revision v1.0 --overwrite'.
+PRECISION ?= int8
+OUTPUT    ?=
+OPTIONS   ?=
+ifeq ($(filter export,$(MAKECMDGOALS))$(MODEL),export)
+$(error MODEL must name a model (got nothing); run make export MODEL=google-bert/bert-base-uncased or MODEL=DIRECTORY)
+endif
+export: $(EXPORT)/.installed  ## export MODEL, an id on the hub or a directory, to bundles/ (optional: PRECISION=fp32, OUTPUT=BUNDLE, OPTIONS)
+	$(EXPORT)/bin/fillmask-export "$(MODEL)" $(if $(OUTPUT),--output "$(OUTPUT)",--bundles bundles) --precision $(PRECISION) $(OPTIONS)
 
 # The type checker runs beside the tests. Many tests wait for processes that they start, which leaves CPU time.
 test: $(DEV)/.installed  ## install everything and run all checks of CI
@@ -63,6 +75,11 @@ format: $(DEV)/.installed  ## fix the lint and format errors that have an automa
 $(SERVE)/.installed: pyproject.toml constraints/serve.txt
 	$(PYTHON) -m venv $(SERVE)
 	$(SERVE)/bin/pip install --quiet --disable-pip-version-check -c constraints/serve.txt -e .
+	@touch $@
+
+$(EXPORT)/.installed: pyproject.toml constraints/dev.txt
+	$(PYTHON) -m venv $(EXPORT)
+	$(EXPORT)/bin/pip install $(PIP_OPTIONS) -e '.[train]'
 	@touch $@
 
 # Python 3.11.7 brings pip 23.2, which needs 58 s of CPU time to install the packages. pip 26.3 needs 31 s.
@@ -130,7 +147,7 @@ train-default: $(DEV)/.installed  ## train and export the built-in model
 		--init $(RUN)/phase_5 --output $(RUN)/phase_6 --row-tokens 256 --batch-rows 16 \
 		--steps 300 --warmup-steps 20 --learning-rate 3e-5 --select-rate 0.3 --short-share 0.5 \
 		--round-weights --seed 6 --evaluate-every-steps 100 --checkpoint-every-steps 100
-	$(DEV)/bin/fillmask-export $(RUN)/phase_6 --output service/bundles/default --precision int8 \
+	$(DEV)/bin/fillmask-export $(RUN)/phase_6 --output service/bundles/default --overwrite --precision int8 \
 		--max-tokens 256 --name fillmask-minilm-en --license Apache-2.0 \
 		--description "English, uncased: all-MiniLM-L6-v2 trained on as a masked language model"
 	$(DEV)/bin/python -m benchmarks.quality.bundle_accuracy service/bundles/default $(RUN)/phase_6 \
@@ -166,4 +183,4 @@ $(TOOLS)/.installed: Makefile
 	@touch $@
 
 clean:           ## remove environments and caches
-	rm -rf $(SERVE) $(DEV) $(COMPARISON) $(POLICY) $(TOOLS) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(SERVE) $(EXPORT) $(DEV) $(COMPARISON) $(POLICY) $(TOOLS) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -1,4 +1,4 @@
-"""Conversion of a checkpoint to a verified bundle or to the reference graph."""
+"""Conversion of a checkpoint, in a directory or on a hub, to a verified bundle or a graph."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import sys
 from contextlib import closing
 from pathlib import Path
+from typing import NamedTuple
 
 import onnx
 
@@ -14,7 +15,7 @@ from export.golden import renew_golden_results
 from export.progress import ExportProgress
 from export.reference import reference_graph
 from export.weights import encoder_weights
-from export.write_bundle import BundleMetadata, SampleTexts, write_bundle
+from export.write_bundle import BundleMetadata, SampleTexts, check_output, write_bundle
 from model.checkpoints.checkpoint import load_checkpoint
 from model.files import read_text
 from service.errors import StartupError
@@ -23,23 +24,34 @@ VERIFICATION_TEXTS = Path(__file__).parent / "verification_texts.txt"
 CALIBRATION_TEXTS = Path(__file__).parent / "calibration_texts.txt"
 
 
+class Source(NamedTuple):
+    """Directory of a checkpoint.
+
+    Attributes:
+        origin: id and commit of a downloaded checkpoint. None for a directory of the user.
+    """
+
+    directory: Path
+    origin: str | None
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the command and return the exit code."""
     parser = _parser()
     options = parser.parse_args(arguments)
-    outputs = [options.output, options.reference, options.renew_golden]
+    outputs = [options.output, options.bundles, options.reference, options.renew_golden]
     if sum(map(bool, outputs)) != 1:
         parser.error(
-            "exactly one of --output BUNDLE, --reference FILE.onnx and --renew-golden must be set "
-            f"(got {sum(map(bool, outputs))})"
+            "exactly one of --output BUNDLE, --bundles DIR, --reference FILE.onnx and "
+            f"--renew-golden must be set (got {sum(map(bool, outputs))})"
         )
     try:
         if options.reference:
             _write_reference(options)
-        elif options.output:
-            _write_bundle(options)
-        else:
+        elif options.renew_golden:
             _renew_golden_results(options)
+        else:
+            _write_bundle(options)
     except (ValueError, OSError, StartupError) as error:
         print(f"fillmask-export: {error}", file=sys.stderr)
         return 2
@@ -47,34 +59,66 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _write_bundle(options: argparse.Namespace) -> None:
+    name = Path(options.checkpoint).resolve().name  # also the last part of an id
+    output = options.output or options.bundles / name
+    check_output(output, overwrite=options.overwrite)
+    texts = SampleTexts(_read_lines(options.texts), _read_lines(options.calibrate))
+    source = _find_checkpoint(options)
     metadata = BundleMetadata(
-        name=options.name or options.checkpoint.resolve().name,
+        name=options.name or name,
         license=options.license,
-        description=options.description,
+        description=options.description or source.origin or "",
         max_tokens=options.max_tokens,
         precision=options.precision,
     )
-    texts = SampleTexts(_read_lines(options.texts), _read_lines(options.calibrate))
     with closing(ExportProgress(sys.stderr)) as progress:
         # without a variable for the checkpoint, so that `write_bundle` can free the model
         figures = write_bundle(
-            load_checkpoint(options.checkpoint),
-            options.output,
+            load_checkpoint(source.directory),
+            output,
             metadata,
             texts,
             compensate=options.rounding == "gptq",
+            overwrite=options.overwrite,
             report=progress.report,
         )
     print(json.dumps(figures, indent=2))
     if int8 := figures.get("int8"):
         share = f"{100 * int8['top_1_agreement']:.1f} % of {int8['masks']} masks"
         print(f"int8 has the top token of fp32 at {share}")
-    size_bytes = sum(file.stat().st_size for file in options.output.iterdir())
-    print(f"verified and written: {options.output} ({size_bytes / 1e6:.1f} MB)")
+    size_bytes = sum(file.stat().st_size for file in output.iterdir())
+    print(f"verified and written: {output} ({size_bytes / 1e6:.1f} MB)")
+    print(f"to serve it, set FILLMASK_BUNDLE={output}")
+
+
+def _find_checkpoint(options: argparse.Namespace) -> Source:
+    """Return the checkpoint in an existing directory, or download it."""
+    path = Path(options.checkpoint)
+    if path.exists():
+        if options.revision is not None or options.allow_pickle:
+            raise ValueError(
+                "--revision and --allow-pickle need the id of a repository (got the existing path "
+                f"{path}); remove them, or name the path differently from the repository"
+            )
+        return Source(path, None)
+    # imported here, because a checkpoint in a directory needs no download
+    from export.hub import download_checkpoint, is_repository_id  # noqa: PLC0415
+
+    if not is_repository_id(options.checkpoint):
+        raise ValueError(
+            f"{path} does not exist; name the directory of a checkpoint, or the id of a repository "
+            "on the hub, such as google-bert/bert-base-uncased"
+        )
+    snapshot = download_checkpoint(
+        options.checkpoint, options.revision, sys.stderr, allow_pickle=options.allow_pickle
+    )
+    origin = f"{options.checkpoint} at commit {snapshot.commit}"
+    print(f"checkpoint: {origin}")
+    return Source(snapshot.directory, origin)
 
 
 def _renew_golden_results(options: argparse.Namespace) -> None:
-    bundle = options.checkpoint
+    bundle = Path(options.checkpoint)
     count = renew_golden_results(bundle, _read_lines(options.texts))
     print(f"written: {count} golden results in {bundle}")
 
@@ -87,7 +131,7 @@ def _read_lines(path: Path) -> list[str]:
 
 
 def _write_reference(options: argparse.Namespace) -> None:
-    checkpoint = load_checkpoint(options.checkpoint)
+    checkpoint = load_checkpoint(_find_checkpoint(options).directory)
     checkpoint.require_head()
     model = checkpoint.model
     graph = reference_graph(model.config, encoder_weights(model))
@@ -98,9 +142,32 @@ def _write_reference(options: argparse.Namespace) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="fillmask-export", description=__doc__)
-    families = "directory of the checkpoint; docs/models.md lists the families"
-    parser.add_argument("checkpoint", type=Path, help=families)
-    parser.add_argument("--output", type=Path, help="directory of the bundle to write")
+    parser.add_argument(
+        "checkpoint",
+        help="directory of the checkpoint, or id of a repository on the hub, such as "
+        "google-bert/bert-base-uncased; docs/models.md lists the families",
+    )
+    parser.add_argument(
+        "--revision", help="branch, tag or commit of the repository (default: main)"
+    )
+    parser.add_argument(
+        "--allow-pickle",
+        action="store_true",
+        help="download pytorch_model.bin from a repository without safetensors files",
+    )
+    parser.add_argument(
+        "--output", type=Path, metavar="BUNDLE", help="directory of the bundle to write"
+    )
+    parser.add_argument(
+        "--bundles",
+        type=Path,
+        metavar="DIR",
+        help="directory of bundles; the new bundle gets the last part of the id or directory as "
+        "its name",
+    )
+    parser.add_argument(
+        "--overwrite", action="store_true", help="replace an existing bundle after verification"
+    )
     parser.add_argument("--reference", type=Path, help="file of the reference graph to write")
     parser.add_argument(
         "--renew-golden",
@@ -125,7 +192,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--license", default="unknown", help="licence of the weights (default: %(default)s)"
     )
-    parser.add_argument("--description", default="", help="one sentence about the model")
+    parser.add_argument(
+        "--description",
+        help="one sentence about the model (default: id and commit of a downloaded checkpoint)",
+    )
     parser.add_argument(
         "--max-tokens",
         type=int,

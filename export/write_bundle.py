@@ -83,15 +83,17 @@ def write_bundle(
     texts: SampleTexts,
     *,
     compensate: bool = True,
+    overwrite: bool = False,
     report: Report = no_report,
 ) -> dict[str, Any]:
     """Convert a checkpoint, verify the graph and write the bundle.
 
     Args:
-        output: directory of the bundle. The new bundle replaces an existing bundle.
+        output: directory of the bundle.
         compensate: whether later columns of a weight compensate for the errors of rounding earlier
             columns to int8. Without compensation, each weight becomes the nearest value, which is
             faster and less accurate.
+        overwrite: whether the new bundle may replace an existing bundle.
         report: function that receives the progress of an export in int8.
 
     Returns:
@@ -110,8 +112,7 @@ def write_bundle(
         checkpoint.require_head()
     if checkpoint.tokenizer_json is None or checkpoint.mask_token is None:
         raise CheckpointError("the checkpoint has no tokenizer; add tokenizer.json")
-    if output.exists() and not (output / DESCRIPTION_FILE).is_file():
-        raise ValueError(f"{output} exists but is not a bundle; choose another directory")
+    check_output(output, overwrite=overwrite)
     max_tokens = metadata.max_tokens
     if max_tokens is None:
         max_tokens = config.max_positions
@@ -198,6 +199,23 @@ def write_bundle(
         read_bundle(staging)
         _replace(staging, output)
     return figures
+
+
+def check_output(output: Path, *, overwrite: bool) -> None:
+    """Check that a directory is free for a bundle, or that it has a bundle to replace.
+
+    Raises:
+        ValueError: the directory exists and is not a bundle, or it is a bundle to keep.
+    """
+    if not output.exists():
+        return
+    if not (output / DESCRIPTION_FILE).is_file():
+        raise ValueError(f"{output} exists but is not a bundle; choose another directory")
+    if not overwrite:
+        raise ValueError(
+            f"{output} is an existing bundle; add --overwrite to replace it, or choose another "
+            "directory"
+        )
 
 
 def _classification(head: ClassifierConfig) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from model.checkpoints.assembly import assemble
 from model.checkpoints.families.family import Family
-from model.checkpoints.families.reading import read_family_config
+from model.checkpoints.families.reading import check_family_config, read_family_config
 from model.checkpoints.families.registry import FAMILIES
 from model.checkpoints.families.tensors import encoder_tensors, stored_name
 from model.checkpoints.tensor_files import TensorFiles
@@ -136,6 +136,24 @@ def load_checkpoint(directory: Path) -> Checkpoint:
     """
     try:
         return _load(directory)
+    except ValueError as error:
+        raise CheckpointError(str(error)) from None
+
+
+def check_config(directory: Path) -> None:
+    """Check the config.json of a checkpoint whose weights may be missing.
+
+    Raises:
+        CheckpointError: the file, the family or a field is missing, unknown or unsupported.
+    """
+    try:
+        fields = read_object(directory / "config.json")
+        model_type = fields.pop("model_type", None)
+        with _prefix_errors(directory / "config.json"):
+            if model_type == OWN_MODEL_TYPE:
+                read_own_config(fields)
+            else:
+                check_family_config(_family(model_type), fields)
     except ValueError as error:
         raise CheckpointError(str(error)) from None
 

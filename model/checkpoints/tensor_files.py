@@ -35,7 +35,7 @@ class TensorFiles(Mapping[str, Tensor]):
 
     def __init__(self, directory: Path) -> None:
         self._sources: dict[str, Any] = {}  # open file or tensor by tensor name
-        paths, index = _weight_files(directory)
+        paths, index = find_weight_files(directory)
         for path in paths:
             self._sources |= _open(path)
         if index is not None and index.keys() != self._sources.keys():
@@ -57,11 +57,14 @@ class TensorFiles(Mapping[str, Tensor]):
         return len(self._sources)
 
 
-def _weight_files(directory: Path) -> tuple[list[Path], dict[str, str] | None]:
-    """Find the weight files of a directory.
+def find_weight_files(directory: Path) -> tuple[list[Path], dict[str, str] | None]:
+    """Find the weight files of a directory that the reader opens.
 
     Returns:
         The files and their index. The index is None for a single file.
+
+    Raises:
+        ValueError: the directory has no weight file, or the index is invalid.
     """
     for name in (SAFETENSORS, PICKLED):
         if (directory / name).is_file():

@@ -20,7 +20,7 @@ from model.tokenizers.settings import TokenizerSettings
 
 TOKENIZER_FILE = "tokenizer.json"
 MASK_TOKENS = ("[MASK]", "<mask>")
-_VOCABULARY_FILES = sorted({name for kind in CLASSES.values() for name in kind.files})
+VOCABULARY_FILES = sorted({name for kind in CLASSES.values() for name in kind.files})
 # generic classes, which read the tokenizer.json of any model type
 _GENERIC_CLASSES = {"PreTrainedTokenizer", "PythonBackend", "TokenizersBackend"}
 
@@ -59,7 +59,7 @@ def read_tokenizer_files(directory: Path, model_type: str | None) -> TokenizerFi
         draft = TokenizerDraft.read(directory / TOKENIZER_FILE)
         if kind:
             draft.apply(settings)
-    elif present := [name for name in _VOCABULARY_FILES if (directory / name).is_file()]:
+    elif present := [name for name in VOCABULARY_FILES if (directory / name).is_file()]:
         if named in _GENERIC_CLASSES:
             kind = of_model_type
         if not kind:

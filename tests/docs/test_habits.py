@@ -45,3 +45,19 @@ def test_workflow_runs_make_targets() -> None:
     assert commands == {"make check", "make test-fast", "make test"}
     for command in commands:
         assert re.search(rf"^{command.removeprefix('make ')}:", MAKEFILE, re.MULTILINE)
+
+
+def test_make_export_names_the_missing_model() -> None:
+    command = ["make", "--dry-run", "export"]
+    done = subprocess.run(command, cwd=pages.ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "run make export MODEL=google-bert/bert-base-uncased" in done.stderr
+    options = ["MODEL=a/b", "OUTPUT=c", "OPTIONS=--revision v1"]
+    printed = subprocess.run(
+        ["make", "--dry-run", "--old-file=.venv-export/.installed", "export", *options],
+        cwd=pages.ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert '.venv-export/bin/fillmask-export "a/b" --output "c" --precision int8 --rev' in printed

@@ -135,7 +135,10 @@ def test_replaces_a_bundle_and_keeps_other_files(
 ) -> None:
     write_bundle(checkpoint, tmp_path / "bundle", _label(), texts)
     (tmp_path / "bundle" / "MODEL_CARD.md").write_text("card")
-    write_bundle(checkpoint, tmp_path / "bundle", _label("int8"), texts)
+    with pytest.raises(ValueError, match="is an existing bundle; add --overwrite"):
+        write_bundle(checkpoint, tmp_path / "bundle", _label("int8"), texts)
+    assert read_bundle(tmp_path / "bundle").precision == "fp32"
+    write_bundle(checkpoint, tmp_path / "bundle", _label("int8"), texts, overwrite=True)
     assert read_bundle(tmp_path / "bundle").precision == "int8"
     assert (tmp_path / "bundle" / "MODEL_CARD.md").read_text() == "card"
 

@@ -29,6 +29,21 @@ class FamilyConfig:
     classifier: ClassifierConfig | None
 
 
+def check_family_config(family: Family, values: Mapping[str, Any]) -> None:
+    """Check the fields of a Hugging Face config.json that need no weights.
+
+    Args:
+        values: the file's object, without `model_type`.
+
+    Raises:
+        ValueError: the checkpoint has a head for another task, or a field is missing or
+            unsupported.
+    """
+    fields = Fields(values)
+    select_classifier(family, fields)
+    family.read(fields)
+
+
 def read_family_config(
     family: Family, values: Mapping[str, Any], stored: Mapping[str, Tensor]
 ) -> FamilyConfig:
