@@ -46,7 +46,7 @@ def add_playground_page(app: FastAPI) -> None:
     files = _Files(directory=_DIRECTORY)
 
     @router.get("/", summary="The playground", tags=["Service"], response_class=HTMLResponse)
-    async def page(request: Request) -> Response:
+    async def playground(request: Request) -> Response:
         return await files.get_response("index.html", request.scope)
 
     app.include_router(router)

@@ -13,6 +13,7 @@ from pydantic import (
     field_validator,
 )
 
+from service.api.bodies.json_schema import never_null
 from service.api.bodies.request_body import (
     ErrorResponse,
     TextsRequest,
@@ -81,6 +82,7 @@ class TokenScoreBody(BaseModel):
     surprisal: float = Field(description="Minus log2 of the probability, in bits.")
     part: Part | None = Field(
         default=None,
+        json_schema_extra=never_null,
         description="Part of the pair that contains the token. Only tokens of pairs have this "
         "field.",
     )
