@@ -38,7 +38,8 @@ FAST := $(addprefix tests/service/,api bundles cli/formats engine http observabi
 	$(addprefix tests/model/,encoder data tokenizers test_forward.py) \
 	$(addprefix tests/docs/,test_architecture.py test_figures.py test_links.py test_settings.py)
 SLOW := $(addprefix tests/service/,api/protocols/test_open_inference.py api/test_fuzz.py api/test_hostile_bodies.py \
-		api/test_huggingface_client.py api/test_javascript_client.py api/test_metrics_page.py http/conformance \
+		api/test_generated_clients.py api/test_huggingface_client.py api/test_javascript_client.py \
+		api/test_metrics_page.py http/conformance \
 		http/middleware/test_head_requests.py http/test_connection.py observability/test_log_secrecy.py \
 		observability/test_logs.py observability/test_opentelemetry.py tasks/test_response_size.py \
 		tokenization/test_tokenizer_memory.py) \
