@@ -139,7 +139,7 @@ train-default: $(DEV)/.installed  ## train and export the built-in model
 classification: $(DEV)/.installed  ## train, export and measure the example of docs/classification.md (48 minutes)
 	$(DEV)/bin/python -m benchmarks.classification
 
-comparison: $(COMPARISON)/.installed  ## measure every contender side by side and write docs/performance.md (75 minutes, with wrk)
+comparison: $(COMPARISON)/.installed  ## measure every contender side by side and write docs/performance.md (70 minutes, with wrk)
 	$(COMPARISON)/bin/python -m benchmarks.comparison --sizes
 
 $(COMPARISON)/.installed: pyproject.toml constraints/comparison.txt
