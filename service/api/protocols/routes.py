@@ -75,7 +75,7 @@ def _add_open_inference(router: APIRouter) -> None:
         state = "UNAVAILABLE" if reason else "READY"
         return [
             {"name": name, "version": MODEL_VERSION, "state": state, "reason": reason}
-            for name in get_registry(request.app).by_name
+            for name in get_registry(request.app).by_served_name
         ]
 
     @router.get(_MODEL, summary="Describe the model", tags=tags)
@@ -146,7 +146,7 @@ def _add_predict(router: APIRouter) -> None:
 
     @router.get("/v1/models", summary="List the served models", tags=tags)
     async def models(request: Request) -> dict[str, list[str]]:
-        return {"models": list(get_registry(request.app).by_name)}
+        return {"models": list(get_registry(request.app).by_served_name)}
 
     @router.get("/v1/models/{name}", summary="Check that the model is ready", tags=tags)
     async def model(request: Request, name: str) -> dict[str, Any]:
