@@ -102,7 +102,7 @@ class FillMaskApp(FastAPI):
             names = [] if models is None else list(models.by_served_name)
             allowed = {"name": names, "version": [MODEL_VERSION]}
             document = with_common_parts(super().openapi(), allowed)
-            self.task_schemas.apply(document, ServedTasks.of(models))
+            self.task_schemas.apply(document, ServedTasks.of(models), names)
             self.openapi_schema = document
         return self.openapi_schema
 
