@@ -1,12 +1,12 @@
 """Request bodies in the OpenAPI document that depend on the tasks of the loaded models."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 from service.api.bodies.classify import ClassifyRequest
 from service.api.bodies.fill_request import FillMaskRequest
-from service.api.protocols.infer_schema import infer_schema
+from service.api.protocols.infer_schema import infer_schema, with_model_names
 from service.api.protocols.predict_v1 import request_schema
 from service.api.protocols.routes import INFER_PATHS, PREDICT_PATH
 from service.api.routes import MODEL_PATH, ROOT_PATH
@@ -77,8 +77,10 @@ class TaskSchemas:
             }
         }
 
-    def apply(self, document: dict[str, Any], tasks: ServedTasks) -> None:
-        """Replace the schemas that depend on tasks in an OpenAPI document."""
+    def apply(
+        self, document: dict[str, Any], tasks: ServedTasks, model_names: Sequence[str]
+    ) -> None:
+        """Replace the schemas that depend on tasks or model names in an OpenAPI document."""
         paths = document["paths"]
         for path, chosen in ((ROOT_PATH, {tasks.default}), (MODEL_PATH, set(tasks.first))):
             _set_body(paths[path], self._texts, chosen)
@@ -86,8 +88,9 @@ class TaskSchemas:
             response["schema"] = _any_of([{"$ref": _RESPONSES[task]} for task in sorted(chosen)])
         _set_body(paths[PREDICT_PATH], self._instances, set(tasks.first))
         tensors = self._tensors_by_name if tasks.several else self._tensors
+        named = {task: with_model_names(schema, model_names) for task, schema in tensors.items()}
         for path in INFER_PATHS:
-            _set_body(paths[path], tensors, set(tasks.every))
+            _set_body(paths[path], named, set(tasks.every))
 
 
 def _set_body(path: dict[str, Any], schemas: _Schemas, tasks: Collection[Task]) -> None:

@@ -1,5 +1,6 @@
 """The JSON schema of a request of the Open Inference Protocol."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from service.api.bodies.values import inline_refs
@@ -45,6 +46,21 @@ def infer_schema(task: Task, body: dict[str, Any]) -> dict[str, Any]:
     output["name"] = {"type": "string", "enum": list(OUTPUTS[task])}
     output["parameters"] = _only(binary_data=_FLAG)
     return schema
+
+
+def with_model_names(schema: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Return the JSON schema of a request that may name only these models.
+
+    Args:
+        schema: return value of `infer_schema`.
+        names: names and aliases of all models. Without names, the function returns `schema`.
+    """
+    if not names:
+        return schema
+    properties = schema["properties"]
+    text, null = properties["model_name"]["anyOf"]
+    named = properties["model_name"] | {"anyOf": [text | {"enum": list(names)}, null]}
+    return schema | {"properties": properties | {"model_name": named}}
 
 
 def _only(**properties: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from pydantic_core import to_json
 
 from service.api.bodies.fill_request import FillMaskRequest
 from service.api.protocols.infer_request import InferRequest
-from service.api.protocols.infer_schema import infer_schema
+from service.api.protocols.infer_schema import infer_schema, with_model_names
 from service.errors import InvalidRequestError
 from service.tasks.options import Limits
 
@@ -16,7 +16,8 @@ LIMITS = Limits(
     max_tokens=9, max_texts=3, max_masks=9, max_top_k=7, max_passes=9, max_body_bytes=999
 )
 BODY = FillMaskRequest.schema_with_limits(max_texts=3, max_top_k=7)
-SCHEMA = jsonschema_rs.validator_for(infer_schema("fill-mask", BODY))
+UNNAMED = infer_schema("fill-mask", BODY)
+SCHEMA = jsonschema_rs.validator_for(UNNAMED)
 TEXT = {"name": "text", "datatype": "BYTES", "shape": [1], "data": ["a"]}
 TARGETS = TEXT | {"name": "targets"}
 
@@ -29,7 +30,8 @@ def body(**fields: Any) -> dict[str, Any]:
     "request_body",
     [
         body(),
-        body(id=None, outputs=None),
+        body(id=None, model_name=None, outputs=None),
+        body(model_name="tiny"),
         body(inputs=[TEXT, TARGETS], outputs=[]),
         body(parameters={"top_k": 7, "binary_data_output": True, "order": None}),
         body(outputs=[{"name": "token", "parameters": {"binary_data": False}}]),
@@ -46,6 +48,7 @@ def test_what_the_schema_takes_is_taken(request_body: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "request_body",
     [
+        body(model_name=1),
         body(inputs=[]),
         body(inputs=[TEXT, TARGETS, TEXT | {"name": "text_pair"}, TEXT | {"name": "more"}]),
         body(inputs=[TEXT | {"datatype": "FP32"}]),
@@ -77,3 +80,12 @@ def test_what_the_schema_refuses_is_refused(request_body: dict[str, Any]) -> Non
     assert not SCHEMA.is_valid(request_body)
     with pytest.raises(InvalidRequestError):
         InferRequest.read(to_json(request_body), None, LIMITS, "fill-mask")
+
+
+def test_the_schema_has_the_names_of_the_models() -> None:
+    # Before the models are loaded, the schema accepts any name.
+    assert with_model_names(UNNAMED, []) == UNNAMED
+    named = jsonschema_rs.validator_for(with_model_names(UNNAMED, ["tiny", "fillmask"]))
+    for name in ("tiny", "fillmask", None):
+        assert named.is_valid(body(model_name=name))
+    assert not named.is_valid(body(model_name="other"))
