@@ -3,6 +3,7 @@ PYTHON ?= python3
 SERVE  := .venv
 DEV    := .venv-dev
 COMPARISON := .venv-comparison
+KSERVE := .venv-kserve
 POLICY := .venv-policy
 TOOLS  := .venv-tools
 NPM    := tests/javascript tests/deploy/kubernetes
@@ -29,7 +30,7 @@ collect: $(DEV)/.installed
 
 # Runs four test files at a time, because many tests wait for processes. torch gets one thread per file.
 # tests/conftest.py names the files that start first.
-suite: collect
+suite: collect $(KSERVE)/.installed
 	OMP_NUM_THREADS=1 $(DEV)/bin/python -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder
 
 # The fast tests take 45 s of CPU time. They start no processes or browsers. They do not export, train or send attacks.
@@ -37,9 +38,9 @@ FAST := $(addprefix tests/service/,api bundles cli/formats engine http observabi
 		test_concurrency.py test_host.py test_settings.py) \
 	$(addprefix tests/model/,encoder data tokenizers test_forward.py) \
 	$(addprefix tests/docs/,test_architecture.py test_figures.py test_links.py test_settings.py)
-SLOW := $(addprefix tests/service/,api/protocols/test_open_inference.py api/test_fuzz.py api/test_hostile_bodies.py \
-		api/test_generated_clients.py api/test_huggingface_client.py api/test_javascript_client.py \
-		api/test_metrics_page.py http/conformance \
+SLOW := $(addprefix tests/service/,api/protocols/test_kserve_client.py api/protocols/test_open_inference.py \
+		api/test_fuzz.py api/test_generated_clients.py api/test_hostile_bodies.py \
+		api/test_huggingface_client.py api/test_javascript_client.py api/test_metrics_page.py http/conformance \
 		http/middleware/test_head_requests.py http/test_connection.py observability/test_log_secrecy.py \
 		observability/test_logs.py observability/test_opentelemetry.py tasks/test_response_size.py \
 		tokenization/test_tokenizer_memory.py) \
@@ -75,6 +76,13 @@ $(DEV)/.installed: pyproject.toml constraints/dev.txt $(NPM:=/package-lock.json)
 	for directory in $(NPM); do \
 		PATH="$(CURDIR)/$(DEV)/bin:$$PATH" npm ci --prefix $$directory --silent --no-audit --no-fund || exit; done & \
 	npm=$$!; $(DEV)/bin/pip install $(PIP_OPTIONS) -e '.[dev]' && wait $$npm
+	@touch $@
+
+# KServe's client has dependencies that conflict with those of the tests. constraints/kserve.txt lists all of them.
+$(KSERVE)/.installed: constraints/kserve.txt | $(DEV)/.installed
+	$(PYTHON) -m venv --without-pip $(KSERVE)
+	$(DEV)/bin/python -m pip --python $(KSERVE)/bin/python install --quiet --disable-pip-version-check --no-compile \
+		--no-deps -r constraints/kserve.txt
 	@touch $@
 
 image-check:     ## build the real image without a container engine and run it (needs root)
@@ -140,7 +148,7 @@ train-default: $(DEV)/.installed  ## train and export the built-in model
 classification: $(DEV)/.installed  ## train, export and measure the example of docs/classification.md (48 minutes)
 	$(DEV)/bin/python -m benchmarks.classification
 
-comparison: $(COMPARISON)/.installed  ## measure every contender side by side and write docs/performance.md (75 minutes, with wrk)
+comparison: $(COMPARISON)/.installed  ## measure every contender side by side and write docs/performance.md (70 minutes, with wrk)
 	$(COMPARISON)/bin/python -m benchmarks.comparison --sizes
 
 $(COMPARISON)/.installed: pyproject.toml constraints/comparison.txt
@@ -167,4 +175,4 @@ $(TOOLS)/.installed: Makefile
 	@touch $@
 
 clean:           ## remove environments and caches
-	rm -rf $(SERVE) $(DEV) $(COMPARISON) $(POLICY) $(TOOLS) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(SERVE) $(DEV) $(COMPARISON) $(KSERVE) $(POLICY) $(TOOLS) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -101,10 +101,10 @@ class FillMaskApp(FastAPI):
         """Return the OpenAPI document with the names of the loaded models."""
         if self.openapi_schema is None:
             models: ModelRegistry | None = getattr(self.state, "models", None)
-            names = [] if models is None else list(models.by_name)
+            names = [] if models is None else list(models.by_served_name)
             allowed = {"name": names, "version": [MODEL_VERSION]}
             document = super().openapi()
-            self.request_schemas.apply(document, ServedTasks.of(models))
+            self.request_schemas.apply(document, ServedTasks.of(models), names)
             self.openapi_schema = with_common_parts(
                 document, allowed, api_keys=self.requires_api_key
             )
@@ -159,15 +159,15 @@ class FillMaskApp(FastAPI):
         for task, path in _PATHS.items():
             if any(task in model.info.tasks for model in served):
                 endpoints[path] = endpoint(path, None, task)
-        for model in served:
-            path = MODEL_PATH.format(name=model.name)
-            endpoints[path] = endpoint(MODEL_PATH, model.name, model.info.tasks[0])
+        for name, model in models.by_served_name.items():
+            path = MODEL_PATH.format(name=name)
+            endpoints[path] = endpoint(MODEL_PATH, name, model.info.tasks[0])
         # after the other paths, because /models/a/classify is also the path of a model with the
         # name a/classify
-        for model in served:
+        for name, model in models.by_served_name.items():
             if "text-classification" in model.info.tasks:
-                path = MODEL_CLASSIFY_PATH.format(name=model.name)
-                endpoints[path] = endpoint(MODEL_CLASSIFY_PATH, model.name, "text-classification")
+                path = MODEL_CLASSIFY_PATH.format(name=name)
+                endpoints[path] = endpoint(MODEL_CLASSIFY_PATH, name, "text-classification")
         self.task_endpoints = endpoints
         self.state.models = models
         self.openapi_schema = None  # rebuilt with the new models' names

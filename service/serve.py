@@ -106,7 +106,7 @@ async def _run(
     reload_requested: threading.Event,
 ) -> int:
     def on_start(url: str) -> None:
-        names = ", ".join(models.by_name)
+        names = ", ".join(models.by_served_name)
         print(f"fillmask {__version__} serves {names} on {url}, docs on {url}/docs", flush=True)
 
     def reload() -> None:

@@ -57,6 +57,12 @@ class Settings(BaseSettings):
         default="",
         description="model for requests without a model name (by default the first model)",
     )
+    served_name: str = Field(
+        default="",
+        pattern=r"^(\w[\w./-]*(=[^,]+)?\s*(,\s*|$))*$",
+        json_schema_extra={"allowed": "a list such as fillmask or fillmask,other=MODEL"},
+        description="comma-separated aliases: ALIAS of the default model, ALIAS=MODEL of any model",
+    )
     reload_every_s: int = Field(
         default=0,
         ge=0,

@@ -38,6 +38,7 @@ BEYOND_THE_SCHEMA = """
   `strategy` "joint", all masks of a text fit into one input of the model.
 - The shape of a tensor matches its number of elements. One tensor contains the texts. The tensors
   named "text_pair", with one element per text, and "targets" are optional.
+- `model_name` names the model in the path.
 """
 
 _ERRORS = {

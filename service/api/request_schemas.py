@@ -85,7 +85,9 @@ class RequestSchemas:
         for name in _NAMES.values():
             self._components |= predict_components(name, self._components[f"{name}Request"])
 
-    def apply(self, document: dict[str, Any], tasks: ServedTasks) -> None:
+    def apply(
+        self, document: dict[str, Any], tasks: ServedTasks, model_names: Collection[str]
+    ) -> None:
         """Add the request bodies and the responses that depend on tasks to an OpenAPI document."""
         components = dict(self._components)
         for task, name in _NAMES.items():
@@ -95,6 +97,7 @@ class RequestSchemas:
                 components[f"{name}Parameters"],
                 # a model with both tasks fills masks unless the request names the other task
                 required=tasks.several and task == "text-classification",
+                named=bool(model_names),
             )
         document["components"]["schemas"] |= {
             name: _with_examples(schema, tasks) for name, schema in components.items()

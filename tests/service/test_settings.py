@@ -67,6 +67,8 @@ def test_an_unknown_variable_is_refused(
         ("max_body_bytes", "1e6", 'a whole number of at least 1 (got "1e6").'),
         ("log_level", "loud", 'one of debug, info, warning, error (got "loud").'),
         ("host", "", 'a non-empty string (got "").'),
+        ("served_name", "a b", 'a list such as fillmask or fillmask,other=MODEL (got "a b").'),
+        ("served_name", "a=", 'a list such as fillmask or fillmask,other=MODEL (got "a=").'),
     ],
 )
 def test_a_bad_value_is_refused(

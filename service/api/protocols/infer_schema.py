@@ -13,7 +13,7 @@ _SIZE = {"type": "integer", "minimum": 4}  # 4 bytes for the length field of one
 
 
 def infer_components(
-    task: Task, name: str, parameters: dict[str, Any], *, required: bool
+    task: Task, name: str, parameters: dict[str, Any], *, required: bool, named: bool
 ) -> Components:
     """Return the JSON schemas of `InferBody` for a task and of its parts, with their limits.
 
@@ -22,6 +22,7 @@ def infer_components(
         name: name of the task in the names of the schemas, such as `FillMask`.
         parameters: schema of the task's parameters in the service's own format.
         required: true if a request must contain the parameter `task`.
+        named: true if the component `ModelName` lists the names of the models.
     """
     components = request_components(InferBody)
     request, tensor, output = (
@@ -30,6 +31,8 @@ def infer_components(
     request |= {"title": f"Infer{name}Request", "examples": [_example(task, required=required)]}
     properties = request["properties"]
     properties["parameters"] = reference(f"Infer{name}Parameters")
+    if named:
+        properties["model_name"]["anyOf"][0] = reference("ModelName")
     chosen = {"type": "string", "enum": [task], "description": "Task of the request."}
     parameters = parameters | {
         "title": f"Infer{name}Parameters",

@@ -72,14 +72,20 @@ def _add_open_inference(router: APIRouter) -> None:
         await get_ready_model(request.app)
         return {"ready": True}
 
+    @router.get("/v2/models", summary="List the names of the served models", tags=tags)
+    async def v2_models(request: Request) -> dict[str, list[str]]:
+        return {"models": list(get_registry(request.app).by_served_name)}
+
     @router.post("/v2/repository/index", summary="List the served models", tags=tags)
     async def v2_repository_index(request: Request) -> list[dict[str, str]]:
         reason = request.app.state.health.not_ready_reason or ""
         state = "UNAVAILABLE" if reason else "READY"
         return [
             {"name": name, "version": MODEL_VERSION, "state": state, "reason": reason}
-            for name in get_registry(request.app).by_name
+            for name in get_registry(request.app).by_served_name
         ]
+
+    _add_missing_extensions(router)
 
     @router.get(_MODEL, summary="Describe the model", tags=tags)
     @router.get(_VERSION, summary="Describe the model", tags=tags)
@@ -108,12 +114,14 @@ def _add_open_inference(router: APIRouter) -> None:
     async def infer(request: Request, name: str, version: str = MODEL_VERSION) -> Response:
         body, json_bytes = await request.body(), request.headers.get(_JSON_BYTES)
         served = get_model(request, name, None)
+        names = get_registry(request.app).names_of(served)
         _check_version(version)
         with served.in_use:
             served.batcher.raise_if_overloaded()
             parsed = await asyncio.to_thread(
                 InferRequest.read, body, json_bytes, served.info.limits, served.info.tasks[0]
             )
+            parsed.check_model_name(names)
             get_registry(request.app).get(name, parsed.task)
             result = await _run(request, served, parsed.body, parsed.label)
         content, head_bytes = await asyncio.to_thread(_infer_response, name, parsed, result)
@@ -121,6 +129,33 @@ def _add_open_inference(router: APIRouter) -> None:
             return Response(content, media_type=_JSON)
         headers = {_JSON_BYTES: str(head_bytes)}
         return Response(content, media_type="application/octet-stream", headers=headers)
+
+
+def _add_missing_extensions(router: APIRouter) -> None:
+    """Add 404 responses to requests of Triton's clients for extensions that the service lacks."""
+
+    @router.get(f"{_MODEL}/config", include_in_schema=False)
+    @router.get(f"{_VERSION}/config", include_in_schema=False)
+    async def v2_model_config(request: Request, name: str, version: str = MODEL_VERSION) -> None:
+        get_registry(request.app).get(name)
+        _check_version(version)
+        raise NotFoundError(
+            f"The service has no Triton model configurations; use GET /v2/models/{name} for the "
+            f"tensors and GET /models/{name} for the limits of this model."
+        )
+
+    @router.get("/v2/models/stats", include_in_schema=False)
+    @router.get(f"{_MODEL}/stats", include_in_schema=False)
+    @router.get(f"{_VERSION}/stats", include_in_schema=False)
+    async def v2_model_statistics(
+        request: Request, name: str | None = None, version: str = MODEL_VERSION
+    ) -> None:
+        get_registry(request.app).get(name)
+        _check_version(version)
+        raise NotFoundError(
+            "The service has no statistics in Triton's format; use GET /metrics for the counts and "
+            "durations of all models."
+        )
 
 
 def _add_predict(router: APIRouter) -> None:
@@ -146,9 +181,9 @@ def _add_predict(router: APIRouter) -> None:
         content = await asyncio.to_thread(response_json, result)
         return Response(content, media_type=_JSON)
 
-    @router.get("/v1/models", summary="List the served models", tags=tags)
+    @router.get("/v1/models", summary="List the names of the served models", tags=tags)
     async def v1_models(request: Request) -> dict[str, list[str]]:
-        return {"models": list(get_registry(request.app).by_name)}
+        return {"models": list(get_registry(request.app).by_served_name)}
 
     @router.get("/v1/models/{name}", summary="Check that the model is ready", tags=tags)
     async def v1_model(request: Request, name: str) -> dict[str, Any]:

@@ -80,6 +80,9 @@ def test_names_and_versions_are_those_that_are_there(document: dict[str, Any]) -
     assert found == {("name", f"{schemas}/ModelName"), ("version", f"{schemas}/ModelVersion")}
     assert document["components"]["schemas"]["ModelName"]["enum"] == ["tiny"]
     assert document["components"]["schemas"]["ModelVersion"]["enum"] == ["1"]
+    request = document["components"]["schemas"]["InferFillMaskRequest"]
+    text, null = request["properties"]["model_name"]["anyOf"]
+    assert (text, null) == ({"$ref": f"{schemas}/ModelName"}, {"type": "null"})
     for path, _, operation in operations(create_app(Settings()).openapi()):
         for parameter in operation["parameters"]:
             assert ("{name}" in path) or parameter["name"] != "name"
@@ -161,7 +164,7 @@ def test_examples_fit_the_models() -> None:
     # The mask token in the examples is the model's. Examples with pairs need a model with pairs.
     def examples(**tasks: Any) -> str:
         document = create_app(Settings()).openapi()
-        RequestSchemas(max_texts=4, max_top_k=20).apply(document, ServedTasks(**tasks))
+        RequestSchemas(max_texts=4, max_top_k=20).apply(document, ServedTasks(**tasks), [])
         schemas = document["components"]["schemas"].items()
         return str({name: schema["examples"] for name, schema in schemas if "examples" in schema})
 
