@@ -142,10 +142,11 @@ def _error(description: str) -> dict[str, Any]:
 
 
 def _rank(path: tuple[str, dict[str, Any]]) -> tuple[int, bool]:
-    """Return the position of a path among the tags, with paths of the default model first."""
+    """Return the position of a path's first tag, with paths of the default model first."""
     template, operations = path
-    [tag] = next(iter(operations.values()))["tags"]
-    return [each["name"] for each in TAGS].index(tag), "{" in template
+    order = [tag["name"] for tag in TAGS]
+    tags = {tag for operation in operations.values() for tag in operation["tags"]}
+    return min(map(order.index, tags)), "{" in template
 
 
 def _remove_unused_schemas(document: dict[str, Any]) -> None:
