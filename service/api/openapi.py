@@ -34,6 +34,10 @@ BEYOND_THE_SCHEMA = """
 - The model's vocabulary can spell each target.
 - A list of parameters requires a list with the same number of texts.
 - With `on_long_text` "window", an overlong pair has all its masks in `text`.
+- A text to score starts with its `prefix`. Its `span` starts before it ends, and ends within the
+  text. A prefix or a span cuts no token and leaves at least one token to score.
+- `prefix` and `span` are mutually exclusive. For a pair, they require `part`. Only a pair has the
+  part "text_pair".
 - `targets`, `granularity` "word" and `strategy` "joint" are mutually exclusive. With
   `strategy` "joint", all masks of a text fit into one input of the model.
 - The shape of a tensor matches its number of elements. One tensor contains the texts. The tensors

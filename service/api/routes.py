@@ -113,7 +113,7 @@ def _add_scores(router: APIRouter) -> None:
             with CancelOnDisconnect(request.receive):
                 scored = await served.require_scoring().score(
                     parsed.texts,
-                    parsed.variants,
+                    parsed.options,
                     "inputs",
                     report_errors=parsed.report_errors,
                     reserve=request.scope[RESERVE],

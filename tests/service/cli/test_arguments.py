@@ -81,6 +81,16 @@ def test_tasks_and_pairs() -> None:
     )
 
 
+def test_scores_of_a_part() -> None:
+    # A prefix stays a text. The bounds of a span are numbers.
+    flags = ["--prefix=12", "--part=text_pair", "--span=4:10"]
+    parameters = {"prefix": "12", "part": "text_pair", "span": [4, 10]}
+    parsed = parse_arguments(["--task=score", "a", *flags])
+    assert parsed.command == TextCommand("a", parameters, task="score")
+    parsed = parse_arguments(["--task=score", "a", "--span=4-10"])
+    assert parsed.command == TextCommand("a", {"span": ["4-10"]}, task="score")
+
+
 @pytest.mark.parametrize(
     ("row_options", "fields"),
     [
@@ -125,7 +135,7 @@ def test_streams() -> None:
             [TEXT, "--task=score", "--target=a"],
             (
                 "--targets is not a parameter of --task score; use a parameter of this task: "
-                "--variant."
+                "--variant, --prefix, --span, --part."
             ),
         ),
         (
@@ -187,6 +197,10 @@ def test_streams() -> None:
             "--targets: the command cannot read none.txt (no such file or",
         ),
         ([TEXT, "--target", "\udcff"], '--target "\udcff" is not valid UTF-8; encode it as UTF-8.'),
+        (
+            [TEXT, "--task=score", "--prefix=\udcff"],
+            '--prefix "\udcff" is not valid UTF-8; encode it as UTF-8.',
+        ),
     ],
 )
 def test_invalid_command_lines(parsed: list[str], sentence: str) -> None:
