@@ -261,7 +261,7 @@ def _create_tracer(settings: Settings) -> "OpenTelemetryTracer | None":
     except ImportError as error:
         raise SettingsError(
             "Tracing needs OpenTelemetry, which is not installed; run pip install "
-            "'fillmask[otel]' or set traces to off."
+            "'.[otel]' in a checkout or pip install 'PATH/TO/WHEEL[otel]', or set traces to off."
         ) from error
     return OpenTelemetryTracer()
 

@@ -26,12 +26,14 @@ from service.cli.tasks.base import TaskName
 from service.cli.tasks.parameters import PARAMETERS
 from service.errors import quote
 from service.settings import Settings
+from service.startup.flags import help_text, metavar
 
 STANDARD_STREAM = "-"
 # settings that the command accepts as flags
 _SETTINGS = ("bundle", "threads", "max_batch_tokens")
 _EPILOG = f"""\
 fillmask "Paris is the [MASK] of France."
+echo "She drank a cup of [MASK]." | fillmask --top-k 3
 fillmask --input texts.jsonl --output fills.jsonl --top-k 3
 fillmask --task score "Paris is the capital of France."
 fillmask --task classify --input texts.csv --output labels.csv --bundle path/to/bundle
@@ -68,23 +70,20 @@ def parse_arguments(arguments: Sequence[str]) -> Arguments:
     parameters = _parameters(given)
     task = given.get("task", DEFAULT_TASK)
     _check_parameters(task, parameters)
-    text = given.pop("text", None)
+    text, text_pair = given.pop("text", None), given.pop("text_pair", None)
     as_json = given.pop("json", False)
-    if text is not None:
-        text_pair = given.pop("text_pair", None)
-        given.pop("task", None)
-        if given:
-            raise CommandError(
-                f"{_flag(next(iter(given)))} and a text exclude each other; remove one of them."
-            )
-        return Arguments(TextCommand(text, parameters, as_json, task, text_pair), settings)
-    if not given.keys() - {"task"}:
-        raise CommandError("The command has no input; give a text, or --input and --output.")
-    if "text_pair" in given:
-        raise CommandError("--text-pair needs a text; for files, use --text-pair-column.")
-    if as_json:
-        raise CommandError("--json needs a text; for files, remove --json.")
-    return Arguments(_rows_command(given, parameters), settings)
+    of_files = [name for name in given if name != "task"]
+    if text is None and of_files:
+        if text_pair is not None:
+            raise CommandError("--text-pair needs a text; for files, use --text-pair-column.")
+        if as_json:
+            raise CommandError("--json needs a text; for files, remove --json.")
+        return Arguments(_rows_command(given, parameters), settings)
+    if of_files:
+        raise CommandError(
+            f"{_flag(of_files[0])} and a text exclude each other; remove one of them."
+        )
+    return Arguments(TextCommand(text, parameters, as_json, task, text_pair), settings)
 
 
 def _rows_command(given: dict[str, Any], parameters: dict[str, Any]) -> FileCommand | StreamCommand:
@@ -174,7 +173,10 @@ def _parser() -> argparse.ArgumentParser:
         argument_default=argparse.SUPPRESS,
     )
     parser.add_argument(
-        "text", nargs="?", metavar="TEXT", help="a text, with at least one mask for fill-mask"
+        "text",
+        nargs="?",
+        metavar="TEXT",
+        help="a text, with at least one mask for fill-mask (by default, lines of standard input)",
     )
     parser.add_argument(
         "--task",
@@ -228,8 +230,6 @@ def _parser() -> argparse.ArgumentParser:
 
     model = parser.add_argument_group("model")
     for name in _SETTINGS:
-        description = str(Settings.model_fields[name].description)
-        model.add_argument(
-            _flag(name), metavar="DIRECTORY" if name == "bundle" else "N", help=description
-        )
+        field = Settings.model_fields[name]
+        model.add_argument(_flag(name), metavar=metavar(name, field), help=help_text(field))
     return parser

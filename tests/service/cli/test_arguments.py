@@ -33,6 +33,14 @@ def test_a_text() -> None:
     assert parsed.settings == ("--bundle=b", "--threads=4", "--max-batch-tokens=64")
 
 
+def test_without_a_text_the_command_reads_standard_input() -> None:
+    assert parse_arguments([]).command == TextCommand(None, {})
+    parsed = parse_arguments(["--task=classify", "--top-k=1", "--json", "--text-pair=b"])
+    assert parsed.command == TextCommand(
+        None, {"top_k": 1}, as_json=True, task="classify", text_pair="b"
+    )
+
+
 def test_a_text_that_looks_like_an_option() -> None:
     assert parse_arguments(["--", "-a [MASK]"]).command == TextCommand("-a [MASK]", {})
 
@@ -118,7 +126,6 @@ def test_streams() -> None:
 @pytest.mark.parametrize(
     ("parsed", "sentence"),
     [
-        (["--task=score"], "The command has no input; give a text, or --input and --output."),
         (
             ["--input=x", "--output=y", "--text-pair=b"],
             "--text-pair needs a text; for files, use --text-pair-column.",
@@ -146,8 +153,6 @@ def test_streams() -> None:
             [TEXT, "--task=fill"],
             "argument --task: invalid choice: 'fill' (choose from 'fill-mask', 'score', 'class",
         ),
-        ([], "The command has no input; give a text, or --input and --output."),
-        (["--top-k=1"], "The command has no input; give a text, or --input and --output."),
         ([TEXT, "--input", "x"], "--input and a text exclude each other; remove one of them."),
         (
             [TEXT, "--on-error=report"],
