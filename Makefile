@@ -12,7 +12,7 @@ export ORT_DISABLE_TELEMETRY := 1
 # Lets Python write bytecode, because pip writes none into the tests' environment.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: serve test test-fast check lint types collect suite format settings-page image-check arm-check policy-check lock train-default classification comparison fuzz attack-check audit sbom clean help
+.PHONY: serve test test-fast check lint types collect suite format settings-page image-check export-image-check push-image arm-check policy-check lock train-default classification comparison fuzz attack-check audit sbom clean help
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
@@ -87,6 +87,21 @@ $(KSERVE)/.installed: constraints/kserve.txt | $(DEV)/.installed
 
 image-check:     ## build the real image without a container engine and run it (needs root)
 	PYTHON="$(PYTHON)" tests/deploy/image/build.sh
+
+export-image-check: $(DEV)/.installed  ## build the image of the export and export the built-in model with it (needs root, downloads torch)
+	PYTHON="$(PYTHON)" tests/deploy/image/build.sh export $(CURDIR)/$(DEV)/bin/python
+
+VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"$$/\1/p' service/__init__.py)
+TAG     = $(VERSION)
+IMAGE   = $(REGISTRY)/fillmask:$(TAG)
+push-image:      ## build the image for x86-64 and ARM with an SBOM and its provenance, and push it (REGISTRY=registry.example.com/team)
+	@test -n "$(REGISTRY)" || { echo "REGISTRY is not set; run make push-image REGISTRY=registry.example.com/team" >&2; exit 2; }
+	@! docker buildx imagetools inspect $(IMAGE) > /dev/null 2>&1 || { \
+		echo "$(IMAGE) is already in the registry, and a tag never changes; choose another tag with TAG=$(VERSION)-1" >&2; exit 2; }
+	docker buildx inspect fillmask > /dev/null 2>&1 || docker buildx create --name fillmask --driver docker-container
+	docker buildx build --builder fillmask --platform linux/amd64,linux/arm64 --sbom=true --provenance=mode=max \
+		--tag $(IMAGE) --push .
+	docker buildx imagetools inspect $(IMAGE)
 
 arm-check: $(DEV)/.installed  ## start the service on emulated ARM CPUs and on x86 without VNNI (10 to 15 minutes, with root and debootstrap)
 	$(DEV)/bin/python -m tests.arm
