@@ -1,4 +1,5 @@
-# The serving image. It contains service/, its dependencies and the built-in model, but no torch, model/ or export/.
+# The last stage is the serving image. It contains service/, its dependencies and the built-in model, but no torch,
+# model/ or export/.
 #   docker build --tag fillmask . && docker run --read-only --stop-timeout 40 --publish 127.0.0.1:8000:8000 fillmask
 # The image also has the command `fillmask`, which needs no server:
 #   docker run --rm --entrypoint python fillmask -m service.cli "Paris is the [MASK] of France."
@@ -33,6 +34,36 @@ COPY service/ service/
 # chmod makes the files of a checkout with a strict umask readable for the image's user.
 RUN chmod -R a+rX . \
     && mv service/bundles/default /default_bundle
+
+
+# The image of `docker compose run export`, which makes bundles from checkpoints. `docker build` builds it only with
+# `--target export`.
+FROM python AS export
+WORKDIR /app
+COPY pyproject.toml constraints/dev.txt /build/
+# uv installs PyTorch's build for CPUs, which is several GB smaller than the build for GPUs. The empty value selects the
+# build of your own package index.
+ARG TORCH_BACKEND=cpu
+RUN --mount=type=cache,target=/root/.cache/pip --mount=type=cache,target=/root/.cache/uv \
+    cd /build \
+    && python -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; print(*p['dependencies'], *p['optional-dependencies']['train'], sep='\n')" \
+        > requirements.txt \
+    && pip install --disable-pip-version-check --root-user-action ignore uv==0.13.9 \
+    && uv pip install --system --only-binary :all: ${TORCH_BACKEND:+--torch-backend "$TORCH_BACKEND"} \
+        --requirement requirements.txt --constraint dev.txt \
+    && rm -r /build \
+    && mkdir --mode 1777 /cache
+COPY --from=code /app /app
+COPY model/ model/
+COPY export/ export/
+RUN chmod -R a+rX .
+# Every user can write to the cache of downloaded models.
+ENV HF_HOME=/cache \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1
+USER 65532:65532
+ENTRYPOINT ["python", "-m", "export"]
+CMD []
 
 
 FROM python

@@ -4,6 +4,7 @@ SERVE  := .venv
 EXPORT := .venv-export
 DEV    := .venv-dev
 COMPARISON := .venv-comparison
+KSERVE := .venv-kserve
 POLICY := .venv-policy
 TOOLS  := .venv-tools
 NPM    := tests/javascript tests/deploy/kubernetes
@@ -12,7 +13,7 @@ export ORT_DISABLE_TELEMETRY := 1
 # Lets Python write bytecode, because pip writes none into the tests' environment.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: serve export test test-fast check lint types collect suite format settings-page image-check arm-check policy-check lock train-default classification comparison fuzz attack-check audit sbom clean help
+.PHONY: serve export test test-fast check lint types collect suite format settings-page image-check export-image-check push-image arm-check policy-check lock train-default classification comparison fuzz attack-check audit sbom clean help
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
@@ -41,7 +42,7 @@ collect: $(DEV)/.installed
 
 # Runs four test files at a time, because many tests wait for processes. torch gets one thread per file.
 # tests/conftest.py names the files that start first.
-suite: collect
+suite: collect $(KSERVE)/.installed
 	OMP_NUM_THREADS=1 $(DEV)/bin/python -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder
 
 # The fast tests take 45 s of CPU time. They start no processes or browsers. They do not export, train or send attacks.
@@ -49,7 +50,8 @@ FAST := $(addprefix tests/service/,api bundles cli/formats engine http observabi
 		test_concurrency.py test_host.py test_settings.py) \
 	$(addprefix tests/model/,encoder data tokenizers test_forward.py) \
 	$(addprefix tests/docs/,test_architecture.py test_figures.py test_links.py test_settings.py)
-SLOW := $(addprefix tests/service/,api/protocols/test_open_inference.py api/test_fuzz.py api/test_hostile_bodies.py \
+SLOW := $(addprefix tests/service/,api/protocols/test_kserve_client.py api/protocols/test_open_inference.py \
+		api/test_fuzz.py api/test_generated_clients.py api/test_hostile_bodies.py \
 		api/test_huggingface_client.py api/test_javascript_client.py api/test_metrics_page.py http/conformance \
 		http/middleware/test_head_requests.py http/test_connection.py observability/test_log_secrecy.py \
 		observability/test_logs.py observability/test_opentelemetry.py tasks/test_response_size.py \
@@ -93,8 +95,30 @@ $(DEV)/.installed: pyproject.toml constraints/dev.txt $(NPM:=/package-lock.json)
 	npm=$$!; $(DEV)/bin/pip install $(PIP_OPTIONS) -e '.[dev]' && wait $$npm
 	@touch $@
 
+# KServe's client has dependencies that conflict with those of the tests. constraints/kserve.txt lists all of them.
+$(KSERVE)/.installed: constraints/kserve.txt | $(DEV)/.installed
+	$(PYTHON) -m venv --without-pip $(KSERVE)
+	$(DEV)/bin/python -m pip --python $(KSERVE)/bin/python install --quiet --disable-pip-version-check --no-compile \
+		--no-deps -r constraints/kserve.txt
+	@touch $@
+
 image-check:     ## build the real image without a container engine and run it (needs root)
 	PYTHON="$(PYTHON)" tests/deploy/image/build.sh
+
+export-image-check: $(DEV)/.installed  ## build the image of the export and export the built-in model with it (needs root, downloads torch)
+	PYTHON="$(PYTHON)" tests/deploy/image/build.sh export $(CURDIR)/$(DEV)/bin/python
+
+VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"$$/\1/p' service/__init__.py)
+TAG     = $(VERSION)
+IMAGE   = $(REGISTRY)/fillmask:$(TAG)
+push-image:      ## build the image for x86-64 and ARM with an SBOM and its provenance, and push it (REGISTRY=registry.example.com/team)
+	@test -n "$(REGISTRY)" || { echo "REGISTRY is not set; run make push-image REGISTRY=registry.example.com/team" >&2; exit 2; }
+	@! docker buildx imagetools inspect $(IMAGE) > /dev/null 2>&1 || { \
+		echo "$(IMAGE) is already in the registry, and a tag never changes; choose another tag with TAG=$(VERSION)-1" >&2; exit 2; }
+	docker buildx inspect fillmask > /dev/null 2>&1 || docker buildx create --name fillmask --driver docker-container
+	docker buildx build --builder fillmask --platform linux/amd64,linux/arm64 --sbom=true --provenance=mode=max \
+		--tag $(IMAGE) --push .
+	docker buildx imagetools inspect $(IMAGE)
 
 arm-check: $(DEV)/.installed  ## start the service on emulated ARM CPUs and on x86 without VNNI (10 to 15 minutes, with root and debootstrap)
 	$(DEV)/bin/python -m tests.arm
@@ -156,7 +180,7 @@ train-default: $(DEV)/.installed  ## train and export the built-in model
 classification: $(DEV)/.installed  ## train, export and measure the example of docs/classification.md (48 minutes)
 	$(DEV)/bin/python -m benchmarks.classification
 
-comparison: $(COMPARISON)/.installed  ## measure every contender side by side and write docs/performance.md (75 minutes, with wrk)
+comparison: $(COMPARISON)/.installed  ## measure every contender side by side and write docs/performance.md (70 minutes, with wrk)
 	$(COMPARISON)/bin/python -m benchmarks.comparison --sizes
 
 $(COMPARISON)/.installed: pyproject.toml constraints/comparison.txt
@@ -183,4 +207,4 @@ $(TOOLS)/.installed: Makefile
 	@touch $@
 
 clean:           ## remove environments and caches
-	rm -rf $(SERVE) $(EXPORT) $(DEV) $(COMPARISON) $(POLICY) $(TOOLS) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(SERVE) $(EXPORT) $(DEV) $(COMPARISON) $(KSERVE) $(POLICY) $(TOOLS) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

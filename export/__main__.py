@@ -16,7 +16,7 @@ def main() -> int:
     except ModuleNotFoundError as error:
         print(
             f"fillmask-export needs {error.name}, which is not installed; run pip install "
-            "'fillmask[train]'",
+            "'.[train]' in a checkout, or pip install 'PATH/TO/WHEEL[train]'.",
             file=sys.stderr,
         )
         return 2

@@ -14,10 +14,11 @@ from service import __version__
 from service.api.docs_page import add_docs_page
 from service.api.error_responses import add_error_responses
 from service.api.metrics_page import add_metrics_page
-from service.api.openapi import with_common_parts
+from service.api.openapi import TAGS, operation_id, with_common_parts
 from service.api.playground_page import add_playground_page
 from service.api.protocols.metadata import MODEL_VERSION
 from service.api.protocols.routes import create_protocol_router
+from service.api.request_schemas import RequestSchemas, ServedTasks
 from service.api.routes import (
     CLASSIFY_PATH,
     FILL_MASK_PATH,
@@ -27,7 +28,6 @@ from service.api.routes import (
     create_router,
 )
 from service.api.task_endpoint import Respond, TaskEndpoint, classify, fill_masks
-from service.api.task_schemas import ServedTasks, TaskSchemas
 from service.bundles.description import Task
 from service.engine.batcher import Batcher
 from service.engine.memory import return_after_bursts
@@ -81,11 +81,13 @@ class FillMaskApp(FastAPI):
     including tokenization but not inference, costs 45 us of CPU time per request.
 
     Attributes:
-        task_schemas: schemas of the request bodies that depend on the models' tasks.
+        request_schemas: schemas of the request bodies in the OpenAPI document.
+        requires_api_key: true if the service has API keys.
         task_endpoints: endpoints of POST requests for fills and labels, by path.
     """
 
-    task_schemas: TaskSchemas
+    request_schemas: RequestSchemas
+    requires_api_key: bool = False
     task_endpoints: Mapping[str, _Endpoint] = {}
     _layers: Sequence[Layer] = ()
 
@@ -99,11 +101,13 @@ class FillMaskApp(FastAPI):
         """Return the OpenAPI document with the names of the loaded models."""
         if self.openapi_schema is None:
             models: ModelRegistry | None = getattr(self.state, "models", None)
-            names = [] if models is None else list(models.by_name)
+            names = [] if models is None else list(models.by_served_name)
             allowed = {"name": names, "version": [MODEL_VERSION]}
-            document = with_common_parts(super().openapi(), allowed)
-            self.task_schemas.apply(document, ServedTasks.of(models))
-            self.openapi_schema = document
+            document = super().openapi()
+            self.request_schemas.apply(document, ServedTasks.of(models), names)
+            self.openapi_schema = with_common_parts(
+                document, allowed, api_keys=self.requires_api_key
+            )
         return self.openapi_schema
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -155,15 +159,15 @@ class FillMaskApp(FastAPI):
         for task, path in _PATHS.items():
             if any(task in model.info.tasks for model in served):
                 endpoints[path] = endpoint(path, None, task)
-        for model in served:
-            path = MODEL_PATH.format(name=model.name)
-            endpoints[path] = endpoint(MODEL_PATH, model.name, model.info.tasks[0])
+        for name, model in models.by_served_name.items():
+            path = MODEL_PATH.format(name=name)
+            endpoints[path] = endpoint(MODEL_PATH, name, model.info.tasks[0])
         # after the other paths, because /models/a/classify is also the path of a model with the
         # name a/classify
-        for model in served:
+        for name, model in models.by_served_name.items():
             if "text-classification" in model.info.tasks:
-                path = MODEL_CLASSIFY_PATH.format(name=model.name)
-                endpoints[path] = endpoint(MODEL_CLASSIFY_PATH, model.name, "text-classification")
+                path = MODEL_CLASSIFY_PATH.format(name=name)
+                endpoints[path] = endpoint(MODEL_CLASSIFY_PATH, name, "text-classification")
         self.task_endpoints = endpoints
         self.state.models = models
         self.openapi_schema = None  # rebuilt with the new models' names
@@ -219,6 +223,8 @@ def create_app(settings: Settings) -> FillMaskApp:
         # FastAPI's pages load scripts from other hosts, so docs_page replaces these pages
         docs_url=None,
         redoc_url=None,
+        generate_unique_id_function=operation_id,
+        openapi_tags=TAGS,
         # FastAPI's telemetry may send user input, such as bodies, queries and exception messages
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
@@ -236,9 +242,10 @@ def create_app(settings: Settings) -> FillMaskApp:
     # the innermost middleware, so that statistics count HEAD requests as HEAD
     service.add_middleware(HeadMiddleware)
     service.add_layers([*_tracing(tracer), *_layers(settings, statistics, memory)])
-    service.include_router(create_router(health, settings.max_texts, settings.max_top_k))
+    service.include_router(create_router(health))
     service.include_router(create_protocol_router())
-    service.task_schemas = TaskSchemas(settings.max_texts, settings.max_top_k)
+    service.request_schemas = RequestSchemas(settings.max_texts, settings.max_top_k)
+    service.requires_api_key = settings.api_keys_file is not None
     add_docs_page(service)
     add_metrics_page(service, statistics, health, settings.metrics_port or None)
     add_playground_page(service)
@@ -254,7 +261,7 @@ def _create_tracer(settings: Settings) -> "OpenTelemetryTracer | None":
     except ImportError as error:
         raise SettingsError(
             "Tracing needs OpenTelemetry, which is not installed; run pip install "
-            "'fillmask[otel]' or set traces to off."
+            "'.[otel]' in a checkout or pip install 'PATH/TO/WHEEL[otel]', or set traces to off."
         ) from error
     return OpenTelemetryTracer()
 

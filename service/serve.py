@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import gc
 import logging
 import signal
@@ -24,6 +25,7 @@ from service.http.unsent_responses import UnsentResponses
 from service.observability.logs import log_loop_error, start_logging
 from service.registry.registry import ModelRegistry
 from service.settings import Settings, read_settings
+from service.startup.flags import flag
 
 _log = logging.getLogger("service")
 
@@ -80,8 +82,8 @@ def _serve(settings: Settings, reload_requested: threading.Event) -> int:
     )
     # bound before the models are loaded, so that the start fails immediately if a port is in use
     with contextlib.ExitStack() as closing:
-        ports = [settings.port, *filter(None, [settings.metrics_port])]
-        listeners = [closing.enter_context(_bind(settings.host, port)) for port in ports]
+        names = ["port", "metrics_port"] if settings.metrics_port else ["port"]
+        listeners = [closing.enter_context(_bind(settings, name)) for name in names]
         runner = closing.enter_context(asyncio.Runner(loop_factory=config.get_loop_factory()))
         return runner.run(_run(config, app, settings.drain_delay_s, listeners, reload_requested))
 
@@ -106,7 +108,7 @@ async def _run(
     reload_requested: threading.Event,
 ) -> int:
     def on_start(url: str) -> None:
-        names = ", ".join(models.by_name)
+        names = ", ".join(models.by_served_name)
         print(f"fillmask {__version__} serves {names} on {url}, docs on {url}/docs", flush=True)
 
     def reload() -> None:
@@ -134,16 +136,28 @@ async def _run(
     return 1 if health.failed else 0
 
 
-def _bind(host: str, port: int) -> socket.socket:
+def _bind(settings: Settings, name: str) -> socket.socket:
+    """Return a socket with the address of the setting `port` or `metrics_port`."""
+    host, port = settings.host, getattr(settings, name)
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         # asyncio disables Nagle's algorithm only if the socket names its protocol. With the
         # algorithm, a response in two parts waits about 40 ms for the client's delayed
         # acknowledgement.
         listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, port))
+        with contextlib.ExitStack() as closing:
+            closing.callback(listener.close)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((host, port))
+            closing.pop_all()
     except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            # 0 is a free port for `port`, but the main port for `metrics_port`
+            free = ", or to 0 for any free port" if name == "port" else ""
+            raise SettingsError(
+                f"The service cannot listen on {host} port {port}, because another process listens "
+                f"there; set {flag(name)} to another port{free}."
+            ) from error
         reason = (error.strerror or "unknown").lower()
         raise SettingsError(
             f"The service cannot listen on {host} port {port} ({reason}); set another host or port."

@@ -3,22 +3,20 @@
 No other module reads the FILLMASK_ variables.
 """
 
-import argparse
-import difflib
 import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Literal
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
-from pydantic_core import PydanticUndefined
+from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from service import __version__
 from service.bundles.bundle import default_bundle_path
 from service.errors import SettingsError, quote
 from service.host import usable_cpus
+from service.startup.flags import flag, nearest, read_flags
 
 ENV_PREFIX = "FILLMASK_"
 _DECIMAL = re.compile(r"[0-9]+")
@@ -32,6 +30,17 @@ _SERVICE_LINK = re.compile(
 _SERVICE_ADDRESS = re.compile(r"(tcp|udp|sctp)://.*")
 # read by OpenTelemetry's own packages
 _COLLECTOR_VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+# first setting of each group -> title of the group
+_GROUPS = {
+    "host": "Address",
+    "bundle": "Models",
+    "threads": "Threads",
+    "api_keys_file": "Access",
+    "max_body_bytes": "Limits of a request",
+    "max_batch_tokens": "Batches and queue",
+    "max_connections": "Connections, timeouts and shutdown",
+    "log_level": "Logs and traces",
+}
 
 
 class Settings(BaseSettings):
@@ -56,6 +65,12 @@ class Settings(BaseSettings):
     model: str = Field(
         default="",
         description="model for requests without a model name (by default the first model)",
+    )
+    served_name: str = Field(
+        default="",
+        pattern=r"^(\w[\w./-]*(=[^,]+)?\s*(,\s*|$))*$",
+        json_schema_extra={"allowed": "a list such as fillmask or fillmask,other=MODEL"},
+        description="comma-separated aliases: ALIAS of the default model, ALIAS=MODEL of any model",
     )
     reload_every_s: int = Field(
         default=0,
@@ -197,14 +212,19 @@ def read_settings(arguments: Sequence[str]) -> Settings:
         SettingsError: a flag or a FILLMASK_ variable is unknown or has an invalid value.
         SystemExit: the flags contain --help or --version.
     """
-    flags = _read_flags(arguments)
+    flags = read_flags(
+        arguments,
+        settings_by_group(),
+        f"Each flag is also an environment variable: {flag('max_texts')} is "
+        f"{_variable('max_texts')}. A flag takes precedence over its variable.",
+    )
     _reject_unknown_variables()
     try:
         settings = Settings(**flags)
     except ValidationError as error:
         first = error.errors()[0]
         name = str(first["loc"][0]).lower().removeprefix(ENV_PREFIX.lower())
-        source = _flag(name) if name in flags else _variable(name)
+        source = flag(name) if name in flags else _variable(name)
         raise SettingsError(
             f"{source} must be {allowed(name)} (got {quote(str(first['input']))})."
         ) from None
@@ -219,6 +239,16 @@ def read_settings(arguments: Sequence[str]) -> Settings:
             "debug or log_texts to false."
         )
     return settings
+
+
+def settings_by_group() -> dict[str, dict[str, FieldInfo]]:
+    """Return the title of each group of settings, and its settings by name."""
+    groups: dict[str, dict[str, FieldInfo]] = {}
+    title = ""
+    for name, field in Settings.model_fields.items():
+        title = _GROUPS.get(name, title)
+        groups.setdefault(title, {})[name] = field
+    return groups
 
 
 def allowed(name: str) -> str:
@@ -237,36 +267,6 @@ def allowed(name: str) -> str:
     return f"a whole number of at least {schema['minimum']}"
 
 
-class _Parser(argparse.ArgumentParser):
-    """Argument parser that raises a SettingsError for invalid arguments."""
-
-    def error(self, message: str) -> NoReturn:
-        raise SettingsError(f"{message}; run {self.prog} --help for the flags.")
-
-
-def _read_flags(arguments: Sequence[str]) -> dict[str, Any]:
-    """Return the values of the flags by the names of their settings."""
-    parser = _Parser(
-        prog="fillmask-serve",
-        description="Serve a masked language model over HTTP.",
-        epilog="Each flag is also an environment variable: "
-        f"{_flag('max_texts')} is {_variable('max_texts')}.",
-        allow_abbrev=False,
-        argument_default=argparse.SUPPRESS,
-    )
-    parser.add_argument("--version", action="version", version=f"fillmask {__version__}")
-    for name, field in Settings.model_fields.items():
-        has_default = field.default not in {None, "", PydanticUndefined}
-        default = f" (default {field.default})" if has_default else ""
-        help_text = f"{field.description}{default}".replace("%", "%%")
-        parser.add_argument(_flag(name), metavar="VALUE", help=help_text)
-    flags, unknown = parser.parse_known_args(arguments)
-    if unknown:
-        nearest = _nearest(unknown[0], [_flag(name) for name in Settings.model_fields])
-        raise SettingsError(f"Unknown argument {quote(unknown[0])}; remove it or use {nearest}.")
-    return vars(flags)
-
-
 def _reject_unknown_variables() -> None:
     """Reject unknown FILLMASK_ variables, which pydantic-settings ignores."""
     known = [_variable(name) for name in Settings.model_fields]
@@ -277,8 +277,8 @@ def _reject_unknown_variables() -> None:
                 "settings; set enableServiceLinks: false in the pod."
             )
         if variable.upper().startswith(ENV_PREFIX) and variable.upper() not in known:
-            nearest = _nearest(variable.upper(), known)
-            raise SettingsError(f"Unknown variable {quote(variable)}; remove it or use {nearest}.")
+            closest = nearest(variable.upper(), known)
+            raise SettingsError(f"Unknown variable {quote(variable)}; remove it or use {closest}.")
 
 
 def _is_service_link(variable: str, value: str) -> bool:
@@ -286,14 +286,6 @@ def _is_service_link(variable: str, value: str) -> bool:
         return True
     named_port = variable.startswith(ENV_PREFIX) and variable.endswith("PORT")
     return named_port and _SERVICE_ADDRESS.fullmatch(value) is not None
-
-
-def _nearest(name: str, known: Sequence[str]) -> str:
-    return difflib.get_close_matches(name, known, n=1, cutoff=0)[0]
-
-
-def _flag(name: str) -> str:
-    return "--" + name.replace("_", "-")
 
 
 def _variable(name: str) -> str:

@@ -1,36 +1,88 @@
-"""The serving install of `make serve`: its size, packages and commands."""
+"""The wheel, and the serving install with its size, packages and commands."""
 
 from __future__ import annotations
 
+import email
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import urllib.request
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
 from benchmarks.running_server import running_server
+from tests.docs import pages
+from tests.docs.shell_examples import EXAMPLE, TOLERANCE, numbers, words
 
 ROOT = Path(__file__).parents[1]
 # 350 MB with the bytecode of all modules, which takes 48 MB
 MAX_INSTALL_BYTES = 302e6
 
 
+# the pip of the tests' environment, which resolves faster than the pip of Python 3.11
+PIP = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+VARIABLES = {k: v for k, v in os.environ.items() if not k.startswith(("FILLMASK_", "PYTHON"))}
+INSTALL_PAGE = pages.read(pages.DOCS / "install.md")
+
+
 @pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Fresh virtual environment with the built wheel, outside of the checkout."""
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Wheel of the checkout, in a directory of its own."""
+    directory = tmp_path_factory.mktemp("dist")
+    command = [*PIP, "wheel", "--no-deps", "--wheel-dir", str(directory), str(ROOT)]
+    subprocess.run(command, check=True, cwd=directory)
+    [path] = directory.iterdir()
+    return path
+
+
+@pytest.fixture(scope="module")
+def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Fresh virtual environment with the wheel, outside of the checkout."""
     path = tmp_path_factory.mktemp("serve") / "venv"
     subprocess.run([sys.executable, "-m", "venv", path], check=True)
-    # the pip of the tests' environment, which resolves faster than the pip of Python 3.11
-    pip = [sys.executable, "-m", "pip", "--python", str(path / "bin/python")]
+    pip = [*PIP, "--python", str(path / "bin/python")]
     # bytecode of all modules takes CPU time, and the service writes the bytecode that it needs
-    options = ["--quiet", "--disable-pip-version-check", "--no-compile"]
-    constraints = str(ROOT / "constraints" / "serve.txt")
-    subprocess.run([*pip, "install", *options, "-c", constraints, str(ROOT)], check=True, cwd=path)
+    options = ["--no-compile", "-c", str(ROOT / "constraints" / "serve.txt")]
+    subprocess.run([*pip, "install", *options, str(wheel)], check=True, cwd=path)
     return path
+
+
+def test_wheel_describes_itself(wheel: Path) -> None:
+    with ZipFile(wheel) as archive:
+        names = archive.namelist()
+        [path] = [name for name in names if name.endswith(".dist-info/METADATA")]
+        metadata = email.message_from_bytes(archive.read(path))
+        [path] = [name for name in names if name.endswith(".dist-info/entry_points.txt")]
+        commands = re.findall(r"^([\w-]+) = (\w+):", archive.read(path).decode(), re.MULTILINE)
+    top = {name.partition("/")[0] for name in names}
+    assert {name for name in top if not name.endswith(".dist-info")} == {
+        "service",
+        "model",
+        "export",
+        "fillmask_entry_points.py",
+    }
+    assert {"service/py.typed", "model/py.typed", "export/py.typed"} <= set(names)
+    assert {command for command, _ in commands} == {
+        "fillmask",
+        "fillmask-serve",
+        "fillmask-export",
+        "fillmask-train",
+    }
+    assert {module for _, module in commands} == {"fillmask_entry_points"}
+    assert metadata["License-Expression"] == "Apache-2.0"
+    assert "fill-mask" in metadata["Keywords"].split(",")
+    classifiers = metadata.get_all("Classifier", [])
+    assert "Typing :: Typed" in classifiers
+    versions = re.findall(r":: Python :: (3\.\d+)$", "\n".join(classifiers), re.MULTILINE)
+    tested = re.search(r"^The tests have run with Python (.*)\.$", INSTALL_PAGE, re.MULTILINE)
+    assert tested is not None
+    assert re.findall(r"3\.\d+", tested[1]) == versions
+    assert wheel.name in INSTALL_PAGE
 
 
 def test_is_under_350_mb(environment: Path) -> None:
@@ -50,9 +102,8 @@ def test_has_no_torch_and_installs_only_pinned_versions(environment: Path) -> No
 
 def test_serves_the_builtin_model_and_stops_on_sigterm(environment: Path, tmp_path: Path) -> None:
     # The working directory does not matter.
-    variables = {k: v for k, v in os.environ.items() if not k.startswith(("FILLMASK_", "PYTHON"))}
     command = (str(environment / "bin/fillmask-serve"),)
-    with running_server(command=command, cwd=tmp_path, env=variables) as server:
+    with running_server(command=command, cwd=tmp_path, env=VARIABLES) as server:
         request = urllib.request.Request(  # noqa: S310 - our own server's address
             f"{server.url}/fill-mask",
             data=json.dumps({"inputs": "The [MASK] barked at the mailman."}).encode(),
@@ -72,15 +123,74 @@ def test_carries_the_playground(environment: Path) -> None:
     assert {path.name: path.read_bytes() for path in installed.iterdir()} == files
 
 
+def test_first_fill_needs_two_commands(environment: Path, tmp_path: Path) -> None:
+    # The first command is the installation of the wheel. The page shows the second command.
+    [(command, shown)] = EXAMPLE.findall(INSTALL_PAGE)
+    path = f"{environment / 'bin'}{os.pathsep}{VARIABLES['PATH']}"
+    done = subprocess.run(
+        ["bash", "-e", "-c", command],
+        cwd=tmp_path,
+        env=VARIABLES | {"PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert numbers(done.stdout) == pytest.approx(numbers(shown), abs=TOLERANCE)
+    assert words(done.stdout) == words(shown)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "package"),
+    [
+        ("fillmask", "service"),
+        ("fillmask-serve", "service"),
+        ("fillmask-export", "model"),
+        ("fillmask-train", "model"),
+    ],
+)
+def test_another_package_stops_a_command(
+    environment: Path, tmp_path: Path, command: str, package: str
+) -> None:
+    # The command does not import the other package.
+    other = tmp_path / package / "__init__.py"
+    other.parent.mkdir()
+    other.write_text("raise RuntimeError\n")
+    done = subprocess.run(
+        [environment / "bin" / command, "--version"],
+        env=VARIABLES | {"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        f"{command} finds another package named {package} ({other}) in place of its own; remove it "
+        "from PYTHONPATH, or install fillmask into an environment of its own.\n"
+    )
+
+
+def test_nothing_installs_the_project_by_name() -> None:
+    # The name `fillmask` on the package index belongs to nobody or to another project.
+    code = [path for name in ("service", "model", "export") for path in (ROOT / name).rglob("*.py")]
+    installs = re.compile(r"(?:pip|pipx|tool) install[ \"'\n]+fillmask(?![\w-]*\.whl)\b|fillmask\[")
+    found = [
+        f"{path.relative_to(ROOT)}: {match[0]}"
+        for path in (*code, *pages.PAGES)
+        for match in installs.finditer(pages.read(path))
+    ]
+    assert found == []
+
+
 def test_fills_without_a_server(environment: Path, tmp_path: Path) -> None:
     # The command fills a text and a file. The error about Parquet names the missing extra.
-    variables = {k: v for k, v in os.environ.items() if not k.startswith(("FILLMASK_", "PYTHON"))}
 
     def fillmask(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [str(environment / "bin/fillmask"), *arguments],
             cwd=tmp_path,
-            env=variables,
+            env=VARIABLES,
             capture_output=True,
             text=True,
             check=False,
@@ -93,7 +203,7 @@ def test_fills_without_a_server(environment: Path, tmp_path: Path) -> None:
     assert '"token_str":"dog"' in (tmp_path / "fills.jsonl").read_text()
     done = fillmask("--input", "texts.txt", "--output", "fills.parquet")
     assert done.returncode == 2
-    assert done.stderr.endswith("pip install 'fillmask[parquet]'.\n")
+    assert done.stderr.endswith("or pip install 'PATH/TO/WHEEL[parquet]'.\n")
 
 
 @pytest.mark.parametrize("command", ["fillmask-train", "fillmask-export"])
@@ -103,5 +213,5 @@ def test_commands_that_need_torch_say_so(environment: Path, command: str) -> Non
         [environment / "bin" / command], capture_output=True, text=True, check=False
     )
     assert done.returncode == 2
-    assert "fillmask[train]" in done.stderr
+    assert "pip install 'PATH/TO/WHEEL[train]'" in done.stderr
     assert done.stderr.count("\n") == 1

@@ -113,6 +113,7 @@ def _make_checkpoint(workspace: Workspace) -> None:
         model = BertForMaskedLM(BertConfig())
     model.save_pretrained(workspace.checkpoint)
     copy_tokenizer(workspace.checkpoint)
+    _extend_tokenizer(workspace.checkpoint / "tokenizer.json", model.config.vocab_size)
 
 
 def minilm_checkpoint() -> Path:
@@ -127,6 +128,14 @@ def copy_tokenizer(checkpoint: Path) -> None:
     """Copy MiniLM's tokenizer into a checkpoint."""
     for name in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"):
         shutil.copy(minilm_checkpoint() / name, checkpoint)
+
+
+def _extend_tokenizer(path: Path, vocab_size: int) -> None:
+    """Add pieces that no text contains, because an export needs a piece for each id."""
+    content = json.loads(path.read_text(encoding="utf-8"))
+    vocabulary = content["model"]["vocab"]
+    vocabulary |= {f"unused{number}": number for number in range(len(vocabulary), vocab_size)}
+    path.write_text(json.dumps(content), encoding="utf-8")
 
 
 def _make_peers(workspace: Workspace) -> None:

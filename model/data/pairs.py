@@ -72,6 +72,16 @@ class PairBatch:
     labels: Tensor
     documents: NDArray[np.int64]
 
+    def rows(self, part: slice) -> PairBatch:
+        """Return a range of the pairs with unchanged padding."""
+        return PairBatch(
+            self.input_ids[part],
+            self.token_types[part],
+            self.attention_mask[part],
+            self.labels[part],
+            self.documents[part],
+        )
+
 
 class PairRows:
     """Inputs of pairs from the sentences of documents.

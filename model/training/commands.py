@@ -6,6 +6,8 @@ import argparse
 import dataclasses
 import hashlib
 import json
+import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +31,13 @@ from model.training.config import TrainConfig
 from model.training.evaluation import CONFIDENCE, EVALUATION_SEED, evaluate
 from model.training.interruption import StopRequest
 from model.training.loop import Pretraining
-from model.training.next_sentence import (
+from model.training.objectives.next_sentence import (
     NextSentence,
     prepare_encoder,
     require_next_sentence_head,
 )
 from model.training.pair_data import load_pairs, read_held_out_pairs, rows_beside_pairs
+from model.training.processes import Processes
 
 HELD_OUT_ONE_IN = 100  # without --held-out, one row in 100 is held-out text
 DEFAULT_VOCAB_SIZE = 30_000
@@ -105,9 +108,26 @@ def pretrain_command(options: argparse.Namespace) -> None:
             "--config and --vocab-size cannot be used with --init, which sets the sizes of the "
             "encoder; remove --config and --vocab-size"
         )
+    with (
+        Processes.join(options.device) as processes,
+        redirect_stdout(sys.stdout if processes.is_first else None),
+    ):
+        run = _prepare_run(options, config, processes)
+        if options.resume:
+            run.resume()
+        with StopRequest(options.hours) as stop:
+            run.run(options.until_step, stop)
+
+
+def _prepare_run(
+    options: argparse.Namespace, config: TrainConfig, processes: Processes
+) -> Pretraining:
     files = text_files(options.texts)
     start = load_checkpoint(options.init) if options.init else None
-    tokenizer = _tokenizer(options, start.tokenizer_json if start else None, files)
+    inherited = start.tokenizer_json if start else None
+    # process 0 sends its tokenizer, because a new tokenizer numbers tokens at random
+    content = _tokenizer(options, inherited, files).to_str() if processes.is_first else ""
+    tokenizer = read_tokenizer(processes.from_first(content).encode())
     special = SpecialTokens.from_tokenizer(tokenizer)
     model = start.model if start else TiedEncoder(_encoder_config(options, tokenizer, config))
     if tokenizer.get_vocab_size() > model.config.vocab_size:
@@ -120,24 +140,23 @@ def pretrain_command(options: argparse.Namespace) -> None:
         model, new = prepare_encoder(model, PairTemplate.from_tokenizer(tokenizer))
         print(f"new parts: {', '.join(new) or 'none'}", flush=True)
     print(f"{count_parameters(model.config).tied:,} parameters", flush=True)
-    held_out = text_files([options.held_out]) if options.held_out else []
-    rows = _rows(options.output / "rows", files, held_out, tokenizer, config)
-    run = Pretraining(
+    held_out, output = text_files([options.held_out]) if options.held_out else [], options.output
+    rows = processes.in_turn(lambda: _rows(output / "rows", files, held_out, tokenizer, config))
+    return Pretraining(
         model=model,
         rows=rows.packed,
         held_out=rows.held_out,
         short_texts=_short_texts(rows, config),
-        next_sentence=_pairs(options.output / "sentences", files, held_out, tokenizer, config),
+        next_sentence=processes.in_turn(
+            lambda: _pairs(output / "sentences", files, held_out, tokenizer, config)
+        ),
         tokenizer_json=tokenizer.to_str().encode(),
         special=special,
         config=config,
-        directory=options.output,
+        directory=output,
         device=options.device,
+        processes=processes,
     )
-    if options.resume:
-        run.resume()
-    with StopRequest(options.hours) as stop:
-        run.run(options.until_step, stop)
 
 
 def evaluate_command(options: argparse.Namespace) -> None:

@@ -9,6 +9,7 @@ from model.training.hyperparameters import check_numbers, flag
 _MAY_BE_ZERO = {
     "average_decay",
     "decay_steps",
+    "sampled_tokens",
     "seed",
     "short_share",
     "warmup_steps",
@@ -19,9 +20,17 @@ _MAY_BE_ZERO = {
 def learning_rate(config: TrainConfig, step: int) -> float:
     """Return the learning rate of a step, counted from 1."""
     rise = step / config.warmup_steps if config.warmup_steps else 1.0
-    decay_steps = config.decay_steps or config.steps - config.warmup_steps
-    fall = (config.steps - step) / decay_steps
+    fall = (config.steps - step) / _decay_steps(config)
     return config.learning_rate * min(rise, fall, 1.0)
+
+
+def in_decay(config: TrainConfig, step: int) -> bool:
+    """Return whether a step, counted from 1, is one of the final steps with a linear decay."""
+    return step > config.steps - _decay_steps(config)
+
+
+def _decay_steps(config: TrainConfig) -> int:
+    return config.decay_steps or config.steps - config.warmup_steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,13 +61,20 @@ class TrainConfig:
     weight_decay: float = flag(0.01, "weight decay of AdamW for matrices, but not for vectors")
     clip_norm: float = flag(1.0, "maximum of the global gradient norm")
     select_rate: float = flag(0.15, "share of tokens to predict")
+    # model.training.objectives.sampled_softmax
+    sampled_tokens: int = flag(
+        0,
+        "number of random tokens in the sample of the vocabulary for the softmax, or 0 for the "
+        "whole vocabulary. The decay always uses the whole vocabulary.",
+    )
+    frequent_tokens: int = flag(4096, "number of the most frequent tokens in every sample")
     # model.data.short_texts
     short_share: float = flag(0.0, "share of batches with short texts")
     seed: int = flag(0, "seed of initial weights, order of rows and masking")
     evaluate_every_steps: int = flag(500, "number of steps between held-out evaluations")
     evaluation_rows: int = flag(256, "maximum number of held-out rows per evaluation")
     checkpoint_every_steps: int = flag(500, "number of steps between checkpoints for --resume")
-    # model.training.next_sentence
+    # model.training.objectives.next_sentence
     next_sentence: bool = flag(
         default=False,
         meaning="train on pairs of segments instead of packed rows, and add the loss of BERT's "
@@ -93,6 +109,11 @@ class TrainConfig:
                 "next_sentence and round_weights, which trains on packed rows, exclude each other; "
                 "remove one of them"
             )
+        if self.sampled_tokens and (self.next_sentence or self.round_weights):
+            raise ValueError(
+                "sampled_tokens must be 0 with next_sentence or round_weights, which use the whole "
+                f"vocabulary (got {self.sampled_tokens})"
+            )
         if self.next_sentence and self.short_share == 1:
             raise ValueError(
                 "short_share must be below 1 with next_sentence, because short texts are not pairs "
@@ -108,4 +129,9 @@ class TrainConfig:
             raise ValueError(
                 f"the sum of warmup_steps and decay_steps must be at most steps, {self.steps} "
                 f"(got {self.warmup_steps} and {self.decay_steps})"
+            )
+        if self.sampled_tokens and not self.decay_steps:
+            raise ValueError(
+                "decay_steps must be at least 1 with sampled_tokens, because the decay uses the "
+                "whole vocabulary (got 0)"
             )

@@ -1,7 +1,8 @@
 """Pretraining loop of masked-language modelling on packed rows, pairs and short texts.
 
 Rows, masks and learning rate of a step depend only on text, configuration and number of the step. A
-run that resumes without changes therefore computes the same steps as an uninterrupted run.
+run that resumes without changes therefore computes the same steps as an uninterrupted run. Several
+processes compute the same steps as one process, up to rounding.
 """
 
 from __future__ import annotations
@@ -10,29 +11,31 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import torch
 from torch.nn import functional as F
 from tqdm import tqdm
 
 from model.checkpoints.checkpoint import save_checkpoint
-from model.data.corpus import SpecialTokens, TokenRows, epoch_order
+from model.data.corpus import SpecialTokens, TokenRows
 from model.data.masking import MaskedBatch, Masker
-from model.data.pairs import PairBatch
 from model.data.short_texts import ShortTexts
 from model.encoder.encoder import TiedEncoder
 from model.quantization.rounding import RoundedEncoder
 from model.quantization.rounding_plan import RoundingPlan
-from model.training.config import TrainConfig, learning_rate
+from model.training.batches import TrainingBatches
+from model.training.config import TrainConfig, in_decay, learning_rate
 from model.training.evaluation import evaluate
-from model.training.loss import summed_cross_entropy
-from model.training.next_sentence import NextSentence, summed_losses
+from model.training.objectives.cross_entropy import summed_cross_entropy
+from model.training.objectives.next_sentence import NextSentence, summed_losses
+from model.training.objectives.sampled_softmax import VocabularySample, VocabularySampler
+from model.training.processes import Gradients, Processes
 from model.training.progress import MetricsLog, draw_curve
 from model.training.state import STATE_NAME, read_state, write_state
 from model.training.weight_average import WeightAverage
 
 LOG_EVERY_STEPS = 10
 ADAM_BETAS = (0.9, 0.98)  # the values of Liu et al. 2019, section 4
+ONE_PROCESS = Processes()
 
 
 class Pretraining:
@@ -47,6 +50,7 @@ class Pretraining:
         tokenizer_json: content of tokenizer.json, saved with every checkpoint.
         directory: directory for the checkpoint, train_state.pt, metrics.jsonl and curve.png.
         device: "cpu" or "cuda".
+        processes: processes of the run, all of which have the same arguments.
 
     Raises:
         ValueError: the training rows do not fill a batch, or there are no held-out rows.
@@ -65,26 +69,31 @@ class Pretraining:
         config: TrainConfig,
         directory: Path,
         device: str,
+        processes: Processes = ONE_PROCESS,
     ) -> None:
-        if next_sentence is None and len(rows) < config.batch_rows:
-            raise ValueError(
-                f"the number of rows of {config.row_tokens} tokens in the text must be at least "
-                f"batch_rows, {config.batch_rows} (got {len(rows)}); add text or reduce batch_rows"
-            )
+        pairs = next_sentence.training if next_sentence else None
+        self.batches = TrainingBatches(rows, config, short_texts, pairs)
         if len(held_out) == 0:
             raise ValueError(
                 f"the held-out text must fill a row of {config.row_tokens} tokens; add text"
             )
-        self.model = model.to(device)
-        self.rows, self.held_out, self.short_texts = rows, held_out, short_texts
-        self.next_sentence = next_sentence
+        self.model, self.processes = model.to(device), processes
+        processes.copy_from_first(self.model.state_dict().values())
+        self.gradients = Gradients(self.model, processes)
+        self.held_out, self.next_sentence = held_out, next_sentence
         self.tokenizer_json = tokenizer_json
         self.config, self.directory, self.device = config, directory, torch.device(device)
         self.masker = Masker(model.config.vocab_size, special.mask, special.all, config.select_rate)
         self.evaluation_masker = Masker(model.config.vocab_size, special.mask, special.all)
         self.optimizer = _optimizer(self.model, config)
         decay = config.average_decay
-        self.average = WeightAverage(self.model, decay) if decay else None
+        # only process 0 evaluates and saves the average
+        self.average = WeightAverage(self.model, decay) if decay and processes.is_first else None
+        self.sampler: VocabularySampler | None = None
+        if config.sampled_tokens:
+            self.sampler = VocabularySampler.from_rows(
+                rows, model.config.vocab_size, config.frequent_tokens, config.sampled_tokens
+            )
         self.rounded: RoundedEncoder | None = None
         self.step = 0
         directory.mkdir(parents=True, exist_ok=True)
@@ -95,7 +104,8 @@ class Pretraining:
         Raises:
             ValueError: the state is missing or invalid, or belongs to another run.
         """
-        state = read_state(self.directory, self.config, self.device)
+        first = self.processes.is_first
+        state = self.processes.from_first(read_state(self.directory, self.config) if first else {})
         try:
             self.model.load_state_dict(state["model"])
         except RuntimeError:
@@ -124,10 +134,12 @@ class Pretraining:
         config = self.config
         last = config.steps if until_step is None else min(until_step, config.steps)
         if config.round_weights and self.rounded is None:
-            mask = self.masker.mask_token_id
-            plan = RoundingPlan.from_rows(self.model, self.rows, mask, config.seed)
+            mask, rows = self.masker.mask_token_id, self.batches.rows
+            plan = RoundingPlan.from_rows(self.model, rows, mask, config.seed)
+            plan = RoundingPlan(self.processes.from_first(plan.factors))
             self.rounded = RoundedEncoder(self.model, plan)
-        log = MetricsLog(self.directory, self.step + 1)
+        first = self.processes.is_first
+        log = MetricsLog(self.directory, self.step + 1) if first else None
         tokens_per_step = config.batch_rows * config.accumulate_passes * config.row_tokens
         self.model.train()
         with tqdm(
@@ -136,13 +148,14 @@ class Pretraining:
             unit=" tokens",
             unit_scale=True,
             dynamic_ncols=True,
+            disable=not first,
         ) as bar:
             while self.step < last:
                 loss = self._train_step()
                 self.step += 1
                 bar.update(tokens_per_step)
                 tokens = self.step * tokens_per_step
-                if self.step % LOG_EVERY_STEPS == 0 or self.step == last:
+                if log and (self.step % LOG_EVERY_STEPS == 0 or self.step == last):
                     bar.set_postfix_str(f"step {self.step}, loss {loss:.3f}")
                     log.append(
                         step=self.step,
@@ -150,10 +163,12 @@ class Pretraining:
                         loss=loss,
                         learning_rate=learning_rate(config, self.step),
                     )
-                if self.step % config.evaluate_every_steps == 0 or self.step == last:
+                if log and (self.step % config.evaluate_every_steps == 0 or self.step == last):
                     self._evaluate(log, tokens, bar.write)
-                stopped = stop()
-                if self.step % config.checkpoint_every_steps == 0 or self.step == last or stopped:
+                # all processes stop after the same step
+                stopped = self.processes.sum(stop(), self.device) > 0
+                due = self.step % config.checkpoint_every_steps == 0 or self.step == last
+                if first and (due or stopped):
                     self.save()
                 if stopped:
                     bar.write(f"stopped at step {self.step}; continue with --resume")
@@ -176,42 +191,50 @@ class Pretraining:
         config = self.config
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate(config, self.step + 1)
-        self.optimizer.zero_grad(set_to_none=True)
+        self.gradients.clear()
         # one generator per step, so that a resumed run draws the same masks
         generator = torch.Generator().manual_seed(config.seed * 1_000_003 + self.step)
         first = self.step * config.accumulate_passes
         numbers = range(first, first + config.accumulate_passes)
-        pairs = [self._pairs(number) for number in numbers]
+        pairs = [self.batches.pairs(number) for number in numbers]
         passes = [
-            self.masker(self._batch(number) if pair is None else pair.input_ids, generator)
+            self.masker(self.batches.tokens(number) if pair is None else pair.input_ids, generator)
             for number, pair in zip(numbers, pairs, strict=True)
         ]
+        sampler = None if in_decay(config, self.step + 1) else self.sampler
+        samples = [sampler(masked.labels, generator) if sampler else None for masked in passes]
         # at least 1, so that the loss without selected tokens is 0 instead of 0 / 0
         predicted = max(1, sum(len(masked.labels) for masked in passes))
         classified = sum(len(pair.labels) for pair in pairs if pair is not None)
         loss_sum = 0.0
-        for masked, pair in zip(passes, pairs, strict=True):
+        for whole, whole_pair, sample in zip(passes, pairs, samples, strict=True):
+            part = self.processes.part(len(whole.input_ids))
+            if part.start == part.stop:
+                continue
+            masked = whole.rows(part)
             with self._autocast():
                 # one divisor for all passes, so that every predicted token has the same weight
-                if pair is None:
-                    loss = self._summed_loss(masked) / predicted
+                if whole_pair is None:
+                    loss = self._summed_loss(masked, sample) / predicted
                 else:
-                    token_loss, pair_loss = summed_losses(self.model, masked, pair)
-                    loss = token_loss / predicted + pair_loss / classified
+                    losses = summed_losses(self.model, masked, whole_pair.rows(part))
+                    loss = losses[0] / predicted + losses[1] / classified
             loss.backward()  # type: ignore[no-untyped-call]  # torch publishes no type for it
             loss_sum += float(loss.detach())
+        loss_sum = self.processes.sum(loss_sum, self.device)
         if not math.isfinite(loss_sum):
             raise FloatingPointError(
                 f"the loss must be finite (got {loss_sum} at step {self.step + 1}); "
                 "reduce learning_rate"
             )
+        self.gradients.sum()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), config.clip_norm)
         self.optimizer.step()
         if self.average:
             self.average.update()
         return loss_sum
 
-    def _summed_loss(self, masked: MaskedBatch) -> torch.Tensor:
+    def _summed_loss(self, masked: MaskedBatch, sample: VocabularySample | None) -> torch.Tensor:
         """Return the sum of the cross-entropy over the selected positions, in nats."""
         input_ids, selected = masked.input_ids.to(self.device), masked.selected.to(self.device)
         labels = masked.labels.to(self.device)
@@ -219,8 +242,9 @@ class Pretraining:
             logits_MV = self.rounded.logits(input_ids, selected)
             return F.cross_entropy(logits_MV.float(), labels, reduction="sum")
         hidden_ME = self.model.head(self.model.hidden(input_ids, selected_NT=selected))
-        table_VE = self.model.output_projection()
-        return summed_cross_entropy(hidden_ME, table_VE, self.model.head_bias, labels)
+        table_VE, bias_V = self.model.output_projection(), self.model.head_bias
+        cross_entropy = sample.cross_entropy if sample else summed_cross_entropy
+        return cross_entropy(hidden_ME, table_VE, bias_V, labels)
 
     def _published_model(self) -> TiedEncoder:
         """Return the rounded, averaged or unchanged encoder to save and evaluate."""
@@ -231,38 +255,6 @@ class Pretraining:
     def _autocast(self) -> torch.autocast:
         kind = self.device.type
         return torch.autocast(kind, torch.bfloat16, enabled=has_bfloat16(kind))
-
-    def _batch(self, number: int) -> torch.Tensor:
-        """Return the run's `number`-th batch.
-
-        Batches of short texts come at regular intervals.
-        """
-        short_before, is_short = self._short_batches(number)
-        if self.short_texts and is_short:
-            rows = self.short_texts.batch(short_before)
-        else:
-            rows = self._packed_batch(number - short_before)
-        return torch.from_numpy(rows.astype(np.int64))
-
-    def _pairs(self, number: int) -> PairBatch | None:
-        """Return the run's `number`-th batch if it contains pairs, else None."""
-        if self.next_sentence is None:
-            return None
-        short_before, is_short = self._short_batches(number)
-        return None if is_short else self.next_sentence.training.batch(number - short_before)
-
-    def _short_batches(self, number: int) -> tuple[int, bool]:
-        """Count earlier batches of short texts and check if batch `number` has short texts."""
-        share = self.config.short_share
-        before = math.floor(number * share)
-        return before, math.floor((number + 1) * share) > before
-
-    def _packed_batch(self, number: int) -> TokenRows:
-        rows, size = len(self.rows), self.config.batch_rows
-        epoch, index = divmod(number, rows // size)
-        order = epoch_order(rows, self.config.seed, epoch)
-        batch: TokenRows = self.rows[order[index * size : (index + 1) * size]]
-        return batch
 
     def _evaluate(self, log: MetricsLog, tokens: int, write: Callable[[str], None]) -> None:
         rows = self.held_out[: self.config.evaluation_rows]

@@ -19,7 +19,7 @@ from model.data.sentences import Sentences, read_sentences
 from model.data.short_texts import LONGEST_TOKENS, short_rows
 from model.training.config import TrainConfig
 from model.training.evaluation import EVALUATION_SEED
-from model.training.next_sentence import HeldOutPairs, NextSentence
+from model.training.objectives.next_sentence import HeldOutPairs, NextSentence
 
 # without held-out files, one document in 100 is held-out text
 HELD_OUT_ONE_IN = 100

@@ -23,12 +23,11 @@ def write_state(directory: Path, config: TrainConfig, state: dict[str, Any]) -> 
         torch.save({"config": asdict(config), **state}, temporary)
 
 
-def read_state(directory: Path, config: TrainConfig, device: torch.device) -> dict[str, Any]:
-    """Read the state of a run.
+def read_state(directory: Path, config: TrainConfig) -> dict[str, Any]:
+    """Read the state of a run, with all tensors on the CPU.
 
     Args:
         config: configuration of the resumed run. Only its length, decay and intervals may change.
-        device: device of the loaded tensors.
 
     Raises:
         ValueError: the state is missing or incomplete, or belongs to another configuration.
@@ -37,7 +36,7 @@ def read_state(directory: Path, config: TrainConfig, device: torch.device) -> di
     if not path.is_file():
         raise ValueError(f"{path} does not exist; start the run without --resume")
     try:
-        state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
+        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     except (RuntimeError, pickle.UnpicklingError, EOFError):
         raise ValueError(f"{path} is incomplete or not a training state; start a new run") from None
     # states of earlier versions lack newer fields, whose defaults change nothing

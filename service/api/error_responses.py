@@ -8,6 +8,9 @@ from service.api.openapi import allowed_methods
 from service.errors import FillMaskError, OverloadedError
 from service.http.disconnect import ClientDisconnectedError
 
+# paths of health checks of other servers and of Kubernetes
+_HEALTH_PATHS = frozenset({"/health", "/healthz", "/live", "/livez", "/ping", "/ready", "/readyz"})
+
 
 def add_error_responses(app: FastAPI) -> None:
     """Add the exception handlers of FastAPI's routes."""
@@ -32,7 +35,10 @@ async def _http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for this type only
     message = f"{error.detail}."
     if error.status_code == 404:
-        message = "Unknown path; use an endpoint that GET /docs lists, such as POST /fill-mask."
+        endpoint = "an endpoint that GET /docs lists, such as POST /fill-mask"
+        if request.scope["path"].rstrip("/") in _HEALTH_PATHS:
+            endpoint = "GET /health/live or GET /health/ready"
+        message = f"Unknown path; use {endpoint}."
     headers = error.headers
     if error.status_code == 405 and headers:
         # Starlette's own header contains only the methods of the first matching route

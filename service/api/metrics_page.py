@@ -1,16 +1,23 @@
 """The endpoint GET /metrics for Prometheus."""
 
 import asyncio
+from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 
+from service.api.bodies.request_body import ErrorResponse
 from service.observability.health import Health
 from service.observability.metrics import Metrics, ModelState
 from service.observability.statistics import ProcessStatistics
 from service.registry.registry import ModelRegistry
 
 METRICS_PATH = "/metrics"
+_TEXT = {"schema": {"type": "string"}}
+_RESPONSES: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/plain": _TEXT, "application/openmetrics-text": _TEXT}},
+    404: {"model": ErrorResponse, "description": "Only another port serves metrics."},
+}
 
 
 def add_metrics_page(
@@ -33,7 +40,8 @@ def add_metrics_page(
         summary="Metrics for Prometheus",
         tags=["Service"],
         response_class=Response,
-        responses={200: {"content": {"text/plain": {}, "application/openmetrics-text": {}}}},
+        operation_id="metrics",
+        responses=_RESPONSES,
     )
     async def scrape(request: Request) -> Response:
         if own_port is not None and request.scope["server"][1] != own_port:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from fastapi import APIRouter, FastAPI, Request, Response
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, JSONResponse
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
@@ -26,6 +26,14 @@ _HEADERS = {
     "Cache-Control": "no-cache",
 }
 
+# the body that KServe's V1 client expects from a live server at this path
+_ALIVE = {"status": "alive"}
+_ALIVE_SCHEMA = {
+    "type": "object",
+    "required": ["status"],
+    "properties": {"status": {"type": "string", "const": "alive"}},
+}
+
 
 class _Files(StaticFiles):
     """Static files with headers that forbid content from other hosts."""
@@ -45,9 +53,21 @@ def add_playground_page(app: FastAPI) -> None:
     router = APIRouter()
     files = _Files(directory=_DIRECTORY)
 
-    @router.get("/", summary="The playground", tags=["Service"], response_class=HTMLResponse)
-    async def page(request: Request) -> Response:
-        return await files.get_response("index.html", request.scope)
+    @router.get(
+        "/",
+        summary="The playground, or the state of the process",
+        description="A client that accepts text/html gets the page. Any other client gets JSON.",
+        tags=["Service"],
+        response_class=HTMLResponse,
+        responses={200: {"content": {"application/json": {"schema": _ALIVE_SCHEMA}}}},
+    )
+    async def playground(request: Request) -> Response:
+        if "text/html" in request.headers.get("accept", ""):
+            response = await files.get_response("index.html", request.scope)
+        else:
+            response = JSONResponse(_ALIVE, headers=_HEADERS)
+        response.headers["Vary"] = "Accept"
+        return response
 
     app.include_router(router)
     app.mount("/playground", files, name="playground")

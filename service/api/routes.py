@@ -6,13 +6,10 @@ from typing import Any, NoReturn
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 
-from service.api.bodies.classify import ClassifyRequest, ClassifyResponse
-from service.api.bodies.fill_request import FillMaskRequest
+from service.api.bodies.classify import ClassifyResponse
 from service.api.bodies.fill_response import FillMaskResponse
-from service.api.bodies.request_body import ErrorResponse
 from service.api.bodies.score import ScoreRequest, ScoreResponse, scores_to_json
 from service.api.dependencies import get_model, get_ready_model, get_registry
-from service.api.openapi import BEYOND_THE_SCHEMA, json_request_body
 from service.bundles.description import Task
 from service.errors import NotReadyError
 from service.http.disconnect import CancelOnDisconnect
@@ -31,72 +28,49 @@ FILL_MASK_PATH, CLASSIFY_PATH = "/fill-mask", "/classify"
 # paths to which Hugging Face's clients send the bodies of the first task of a model
 ROOT_PATH, MODEL_PATH = "/", "/models/{name}"
 MODEL_CLASSIFY_PATH = "/models/{name}/classify"
-
-_ERRORS: dict[int | str, dict[str, Any]] = {
-    status: {"model": ErrorResponse, "description": description}
-    for status, description in {
-        400: "The body is not valid JSON, or a header is invalid.",
-        401: "The request has no API key, or the server does not know the key.",
-        408: "The request does not arrive in time.",
-        413: "The body is too large.",
-        415: "The content type is not application/json, or the body is compressed.",
-        422: "A parameter or an input is invalid. The error states the reason. The request does "
-        "not match the schema or breaks a rule that a schema cannot express. Examples of these "
-        "rules:" + BEYOND_THE_SCHEMA,
-        429: "The service is overloaded. The header Retry-After contains the delay in seconds.",
-        431: "The headers of the request are too large.",
-        500: "The service has an internal error. Its log contains the request id.",
-        503: "The service is starting, is stopping or has failed.",
-        504: "The request exceeds its time limit.",
-    }.items()
-}
-
-_NO_SUCH_MODEL: dict[int | str, dict[str, Any]] = {
-    404: {"model": ErrorResponse, "description": "No model has that name."}
-}
+SCORE_PATH, MODEL_SCORE_PATH = "/score", "/models/{name}/score"
 
 
-def create_router(health: Health, max_texts: int, max_top_k: int) -> APIRouter:
+def create_router(health: Health) -> APIRouter:
     """Create the endpoints.
 
     All endpoints except GET /health/live respond with status 503 until `app.state.models` is set.
+    `RequestSchemas` adds the request bodies to the OpenAPI document.
     """
     router = APIRouter()
     # These routes come first, because /models/a/score is also the path of a model with the name
     # a/score.
-    _add_scores(router, max_texts)
-    _add_labels(router, health, max_texts)
-    _add_fills(router, health, max_texts, max_top_k)
+    _add_scores(router)
+    _add_labels(router, health)
+    _add_fills(router, health)
     _add_service(router)
     return router
 
 
-def _add_fills(router: APIRouter, health: Health, max_texts: int, max_top_k: int) -> None:
-    fills: dict[str, Any] = {
-        "summary": "Fill the masks of one or more texts",
-        "openapi_extra": json_request_body(
-            FillMaskRequest.schema_with_limits(max_texts, max_top_k)
-        ),
-    }
-    responses = {200: {"model": FillMaskResponse}, **_ERRORS}
-    # TaskSchemas documents the bodies of paths whose task depends on the model
+def _add_fills(router: APIRouter, health: Health) -> None:
+    responses: dict[int | str, dict[str, Any]] = {200: {"model": FillMaskResponse}}
     first: dict[str, Any] = {
         "summary": "Fill the masks of texts, or classify texts",
         "description": "A model with the task fill-mask fills masks. Any other model classifies.",
-        "openapi_extra": json_request_body({}),
+        "responses": responses,
         "tags": ["Hugging Face"],
     }
 
-    @router.post(FILL_MASK_PATH, tags=["Fills"], responses=responses, **fills)
+    @router.post(
+        FILL_MASK_PATH,
+        summary="Fill the masks of one or more texts",
+        responses=responses,
+        tags=["Fills"],
+    )
     async def fill_mask(request: Request) -> None:
         _raise_not_ready(request, health, None, "fill-mask")
 
-    @router.post(ROOT_PATH, responses=responses, **first)
-    async def first_task(request: Request) -> None:
+    @router.post(ROOT_PATH, **first)
+    async def run_default_model(request: Request) -> None:
         _raise_not_ready(request, health, None, None)
 
-    @router.post("/models/{name:path}", responses=responses | _NO_SUCH_MODEL, **first)
-    async def first_task_of_model(request: Request, name: str) -> None:
+    @router.post("/models/{name:path}", **first)
+    async def run_model(request: Request, name: str) -> None:
         _raise_not_ready(request, health, name, None)
 
 
@@ -113,20 +87,18 @@ def _raise_not_ready(
     )
 
 
-def _add_scores(router: APIRouter, max_texts: int) -> None:
+def _add_scores(router: APIRouter) -> None:
     scores: dict[str, Any] = {
         "summary": "Score each token of one or more texts",
-        "openapi_extra": json_request_body(ScoreRequest.schema_with_limits(max_texts)),
+        "responses": {200: {"model": ScoreResponse}},
+        "tags": ["Scores"],
     }
-    responses = {200: {"model": ScoreResponse}, **_ERRORS}
 
-    @router.post(
-        "/models/{name:path}/score", tags=["Scores"], responses=responses | _NO_SUCH_MODEL, **scores
-    )
+    @router.post("/models/{name:path}/score", operation_id="score_with_model", **scores)
     async def score_of_model(request: Request, name: str) -> Response:
         return await score(request, name)
 
-    @router.post("/score", tags=["Scores"], responses=responses, **scores)
+    @router.post(SCORE_PATH, operation_id="score", **scores)
     async def score_of_default(request: Request) -> Response:
         return await score(request, None)
 
@@ -141,7 +113,7 @@ def _add_scores(router: APIRouter, max_texts: int) -> None:
             with CancelOnDisconnect(request.receive):
                 scored = await served.require_scoring().score(
                     parsed.texts,
-                    parsed.variants,
+                    parsed.options,
                     "inputs",
                     report_errors=parsed.report_errors,
                     reserve=request.scope[RESERVE],
@@ -150,23 +122,18 @@ def _add_scores(router: APIRouter, max_texts: int) -> None:
         return Response(content, media_type="application/json")
 
 
-def _add_labels(router: APIRouter, health: Health, max_texts: int) -> None:
+def _add_labels(router: APIRouter, health: Health) -> None:
     labels: dict[str, Any] = {
         "summary": "Classify one or more texts",
-        "openapi_extra": json_request_body(ClassifyRequest.schema_with_limits(max_texts)),
+        "responses": {200: {"model": ClassifyResponse}},
+        "tags": ["Labels"],
     }
-    responses = {200: {"model": ClassifyResponse}, **_ERRORS}
 
-    @router.post(
-        "/models/{name:path}/classify",
-        tags=["Labels"],
-        responses=responses | _NO_SUCH_MODEL,
-        **labels,
-    )
+    @router.post("/models/{name:path}/classify", **labels)
     async def classify_with_model(request: Request, name: str) -> None:
         _raise_not_ready(request, health, name, "text-classification")
 
-    @router.post(CLASSIFY_PATH, tags=["Labels"], responses=responses, **labels)
+    @router.post(CLASSIFY_PATH, **labels)
     async def classify(request: Request) -> None:
         _raise_not_ready(request, health, None, "text-classification")
 
@@ -176,17 +143,7 @@ def _add_service(router: APIRouter) -> None:
     async def live() -> HealthStatus:
         return HealthStatus(status="live")
 
-    @router.get(
-        "/health/ready",
-        summary="Check that every model is ready",
-        tags=["Service"],
-        responses={
-            503: {
-                "model": ErrorResponse,
-                "description": "The service is starting, is stopping or has failed.",
-            }
-        },
-    )
+    @router.get("/health/ready", summary="Check that every model is ready", tags=["Service"])
     async def ready(request: Request) -> HealthStatus:
         for name in get_registry(request.app).by_name:
             await get_ready_model(request.app, name)
@@ -196,7 +153,12 @@ def _add_service(router: APIRouter) -> None:
     async def info(request: Request) -> ModelInfo:
         return get_registry(request.app).default.info
 
-    @router.get("/models", summary="List the served models", tags=["Service"])
+    @router.get(
+        "/models",
+        summary="List the served models",
+        tags=["Service"],
+        operation_id="list_models",
+    )
     async def models(request: Request) -> list[ModelInfo]:
         return [served.info for served in get_registry(request.app).by_name.values()]
 
@@ -204,7 +166,7 @@ def _add_service(router: APIRouter) -> None:
         "/models/{name:path}",
         summary="Describe one model",
         tags=["Service"],
-        responses={"4XX": {"model": ErrorResponse, "description": "No model has that name."}},
+        operation_id="get_model",
     )
     async def model(request: Request, name: str) -> ModelInfo:
         return get_registry(request.app).get(name).info

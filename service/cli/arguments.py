@@ -23,60 +23,17 @@ from service.cli.formats.base import is_encodable
 from service.cli.formats.by_extension import READ, WRITTEN
 from service.cli.tasks import DEFAULT_TASK, TASKS
 from service.cli.tasks.base import TaskName
+from service.cli.tasks.parameters import PARAMETERS
 from service.errors import quote
 from service.settings import Settings
-from service.tasks.classification import FunctionToApply
-from service.tasks.options import (
-    DEFAULT_TOP_K,
-    DEFAULT_WORD_TOKENS,
-    MAX_WORD_TOKENS,
-    Granularity,
-    OnLongText,
-    Order,
-    Strategy,
-)
-from service.tasks.scoring import Variant
+from service.startup.flags import help_text, metavar
 
 STANDARD_STREAM = "-"
 # settings that the command accepts as flags
 _SETTINGS = ("bundle", "threads", "max_batch_tokens")
-# name of a parameter -> (choices, help). The request schema of the HTTP API validates the values
-# later, so that the command and the API have the same error messages.
-_PARAMETERS: dict[str, tuple[tuple[str, ...], str]] = {
-    "top_k": (
-        (),
-        f"maximum fills per mask (default {DEFAULT_TOP_K}; with targets, all) or labels per text",
-    ),
-    "granularity": (
-        get_args(Granularity),
-        "fill a mask with a single token or with a word of several tokens",
-    ),
-    "max_word_tokens": (
-        (),
-        f"maximum tokens per word, up to {MAX_WORD_TOKENS} (default {DEFAULT_WORD_TOKENS})",
-    ),
-    "strategy": (get_args(Strategy), "fill the masks of a text independently or jointly"),
-    "order": (
-        get_args(Order),
-        "order of joint filling, by confidence or from left to right",
-    ),
-    "on_long_text": (
-        get_args(OnLongText),
-        "reject a text that exceeds the model's input, or read windows around its masks",
-    ),
-    "variant": (
-        get_args(Variant),
-        "score a token without or with the later tokens of its word",
-    ),
-    "function_to_apply": (
-        get_args(FunctionToApply),
-        "function from logits to the scores of labels",
-    ),
-}
-# parameters whose default depends on the model
-_MODEL_DEFAULTS = ("function_to_apply",)
 _EPILOG = f"""\
 fillmask "Paris is the [MASK] of France."
+echo "She drank a cup of [MASK]." | fillmask --top-k 3
 fillmask --input texts.jsonl --output fills.jsonl --top-k 3
 fillmask --task score "Paris is the capital of France."
 fillmask --task classify --input texts.csv --output labels.csv --bundle path/to/bundle
@@ -113,23 +70,20 @@ def parse_arguments(arguments: Sequence[str]) -> Arguments:
     parameters = _parameters(given)
     task = given.get("task", DEFAULT_TASK)
     _check_parameters(task, parameters)
-    text = given.pop("text", None)
+    text, text_pair = given.pop("text", None), given.pop("text_pair", None)
     as_json = given.pop("json", False)
-    if text is not None:
-        text_pair = given.pop("text_pair", None)
-        given.pop("task", None)
-        if given:
-            raise CommandError(
-                f"{_flag(next(iter(given)))} and a text exclude each other; remove one of them."
-            )
-        return Arguments(TextCommand(text, parameters, as_json, task, text_pair), settings)
-    if not given.keys() - {"task"}:
-        raise CommandError("The command has no input; give a text, or --input and --output.")
-    if "text_pair" in given:
-        raise CommandError("--text-pair needs a text; for files, use --text-pair-column.")
-    if as_json:
-        raise CommandError("--json needs a text; for files, remove --json.")
-    return Arguments(_rows_command(given, parameters), settings)
+    of_files = [name for name in given if name != "task"]
+    if text is None and of_files:
+        if text_pair is not None:
+            raise CommandError("--text-pair needs a text; for files, use --text-pair-column.")
+        if as_json:
+            raise CommandError("--json needs a text; for files, remove --json.")
+        return Arguments(_rows_command(given, parameters), settings)
+    if of_files:
+        raise CommandError(
+            f"{_flag(of_files[0])} and a text exclude each other; remove one of them."
+        )
+    return Arguments(TextCommand(text, parameters, as_json, task, text_pair), settings)
 
 
 def _rows_command(given: dict[str, Any], parameters: dict[str, Any]) -> FileCommand | StreamCommand:
@@ -159,15 +113,14 @@ def _rows_command(given: dict[str, Any], parameters: dict[str, Any]) -> FileComm
 
 def _parameters(given: dict[str, Any]) -> dict[str, Any]:
     """Remove the request parameters from the arguments and return them as JSON values."""
-    parameters = {name: given.pop(name) for name in _PARAMETERS if name in given}
-    for name, (choices, _) in _PARAMETERS.items():
-        if name in parameters and not choices and parameters[name].isdecimal():
-            # 20 digits exceed every limit. Python refuses to convert thousands of digits.
-            parameters[name] = int(parameters[name][:20])
+    parameters = {
+        name: one.read(given.pop(name)) for name, one in PARAMETERS.items() if name in given
+    }
     targets = given.pop("target", [])
-    for target in targets:
-        if not is_encodable(target):
-            raise CommandError(f"--target {quote(target)} is not valid UTF-8; encode it as UTF-8.")
+    texts = [("--target", target) for target in targets]
+    for flag, text in [*texts, ("--prefix", str(parameters.get("prefix", "")))]:
+        if not is_encodable(text):
+            raise CommandError(f"{flag} {quote(text)} is not valid UTF-8; encode it as UTF-8.")
     for path in given.pop("targets", []):
         targets += _read_lines(path)
     return {**parameters, "targets": targets} if targets else parameters
@@ -220,7 +173,10 @@ def _parser() -> argparse.ArgumentParser:
         argument_default=argparse.SUPPRESS,
     )
     parser.add_argument(
-        "text", nargs="?", metavar="TEXT", help="a text, with at least one mask for fill-mask"
+        "text",
+        nargs="?",
+        metavar="TEXT",
+        help="a text, with at least one mask for fill-mask (by default, lines of standard input)",
     )
     parser.add_argument(
         "--task",
@@ -235,11 +191,8 @@ def _parser() -> argparse.ArgumentParser:
     )
 
     options = parser.add_argument_group("parameters of the tasks")
-    for name, (choices, meaning) in _PARAMETERS.items():
-        default = f" (default {choices[0]})" if choices and name not in _MODEL_DEFAULTS else ""
-        options.add_argument(
-            _flag(name), metavar="|".join(choices) or "N", help=f"{meaning}{default}"
-        )
+    for name, one in PARAMETERS.items():
+        options.add_argument(_flag(name), metavar=one.metavar, help=one.help)
     options.add_argument(
         "--target", action="append", metavar="WORD", help="rank only the given targets (repeatable)"
     )
@@ -277,8 +230,6 @@ def _parser() -> argparse.ArgumentParser:
 
     model = parser.add_argument_group("model")
     for name in _SETTINGS:
-        description = str(Settings.model_fields[name].description)
-        model.add_argument(
-            _flag(name), metavar="DIRECTORY" if name == "bundle" else "N", help=description
-        )
+        field = Settings.model_fields[name]
+        model.add_argument(_flag(name), metavar=metavar(name, field), help=help_text(field))
     return parser

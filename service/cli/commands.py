@@ -56,16 +56,16 @@ WHOLE = Shard(0, 1)
 
 @dataclass(frozen=True, slots=True)
 class TextCommand:
-    """Command that processes one text and prints the result.
+    """Command that processes one text, or each line of standard input, and prints the results.
 
     Attributes:
-        text: the text, or the first text of a pair.
+        text: the text, or the first text of a pair. None means each line of standard input.
         parameters: parameters of the HTTP API, not validated yet.
         as_json: print JSON instead of a table.
         text_pair: the second text of a pair.
     """
 
-    text: str
+    text: str | None
     parameters: Mapping[str, Any]
     as_json: bool = False
     task: TaskName = DEFAULT_TASK

@@ -26,7 +26,8 @@ from service.cli.tasks.base import check_bundle
 from service.registry.loader import load_model
 from service.settings import Settings
 
-_STANDARD_INPUT = 0
+STANDARD_INPUT = "standard input"  # in error messages
+_DESCRIPTOR = 0
 
 
 async def process_stream(command: StreamCommand, settings: Settings) -> None:
@@ -72,12 +73,13 @@ async def process_stream(command: StreamCommand, settings: Settings) -> None:
 
 def _open(path: Path | None, field: str) -> Rows:
     if path is None:
-        return JsonRows("standard input", _open_standard_input)
+        return JsonRows(STANDARD_INPUT, open_standard_input)
     check_input(path)
     return open_rows(path, field)
 
 
-def _open_standard_input() -> AbstractContextManager[Stream]:
+def open_standard_input() -> AbstractContextManager[Stream]:
+    """Open standard input for reading without a buffer."""
     # the parent process may have made standard input non-blocking
-    os.set_blocking(_STANDARD_INPUT, True)
-    return open(_STANDARD_INPUT, "rb", buffering=0, closefd=False)
+    os.set_blocking(_DESCRIPTOR, True)
+    return open(_DESCRIPTOR, "rb", buffering=0, closefd=False)

@@ -3,43 +3,52 @@
 import { el } from "./dom.js";
 import { FillsView } from "./fills_view.js";
 import { listsOf } from "./fills.js";
-import { isPassing, showProblem, waitingSentence } from "./problem.js";
+import { ceiling, fullBar } from "./numbers.js";
+import { Problem, solutionOf, TRY_AGAIN, waitingSentence } from "./problem.js";
 import { Question } from "./question.js";
 
 export class Alternatives {
-  #heading = el("h3", { id: "alternatives-title", tabindex: "-1" });
+  #heading;
   #scale = el("p", { class: "quiet" });
-  #problem = el("p", { class: "problem", role: "status", hidden: true }, el("span"));
-  #again = el("button", { type: "button", class: "button", hidden: true }, "Try again");
+  #problem;
   #question;
   #request;
   #current;
 
-  /** Calls `on.choose(fill)` for a chosen fill and `on.settled(request)` after a response or an error. */
-  constructor(on) {
+  /**
+   * Calls `on.choose(fill)` for a chosen fill and `on.settled(request)` after a response or an error.
+   *
+   * @param id id of the panel.
+   */
+  constructor(id, on) {
     this.view = new FillsView({ choose: on.choose, point: () => {} });
-    this.#problem.append(" ", this.#again);
+    this.#heading = el("h3", { id: `${id}-title`, tabindex: "-1" });
+    const problem = el("p", { class: "problem", role: "status", hidden: true }, el("span"));
+    this.#problem = new Problem(problem, {
+      [TRY_AGAIN]: () => {
+        this.#heading.focus(); // the response removes the button
+        this.#question.ask(this.#request);
+      },
+    });
     this.panel = el(
       "section",
-      { id: "alternatives", class: "alternatives", "aria-labelledby": "alternatives-title", hidden: true },
+      { id, class: "alternatives", "aria-labelledby": `${id}-title`, hidden: true },
       el("div", { class: "head" }, this.#heading, this.#scale),
-      this.#problem,
+      problem,
       this.view.root,
     );
-    this.#again.addEventListener("click", () => {
-      this.#heading.focus(); // the response removes the button
-      this.#question.ask(this.#request);
-    });
     this.#question = new Question({
-      waiting: (problem) => this.#tell(waitingSentence(problem), "notice"),
+      waiting: (waiting) => this.#problem.show(waitingSentence(waiting), "notice"),
       refused: (refusal) => {
-        this.#tell(refusal.message, "error", isPassing(refusal));
+        this.#problem.show(refusal.message, "error", solutionOf(refusal, this.#request));
+        this.#clear();
         on.settled(this.#request);
       },
       answer: (answer) => {
-        this.#tell(null);
-        const lists = listsOf(answer);
-        this.#scale.textContent = this.view.render(lists, { current: this.#current });
+        this.#problem.show(null);
+        const full = ceiling([this.view.render(listsOf(answer), { current: this.#current })]);
+        this.view.full = full;
+        this.#scale.textContent = fullBar(full);
         this.view.stale = false;
         on.settled(this.#request);
       },
@@ -51,20 +60,17 @@ export class Alternatives {
     this.#request = request;
     this.#current = piece.tokens.length === 1 ? piece.tokens[0].token : undefined;
     this.#heading.textContent = `Instead of “${piece.text}”`;
-    if (this.panel.hidden) {
-      this.view.render([]);
-      this.#scale.textContent = "";
-    }
+    if (this.panel.hidden) this.#clear();
     this.view.stale = true;
     this.panel.hidden = false;
-    this.#tell(null);
+    this.#problem.show(null);
     this.#question.ask(request);
   }
 
   /** Show the reason why a request is impossible. */
   refuse(sentence) {
     this.drop();
-    this.#tell(sentence, "error");
+    this.#problem.show(sentence, "error");
   }
 
   /** Cancel the open request. */
@@ -78,8 +84,8 @@ export class Alternatives {
     this.panel.hidden = true;
   }
 
-  #tell(sentence, kind, again = false) {
-    showProblem(this.#problem, sentence, kind);
-    this.#again.hidden = !again;
+  #clear() {
+    this.view.render([]);
+    this.#scale.textContent = "";
   }
 }

@@ -1,6 +1,7 @@
 // Requests to the service. URLs are relative, because a proxy may add a prefix.
 
 import { currentKey } from "./key.js";
+import { timingSentence } from "./timing.js";
 
 /**
  * An error response with its status, its message, the seconds until the next attempt, and whether
@@ -21,7 +22,10 @@ export class Unreachable extends Error {}
 /** Return the absolute URL of a path of the service. */
 export const address = (path) => new URL(path, document.baseURI.split("#")[0]).href;
 
-/** Send a request and return the parsed response. A request with a body is a POST. */
+/**
+ * Send a request and return the parsed response as `answer`, with the sentence `timing` about the time
+ * until the response. A request with a body is a POST.
+ */
 export async function ask(path, body, signal) {
   const key = currentKey();
   const headers = {
@@ -29,6 +33,7 @@ export async function ask(path, body, signal) {
     ...(body && { "Content-Type": "application/json" }),
   };
   const post = body && { method: "POST", body: JSON.stringify(body) };
+  const sentAt = performance.now();
   let response;
   let text;
   try {
@@ -38,8 +43,9 @@ export async function ask(path, body, signal) {
     signal?.throwIfAborted();
     throw new Unreachable(error.message);
   }
+  const timing = timingSentence(response.headers, performance.now() - sentAt);
   const answer = parsed(text);
-  if (response.ok && answer !== undefined) return answer;
+  if (response.ok && answer !== undefined) return { answer, timing };
   const retryAfterS = Number.parseInt(response.headers.get("Retry-After") ?? "", 10);
   // a proxy may require another authentication scheme
   const wantsKey = response.status === 401 && /^bearer/i.test(response.headers.get("WWW-Authenticate"));

@@ -1,18 +1,20 @@
 // The editor of the text. A mirror of the text behind the text area draws the masks.
 
 import { byId, el, insertInto, setAttribute } from "./dom.js";
-import { SecondText } from "./second_text.js";
+import { TextField } from "./text_field.js";
 import { difference, findMasks, maskingAt } from "./text.js";
 
 const MAX_STEPS = 100;
 const TYPING_MS = 500; // from a key press until the button shows a word again
 const MAC = /Mac|iPhone|iPad/.test(navigator.platform);
+const TOUCH = "(hover: none), (pointer: coarse)";
 
 export class Editor {
   #area = byId("text");
   #mirror = byId("mirror");
   #second;
-  #isInSecond = false; // the second text was focused last
+  #other;
+  #focused = null; // the field that was focused last, null for the text
   #button = byId("mask");
   #undo = byId("undo");
   #steps = []; // edits by the page, as {before, after}
@@ -26,16 +28,9 @@ export class Editor {
   /** Calls `onChange(typed)` with true for typing and false for other changes. */
   constructor(onChange) {
     this.#onChange = onChange;
-    this.#second = new SecondText((typed) => {
-      this.#labelSoon();
-      onChange(typed);
-    });
-    for (const [area, isInSecond] of [[this.#area, false], [this.#second.area, true]]) {
-      area.addEventListener("focus", () => {
-        this.#isInSecond = isInSecond;
-        this.#labelSoon();
-      });
-    }
+    this.#area.addEventListener("focus", () => this.#focus(null));
+    this.#second = this.#field("second-part", "second");
+    this.#other = this.#field("other-part", "other");
     this.#label();
     this.#area.addEventListener("input", () => {
       if (!this.#isInserting) this.#changed(true);
@@ -54,23 +49,27 @@ export class Editor {
     this.#button.addEventListener("click", () => this.#mask());
     this.#undo.addEventListener("click", () => this.#takeBack());
     byId("mask-key").textContent = MAC ? "⌥M" : "Alt M";
-    if (matchMedia("(hover: none)").matches) byId("editor-hint").textContent = "Tap a word, then mask it.";
+    if (matchMedia(TOUCH).matches) byId("editor-hint").textContent = "Tap a word, then mask it.";
   }
 
   get text() {
     return this.#area.value;
   }
 
-  /** The second text of a pair, with its field. */
+  /** The field of the second text of a pair. */
   get second() {
     return this.#second;
+  }
+
+  /** The field of the text to compare with. */
+  get other() {
+    return this.#other;
   }
 
   /** Use a model. Its mask token replaces the previous mask token in the texts. */
   use({ mask_token: maskToken, pairs, tasks }) {
     this.#mayMask = tasks.includes("fill-mask");
-    this.#second.use({ pairs, maskToken: this.#mayMask ? maskToken : null });
-    if (!pairs) this.#isInSecond = false;
+    this.#second.use({ isShown: pairs, maskToken: this.#mayMask ? maskToken : null });
     this.#button.hidden = byId("editor-hint").hidden = !this.#mayMask;
     byId("text-label").textContent = this.#mayMask ? "Text with masks" : "Text";
     const rewritten = (text) => (this.#maskToken ? text.replaceAll(this.#maskToken, maskToken) : text);
@@ -105,16 +104,35 @@ export class Editor {
     setAttribute(this.#area, "aria-invalid", invalid ? "true" : null);
   }
 
+  #field(partId, areaId) {
+    const field = new TextField(partId, areaId, (typed) => {
+      this.#labelSoon();
+      this.#onChange(typed);
+    });
+    field.area.addEventListener("focus", () => this.#focus(field));
+    return field;
+  }
+
+  #focus(field) {
+    this.#focused = field;
+    this.#labelSoon();
+  }
+
+  /** The field whose words the button masks, null for the text. */
+  get #current() {
+    return this.#focused?.isShown ? this.#focused : null;
+  }
+
   #masking() {
     if (!this.#mayMask) return null;
-    if (this.#isInSecond) return this.#second.masking;
+    if (this.#current) return this.#current.masking;
     const { selectionStart, selectionEnd } = this.#area;
     return maskingAt(this.text, selectionStart, selectionEnd, this.#maskToken);
   }
 
   #mask() {
-    if (this.#isInSecond) {
-      this.#second.mask();
+    if (this.#current) {
+      this.#current.mask();
       return;
     }
     const plan = this.#masking();

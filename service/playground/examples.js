@@ -15,6 +15,11 @@ const EXAMPLES = [
     options: { mode: "targets", targets: ["tea", "coffee", "hot chocolate", "sand"] },
   },
   { name: "Whole words", text: (mask) => `She works as a ${mask}.`, options: { mode: "word" } },
+  {
+    name: "Side by side",
+    text: (mask) => `The key to the cabinets ${mask} lost.`,
+    other: (mask) => `The keys to the cabinet ${mask} lost.`,
+  },
   { name: "Surprisal", text: () => "The dog parked at the mailman." },
 ];
 const LABELS = {
@@ -30,8 +35,8 @@ const PAIR = {
 };
 
 /**
- * Create buttons for a model's tasks that call `choose({text, second, options})`, and return the
- * text of the first example.
+ * Create buttons for a model's tasks that call `choose({text, second, options, comparison})`, and
+ * return the text of the first example.
  */
 export function showExamples({ mask_token: maskToken, tasks, pairs }, choose) {
   const labels = pairs ? [LABELS, PAIR] : [LABELS];
@@ -40,9 +45,10 @@ export function showExamples({ mask_token: maskToken, tasks, pairs }, choose) {
     ...(tasks.includes("text-classification") ? labels : []),
   ];
   byId("examples").replaceChildren(
-    ...examples.map(({ name, text, second, options }) => {
+    ...examples.map(({ name, text, second, other, options }) => {
       const button = el("button", { type: "button", class: "example" }, name);
-      button.addEventListener("click", () => choose({ text: text(maskToken), second, options }));
+      const comparison = other && { text: other(maskToken) };
+      button.addEventListener("click", () => choose({ text: text(maskToken), second, options, comparison }));
       return button;
     }),
   );

@@ -1,7 +1,7 @@
 // Lists of fills as bars. Each fill is a button that inserts the fill into the text.
 
 import { el, setAttribute } from "./dom.js";
-import { ceiling, percent, whole } from "./numbers.js";
+import { percent, whole } from "./numbers.js";
 import { roving } from "./roving.js";
 
 const MANY_ROWS = 200; // more rows have no animation
@@ -22,10 +22,9 @@ export class FillsView {
    * @param lists from `listsOf`.
    * @param contexts the text before and after the mask of each list. A single mask has no contexts.
    * @param current the token in the text.
-   * @return the legend of a full bar.
+   * @return the largest share, 0 without fills.
    */
   render(lists, { contexts = [], current } = {}) {
-    const most = ceiling(lists.flatMap(({ fills }) => fills.map(({ share }) => share)));
     const rows = lists.reduce((sum, { fills }) => sum + fills.length, 0);
     this.root.classList.toggle("gliding", rows <= MANY_ROWS);
     while (this.#lists.length < lists.length) this.#lists.push(this.#makeList(this.#lists.length));
@@ -40,7 +39,7 @@ export class FillsView {
       setAttribute(list.fills, "aria-label", count ? `Fills of mask ${count}` : "Fills");
       while (list.rows.length < fills.length) list.rows.push(makeRow());
       list.rows.length = fills.length;
-      list.rows.forEach((row, at) => fillRow(row, fills[at], most, fills[at].token === current));
+      list.rows.forEach((row, at) => fillRow(row, fills[at], fills[at].token === current));
       list.data = fills;
       if (list.fills.children.length !== fills.length) {
         list.fills.replaceChildren(...list.rows.map(({ item }) => item));
@@ -50,7 +49,12 @@ export class FillsView {
     if (this.root.children.length !== lists.length) {
       this.root.replaceChildren(...this.#lists.map(({ root }) => root));
     }
-    return `Full bar: ${Math.round(most * 100)} %`;
+    return Math.max(0, ...lists.flatMap(({ fills }) => fills.map(({ share }) => share)));
+  }
+
+  /** Set the share that a full bar represents. */
+  set full(share) {
+    this.root.style.setProperty("--full", share);
   }
 
   /** Mark the fills as outdated. Visitors cannot choose outdated fills. */
@@ -107,11 +111,11 @@ function makeRow() {
   return { item: el("li", {}, button), button, bar, words, note, value };
 }
 
-function fillRow({ button, bar, words, note, value }, fill, most, isCurrent) {
+function fillRow({ button, bar, words, note, value }, fill, isCurrent) {
   words.replaceChildren(...fill.words.flatMap((word) => [el("span", {}, word), " "]));
   const over = fill.probability === undefined ? "" : `${percent(fill.probability)} overall `;
   note.textContent = isCurrent ? `${over}in the text ` : over;
   value.textContent = percent(fill.share);
-  bar.style.setProperty("--share", fill.share / most);
+  bar.style.setProperty("--share", fill.share);
   setAttribute(button, "aria-current", isCurrent ? "true" : null);
 }

@@ -1,4 +1,4 @@
-// Text, options and model in the fragment of a URL, which browsers do not send to servers.
+// Texts, options and models in the fragment of a URL, which browsers do not send to servers.
 
 import { DEFAULTS } from "./requests.js";
 
@@ -13,11 +13,18 @@ const CHOICES = {
   maxWordTokens: ["1", "2", "3", "4", "5"],
 };
 
-/** Return the fragment for a text, a second text, options and a model, without defaults. */
-export function toFragment(text, second, options, model) {
+/**
+ * Return the fragment for a text, a second text, options, a model and a comparison, without defaults.
+ * The comparison is undefined or has a `text` and the name of a `model`.
+ */
+export function toFragment({ text, second, options, model, comparison }) {
   const parameters = new URLSearchParams({ text });
   if (second) parameters.set("text_pair", second);
   if (model && !model.isDefault) parameters.set("model", model.name);
+  if (comparison) {
+    parameters.set("compare", comparison.text);
+    if (comparison.model !== model.name) parameters.set("compare_model", comparison.model);
+  }
   for (const [key, name] of Object.entries(NAMES)) {
     const value = String(options[key]);
     if (value !== String(DEFAULTS[key])) parameters.set(name, value);
@@ -26,18 +33,24 @@ export function toFragment(text, second, options, model) {
 }
 
 /**
- * Parse a fragment into `{text, second, model, options, unread}`. `second` is empty without a second
- * text. `model` is undefined without a model name. `unread` contains the names of invalid parts. A fragment without a text returns null.
+ * Parse a fragment into `{text, second, model, comparison, options, unread}`. `second` is empty without
+ * a second text. `model` is undefined without a model name, and `comparison` without a comparison.
+ * `unread` contains the names of invalid parts. A fragment without a text returns null.
  */
 export function fromFragment(fragment) {
   const parameters = new URLSearchParams(fragment.slice(1));
-  const text = parameters.get("text");
+  const take = (name) => {
+    const value = parameters.get(name);
+    parameters.delete(name);
+    return value;
+  };
+  const text = take("text");
   if (text === null) return null;
-  const second = parameters.get("text_pair") ?? "";
-  const model = parameters.get("model") ?? undefined;
-  parameters.delete("text_pair");
-  parameters.delete("text");
-  parameters.delete("model");
+  const second = take("text_pair") ?? "";
+  const model = take("model") ?? undefined;
+  const other = { text: take("compare"), model: take("compare_model") };
+  const isComparing = other.text !== null || other.model !== null;
+  const comparison = isComparing ? { text: other.text ?? "", model: other.model ?? undefined } : undefined;
   const options = {};
   const unread = [];
   for (const [name, value] of parameters) {
@@ -45,7 +58,7 @@ export function fromFragment(fragment) {
     if (!key || !isAllowed(key, value)) unread.push(name);
     else options[key] = READERS[key]?.(value) ?? value;
   }
-  return { text, second, model, options, unread };
+  return { text, second, model, comparison, options, unread };
 }
 
 const READERS = {

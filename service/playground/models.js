@@ -28,6 +28,11 @@ export class Models {
     return found >= 0;
   }
 
+  /** All served models, empty before `show`. */
+  get served() {
+    return this.#served;
+  }
+
   /** The chosen model, undefined before `show`. */
   get current() {
     return this.#served[this.#select.selectedIndex];

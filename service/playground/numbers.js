@@ -31,6 +31,9 @@ export function ceiling(shares) {
   return CEILINGS.find((one) => largest <= one) ?? 1;
 }
 
+/** Return the legend of a full bar, such as "Full bar: 50 %". */
+export const fullBar = (share) => `Full bar: ${Math.round(share * 100)} %`;
+
 /** Return the level of surprisal, from 0 (expected) to 4. */
 export function level(surprisal) {
   const found = BITS.findIndex((limit) => surprisal < limit);

@@ -9,9 +9,11 @@ export class Options {
   #root = byId("options");
   #topK = byId("top-k");
   #targets = byId("targets");
+  #onChange;
 
   /** Calls `onChange(typed)` with true for typing and false for other changes. */
   constructor(onChange) {
+    this.#onChange = onChange;
     this.#root.addEventListener("input", ({ target }) => {
       this.#show();
       onChange(target === this.#targets || target === this.#topK);
@@ -77,6 +79,12 @@ export class Options {
     if (mode === "targets") return targets.length ? undefined : "Write the words to rank, separated by commas.";
     if (this.#topK.checkValidity()) return undefined;
     return `Fills per mask must be a whole number from 1 to ${this.#topK.max}.`;
+  }
+
+  /** Choose to read long texts around their masks. */
+  readAround() {
+    byId("windowed").checked = true;
+    this.#onChange(false);
   }
 
   get #mode() {

@@ -12,8 +12,9 @@ const DEFAULT_RETRY_S = 1;
  * page repeats the request with each key that the visitor enters.
  *
  * Each wait calls `on.waiting({kind, sentence, seconds})`, where `kind` is "busy", "starting",
- * "unreachable" or "key". A response calls `on.answer(answer)`, an error response
- * `on.refused(refusal)`. A cancelled request calls no function.
+ * "unreachable" or "key". A response calls `on.answer(answer, timing)`, where `timing` is a sentence
+ * about the time until the response. An error response calls `on.refused(refusal)`. A cancelled
+ * request calls no function.
  */
 export class Question {
   #controller = new AbortController();
@@ -35,9 +36,9 @@ export class Question {
     const { signal } = this.#controller;
     try {
       await pause(delayMs, signal);
-      const answer = await this.#answer(path, body, signal);
+      const { answer, timing } = await this.#answer(path, body, signal);
       signal.throwIfAborted();
-      this.#on.answer(answer);
+      this.#on.answer(answer, timing);
     } catch (error) {
       if (signal.aborted) return;
       if (!(error instanceof Refusal)) throw error;
@@ -50,9 +51,9 @@ export class Question {
     for (;;) {
       const key = currentKey();
       try {
-        const answer = await ask(path, body, signal);
+        const response = await ask(path, body, signal);
         goOn();
-        return answer;
+        return response;
       } catch (error) {
         const { message: sentence, status, retryAfterS: seconds = DEFAULT_RETRY_S } = error;
         if (error instanceof Unreachable) {

@@ -25,6 +25,15 @@ export function requestFor(inputs, options, { name, isDefault, mask_token: maskT
   return { path, body: { inputs, parameters: parametersOf(options) }, kind: "fills", masks };
 }
 
+/** Return a sentence if a model lacks the task of a mode, otherwise undefined. */
+export function missingTask({ mode }, { name, tasks }) {
+  const [task, lack] =
+    mode === "labels"
+      ? ["text-classification", "has no labels; choose another model or another result."]
+      : ["fill-mask", "fills no masks; choose another model or another result."];
+  return tasks.includes(task) ? undefined : `The model ${name} ${lack}`;
+}
+
 function parametersOf({ mode, topK, targets, maxWordTokens, order, windowed }) {
   const parameters = mode === "targets" ? { targets } : { top_k: topK };
   if (mode === "word") {

@@ -20,6 +20,7 @@ from service.observability.statistics import ProcessStatistics
 from service.observability.tracing import Tracer
 from service.registry.loader import load_model
 from service.registry.served_model import ModelInfo, ServedModel
+from service.registry.served_names import with_aliases
 from service.settings import Settings
 
 _log = logging.getLogger(__name__)
@@ -29,7 +30,7 @@ class ModelRegistry:
     """Registry of the served models by name. All calls must come from one event loop.
 
     Args:
-        settings: paths of the bundles, name of the default model, and limits.
+        settings: paths of the bundles, name of the default model, aliases, and limits.
         on_failure: function that receives a message when a model stops computing.
         on_change: function to call after a load or a replacement of models.
         statistics: counters of batches and reloads.
@@ -51,6 +52,7 @@ class ModelRegistry:
         self._tracer = tracer
         self._by_path: dict[Path, ServedModel] = {}
         self._by_name: dict[str, ServedModel] = {}
+        self._by_served_name: dict[str, ServedModel] = {}
         self._reloading = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -60,9 +62,14 @@ class ModelRegistry:
         return self._by_name
 
     @property
+    def by_served_name(self) -> Mapping[str, ServedModel]:
+        """All models by name, followed by the models by alias."""
+        return self._by_served_name
+
+    @property
     def default(self) -> ServedModel:
         """Model for requests without a model name, by default the first model."""
-        return self._by_name.get(self._settings.model) or next(iter(self._by_name.values()))
+        return self._default_of(self._by_name)
 
     @property
     def states(self) -> list[ModelState]:
@@ -75,11 +82,12 @@ class ModelRegistry:
         ]
 
     def get(self, name: str | None = None, task: Task | None = None) -> ServedModel:
-        """Return a model by its name and task.
+        """Return a model by its name or alias, and by its task.
 
         Args:
-            name: name of the model. Without a name, the function returns the default model. If the
-                default model lacks the task, the function returns the first model with the task.
+            name: name or alias of the model. Without a name, the function returns the default
+                model. If the default model lacks the task, the function returns the first model
+                with the task.
             task: task that the model must have. None accepts models of any task.
 
         Raises:
@@ -87,10 +95,10 @@ class ModelRegistry:
             InvalidRequestError: the model does not have the task. The message names the models
                 with the task.
         """
-        if name is not None and name not in self._by_name:
-            served = ", ".join(map(quote, self._by_name))
+        if name is not None and name not in self._by_served_name:
+            served = ", ".join(map(quote, self._by_served_name))
             raise NotFoundError(f"Unknown model {quote(name)}; use a served model: {served}.")
-        model = self.default if name is None else self._by_name[name]
+        model = self.default if name is None else self._by_served_name[name]
         if task is None or task in model.bundle.tasks:
             return model
         able = [one for one in self._by_name.values() if task in one.bundle.tasks]
@@ -101,12 +109,16 @@ class ModelRegistry:
         subject = "This service" if name is None else f"Model {quote(name)}"
         raise InvalidRequestError(f"{subject} does not have the task {task}; {advice}.")
 
+    def names_of(self, model: ServedModel) -> list[str]:
+        """Return the name of a model, followed by its aliases."""
+        return [name for name, other in self._by_served_name.items() if other is model]
+
     async def load_all(self) -> None:
         """Load the models of all bundles.
 
         Raises:
-            StartupError: a bundle is invalid, two models have the same name, or the default model
-                of the settings is missing.
+            StartupError: a bundle is invalid, two models have the same name, the default model of
+                the settings is missing, or an alias is invalid.
         """
         for path in find_bundles(self._settings.bundle):
             self._add(path, await self._load(path, background=False))
@@ -115,6 +127,7 @@ class ModelRegistry:
                 f"model must be one of {', '.join(map(quote, self.by_name))} "
                 f"(got {quote(self._settings.model)})."
             )
+        self._by_served_name = self._with_aliases(self._by_name)
         self._on_change()
 
     async def reload(self) -> None:
@@ -190,8 +203,17 @@ class ModelRegistry:
                     f"The bundles {path} and {other_path} have the same name "
                     f"{quote(model.name)}; export one with another --name."
                 )
-        self._by_path[path] = model
-        self._by_name = {each.name: each for each in self._by_path.values()}
+        by_path = self._by_path | {path: model}
+        by_name = {each.name: each for each in by_path.values()}
+        if self._by_served_name:  # `load_all` resolves the aliases after the last bundle
+            self._by_served_name = self._with_aliases(by_name)
+        self._by_path, self._by_name = by_path, by_name
+
+    def _default_of(self, by_name: Mapping[str, ServedModel]) -> ServedModel:
+        return by_name.get(self._settings.model) or next(iter(by_name.values()))
+
+    def _with_aliases(self, by_name: Mapping[str, ServedModel]) -> dict[str, ServedModel]:
+        return with_aliases(self._settings.served_name, by_name, self._default_of(by_name))
 
     async def _load(self, path: Path, *, background: bool) -> ServedModel:
         return await load_model(

@@ -5,33 +5,27 @@ of the text is the sum of the log-probabilities (Salazar et al. 2020, "Masked La
 Scoring", section 2). This sum overestimates the probability of words of several tokens, because the
 model sees the other tokens of the word. The within-word variant also masks the later tokens of the
 word (Kauf and Ivanova 2023, "A Better Way to Do Masked Language Model Scoring", section 3).
+
+A part of a text has the same scores as in the whole text. The sum over this part is its conditional
+pseudo-log-likelihood, given the rest of the text.
 """
 
 import asyncio
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Literal
-
-import numpy as np
 
 from service.engine.batcher import Batcher
-from service.engine.passes import ModelPass, PassOutputs
+from service.engine.passes import PassOutputs
 from service.errors import InvalidRequestError
 from service.observability.tracing import Tracer
 from service.tasks.response_size import Reserve, reserve_nothing
 from service.tasks.results import RejectedText
-from service.tokenization.encoded_text import EncodedWords, InputText, TextPair
+from service.tasks.score_plan import Part, ScoreOptions, ScorePlan, plan_scores
+from service.tokenization.encoded_text import InputText, TextPair
 from service.tokenization.reader import TextReader, text_label
 from service.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
-
-Variant = Literal["within_word", "original"]
-Part = Literal["text", "text_pair"]
-DEFAULT_VARIANT: Variant = "within_word"
-
-# one pass, with its queue entry, its arrays, and its score as an object and as JSON
-_PASS_BYTES = 3_000
 
 
 @dataclass(slots=True)
@@ -64,7 +58,7 @@ class TextScore:
         log_prob: pseudo-log-likelihood, the sum of the tokens' log-probabilities, in nats.
         pseudo_perplexity: exponential of the negative mean log-probability of the tokens.
         rank: rank by log_prob among the texts of the request. The most probable text has rank 1.
-        tokens: scores of the tokens in order, without special tokens.
+        tokens: scores of the scored tokens in order, without special tokens.
     """
 
     log_prob: float
@@ -78,7 +72,8 @@ class ScoringPipeline:
 
     Args:
         max_tokens: maximum length of a text in tokens, including special tokens.
-        max_passes: maximum number of passes for one request. A text takes one pass per token.
+        max_passes: maximum number of passes for one request. A text takes one pass per scored
+            token.
         tracer: tracer that records a span for tokenization. The batcher records its own spans.
     """
 
@@ -99,7 +94,7 @@ class ScoringPipeline:
     async def score(
         self,
         texts: Sequence[InputText],
-        variants: Sequence[Variant],
+        options: Sequence[ScoreOptions],
         label: str,
         *,
         report_errors: bool = False,
@@ -109,8 +104,7 @@ class ScoringPipeline:
 
         Args:
             texts: one or more texts or pairs without masks.
-            variants: variant of each text, which selects the tokens to mask besides the predicted
-                token.
+            options: options of each text.
             label: the client's name for the texts, for error messages.
             report_errors: True if the result contains the errors of invalid texts.
             reserve: function that reserves the request's memory before the first pass.
@@ -121,61 +115,64 @@ class ScoringPipeline:
             FillMaskError: the batcher rejects the passes, or `reserve` rejects the request.
         """
         if sum(map(len, texts)) < LONG_TEXT_CHARS:
-            encoded = self._tokenize_all(texts, label, report_errors=report_errors)
+            plans = self._plan_all(texts, options, label, report_errors=report_errors)
         else:
-            encoded = await asyncio.to_thread(
-                self._tokenize_all, texts, label, report_errors=report_errors
+            plans = await asyncio.to_thread(
+                self._plan_all, texts, options, label, report_errors=report_errors
             )
-        reserve(sum(_memory_bytes(words) for words in encoded if isinstance(words, EncodedWords)))
+        valid = [plan for plan in plans if isinstance(plan, ScorePlan)]
+        reserve(sum(plan.memory_bytes for plan in valid))
         mask = self._tokenizer.mask_token_id
-        passes = [
-            one
-            for words, variant in zip(encoded, variants, strict=True)
-            if isinstance(words, EncodedWords)
-            for one in score_passes(words, variant, mask)
-        ]
+        passes = [one for plan in valid for one in plan.passes(mask)]
         outputs = await self._batcher.submit(passes, bulk=True) if passes else []
-        return await asyncio.to_thread(self._scores, texts, encoded, outputs)
+        return await asyncio.to_thread(self._scores, texts, plans, outputs)
 
     @property
-    def _tokenize_all(self) -> Callable[..., list[EncodedWords | RejectedText]]:
-        # _tokenize_all is a property, because an attribute with a bound method of its own object is
-        # a reference cycle. A pipeline with such a cycle outlives the model.
-        tokenize = self._tokenize
-        return tokenize if self._tracer is None else self._tracer.traced("tokenize", tokenize)
+    def _plan_all(self) -> Callable[..., list[ScorePlan | RejectedText]]:
+        # _plan_all is a property, because an attribute with a bound method of its own object is a
+        # reference cycle. A pipeline with such a cycle outlives the model.
+        plan = self._plan
+        return plan if self._tracer is None else self._tracer.traced("tokenize", plan)
 
-    def _tokenize(
-        self, texts: Sequence[InputText], label: str, *, report_errors: bool
-    ) -> list[EncodedWords | RejectedText]:
-        encoded: list[EncodedWords | RejectedText] = []
-        for index, text in enumerate(texts):
+    def _plan(
+        self,
+        texts: Sequence[InputText],
+        options: Sequence[ScoreOptions],
+        label: str,
+        *,
+        report_errors: bool,
+    ) -> list[ScorePlan | RejectedText]:
+        plans: list[ScorePlan | RejectedText] = []
+        for index, (text, own) in enumerate(zip(texts, options, strict=True)):
+            name = text_label(label, index, texts)
             try:
-                encoded.append(self._reader.read_words(text, text_label(label, index, texts)))
+                words = self._reader.read_words(text, name)
+                plans.append(plan_scores(text, words, own, name))
             except InvalidRequestError as error:
                 if not report_errors:
                     raise
-                encoded.append(RejectedText(error.text))
-        passes = sum(len(words.positions) for words in encoded if isinstance(words, EncodedWords))
+                plans.append(RejectedText(error.text))
+        passes = sum(len(plan.scored) for plan in plans if isinstance(plan, ScorePlan))
         if passes > self._max_passes:
             raise InvalidRequestError(
                 f"{label} needs {passes} passes of the model, one per token; the limit is "
                 f"{self._max_passes}. Use fewer or shorter texts."
             )
-        return encoded
+        return plans
 
     def _scores(
         self,
         texts: Sequence[InputText],
-        encoded: Sequence[EncodedWords | RejectedText],
+        plans: Sequence[ScorePlan | RejectedText],
         outputs: Sequence[PassOutputs],
     ) -> list[TextScore | RejectedText]:
         remaining = iter(outputs)
         scores: list[TextScore | RejectedText] = []
-        for text, words in zip(texts, encoded, strict=True):
-            if isinstance(words, RejectedText):
-                scores.append(words)
+        for text, plan in zip(texts, plans, strict=True):
+            if isinstance(plan, RejectedText):
+                scores.append(plan)
                 continue
-            own = islice(remaining, len(words.positions))
+            own = islice(remaining, len(plan.scored))
             log_probs = [float(output.target_log_probs[0, 0]) for output in own]
             total = math.fsum(log_probs)
             tokens = [
@@ -188,11 +185,11 @@ class ScoringPipeline:
                     surprisal=-log_prob / math.log(2),
                 )
                 for token, (start, end), log_prob in zip(
-                    words.input_ids[words.positions].tolist(), words.spans, log_probs, strict=True
+                    plan.tokens.tolist(), plan.spans, log_probs, strict=True
                 )
             ]
             if isinstance(text, TextPair):
-                _name_parts(tokens, words, text)
+                _name_parts(tokens, plan, text)
             scores.append(TextScore(total, math.exp(-total / len(tokens)), 1, tokens))
         scored = [score for score in scores if isinstance(score, TextScore)]
         for score in scored:
@@ -200,31 +197,10 @@ class ScoringPipeline:
         return scores
 
 
-def _name_parts(tokens: Sequence[TokenScore], words: EncodedWords, pair: TextPair) -> None:
+def _name_parts(tokens: Sequence[TokenScore], plan: ScorePlan, pair: TextPair) -> None:
     """Store the part of each token of a pair. Spans then count from the start of their part."""
-    for token, part in zip(tokens, words.parts.tolist(), strict=True):
+    for token, part in zip(tokens, plan.parts.tolist(), strict=True):
         token.part = "text_pair" if part else "text"
         if part:
             token.start -= pair.second_start
             token.end -= pair.second_start
-
-
-def _memory_bytes(words: EncodedWords) -> int:
-    """Estimate the bytes of a text's passes and scores. Each pass copies the text's ids."""
-    passes = len(words.positions)
-    return passes * (_PASS_BYTES + words.input_ids.nbytes)
-
-
-def score_passes(words: EncodedWords, variant: Variant, mask_token_id: int) -> Iterator[ModelPass]:
-    """Yield one pass per token, with a mask in place of the token.
-
-    The variant within_word also masks the later tokens of the same word.
-    """
-    one = np.zeros(1, dtype=np.int64)
-    for index, position in enumerate(words.positions.tolist()):
-        rest = words.words[index:] == words.words[index]
-        masked = words.positions[index:][rest] if variant == "within_word" else one + position
-        input_ids = words.input_ids.copy()
-        input_ids[masked] = mask_token_id
-        target = words.input_ids[position : position + 1]
-        yield ModelPass(input_ids, one + position, 1, target[None, :], words.token_types)

@@ -17,6 +17,7 @@ DOCKERIGNORE = ROOT / ".dockerignore"
 COMPOSE = ROOT / "compose.yaml"
 K8S = ROOT / "k8s"
 BASE = K8S / "base"
+DEPLOY_PAGE = ROOT / "docs" / "deploy.md"
 
 DEFAULT_PORT: int = Settings.model_fields["port"].default
 DEFAULT_GRACE_S: int = Settings.model_fields["shutdown_grace_s"].default
@@ -57,6 +58,13 @@ def assignments(stage: Sequence[Instruction], name: str) -> dict[str, str]:
 
 def read_yaml(path: Path) -> Any:
     return yaml.safe_load(path.read_text())
+
+
+def objects_of_the_page(kind: str) -> list[dict[str, Any]]:
+    """Return the objects of one kind in the YAML blocks of docs/deploy.md."""
+    page = DEPLOY_PAGE.read_text(encoding="utf-8")
+    blocks = re.findall(r"^```yaml\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    return [each for each in map(yaml.safe_load, blocks) if each["kind"] == kind]
 
 
 def health_check_command() -> list[str]:

@@ -13,6 +13,8 @@ import yaml
 
 from tests.deploy import files
 
+Objects = list[dict[str, Any]]
+
 MODULES = Path(__file__).parent / "kubernetes" / "node_modules"
 # A release of 2022, so that the kubectl of every supported Kubernetes renders the same objects.
 # kustomize has a package only for Linux on x86, so other systems need kubectl.
@@ -20,12 +22,28 @@ PROGRAM = MODULES / "@install-binary" / "kustomize-linux-x64" / "kustomize-linux
 COMMAND = [str(PROGRAM), "build"] if PROGRAM.exists() else ["kubectl", "kustomize"]
 
 KUSTOMIZATIONS = sorted(files.K8S.rglob("kustomization.yaml"))
-ROOTS = [path.parent for path in KUSTOMIZATIONS if files.read_yaml(path)["kind"] == "Kustomization"]
-COMPONENTS = [path.parent for path in KUSTOMIZATIONS if path.parent not in ROOTS]
+# Transformers change the objects of other kustomizations.
+TRANSFORMERS = [path.parent for path in KUSTOMIZATIONS if path.parts[-3] == "transformers"]
+ROOTS = [
+    path.parent
+    for path in KUSTOMIZATIONS
+    if files.read_yaml(path)["kind"] == "Kustomization" and path.parent not in TRANSFORMERS
+]
+COMPONENTS = [path.parent for path in KUSTOMIZATIONS if path.parent not in {*ROOTS, *TRANSFORMERS}]
 BUNDLES = [path for path in COMPONENTS if path.name.startswith("bundle-")]
 
+# Fields of an InferenceService's predictor that a pod does not have.
+PREDICTOR_FIELDS = {
+    "maxReplicas",
+    "minReplicas",
+    "model",
+    "scaleMetric",
+    "scaleTarget",
+    "timeout",
+}
 
-def render(directory: Path) -> list[dict[str, Any]]:
+
+def render(directory: Path) -> Objects:
     """Return the objects of a kustomization, in the order of `kubectl apply`.
 
     Raises:
@@ -37,37 +55,133 @@ def render(directory: Path) -> list[dict[str, Any]]:
 
 
 @cache
-def rendered(directory: Path) -> list[dict[str, Any]]:
+def rendered(directory: Path) -> Objects:
     return render(directory)
 
 
 @cache
-def rendered_with(component: Path) -> list[dict[str, Any]]:
+def rendered_with(component: Path) -> Objects:
     """Return the base with a component, rendered as in an overlay outside of k8s/."""
+    return render_overlay({"resources": [files.BASE], "components": [component]})
+
+
+def render_overlay(kustomization: dict[str, Any]) -> Objects:
+    """Return the objects of an overlay outside of k8s/.
+
+    Args:
+        kustomization: fields of its kustomization.yaml, with absolute paths of directories.
+    """
     with tempfile.TemporaryDirectory() as scratch:
-        kustomization = {
+        relative: dict[str, Any] = {
+            key: [os.path.relpath(path, scratch) for path in kustomization[key]]
+            for key in ("resources", "components", "transformers")
+            if key in kustomization
+        }
+        header: dict[str, Any] = {
             "apiVersion": "kustomize.config.k8s.io/v1beta1",
             "kind": "Kustomization",
-            "resources": [os.path.relpath(files.BASE, scratch)],
-            "components": [os.path.relpath(component, scratch)],
         }
-        Path(scratch, "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
+        content = yaml.safe_dump(header | kustomization | relative)
+        Path(scratch, "kustomization.yaml").write_text(content)
         return render(Path(scratch))
 
 
-def one(objects: list[dict[str, Any]], kind: str) -> dict[str, Any]:
+def one(objects: Objects, kind: str) -> dict[str, Any]:
     """Return the only object of a kind, e.g. `Deployment`."""
     (found,) = (each for each in objects if each["kind"] == kind)
     return found
 
 
-def pods(objects: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def names(objects: Objects, kind: str) -> set[str]:
+    return {each["metadata"]["name"] for each in objects if each["kind"] == kind}
+
+
+def pods(objects: Objects) -> Iterator[dict[str, Any]]:
     """Yield the specs of the pods that objects create."""
     for each in objects:
         if each["kind"] == "InferenceService":
-            yield {key: each["spec"]["predictor"][key] for key in pod_fields(each)}
+            predictor = each["spec"]["predictor"]
+            pod = {key: predictor[key] for key in predictor if key not in PREDICTOR_FIELDS}
+            if "model" in predictor:
+                pod["containers"] = runtime_of(each, objects)["spec"]["containers"]
+            yield pod
         elif "template" in each.get("spec", {}):
             yield each["spec"]["template"]["spec"]
+
+
+def runtime_of(inference_service: dict[str, Any], objects: Objects) -> dict[str, Any]:
+    """Return the ServingRuntime that an InferenceService names."""
+    name = inference_service["spec"]["predictor"]["model"]["runtime"]
+    (found,) = (
+        each
+        for each in objects
+        if each["kind"] == "ServingRuntime" and each["metadata"]["name"] == name
+    )
+    return found
+
+
+def containers(objects: Objects) -> Iterator[dict[str, Any]]:
+    """Yield the containers of all pods, except init containers."""
+    for pod in pods(objects):
+        yield from pod["containers"]
+
+
+def templates(objects: Objects) -> Iterator[dict[str, str]]:
+    """Yield the labels of the pods that objects create."""
+    for each in objects:
+        if "template" in each.get("spec", {}):
+            yield each["spec"]["template"]["metadata"]["labels"]
+
+
+def selectors(objects: Objects) -> Iterator[dict[str, str]]:
+    """Yield the labels by which objects select pods."""
+    for each in objects:
+        spec = each.get("spec", {})
+        match each["kind"]:
+            case "Service":
+                yield spec["selector"]
+            case "Deployment" | "PodDisruptionBudget":
+                yield spec["selector"]["matchLabels"]
+            case "NetworkPolicy":
+                yield spec["podSelector"]["matchLabels"]
+    for pod in pods(objects):
+        for constraint in pod.get("topologySpreadConstraints", []):
+            yield constraint["labelSelector"]["matchLabels"]
+
+
+def references(objects: Objects) -> set[tuple[str, str]]:
+    """Return the kinds and names of the objects to which objects refer.
+
+    Secrets do not count, because users create them outside of the manifests.
+    """
+    found = set()
+    for each in objects:
+        spec = each.get("spec", {})
+        if target := spec.get("scaleTargetRef"):
+            found.add((target["kind"], target["name"]))
+        if each["kind"] == "HTTPRoute":
+            found |= {("Gateway", parent["name"]) for parent in spec["parentRefs"]}
+            found |= {
+                ("Service", backend["name"])
+                for rule in spec["rules"]
+                for backend in rule["backendRefs"]
+            }
+        if model := spec.get("predictor", {}).get("model"):
+            found.add(("ServingRuntime", model["runtime"]))
+    for pod in pods(objects):
+        for kind, field in (
+            ("ServiceAccount", "serviceAccountName"),
+            ("PriorityClass", "priorityClassName"),
+        ):
+            found |= {(kind, pod[field])} if field in pod else set()
+        for container in (*pod.get("initContainers", []), *pod["containers"]):
+            found |= {
+                ("ConfigMap", e["configMapRef"]["name"]) for e in container.get("envFrom", [])
+            }
+        for volume in pod.get("volumes", []):
+            if claim := volume.get("persistentVolumeClaim"):
+                found.add(("PersistentVolumeClaim", claim["claimName"]))
+    return found
 
 
 def check(each: dict[str, Any], version: str = kubernetes_validate.latest_version()) -> None:
@@ -77,18 +191,3 @@ def check(each: dict[str, Any], version: str = kubernetes_validate.latest_versio
         kubernetes_validate.ValidationError: a field is unknown, missing or of a wrong type.
     """
     kubernetes_validate.validate(each, version, strict=True)
-
-
-# Fields of an InferenceService's predictor that a pod does not have.
-PREDICTOR_FIELDS = {
-    "maxReplicas": int,
-    "minReplicas": int,
-    "scaleMetric": str,
-    "scaleTarget": int,
-    "timeout": int,
-}
-
-
-def pod_fields(inference_service: dict[str, Any]) -> list[str]:
-    """Return the predictor's fields that a pod also has."""
-    return [key for key in inference_service["spec"]["predictor"] if key not in PREDICTOR_FIELDS]

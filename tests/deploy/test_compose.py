@@ -1,36 +1,65 @@
 """Hardened services of compose.yaml, on the loopback address and with existing mounts."""
 
 import re
+import subprocess
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from service import __version__
 from tests.deploy import files
+from tests.docs import pages
 
 SERVICES: dict[str, dict[str, Any]] = files.read_yaml(files.COMPOSE)["services"]
 FILLMASK = SERVICES["fillmask"]
-NO_BUNDLES_YET = {"./bundles"}
+EXPORT = SERVICES["export"]
+# The export starts as root to become the owner of ./bundles.
+RIGHTS_OF_THE_EXPORT = {"cap_add": ["SETGID", "SETUID"], "user": "0:0"}
+RIGHTS = {"privileged", "cap_add", "devices", "network_mode", "user", "pid"}
+
+
+def mounts(name: str) -> Iterator[tuple[str, bool, bool]]:
+    """Yield the sources of a service's mounts, and whether they are read-only and created."""
+    for volume in SERVICES[name].get("volumes", []):
+        if isinstance(volume, str):
+            source, _, *mode = volume.split(":")
+            yield source, mode == ["ro"], source.startswith("./")
+        else:
+            is_created = volume.get("bind", {}).get("create_host_path", True)
+            yield volume["source"], volume.get("read_only", False), is_created
 
 
 @pytest.mark.parametrize("name", SERVICES)
 def test_service_has_few_rights_and_is_reached_from_this_machine_only(name: str) -> None:
     service = SERVICES[name]
-    assert all(port.startswith("127.0.0.1:") for port in service["ports"])
+    assert all(port.startswith("127.0.0.1:") for port in service.get("ports", []))
     assert service["read_only"]
     assert service["cap_drop"] == ["ALL"]
     assert service["security_opt"] == ["no-new-privileges:true"]
-    assert not {"privileged", "cap_add", "devices", "network_mode", "user", "pid"} & service.keys()
+    rights = {key: service[key] for key in RIGHTS & service.keys()}
+    assert rights == (RIGHTS_OF_THE_EXPORT if name == "export" else {})
     assert {"mem_limit", "pids_limit"} <= service.keys()
 
 
 @pytest.mark.parametrize("name", SERVICES)
 def test_mounted_files_exist_and_are_read_only(name: str) -> None:
-    for volume in SERVICES[name]["volumes"]:
-        source, _, *mode = volume.split(":")
+    for source, is_read_only, is_created in mounts(name):
         if source.startswith("./"):
-            assert mode == ["ro"]
-            assert source in NO_BUNDLES_YET or (files.ROOT / source).is_file()
+            assert is_read_only is (name != "export")
+            # Docker creates a missing source as a directory of root.
+            assert (files.ROOT / source).is_file() if is_created else source == "./bundles"
+
+
+def test_directory_of_the_bundles_is_in_the_repository_and_its_content_is_not() -> None:
+    listed = subprocess.run(
+        ["git", "ls-files", "bundles"], cwd=files.ROOT, capture_output=True, text=True, check=True
+    )
+    assert listed.stdout.split() == ["bundles/.gitignore"]
+    ignored = subprocess.run(
+        ["git", "check-ignore", "bundles/mine/bundle.json"], cwd=files.ROOT, check=False
+    )
+    assert ignored.returncode == 0
 
 
 def test_published_port_is_the_one_that_the_service_listens_on() -> None:
@@ -40,7 +69,51 @@ def test_published_port_is_the_one_that_the_service_listens_on() -> None:
 
 def test_every_image_has_a_version() -> None:
     assert FILLMASK["image"] == f"fillmask:{__version__}"
+    assert EXPORT["image"] == f"fillmask-export:{__version__}"
     assert all(re.search(r":v?\d+\.\d+\.\d+$", each["image"]) for each in SERVICES.values())
+
+
+def test_images_are_built_from_the_last_stage_and_from_the_stage_of_the_export() -> None:
+    assert FILLMASK["build"] == "."
+    assert EXPORT["build"] == {"context": ".", "target": "export"}
+    *others, last = files.stages(files.DOCKERFILE.read_text())
+    named = [stage for stage in others if stage[0].value.endswith(" AS export")]
+    assert len(named) == 1
+    assert last[0].value == "python"
+
+
+def test_export_writes_to_where_the_service_reads() -> None:
+    (read,) = (each for each in FILLMASK["volumes"] if each["source"] == "./bundles")
+    (written,) = (
+        each
+        for each in EXPORT["volumes"]
+        if isinstance(each, dict) and each["source"] == "./bundles"
+    )
+    assert written["target"] == read["target"]
+    shell, flag, script, _ = EXPORT["entrypoint"]
+    assert [shell, flag] == ["sh", "-c"]
+    assert f"python -m export --bundles {written['target']} " in script
+    # A bundle of the export and a variable of the shell are all that the service needs.
+    assert FILLMASK["environment"] == ["FILLMASK_BUNDLE"]
+    assert f"FILLMASK_BUNDLE={read['target']}/" in files.COMPOSE.read_text()
+
+
+def test_cache_of_the_export_is_the_volume_that_every_user_can_write_to() -> None:
+    (stage,) = (
+        stage
+        for stage in files.stages(files.DOCKERFILE.read_text())
+        if stage[0].value.endswith(" AS export")
+    )
+    cache = files.assignments(stage, "ENV")["HF_HOME"]
+    assert f"huggingface:{cache}" in EXPORT["volumes"]
+    assert f"mkdir --mode 1777 {cache}" in " ".join(files.values(stage, "RUN"))
+
+
+@pytest.mark.parametrize("page", [files.COMPOSE, *pages.PAGES], ids=lambda page: page.name)
+def test_commands_build_the_image_again(page: Any) -> None:
+    # Without --build, compose starts the image of an earlier version.
+    for command in re.findall(r"docker compose.* up\b.*", pages.read(page)):
+        assert " up --build" in command, command
 
 
 def test_compose_waits_longer_than_the_drain() -> None:

@@ -10,12 +10,16 @@ from fastapi.testclient import TestClient
 from benchmarks.load import capacity, pod_size
 from service import __version__
 from service.app import create_app
-from service.settings import Settings
 from tests.deploy import files, kustomize
 
 PAGE = pod_size.PAGE.read_text(encoding="utf-8")
 BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
 COMMANDS = "\n".join(code for language, code in BLOCK.findall(PAGE) if language == "sh")
+KUSTOMIZATIONS = [
+    code
+    for language, code in BLOCK.findall(PAGE)
+    if language == "yaml" and "kind: Kustomization" in code
+]
 
 
 def test_every_setting_exists() -> None:
@@ -33,7 +37,8 @@ def test_every_link_has_a_target() -> None:
         if target.startswith("#"):
             assert target[1:] in titles, target
         else:
-            assert (pod_size.PAGE.parent / target).exists(), target
+            path, _, _ = target.partition("#")
+            assert (pod_size.PAGE.parent / path).exists(), target
 
 
 def test_every_kustomization_of_a_command_renders() -> None:
@@ -45,9 +50,10 @@ def test_every_kustomization_of_a_command_renders() -> None:
 
 def test_every_kustomization_is_on_the_page() -> None:
     for path in kustomize.KUSTOMIZATIONS:
-        if path.parent in {files.BASE, *(files.K8S / "overlays").iterdir()} | set(
-            kustomize.COMPONENTS
-        ):
+        if path.parent in {files.BASE, *(files.K8S / "overlays").iterdir()} | {
+            *kustomize.COMPONENTS,
+            *kustomize.TRANSFORMERS,
+        }:
             assert f"(../{path.relative_to(files.ROOT)})" in PAGE
 
 
@@ -70,7 +76,7 @@ def test_docker_waits_longer_than_the_service() -> None:
 
 
 def test_overlay_of_the_page_renders(tmp_path: Path) -> None:
-    (overlay,) = (code for language, code in BLOCK.findall(PAGE) if language == "yaml")
+    (overlay,) = (code for code in KUSTOMIZATIONS if "nameSuffix" not in code)
     (tmp_path / "fillmask").symlink_to(files.ROOT)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "kustomization.yaml").write_text(overlay)
@@ -108,7 +114,13 @@ def test_queue_that_scales_is_a_fraction_of_a_seconds_work() -> None:
 
 
 def test_request_of_the_page_is_answered() -> None:
+    inference_service = kustomize.one(
+        kustomize.rendered(files.K8S / "overlays" / "kserve"), "InferenceService"
+    )
+    (container,) = inference_service["spec"]["predictor"]["containers"]
+    variables = {variable["name"]: variable["value"] for variable in container["env"]}
     (body,) = re.findall(r"-d '(\{.*?\})'", COMMANDS, re.DOTALL)
     (path,) = re.findall(r"example\.com(/v2\S+)", COMMANDS)
-    with TestClient(create_app(Settings())) as client:
+    assert inference_service["metadata"]["name"] in path.split("/")
+    with TestClient(create_app(files.settings_of(variables))) as client:
         assert client.post(path, json=json.loads(body)).status_code == 200

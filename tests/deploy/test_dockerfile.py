@@ -29,15 +29,46 @@ IMAGE = STAGES[-1]
 ALL = [instruction for stage in STAGES for instruction in stage]
 
 
-def test_dependencies_are_those_of_pyproject() -> None:
+def stage(name: str) -> list[files.Instruction]:
+    """Return the instructions of a stage with a name."""
+    (found,) = (each for each in STAGES if each[0].value.endswith(f" AS {name}"))
+    return found
+
+
+@pytest.mark.parametrize(("name", "extra"), [("dependencies", None), ("export", "train")])
+def test_dependencies_are_those_of_pyproject(name: str, extra: str | None) -> None:
     # The test runs the Python line of the build that extracts the requirements.
-    extract = re.search(r'python -c "([^"]+tomllib[^"]+)"', "\n".join(files.values(ALL, "RUN")))
+    (run,) = (run for run in files.values(stage(name), "RUN") if "tomllib" in run)
+    extract = re.search(r'python -c "([^"]+)"', run)
     assert extract
     output = subprocess.run(
         [sys.executable, "-c", extract[1]], cwd=files.ROOT, capture_output=True, check=True
     ).stdout
     project = tomllib.loads((files.ROOT / "pyproject.toml").read_text())["project"]
-    assert output.decode().splitlines() == project["dependencies"]
+    extras = project["optional-dependencies"][extra] if extra else []
+    assert output.decode().splitlines() == project["dependencies"] + extras
+
+
+def test_serving_image_is_the_last_stage_and_has_nothing_of_the_export() -> None:
+    copied = files.values(IMAGE, "COPY")
+    assert {word for copy in copied for word in copy.split() if word.startswith("--from=")} == {
+        "--from=dependencies",
+        "--from=code",
+    }
+    assert files.values(stage("code"), "COPY") == ["LICENSE ./", "service/ service/"]
+    assert "dev.txt" not in " ".join(files.values(stage("dependencies"), "COPY"))
+    assert json.loads(files.values(IMAGE, "ENTRYPOINT")[0]) == ["python", "-m", "service"]
+
+
+def test_image_of_the_export_has_pytorchs_build_for_cpus() -> None:
+    assert files.values(stage("export"), "ARG") == ["TORCH_BACKEND=cpu"]
+    (run,) = (run for run in files.values(stage("export"), "RUN") if "uv pip" in run)
+    assert '--torch-backend "$TORCH_BACKEND"' in run
+    assert "--constraint dev.txt" in run
+    assert re.search(
+        r"^torch==", (files.ROOT / "constraints" / "dev.txt").read_text(), re.MULTILINE
+    )
+    assert json.loads(files.values(stage("export"), "ENTRYPOINT")[0]) == ["python", "-m", "export"]
 
 
 def without_the_hubs_client() -> tuple[set[str], set[str]]:

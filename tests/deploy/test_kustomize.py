@@ -22,14 +22,14 @@ MODELS = {
     "keda.sh/v1alpha1": "keda",
     "monitoring.coreos.com/v1": "prometheus-operator",
 }
-KSERVE = "serving.kserve.io/v1beta1"
-IS_CUSTOM = {*MODELS, KSERVE}
+KSERVE = {"serving.kserve.io/v1alpha1", "serving.kserve.io/v1beta1"}
+IS_CUSTOM = {*MODELS, *KSERVE}
 ROOTS = pytest.mark.parametrize("root", kustomize.ROOTS, ids=lambda root: root.name)
 COMPONENTS = pytest.mark.parametrize("component", kustomize.COMPONENTS, ids=lambda path: path.name)
 
 
 def custom(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the custom resources, except KServe's."""
+    """Return the custom resources, except those of KServe, which test_kserve.py checks."""
     return [each for each in objects if each["apiVersion"] in MODELS]
 
 
@@ -142,7 +142,7 @@ def test_every_label_of_the_version_is_this_version(root: Path) -> None:
 @pytest.mark.parametrize("path", kustomize.KUSTOMIZATIONS, ids=lambda path: path.parent.name)
 def test_kustomization_takes_every_file_beside_it(path: Path) -> None:
     kustomization = files.read_yaml(path)
-    taken = {*kustomization.get("resources", [])}
+    taken = {*kustomization.get("resources", []), *kustomization.get("configurations", [])}
     taken |= {patch["path"] for patch in kustomization.get("patches", []) if "path" in patch}
     here = {file.name for file in path.parent.glob("*.yaml")} - {path.name}
     assert here <= taken

@@ -4,23 +4,27 @@ A schema accepts names of ports, volumes and settings that do not exist.
 """
 
 import math
-from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
 
 from service.http.server import _FORCED_EXIT_AFTER_S
-from service.settings import ENV_PREFIX, Settings
+from service.settings import ENV_PREFIX
 from tests.deploy import files, kustomize, pod_security
-
-Objects = list[dict[str, Any]]
+from tests.deploy.kustomize import Objects, containers, names
 
 PATHS = {path.name: path for path in (*kustomize.ROOTS, *kustomize.COMPONENTS)}
 SERVING = pytest.mark.parametrize("root", ["base", "production", "local"])
 PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
 # every release changes this label, and a Deployment's selector can never change
 VERSION = "app.kubernetes.io/version"
+LABELS = {
+    "app.kubernetes.io/name",
+    "app.kubernetes.io/instance",
+    "app.kubernetes.io/part-of",
+    VERSION,
+}
 
 
 def rendered(name: str) -> Objects:
@@ -40,39 +44,6 @@ def objects(request: pytest.FixtureRequest) -> Objects:
     return rendered(request.param)
 
 
-def containers(objects: Objects) -> Iterator[dict[str, Any]]:
-    """Yield the containers of all pods, except init containers."""
-    for pod in kustomize.pods(objects):
-        yield from pod["containers"]
-
-
-def templates(objects: Objects) -> Iterator[dict[str, str]]:
-    """Yield the labels of the pods that objects create."""
-    for each in objects:
-        if "template" in each.get("spec", {}):
-            yield each["spec"]["template"]["metadata"]["labels"]
-
-
-def selectors(objects: Objects) -> Iterator[dict[str, str]]:
-    """Yield the labels by which objects select pods."""
-    for each in objects:
-        spec = each.get("spec", {})
-        match each["kind"]:
-            case "Service":
-                yield spec["selector"]
-            case "Deployment" | "PodDisruptionBudget":
-                yield spec["selector"]["matchLabels"]
-            case "NetworkPolicy":
-                yield spec["podSelector"]["matchLabels"]
-    for pod in kustomize.pods(objects):
-        for constraint in pod.get("topologySpreadConstraints", []):
-            yield constraint["labelSelector"]["matchLabels"]
-
-
-def names(objects: Objects, kind: str) -> set[str]:
-    return {each["metadata"]["name"] for each in objects if each["kind"] == kind}
-
-
 def settings(objects: Objects) -> dict[str, str]:
     """Return the service's variables in all ConfigMaps."""
     return {
@@ -84,9 +55,18 @@ def settings(objects: Objects) -> dict[str, str]:
     }
 
 
+def test_every_object_and_pod_has_the_labels(objects: Objects) -> None:
+    for labels in (
+        *(each["metadata"].get("labels", {}) for each in objects),
+        *kustomize.templates(objects),
+    ):
+        assert labels.keys() >= LABELS
+        assert labels["app.kubernetes.io/part-of"] == "fillmask"
+
+
 def test_selectors_find_the_pods(objects: Objects) -> None:
-    labels = list(templates(objects))
-    for selector in selectors(objects):
+    labels = list(kustomize.templates(objects))
+    for selector in kustomize.selectors(objects):
         assert any(selector.items() <= each.items() for each in labels)
         assert VERSION not in selector
 
@@ -95,7 +75,7 @@ def test_service_does_not_select_the_pods_of_the_example_job() -> None:
     (selector,) = (
         each["spec"]["selector"] for each in rendered("base") if each["kind"] == "Service"
     )
-    (labels,) = templates(rendered("whole-file"))
+    (labels,) = kustomize.templates(rendered("whole-file"))
     assert not selector.items() <= labels.items()
 
 
@@ -182,7 +162,7 @@ def test_pods_scale_up_at_once_and_down_slowly(root: str) -> None:
     assert changed_after(2, most, down, -1) >= most / 2
 
 
-@pytest.mark.parametrize("root", ["base", "production", "local", "kserve"])
+@pytest.mark.parametrize("root", ["base", "production", "local", "kserve", "kserve-runtime"])
 def test_probes_ask_paths_that_exist(root: str, paths: set[str]) -> None:
     # A liveness probe with the readiness path would kill pods that drain.
     (container,) = containers(rendered(root))
@@ -191,25 +171,13 @@ def test_probes_ask_paths_that_exist(root: str, paths: set[str]) -> None:
     assert container["livenessProbe"]["httpGet"]["path"] != "/health/ready"
 
 
-def test_names_in_pods_exist(objects: Objects) -> None:
-    # The test ignores Secrets, because users create them outside of the manifests.
+def test_names_of_other_objects_exist(objects: Objects) -> None:
+    named = {(each["kind"], each["metadata"]["name"]) for each in objects}
+    assert kustomize.references(objects) <= named
     for pod in kustomize.pods(objects):
         volumes = {volume["name"] for volume in pod.get("volumes", [])}
         for container in pod_security.containers(pod):
             assert {mount["name"] for mount in container.get("volumeMounts", [])} <= volumes
-            maps = {each["configMapRef"]["name"] for each in container.get("envFrom", [])}
-            assert maps <= names(objects, "ConfigMap")
-        claims = {
-            volume["persistentVolumeClaim"]["claimName"]
-            for volume in pod.get("volumes", [])
-            if "persistentVolumeClaim" in volume
-        }
-        assert claims <= names(objects, "PersistentVolumeClaim")
-        for field, kind in (
-            ("serviceAccountName", "ServiceAccount"),
-            ("priorityClassName", "PriorityClass"),
-        ):
-            assert field not in pod or pod[field] in names(objects, kind)
 
 
 def test_settings_are_allowed_and_their_paths_are_mounted(objects: Objects) -> None:
@@ -275,18 +243,3 @@ def test_pod_is_not_killed_while_it_drains(root: str) -> None:
     assert pod["terminationGracePeriodSeconds"] > stopping_s
     # Endpoints take some seconds to reach every node
     assert chosen.drain_delay_s >= 5
-
-
-def test_kserve_waits_longer_than_the_service() -> None:
-    # Clients get an error message only if the service times out first.
-    predictor = kustomize.one(rendered("kserve"), "InferenceService")["spec"]["predictor"]
-    assert predictor["timeout"] > Settings.model_fields["request_timeout_ms"].default / 1000
-
-
-def test_kserves_predictor_satisfies_the_schema_of_a_pod() -> None:
-    # No package has a schema for KServe's own fields, so the test checks their types.
-    predictor = kustomize.one(rendered("kserve"), "InferenceService")["spec"]["predictor"]
-    for field, kind in kustomize.PREDICTOR_FIELDS.items():
-        assert isinstance(predictor[field], kind)
-    (spec,) = kustomize.pods(rendered("kserve"))
-    kustomize.check({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec})

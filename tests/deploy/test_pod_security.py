@@ -63,4 +63,4 @@ def test_namespaces_enforce_the_standard(root: Path) -> None:
 
 def test_every_root_with_pods_is_checked() -> None:
     seen = {root.name for root in kustomize.ROOTS if list(kustomize.pods(kustomize.rendered(root)))}
-    assert {"base", "local", "production", "kserve"} <= seen
+    assert {"base", "local", "production", "kserve", "kserve-runtime"} <= seen

@@ -42,10 +42,12 @@ def rule() -> dict[str, Any]:
 def test_queue_that_scales_is_one_that_the_service_counts(
     waiting: dict[str, str], service: dict[str, Any]
 ) -> None:
-    # The query also filters by namespace, a label that Prometheus adds.
+    # The query also filters by namespace and job, labels that Prometheus adds. The operator names a
+    # job after the Service.
     (metric,) = monitoring.metrics_of(waiting["query"])
     labels = dict(re.findall(r'(\w+)="(\w+)"', waiting["query"]))
     assert labels.pop("namespace") == service["metadata"]["namespace"]
+    assert labels.pop("job") == service["metadata"]["name"]
     (label,) = labels.items()
     sample = rf'^{metric}\{{[^}}]*{label[0]}="{label[1]}"'
     assert re.search(sample, monitoring.exposition(), re.MULTILINE)
@@ -71,7 +73,9 @@ def test_route_leads_from_a_listener_with_tls_to_the_service(
     (listener,) = gateway["spec"]["listeners"]
     assert listener["protocol"] == "HTTPS"
     route = production("HTTPRoute")["spec"]
-    assert route["hostnames"] == [listener["hostname"]]
+    # Without a name of its own, the route serves the name of the listener.
+    assert listener["hostname"]
+    assert "hostnames" not in route
     (parent,) = route["parentRefs"]
     assert (parent["name"], parent["sectionName"]) == (
         gateway["metadata"]["name"],

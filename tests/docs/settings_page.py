@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from pydantic_core import PydanticUndefined
-
-from service.settings import ENV_PREFIX, Settings, allowed
+from service.settings import ENV_PREFIX, Settings, allowed, settings_by_group
+from service.startup.flags import default_text
 from tests.docs.pages import DOCS
 
 PAGE = DOCS / "settings.md"
@@ -16,12 +15,15 @@ HEAD = """\
 A setting is an environment variable or a flag of `fillmask-serve`. For example,
 `FILLMASK_MAX_TEXTS=8` has the same effect as `--max-texts 8`. A flag takes precedence over a
 variable. For an unknown `FILLMASK_` variable or an invalid value, the service does not start and
-prints an error message.
-
+prints an error message. `fillmask-serve --help` has the same groups as this page.
+"""
+TABLE_HEAD = """\
 | Variable | Default | Allowed | Meaning |
 |---|---|---|---|
 """
 TAIL = """
+## Signals
+
 After SIGTERM or SIGINT the service finishes the accepted requests and exits with code 0. A second
 signal ends the process immediately. After SIGHUP the service reloads changed bundles.
 """
@@ -31,16 +33,17 @@ def render() -> str:
     """Return the text of docs/settings.md."""
     schemas = Settings.model_json_schema()["properties"]
     rows = []
-    for name, field in Settings.model_fields.items():
-        shown = field.default not in {None, "", PydanticUndefined}
-        default = f"`{field.default}`" if shown else ""
-        cells = [
-            f"`{ENV_PREFIX}{name.upper()}`",
-            default,
-            _allowed(name, schemas[name]),
-            str(field.description),
-        ]
-        rows.append("| " + " | ".join(cells) + " |\n")
+    for title, fields in settings_by_group().items():
+        rows.append(f"\n## {title}\n\n{TABLE_HEAD}")
+        for name, field in fields.items():
+            default = default_text(field)
+            cells = [
+                f"`{ENV_PREFIX}{name.upper()}`",
+                f"`{default}`" if default else "",
+                _allowed(name, schemas[name]),
+                str(field.description),
+            ]
+            rows.append("| " + " | ".join(cells) + " |\n")
     return HEAD + "".join(rows) + TAIL
 
 

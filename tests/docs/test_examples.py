@@ -13,13 +13,14 @@ import pytest
 from benchmarks.running_server import running_server
 from tests.docs import pages
 from tests.docs.client_examples import run_client
-from tests.docs.shell_examples import check_shell_examples
+from tests.docs.shell_examples import TOLERANCE, check_shell_examples, numbers, words
 from tests.service.classifiers import ANSWERS, KINDS, write_taught_classifier
 
 PAGES = ("filling.md", "protocols.md", "requests.md", "scoring.md")
 HOST = "127.0.0.1:8000"
 BLOCK = re.compile(r"```(python|javascript|bash)\n(.*?)```", re.DOTALL)
 CURL = re.compile(r"curl -s (\S+).*?-d '(\{.*?\})'", re.DOTALL)
+RESPONSE = re.compile(r"```bash\n([^`]*)```\n\n```json\n([^`]*)```")
 BLOCKS = [
     pytest.param(language, code, id=f"{page} {number}, {language}")
     for page in PAGES
@@ -49,6 +50,15 @@ def test_example_gets_a_response(language: str, code: str, host: str) -> None:
 def test_page_has_examples_in_each_language(page: str) -> None:
     blocks = BLOCK.findall(pages.read(pages.DOCS / page))
     assert {language for language, _ in blocks} == {"python", "javascript", "bash"}
+
+
+def test_scores_are_those_shown(host: str) -> None:
+    [(code, shown)] = RESPONSE.findall(pages.read(pages.DOCS / "scoring.md"))
+    [(url, body)] = CURL.findall(code.replace(HOST, host))
+    printed = json.dumps(httpx.post(url, json=json.loads(body)).json())
+    expected = json.dumps(json.loads(shown))
+    assert numbers(printed) == pytest.approx(numbers(expected), abs=TOLERANCE)
+    assert words(printed) == words(expected)
 
 
 def test_commands_print_what_is_shown(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ CONTENDERS = {
     "transformers pipeline behind FastAPI": "transformers pipeline",
     "onnxruntime, logits at every position": "onnxruntime, all logits",
     "OpenVINO, the best of fp32, bf16 and int8": "OpenVINO",
+    "CTranslate2 int8, with the head in another library": "CTranslate2 int8",
 }
 SIZES = {"MiniLM-L6": "minilm", "BERT-base": "bert-base"}
 

@@ -35,4 +35,4 @@ def test_a_missing_dependency_is_named() -> None:
     assert ended.returncode == 2
     (line,) = ended.stderr.splitlines()
     assert "fillmask-train needs torch" in line
-    assert "fillmask[train]" in line
+    assert "pip install '.[train]' in a checkout" in line

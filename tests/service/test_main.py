@@ -15,6 +15,7 @@ import httpx
 import pytest
 
 from service.app import create_app
+from service.errors import SettingsError
 from service.serve import _bind, _overload_check
 from service.settings import Settings
 from tests.service.conftest import EditBundle, StartServer
@@ -235,7 +236,21 @@ def test_port_in_use_is_one_sentence(tiny: Tiny) -> None:
         port = taken.getsockname()[1]
         said = refuse("--port", str(port), "--bundle", str(tiny.path))
     assert said == (
-        f"The service cannot listen on 127.0.0.1 port {port} (address already in use); "
+        f"The service cannot listen on 127.0.0.1 port {port}, because another process listens "
+        "there; set --port to another port, or to 0 for any free port."
+    )
+
+
+def test_addresses_that_the_service_cannot_use() -> None:
+    # For the metrics, 0 is the main port. 192.0.2.1 is an address for documentation.
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(SettingsError, match=r"there; set --metrics-port to another port\.$"):
+            _bind(Settings(metrics_port=port), "metrics_port")
+    with pytest.raises(SettingsError) as caught:
+        _bind(Settings(host="192.0.2.1", port=0), "port")
+    assert str(caught.value) == (
+        "The service cannot listen on 192.0.2.1 port 0 (cannot assign requested address); "
         "set another host or port."
     )
 
@@ -249,7 +264,7 @@ async def test_connections_send_without_delay() -> None:
         found.set_result(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
         writer.close()
 
-    with _bind("127.0.0.1", 0) as listener:
+    with _bind(Settings(port=0), "port") as listener:
         async with await asyncio.start_server(accepted, sock=listener):
             _, client = await asyncio.open_connection(*listener.getsockname())
             nodelay = await found

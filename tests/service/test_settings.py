@@ -1,13 +1,15 @@
 """Sources of settings and rejection of invalid values."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 
 from service.errors import SettingsError
 from service.host import usable_cpus
-from service.settings import Settings, allowed, read_settings
+from service.settings import _GROUPS, Settings, allowed, read_settings, settings_by_group
+from service.startup.flags import flag
 
 
 def test_defaults() -> None:
@@ -67,15 +69,17 @@ def test_an_unknown_variable_is_refused(
         ("max_body_bytes", "1e6", 'a whole number of at least 1 (got "1e6").'),
         ("log_level", "loud", 'one of debug, info, warning, error (got "loud").'),
         ("host", "", 'a non-empty string (got "").'),
+        ("served_name", "a b", 'a list such as fillmask or fillmask,other=MODEL (got "a b").'),
+        ("served_name", "a=", 'a list such as fillmask or fillmask,other=MODEL (got "a=").'),
     ],
 )
 def test_a_bad_value_is_refused(
     name: str, value: str, sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    flag = "--" + name.replace("_", "-")
+    given = flag(name)
     with pytest.raises(SettingsError) as caught:
-        read_settings([f"{flag}={value}"])
-    assert str(caught.value) == f"{flag} must be {sentence}"
+        read_settings([f"{given}={value}"])
+    assert str(caught.value) == f"{given} must be {sentence}"
     monkeypatch.setenv(f"FILLMASK_{name.upper()}", value)
     with pytest.raises(SettingsError) as caught:
         read_settings([])
@@ -128,15 +132,54 @@ def test_the_variables_kubernetes_sets_are_explained(
 def test_help_names_every_setting(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(os.environ, "COLUMNS", "200")
+    # The help has one section per group, with the group's flags in order.
+    monkeypatch.setitem(os.environ, "COLUMNS", "400")
     with pytest.raises(SystemExit) as caught:
         read_settings(["--help"])
     assert caught.value.code == 0
     shown = capsys.readouterr().out
-    for name, field in Settings.model_fields.items():
-        assert f"--{name.replace('_', '-')} VALUE" in shown
-        assert field.description
-        assert field.description in shown
+    for title, fields in settings_by_group().items():
+        section = shown.partition(f"\n{title.lower()}:\n")[2].partition("\n\n")[0]
+        shown_flags = re.findall(r"^  (--\S+) ", section, re.MULTILINE)
+        assert shown_flags == [flag(name) for name in fields]
+        for field in fields.values():
+            assert field.description
+            assert field.description in section
+    assert "VALUE" not in shown.partition("\n")[2]
+    assert "(default )" not in shown
+    assert "None" not in shown
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--host HOST",
+        "--port PORT",
+        "--bundle DIR",
+        "--api-keys-file FILE",
+        "--max-body-bytes BYTES",
+        "--max-texts N",
+        "--max-wait-ms MS",
+        "--drain-delay-s S",
+        "--log-level debug|info|warning|error",
+        "--intra-op-parallelism true|false",
+        "number of texts per request (default 64)",
+        "lower latency (default true)",
+    ],
+)
+def test_help_shows_kinds_choices_and_defaults(
+    line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(os.environ, "COLUMNS", "400")
+    with pytest.raises(SystemExit):
+        read_settings(["--help"])
+    assert re.search(rf"{re.escape(line)}\s", capsys.readouterr().out)
+
+
+def test_every_setting_has_a_group() -> None:
+    groups = settings_by_group()
+    assert list(groups) == list(_GROUPS.values())
+    assert [name for fields in groups.values() for name in fields] == list(Settings.model_fields)
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

@@ -177,9 +177,9 @@ def _shares(results: SizeResults) -> str:
     alone = median_ratio(in_process, results.in_process[OURS_INT8 + SESSION_ALONE])
     return (
         f"Over HTTP with {TRIAL_CONCURRENCY} clients, {OURS_INT8} reaches "
-        f"{100 * median_ratio(at_8, in_process):.0f} % of its throughput without HTTP. Without "
-        f"HTTP, its throughput is {100 * alone:.0f} % of the session's throughput alone, because "
-        "fillmask also packs the batches and splits the results."
+        f"{100 * median_ratio(at_8, in_process):.0f} % of its throughput without HTTP. The "
+        "throughput without HTTP includes packing the batches and splitting the results. It is "
+        f"{100 * alone:.0f} % of the session's throughput alone."
     )
 
 

@@ -14,9 +14,9 @@ from pydantic import (
     field_validator,
 )
 
+from service.api.bodies.hugging_face import HuggingFaceRequest
 from service.api.bodies.request_body import (
     ErrorResponse,
-    TextsRequest,
     check_choice,
     check_whole_number,
 )
@@ -66,7 +66,7 @@ class ClassifyParameters(BaseModel):
         return ClassificationOptions(self.top_k, self.function_to_apply)
 
 
-class ClassifyRequest(TextsRequest):
+class ClassifyRequest(HuggingFaceRequest):
     """A request to classify one or more texts."""
 
     model_config = ConfigDict(json_schema_extra={"examples": _EXAMPLES})

@@ -1,6 +1,6 @@
 """The request body of /fill-mask."""
 
-from typing import Any, Self, get_args
+from typing import Self, get_args
 
 from pydantic import (
     BaseModel,
@@ -12,8 +12,9 @@ from pydantic import (
     model_validator,
 )
 
+from service.api.bodies.hugging_face import HuggingFaceRequest
+from service.api.bodies.json_schema import Components
 from service.api.bodies.request_body import (
-    TextsRequest,
     check_choice,
     check_whole_number,
     validation_context,
@@ -41,7 +42,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 }
 
 
-class FillParameters(BaseModel):
+class FillMaskParameters(BaseModel):
     """Parameters of a fill request. A null has the same meaning as a missing field."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -153,20 +154,21 @@ class FillParameters(BaseModel):
 _DEFAULTS = FillOptions()
 _EXAMPLES: list[JsonValue] = [
     {"inputs": "Paris is the [MASK] of France.", "parameters": {"top_k": 5}},
+    {"inputs": "She drank a cup of [MASK].", "parameters": {"targets": ["tea", "water"]}},
     {"inputs": {"text": "Where is she?", "text_pair": "She is at the [MASK]."}},
 ]
 
 
-class FillMaskRequest(TextsRequest):
+class FillMaskRequest(HuggingFaceRequest):
     """A request to fill the masks of one or more texts."""
 
     model_config = ConfigDict(json_schema_extra={"examples": _EXAMPLES})
-    parameters_model = FillParameters
+    parameters_model = FillMaskParameters
 
     inputs: InputText | list[InputText] = Field(
         description="A text or a pair of texts with at least one mask, or a list of these."
     )
-    parameters: FillParameters | list[FillParameters] | None = None
+    parameters: FillMaskParameters | list[FillMaskParameters] | None = None
 
     @property
     def options(self) -> FillOptions | list[FillOptions]:
@@ -176,12 +178,11 @@ class FillMaskRequest(TextsRequest):
         return self.parameters.options if self.parameters else _DEFAULTS
 
     @classmethod
-    def schema_with_limits(cls, max_texts: int, max_top_k: int = 1) -> dict[str, Any]:
-        """Return the JSON schema without references and with this server's limits."""
-        schema = super().schema_with_limits(max_texts)
-        # the schema of a list of parameters shares this object
-        parameters = schema["properties"]["parameters"]["anyOf"][0]
-        parameters["properties"]["top_k"]["anyOf"][0]["maximum"] = max_top_k
-        targets = parameters["properties"]["targets"]["anyOf"][0]
+    def components(cls, max_texts: int, max_top_k: int = 1) -> Components:
+        """Return the JSON schemas of the request and its parts, with this server's limits."""
+        components = super().components(max_texts)
+        parameters = components[FillMaskParameters.__name__]["properties"]
+        parameters["top_k"]["anyOf"][0]["maximum"] = max_top_k
+        targets = parameters["targets"]["anyOf"][0]
         targets |= {"items": {"type": "string", "pattern": NOT_BLANK}, "uniqueItems": True}
-        return schema
+        return components

@@ -1,9 +1,11 @@
 """The response body of /fill-mask."""
 
 from collections.abc import Iterable, Sequence
+from typing import Annotated
 
 from pydantic import BaseModel, Field, RootModel, TypeAdapter
 
+from service.api.bodies.json_schema import never_null
 from service.api.bodies.request_body import ErrorResponse
 from service.errors import InvalidRequestError
 from service.tasks.results import (
@@ -41,24 +43,30 @@ class FillBody(BaseModel):
     )
     log_prob: float | None = Field(
         default=None,
+        json_schema_extra=never_null,
         description="Logarithm of the score, in nats. Only fills with targets, words or joint "
         "filling have this field.",
     )
     target_score: float | None = Field(
         default=None,
+        json_schema_extra=never_null,
         description="Probability among the targets. Only fills with targets have this field.",
     )
     tokens: list[int] | None = Field(
         default=None,
+        json_schema_extra=never_null,
         description="Ids of the fill's tokens. With joint filling, each mask has one id. Only "
         "fills with targets, words or joint filling have this field.",
     )
-    window: tuple[int, int] | None = Field(
+    window: Annotated[list[int], Field(min_length=2, max_length=2)] | None = Field(
         default=None,
+        json_schema_extra=never_null,
         description="Start and end of the part of a long text that the model reads, in characters.",
     )
     token_strs: list[str] | None = Field(
-        default=None, description="Token of each mask, as text. Only joint fills have this field."
+        default=None,
+        json_schema_extra=never_null,
+        description="Token of each mask, as text. Only joint fills have this field.",
     )
 
 
@@ -69,11 +77,11 @@ class RejectedTargetBody(BaseModel):
     error: str = Field(description="Description of the problem and of its solution.")
 
 
-_Mask = list[FillBody | RejectedTargetBody]
-_Text = _Mask | list[_Mask]
+class MaskFills(RootModel[list[FillBody | RejectedTargetBody]]):
+    """The fills of one mask, best first."""
 
 
-class FillMaskResponse(RootModel[_Text | list[_Text | ErrorResponse]]):
+class FillMaskResponse(RootModel[MaskFills | list[MaskFills | list[MaskFills] | ErrorResponse]]):
     """Fills, best first.
 
     A text with several masks has one list per mask. With joint filling, every text has a single

@@ -14,16 +14,10 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
+from service.api.bodies.json_schema import Components, request_components
 from service.api.bodies.strict_json import read_json
-from service.api.bodies.texts import PAIR, PairBody, read_inputs
-from service.api.bodies.values import (
-    CLIENT_ERROR,
-    NOT_BLANK,
-    client_error,
-    describe,
-    inline_refs,
-    integer_of,
-)
+from service.api.bodies.texts import PAIR, Pair, read_inputs
+from service.api.bodies.values import CLIENT_ERROR, client_error, describe, integer_of
 from service.errors import InvalidRequestError, quote
 from service.tasks.options import Limits
 from service.tokenization.encoded_text import InputText
@@ -80,9 +74,7 @@ class TextsRequest(BaseModel):
         raise client_error(f"on_error must be {' or '.join(_ON_ERROR)} (got {describe(value)}).")
 
     # after a plain validator, pydantic does not check each text again
-    @field_validator(
-        "inputs", mode="plain", json_schema_input_type=str | PairBody | list[str | PairBody]
-    )
+    @field_validator("inputs", mode="plain", json_schema_input_type=str | Pair | list[str | Pair])
     @classmethod
     def _check_inputs(cls, value: object, info: ValidationInfo) -> object:
         limits, name, *_ = validation_context(info)
@@ -185,21 +177,19 @@ class TextsRequest(BaseModel):
             raise InvalidRequestError(message) from None
 
     @classmethod
-    def schema_with_limits(cls, max_texts: int) -> dict[str, Any]:
-        """Return the JSON schema without references and with this server's limits."""
-        schema = inline_refs(cls.model_json_schema())
-        properties = schema["properties"]
+    def components(cls, max_texts: int) -> Components:
+        """Return the JSON schemas of the request and its parts, with this server's limits."""
+        components = request_components(cls)
+        properties = components[cls.__name__]["properties"]
         length = {"minItems": 1, "maxItems": max_texts}
         null = {"type": "null"}
         [parameters, *_] = properties["parameters"]["anyOf"]
         each = {"type": "array", "items": {"anyOf": [parameters, null]}, **length}
-        properties["parameters"] = {"anyOf": [parameters, each, null]}
-        text, pair, texts = properties["inputs"]["anyOf"]
+        properties["parameters"]["anyOf"] = [parameters, each, null]
+        text, _pair, texts = properties["inputs"]["anyOf"]
         text["minLength"] = 1
         texts |= length
-        pair["properties"]["text_pair"]["anyOf"][0]["pattern"] = NOT_BLANK
-        texts["items"]["anyOf"][1] = pair
-        return schema
+        return components
 
     @classmethod
     def _message(cls, error: ErrorDetails) -> str:
@@ -216,12 +206,18 @@ class TextsRequest(BaseModel):
 def _reject_extra_fields(value: object, label: str, model: type[BaseModel]) -> None:
     """Reject an object with too many fields, because pydantic creates one error per field."""
     if isinstance(value, dict) and len(value) > len(model.model_fields):
-        unknown = next(name for name in value if name not in model.model_fields)
+        allowed = _names(model)
+        unknown = next(name for name in value if name not in allowed)
         raise InvalidRequestError(_unknown_field(unknown, label, model))
 
 
 def _unknown_field(name: str, label: str, model: type[BaseModel]) -> str:
-    return f"Unknown field {quote(name)} in {label}; allowed: {', '.join(model.model_fields)}."
+    return f"Unknown field {quote(name)} in {label}; allowed: {', '.join(_names(model))}."
+
+
+def _names(model: type[BaseModel]) -> list[str]:
+    """Return the names of a model's fields in JSON."""
+    return [field.alias or name for name, field in model.model_fields.items()]
 
 
 def validation_context(info: ValidationInfo) -> ValidationContext:

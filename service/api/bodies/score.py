@@ -1,6 +1,7 @@
 """Request and response bodies of /score."""
 
 from collections.abc import Sequence
+from typing import Annotated, Self, get_args
 
 from pydantic import (
     BaseModel,
@@ -11,24 +12,33 @@ from pydantic import (
     TypeAdapter,
     ValidationInfo,
     field_validator,
+    model_validator,
 )
 
+from service.api.bodies.json_schema import never_null
 from service.api.bodies.request_body import (
     ErrorResponse,
     TextsRequest,
     check_choice,
+    validation_context,
 )
+from service.api.bodies.values import client_error, describe, integer_of
 from service.errors import InvalidRequestError
 from service.tasks.results import RejectedText
-from service.tasks.scoring import DEFAULT_VARIANT, Part, TextScore, Variant
+from service.tasks.score_plan import DEFAULT_VARIANT, Part, ScoreOptions, Variant
+from service.tasks.scoring import TextScore
 from service.tokenization.encoded_text import InputText
 
-_VARIANTS: tuple[Variant, ...] = ("within_word", "original")
+_CHOICES: dict[str, tuple[str, ...]] = {"variant": get_args(Variant), "part": get_args(Part)}
 _SCORES = TypeAdapter(list[TextScore | RejectedText]).serializer
 _SCORE = TypeAdapter(TextScore).serializer
 _EXAMPLES: list[JsonValue] = [
     {"inputs": ["The capital of France is Paris.", "The capital of France is Rome."]},
     {"inputs": {"text": "Where is she?", "text_pair": "She is at home."}},
+    {
+        "inputs": ["The capital of France is Paris.", "The capital of France is Rome."],
+        "parameters": {"prefix": "The capital of France is"},
+    },
 ]
 
 
@@ -42,11 +52,65 @@ class ScoreParameters(BaseModel):
         description=f"With {DEFAULT_VARIANT} (the default), the model predicts a token without the "
         "later tokens of its word. With original, the model sees all other tokens of the text.",
     )
+    prefix: str | None = Field(
+        default=None,
+        description="First characters of the text, which are only context. The response has the "
+        "scores of the tokens after these characters.",
+    )
+    span: list[Annotated[int, Field(ge=0)]] | None = Field(
+        default=None,
+        min_length=2,
+        max_length=2,
+        description="Start and end of the part of the text to score, in characters. The rest of "
+        "the text is only context. The response has the scores of the tokens in the span.",
+    )
+    part: Part | None = Field(
+        default=None,
+        description="Part of a pair to score. The other part is only context. For a pair, `prefix` "
+        "and `span` apply to this part.",
+    )
 
-    @field_validator("variant", mode="before")
+    @field_validator("variant", "part", mode="before")
     @classmethod
-    def _check_variant(cls, value: object, info: ValidationInfo) -> object:
-        return check_choice(value, _VARIANTS, info)
+    def _check_choice(cls, value: object, info: ValidationInfo) -> object:
+        return check_choice(value, _CHOICES[info.field_name or ""], info)
+
+    @field_validator("prefix", mode="before")
+    @classmethod
+    def _check_prefix(cls, value: object, info: ValidationInfo) -> object:
+        if value is None or isinstance(value, str):
+            return value
+        name = f"{validation_context(info).parameters}.prefix"
+        raise client_error(f"{name} must be a text (got {describe(value)}).")
+
+    @field_validator("span", mode="before")
+    @classmethod
+    def _check_span(cls, value: object, info: ValidationInfo) -> object:
+        if value is None:
+            return value
+        name = f"{validation_context(info).parameters}.span"
+        span = [integer_of(one) for one in value[:3]] if isinstance(value, list) else []
+        numbers = [one for one in span if one is not None and one >= 0]
+        if len(span) != 2 or len(numbers) != 2:
+            raise client_error(
+                f"{name} must be [start, end] with two whole numbers of at least 0 "
+                f"(got {describe(value)})."
+            )
+        if numbers[0] >= numbers[1]:
+            raise client_error(f"The start of {name} must be less than its end.")
+        return numbers
+
+    @model_validator(mode="after")
+    def _check_together(self) -> Self:
+        if self.span is not None and self.prefix is not None:
+            raise client_error("span and prefix exclude each other; choose one.")
+        return self
+
+    @property
+    def options(self) -> ScoreOptions:
+        """Parameters in the form that the scoring pipeline reads."""
+        span = None if self.span is None else (self.span[0], self.span[1])
+        return ScoreOptions(self.variant or DEFAULT_VARIANT, span, self.prefix, self.part)
 
 
 class ScoreRequest(TextsRequest):
@@ -61,9 +125,9 @@ class ScoreRequest(TextsRequest):
     parameters: ScoreParameters | list[ScoreParameters] | None = None
 
     @property
-    def variants(self) -> list[Variant]:
-        """Scoring variant of each text."""
-        return [parameters.variant or DEFAULT_VARIANT for parameters in self.parameters_of_texts]
+    def options(self) -> list[ScoreOptions]:
+        """Options of each text."""
+        return [parameters.options for parameters in self.parameters_of_texts]
 
 
 class TokenScoreBody(BaseModel):
@@ -81,6 +145,7 @@ class TokenScoreBody(BaseModel):
     surprisal: float = Field(description="Minus log2 of the probability, in bits.")
     part: Part | None = Field(
         default=None,
+        json_schema_extra=never_null,
         description="Part of the pair that contains the token. Only tokens of pairs have this "
         "field.",
     )
@@ -98,7 +163,9 @@ class TextScoreBody(BaseModel):
     rank: int = Field(
         description="Rank among the texts of the request. The most probable text has rank 1."
     )
-    tokens: list[TokenScoreBody]
+    tokens: list[TokenScoreBody] = Field(
+        description="Scores of the scored tokens in order, without special tokens."
+    )
 
 
 class ScoreResponse(RootModel[TextScoreBody | list[TextScoreBody | ErrorResponse]]):

@@ -4,6 +4,8 @@ The checks are plain functions. A pydantic model per text takes more time than a
 type.
 """
 
+from typing import Annotated
+
 from pydantic import BaseModel, ConfigDict, Field
 
 from service.api.bodies.values import NOT_BLANK, client_error, describe
@@ -13,13 +15,13 @@ from service.tokenization.encoded_text import InputText, TextPair
 PAIR = 'a pair {"text", "text_pair"}'
 
 
-class PairBody(BaseModel):
+class Pair(BaseModel):
     """A text, optionally with a second text. The model reads both texts of a pair together."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     text: str = Field(pattern=NOT_BLANK, description="The text, or the first text of the pair.")
-    text_pair: str | None = Field(
+    text_pair: Annotated[str, Field(pattern=NOT_BLANK)] | None = Field(
         default=None,
         description="The second text of the pair. Without it, the object means a single text.",
     )
@@ -61,8 +63,8 @@ def _read_item(value: object, label: str) -> InputText:
 
 def _read_pair(value: dict[str, object], label: str) -> InputText:
     for name in value:
-        if name not in PairBody.model_fields:
-            allowed = ", ".join(PairBody.model_fields)
+        if name not in Pair.model_fields:
+            allowed = ", ".join(Pair.model_fields)
             raise client_error(f"Unknown field {quote(name)} in {label}; allowed: {allowed}.")
     if "text" not in value:
         raise client_error(f"{label}.text is missing; it must be a non-blank text.")

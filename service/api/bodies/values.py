@@ -1,7 +1,6 @@
 """Helpers for the JSON values and JSON schemas of request bodies."""
 
 import json
-from typing import Any
 
 from pydantic_core import PydanticCustomError
 
@@ -33,20 +32,3 @@ def describe(value: object) -> str:
     if isinstance(value, list | dict):
         return "a list" if isinstance(value, list) else "an object"
     return json.dumps(value, ensure_ascii=False)[:MAX_QUOTED_CHARS]
-
-
-def inline_refs(schema: dict[str, Any]) -> dict[str, Any]:
-    """Replace the references in a pydantic schema with their definitions."""
-    definitions = schema.get("$defs", {})
-
-    def inlined(value: Any) -> Any:
-        if isinstance(value, list):
-            return [inlined(item) for item in value]
-        if not isinstance(value, dict):
-            return value
-        if "$ref" in value:
-            return inlined(definitions[value["$ref"].removeprefix("#/$defs/")])
-        return {key: inlined(item) for key, item in value.items() if key != "$defs"}
-
-    result: dict[str, Any] = inlined(schema)
-    return result

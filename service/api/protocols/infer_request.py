@@ -82,6 +82,7 @@ class InferBody(_Part):
     """The JSON part of a request."""
 
     id: str | None = None
+    model_name: str | None = Field(default=None, description="Name of the model in the path.")
     parameters: Parameters = Field(default_factory=dict)
     inputs: list[InputTensor] = Field(fail_fast=True)
     outputs: list[RequestedOutput] | None = Field(default=None, fail_fast=True)
@@ -93,12 +94,14 @@ class InferRequest:
 
     Attributes:
         id: id that the client gave to the request, which the response repeats.
+        model_name: name of the model in the body, which KServe's client sends.
         body: texts and parameters. The type of the body depends on the task.
         label: name of the tensor with the texts, for error messages.
         outputs: outputs of the response by name, with True for the binary form and False for JSON.
     """
 
     id: str | None
+    model_name: str | None
     body: FillMaskRequest | ClassifyRequest
     label: str
     outputs: dict[str, bool]
@@ -151,7 +154,23 @@ class InferRequest:
         outputs = dict.fromkeys(OUTPUTS[task], binary)
         if request.outputs:
             outputs = dict(_selected(request.outputs, tuple(outputs), default=binary))
-        return cls(request.id, checked, name, outputs)
+        return cls(request.id, request.model_name, checked, name, outputs)
+
+    def check_model_name(self, allowed: Sequence[str]) -> None:
+        """Check that the body names no other model than the path.
+
+        Args:
+            allowed: name and aliases of the model in the path.
+
+        Raises:
+            InvalidRequestError: the name in the body is not allowed.
+        """
+        if self.model_name is not None and self.model_name not in allowed:
+            names = " or ".join(map(quote, allowed))
+            raise InvalidRequestError(
+                f"model_name must be null or a name of the model in the path, {names} "
+                f"(got {quote(self.model_name)})."
+            )
 
 
 def _task(value: object, default: Task) -> Task:

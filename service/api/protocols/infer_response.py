@@ -7,8 +7,10 @@ labels, each tensor has one row per text.
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
+from pydantic import BaseModel, Field
 from pydantic_core import to_json
 
+from service.api.bodies.json_schema import never_null
 from service.api.protocols.infer_request import InferRequest
 from service.api.protocols.metadata import MODEL_VERSION, OUTPUTS
 from service.api.protocols.tensors import WireTensor
@@ -17,6 +19,26 @@ from service.tasks.results import NO_SINGLE_TOKEN, Fill
 
 # padding for masks with fewer fills than other masks
 _PADDING = Fill(score=0.0, token=NO_SINGLE_TOKEN, token_str="", sequence="")
+
+
+class OutputTensor(BaseModel):
+    """A tensor of a response in JSON."""
+
+    name: str
+    datatype: str = Field(description="BYTES, FP32 or INT64.")
+    shape: list[int]
+    data: list[str | float] = Field(description="Elements in row-major order.")
+
+
+class InferResponse(BaseModel):
+    """A response without binary tensors."""
+
+    model_name: str
+    model_version: str
+    id: str | None = Field(
+        default=None, json_schema_extra=never_null, description="Id of the request, if it has one."
+    )
+    outputs: list[OutputTensor]
 
 
 def response_body(

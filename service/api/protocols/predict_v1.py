@@ -2,10 +2,13 @@
 
 from typing import Any
 
-from service.api.bodies.classify import ClassifyRequest, labels_to_json
+from pydantic import BaseModel
+
+from service.api.bodies.classify import ClassifyRequest, ClassifyResponse, labels_to_json
 from service.api.bodies.fill_request import FillMaskRequest
-from service.api.bodies.fill_response import response_parts
-from service.api.bodies.request_body import ValidationContext
+from service.api.bodies.fill_response import MaskFills, response_parts
+from service.api.bodies.json_schema import Components
+from service.api.bodies.request_body import ErrorResponse, ValidationContext
 from service.api.bodies.strict_json import read_json
 from service.api.bodies.values import describe
 from service.bundles.description import Task
@@ -17,21 +20,35 @@ from service.tasks.results import FillResult
 _FIELDS = ("instances", "parameters", "on_error")
 
 
-def request_schema(body: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON schema of a request without references and with this server's limits.
+class PredictFillMaskResponse(BaseModel):
+    """The fills of each instance, as in a response of /fill-mask."""
+
+    predictions: list[MaskFills | list[MaskFills] | ErrorResponse]
+
+
+class PredictClassifyResponse(BaseModel):
+    """The labels of each instance, as in a response of /classify."""
+
+    predictions: ClassifyResponse
+
+
+def predict_components(name: str, request: dict[str, Any]) -> Components:
+    """Return the JSON schema of a request, by its name.
 
     Args:
-        body: schema of a request for the same task in the service's own format.
+        name: name of the task in the name of the schema, such as `FillMask`.
+        request: schema of a request for the task in the service's own format.
     """
-    properties = dict(body["properties"])
+    properties = dict(request["properties"])
     [*_, texts] = properties.pop("inputs")["anyOf"]
-    [example, *_] = body["examples"]
-    return body | {
-        "title": "PredictRequest",
+    del properties["options"]
+    schema = request | {
+        "title": f"Predict{name}Request",
         "required": ["instances"],
-        "examples": [{"instances": [example["inputs"]]}],
+        "examples": [{"instances": [example["inputs"]]} for example in request["examples"]],
         "properties": {"instances": texts, **properties},
     }
+    return {f"Predict{name}Request": schema}
 
 
 def parse_request(

@@ -8,13 +8,21 @@ from fastapi import APIRouter, Request, Response
 from service import __version__
 from service.api.bodies.classify import ClassifyRequest
 from service.api.bodies.fill_request import FillMaskRequest
-from service.api.bodies.request_body import ErrorResponse
 from service.api.dependencies import get_model, get_ready_model, get_registry
-from service.api.openapi import BEYOND_THE_SCHEMA, json_request_body
 from service.api.protocols.infer_request import InferRequest
-from service.api.protocols.infer_response import fill_tensors, label_tensors, response_body
+from service.api.protocols.infer_response import (
+    InferResponse,
+    fill_tensors,
+    label_tensors,
+    response_body,
+)
 from service.api.protocols.metadata import MODEL_VERSION, metadata
-from service.api.protocols.predict_v1 import parse_request, response_json
+from service.api.protocols.predict_v1 import (
+    PredictClassifyResponse,
+    PredictFillMaskResponse,
+    parse_request,
+    response_json,
+)
 from service.errors import NotFoundError, quote
 from service.http.disconnect import CancelOnDisconnect
 from service.observability.request_context import RESERVE
@@ -28,26 +36,21 @@ INFER_PATHS = (f"{_MODEL}/infer", f"{_VERSION}/infer")
 
 _JSON = "application/json"
 _JSON_BYTES = "inference-header-content-length"
-_ERRORS: dict[int | str, dict[str, Any]] = {
-    "4XX": {
-        "model": ErrorResponse,
-        "description": "The request is invalid. The error states the reason. A request with status "
-        "422 does not match the schema or breaks a rule that a schema cannot express. Examples of "
-        "these rules:" + BEYOND_THE_SCHEMA,
-    },
-    "5XX": {
-        "model": ErrorResponse,
-        "description": "The service cannot respond. The error states the reason.",
-    },
+_INFERRED: dict[int | str, dict[str, Any]] = {
+    200: {
+        "model": InferResponse,
+        "description": "The outputs, in JSON or with binary tensors after the JSON.",
+        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+    }
 }
 
 
 def create_protocol_router() -> APIRouter:
     """Create the endpoints, which use the model registry at `app.state.models`.
 
-    `TaskSchemas` adds the schemas of their request bodies to the OpenAPI document.
+    `RequestSchemas` adds their request bodies to the OpenAPI document.
     """
-    router = APIRouter(responses=_ERRORS)
+    router = APIRouter()
     _add_open_inference(router)
     _add_predict(router)
     return router
@@ -57,39 +60,43 @@ def _add_open_inference(router: APIRouter) -> None:
     tags: list[Any] = ["Open Inference Protocol v2"]
 
     @router.get("/v2", summary="Describe the server", tags=tags)
-    async def server() -> dict[str, Any]:
+    async def v2_server() -> dict[str, Any]:
         return {"name": "fillmask", "version": __version__, "extensions": ["binary_tensor_data"]}
 
     @router.get("/v2/health/live", summary="Check that the process is alive", tags=tags)
-    async def live() -> dict[str, bool]:
+    async def v2_live() -> dict[str, bool]:
         return {"live": True}
 
     @router.get("/v2/health/ready", summary="Check that the default model is ready", tags=tags)
-    async def ready(request: Request) -> dict[str, bool]:
+    async def v2_ready(request: Request) -> dict[str, bool]:
         await get_ready_model(request.app)
         return {"ready": True}
 
+    @router.get("/v2/models", summary="List the names of the served models", tags=tags)
+    async def v2_models(request: Request) -> dict[str, list[str]]:
+        return {"models": list(get_registry(request.app).by_served_name)}
+
     @router.post("/v2/repository/index", summary="List the served models", tags=tags)
-    async def repository(request: Request) -> list[dict[str, str]]:
+    async def v2_repository_index(request: Request) -> list[dict[str, str]]:
         reason = request.app.state.health.not_ready_reason or ""
         state = "UNAVAILABLE" if reason else "READY"
         return [
             {"name": name, "version": MODEL_VERSION, "state": state, "reason": reason}
-            for name in get_registry(request.app).by_name
+            for name in get_registry(request.app).by_served_name
         ]
+
+    _add_missing_extensions(router)
 
     @router.get(_MODEL, summary="Describe the model", tags=tags)
     @router.get(_VERSION, summary="Describe the model", tags=tags)
-    async def model_metadata(
-        request: Request, name: str, version: str = MODEL_VERSION
-    ) -> dict[str, Any]:
+    async def v2_model(request: Request, name: str, version: str = MODEL_VERSION) -> dict[str, Any]:
         info = get_registry(request.app).get(name).info
         _check_version(version)
         return metadata(name, info.tasks, pairs=info.pairs)
 
     @router.get(f"{_MODEL}/ready", summary="Check that the model is ready", tags=tags)
     @router.get(f"{_VERSION}/ready", summary="Check that the model is ready", tags=tags)
-    async def model_ready(
+    async def v2_model_ready(
         request: Request, name: str, version: str = MODEL_VERSION
     ) -> dict[str, Any]:
         await get_ready_model(request.app, name)
@@ -98,20 +105,23 @@ def _add_open_inference(router: APIRouter) -> None:
 
     infers: dict[str, Any] = {
         "summary": "Fill masks or classify texts",
-        "openapi_extra": json_request_body({}),
+        "responses": _INFERRED,
+        "tags": tags,
     }
 
-    @router.post(INFER_PATHS[0], tags=tags, **infers)
-    @router.post(INFER_PATHS[1], tags=tags, **infers)
+    @router.post(INFER_PATHS[0], **infers)
+    @router.post(INFER_PATHS[1], **infers)
     async def infer(request: Request, name: str, version: str = MODEL_VERSION) -> Response:
         body, json_bytes = await request.body(), request.headers.get(_JSON_BYTES)
         served = get_model(request, name, None)
+        names = get_registry(request.app).names_of(served)
         _check_version(version)
         with served.in_use:
             served.batcher.raise_if_overloaded()
             parsed = await asyncio.to_thread(
                 InferRequest.read, body, json_bytes, served.info.limits, served.info.tasks[0]
             )
+            parsed.check_model_name(names)
             get_registry(request.app).get(name, parsed.task)
             result = await _run(request, served, parsed.body, parsed.label)
         content, head_bytes = await asyncio.to_thread(_infer_response, name, parsed, result)
@@ -119,6 +129,33 @@ def _add_open_inference(router: APIRouter) -> None:
             return Response(content, media_type=_JSON)
         headers = {_JSON_BYTES: str(head_bytes)}
         return Response(content, media_type="application/octet-stream", headers=headers)
+
+
+def _add_missing_extensions(router: APIRouter) -> None:
+    """Add 404 responses to requests of Triton's clients for extensions that the service lacks."""
+
+    @router.get(f"{_MODEL}/config", include_in_schema=False)
+    @router.get(f"{_VERSION}/config", include_in_schema=False)
+    async def v2_model_config(request: Request, name: str, version: str = MODEL_VERSION) -> None:
+        get_registry(request.app).get(name)
+        _check_version(version)
+        raise NotFoundError(
+            f"The service has no Triton model configurations; use GET /v2/models/{name} for the "
+            f"tensors and GET /models/{name} for the limits of this model."
+        )
+
+    @router.get("/v2/models/stats", include_in_schema=False)
+    @router.get(f"{_MODEL}/stats", include_in_schema=False)
+    @router.get(f"{_VERSION}/stats", include_in_schema=False)
+    async def v2_model_statistics(
+        request: Request, name: str | None = None, version: str = MODEL_VERSION
+    ) -> None:
+        get_registry(request.app).get(name)
+        _check_version(version)
+        raise NotFoundError(
+            "The service has no statistics in Triton's format; use GET /metrics for the counts and "
+            "durations of all models."
+        )
 
 
 def _add_predict(router: APIRouter) -> None:
@@ -129,7 +166,7 @@ def _add_predict(router: APIRouter) -> None:
         PREDICT_PATH,
         summary="Fill masks or classify texts",
         tags=tags,
-        openapi_extra=json_request_body({}),
+        responses={200: {"model": PredictFillMaskResponse | PredictClassifyResponse}},
     )
     async def predict(request: Request, name: str) -> Response:
         body, content_type = await request.body(), request.headers.get("content-type")
@@ -144,12 +181,12 @@ def _add_predict(router: APIRouter) -> None:
         content = await asyncio.to_thread(response_json, result)
         return Response(content, media_type=_JSON)
 
-    @router.get("/v1/models", summary="List the served models", tags=tags)
-    async def models(request: Request) -> dict[str, list[str]]:
-        return {"models": list(get_registry(request.app).by_name)}
+    @router.get("/v1/models", summary="List the names of the served models", tags=tags)
+    async def v1_models(request: Request) -> dict[str, list[str]]:
+        return {"models": list(get_registry(request.app).by_served_name)}
 
     @router.get("/v1/models/{name}", summary="Check that the model is ready", tags=tags)
-    async def model(request: Request, name: str) -> dict[str, Any]:
+    async def v1_model(request: Request, name: str) -> dict[str, Any]:
         await get_ready_model(request.app, name)
         return {"name": name, "ready": True}
 

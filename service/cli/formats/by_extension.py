@@ -108,5 +108,5 @@ def _require_pyarrow(path: Path) -> Iterator[None]:
             raise
         raise CommandError(
             f"{path.name} needs pyarrow, which is not installed; run pip install "
-            "'fillmask[parquet]'."
+            "'.[parquet]' in a checkout, or pip install 'PATH/TO/WHEEL[parquet]'."
         ) from error

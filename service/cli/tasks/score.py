@@ -12,29 +12,30 @@ from service.cli.terminal.style import Style
 from service.cli.terminal.text_tables import format_scores
 from service.registry.served_model import ServedModel
 from service.tasks.options import Limits
-from service.tasks.scoring import TextScore, Variant
+from service.tasks.score_plan import ScoreOptions
+from service.tasks.scoring import TextScore
 from service.tokenization.encoded_text import InputText
 
 _CHARS_PER_TOKEN = 150  # characters of a token's JSON
 _COLUMNS = ("log_prob", "pseudo_perplexity")
 
 
-class ScoreTask(Task[Variant, TextScore]):
+class ScoreTask(Task[ScoreOptions, TextScore]):
     """Task that scores a text and its tokens."""
 
     name = "score"
-    parameters = ("variant",)
+    parameters = ("variant", "prefix", "span", "part")
     field = "score"
 
-    def read_options(self, parameters: object, limits: Limits) -> Variant:
+    def read_options(self, parameters: object, limits: Limits) -> ScoreOptions:
         """See `Task`."""
         # the validation ignores the text
         body = {"inputs": "-", "parameters": parameters}
-        [variant] = ScoreRequest.check(body, ValidationContext(limits)).variants
-        return variant
+        [options] = ScoreRequest.check(body, ValidationContext(limits)).options
+        return options
 
     async def run(
-        self, model: ServedModel, text: InputText, options: Variant, label: str
+        self, model: ServedModel, text: InputText, options: ScoreOptions, label: str
     ) -> TextScore:
         """See `Task`."""
         [score] = await model.require_scoring().score([text], [options], label)
@@ -51,7 +52,7 @@ class ScoreTask(Task[Variant, TextScore]):
         self,
         bundle: Bundle,  # noqa: ARG002 - for tasks with masks or labels
         text: InputText,
-        options: Variant,  # noqa: ARG002 - all variants have the same answers
+        options: ScoreOptions,  # noqa: ARG002 - the estimate counts all tokens of the text
     ) -> int:
         """See `Task`. The estimate counts one token per character."""
         return len(text) * (1 + _CHARS_PER_TOKEN)
@@ -64,7 +65,7 @@ class ScoreTask(Task[Variant, TextScore]):
         self,
         bundle: Bundle,  # noqa: ARG002 - for tasks with labels
         text: InputText,  # noqa: ARG002 - the tokens have their own texts
-        options: Variant,  # noqa: ARG002 - all variants have the same table
+        options: ScoreOptions,  # noqa: ARG002 - all options have the same table
         result: TextScore,
         style: Style,
     ) -> Iterator[str]:
@@ -73,9 +74,9 @@ class ScoreTask(Task[Variant, TextScore]):
 
     def csv_columns(
         self,
-        options: Variant,  # noqa: ARG002 - all variants have the same columns
+        options: ScoreOptions,  # noqa: ARG002 - all options have the same columns
         *,
-        row_parameters: bool,  # noqa: ARG002 - all variants have the same columns
+        row_parameters: bool,  # noqa: ARG002 - all options have the same columns
     ) -> tuple[str, ...]:
         """See `Task`."""
         return _COLUMNS

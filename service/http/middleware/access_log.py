@@ -1,4 +1,4 @@
-"""ASGI middleware that counts requests and logs them."""
+"""ASGI middleware that counts, times and logs requests."""
 
 import logging
 import time
@@ -24,9 +24,11 @@ _log = logging.getLogger(__name__)
 
 
 class AccessLogMiddleware:
-    """Middleware that counts and logs requests.
+    """Middleware that counts, times and logs requests.
 
     The log omits paths, queries and headers, which may contain text of clients.
+    The header Server-Timing of a response without an error has the milliseconds from the request's
+    head to the response (W3C Server Timing).
 
     Args:
         app: next ASGI application.
@@ -41,7 +43,7 @@ class AccessLogMiddleware:
         self._logged_from = _LOGGED_FROM[logged]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Count and log one request."""
+        """Count, time and log one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -54,6 +56,10 @@ class AccessLogMiddleware:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 start = message
+                if status < 400:
+                    elapsed_ms = (time.perf_counter() - begun_s) * 1000
+                    timing = (b"server-timing", b"app;dur=%.2f" % elapsed_ms)
+                    message["headers"] = [*message.get("headers", ()), timing]
             return send(message)
 
         try:

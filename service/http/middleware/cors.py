@@ -26,7 +26,7 @@ class CorsMiddleware(CORSMiddleware):
             allow_origins=origins,
             allow_methods=_METHODS,
             allow_headers=_HEADERS,
-            expose_headers=["X-Request-ID", "Retry-After"],
+            expose_headers=["X-Request-ID", "Retry-After", "Server-Timing"],
         )
 
     def preflight_response(self, request_headers: Headers) -> Response:

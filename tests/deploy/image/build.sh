@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
 # Build the real Dockerfile without a container engine and without a registry, for `make image-check`.
 #
+#   build.sh                 build and run the serving image
+#   build.sh export PYTHON   build and run the image of the stage `export`. PYTHON is the Python of the tests.
+#
 # The script needs root, buildah, debootstrap and binutils (apt-get install). It replaces the official base image by an
 # image with the same Debian release and this machine's Python, stripped like the official Python. The packages of the
 # two base images differ in patch levels. The output also shows the size of the base image.
@@ -55,9 +58,14 @@ print(sys.base_prefix)")
 }
 
 "${buildah[@]}" inspect --type image "docker.io/library/$base" > /dev/null 2>&1 || make_base
+if [ "${1:-}" = export ]; then stage=(--target export) image=fillmask-export:check; else stage=() image=fillmask:check; fi
 # shellcheck disable=SC2086 # several flags
-"${buildah[@]}" build --layers --pull-never --format docker ${BUILD_FLAGS:-} --tag fillmask:check .
-container=$("${buildah[@]}" from fillmask:check)
-"${buildah[@]}" inspect --type image fillmask:check > "$store/inspect.json"
-root=$("${buildah[@]}" mount "$container")
-"${PYTHON:-python3}" -m tests.deploy.image "$store/inspect.json" "$root"
+"${buildah[@]}" build --layers --pull-never --format docker ${BUILD_FLAGS:-} "${stage[@]}" --tag "$image" .
+container=$("${buildah[@]}" from "$image")
+if [ "${1:-}" = export ]; then
+    "$2" -m tests.deploy.image.export "$container" "${buildah[@]}"
+else
+    "${buildah[@]}" inspect --type image "$image" > "$store/inspect.json"
+    root=$("${buildah[@]}" mount "$container")
+    "${PYTHON:-python3}" -m tests.deploy.image "$store/inspect.json" "$root"
+fi

@@ -18,7 +18,7 @@ from model.encoder.classifier import ClassifierConfig
 from model.encoder.encoder import TiedEncoder
 from model.training.config import TrainConfig
 from model.training.loop import Pretraining
-from model.training.next_sentence import HeldOutPairs, NextSentence
+from model.training.objectives.next_sentence import HeldOutPairs, NextSentence
 from tests.model.samples import ROW_TOKENS, small_config
 
 WORDS = ("cat", "dog", "fox", "hill", "sea", "bird", "tree", "sun")

@@ -16,7 +16,7 @@ from model.checkpoints.checkpoint import load_checkpoint
 from model.data.masking import MaskedBatch
 from model.encoder.encoder import TiedEncoder
 from model.training import loop
-from model.training.loss import summed_cross_entropy
+from model.training.objectives.cross_entropy import summed_cross_entropy
 from tests.model.samples import ROW_TOKENS, assert_same_weights, metrics_of, random_ids
 
 
@@ -92,7 +92,9 @@ def test_logits_are_computed_at_masked_positions_only(
 def test_training_has_the_loss_that_logits_have(pretraining: Any, fp32: None) -> None:
     # The first step's loss is the encoder's cross-entropy at the selected positions.
     run = pretraining(select_rate=0.5)
-    masked = run.masker(run._batch(0), torch.Generator().manual_seed(run.config.seed * 1_000_003))
+    masked = run.masker(
+        run.batches.tokens(0), torch.Generator().manual_seed(run.config.seed * 1_000_003)
+    )
     with torch.no_grad():
         logits = run.model(masked.input_ids, masked.selected)
     expected = float(torch.nn.functional.cross_entropy(logits, masked.labels))
@@ -109,8 +111,10 @@ def test_accumulated_passes_make_the_gradient_of_one_batch(pretraining: Any, fp3
     # Two passes of 8 rows give the loss and the gradient of one pass of 16, to 1e-5.
     together = pretraining(name="together", batch_rows=16)
     apart = pretraining(name="apart", batch_rows=8, accumulate_passes=2)
-    together.rows = apart.rows = random_ids((56, ROW_TOKENS), 50).int().numpy()
-    halves = [int(by_content(apart._batch(i), torch.Generator()).selected.sum()) for i in (0, 1)]
+    together.batches.rows = apart.batches.rows = random_ids((56, ROW_TOKENS), 50).int().numpy()
+    halves = [
+        int(by_content(apart.batches.tokens(i), torch.Generator()).selected.sum()) for i in (0, 1)
+    ]
     assert halves[0] != halves[1]  # with equal halves, a mean of two means passes too
     together.masker = apart.masker = by_content
     assert apart._train_step() == pytest.approx(together._train_step(), abs=1e-5)
@@ -142,9 +146,9 @@ def test_the_table_is_one_entry_of_the_optimizer(pretraining: Any) -> None:
 def test_every_epoch_takes_every_row_once_in_its_own_order(pretraining: Any) -> None:
     # An epoch of 56 rows has seven batches of 8 rows.
     run = pretraining()
-    epochs = [torch.cat([run._batch(7 * epoch + i) for i in range(7)]) for epoch in (0, 1)]
+    epochs = [torch.cat([run.batches.tokens(7 * epoch + i) for i in range(7)]) for epoch in (0, 1)]
     for epoch in epochs:
-        assert sorted(epoch.tolist()) == sorted(run.rows.tolist())
+        assert sorted(epoch.tolist()) == sorted(run.batches.rows.tolist())
     assert not torch.equal(*epochs)
 
 
@@ -152,7 +156,7 @@ def test_steps_of_several_passes_share_no_row(pretraining: Any) -> None:
     # Three steps of two passes take 48 different rows of an epoch of 56.
     run = pretraining(accumulate_passes=2)
     taken: list[tuple[int, ...]] = []
-    run.rows = random_ids((56, ROW_TOKENS), 50).int().numpy()
+    run.batches.rows = random_ids((56, ROW_TOKENS), 50).int().numpy()
 
     def look(input_ids: Tensor, generator: torch.Generator) -> MaskedBatch:
         taken.extend(map(tuple, input_ids.tolist()))
@@ -195,6 +199,6 @@ def test_rows_too_long_for_the_encoder_are_refused(
     tokenizer: Tokenizer, rows: NDArray[np.int32], pretraining: Any
 ) -> None:
     run = pretraining(row_tokens=32)
-    run.rows = rows.reshape(-1, 32)
+    run.batches.rows = rows.reshape(-1, 32)
     with pytest.raises(ValueError, match="positions"):
         run.run()

@@ -129,7 +129,7 @@ def test_states_of_earlier_versions_lack_new_fields(pretraining: Any, no_curve: 
     resumed.resume()
     assert resumed.step == 20
     with pytest.raises(ValueError, match=r"next_sentence must be False \(got True\)"):
-        read_state(resumed.directory, replace(resumed.config, next_sentence=True), resumed.device)
+        read_state(resumed.directory, replace(resumed.config, next_sentence=True))
 
 
 def test_a_run_cannot_end_before_its_state(pretraining: Any, no_curve: None) -> None:

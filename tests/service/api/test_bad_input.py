@@ -19,7 +19,7 @@ NO_TEXT = f"inputs must be a text, {PAIR} or a list of these (got"
 NO_MASK = "inputs has no mask; write [MASK] in place of a word."
 NOT_A_TEXT, NOT_EMPTY = f"must be a text or {PAIR} (got", "must be a non-blank text (got"
 DEEP = b'{"inputs": "[MASK]", "parameters": {"top_k": %s}}' % (b"[" * 900 + b"]" * 900)
-FIELDS = "allowed: inputs, parameters, on_error."
+FIELDS = "allowed: inputs, parameters, on_error, options."
 
 
 def parameters(**values: Any) -> dict[str, Any]:
@@ -35,12 +35,24 @@ INVALID: dict[str, tuple[Any, str]] = {
     "a text": ("the [MASK]", f'{NO_OBJECT} "the [MASK]").'),
     "null": (None, f"{NO_OBJECT} null)."),
     "unknown field": (
-        {"inputs": "[MASK]", "options": {}},
-        f'Unknown field "options" in the body; {FIELDS}',
+        {"inputs": "[MASK]", "option": {}},
+        f'Unknown field "option" in the body; {FIELDS}',
     ),
     "unknown field, long": (
         {"inputs": "[MASK]", "x" * 500: 1},
         f'Unknown field "{"x" * 77}…" in the body; {FIELDS}',
+    ),
+    "options a text": (
+        {"inputs": "[MASK]", "options": "x"},
+        'options must be a JSON object (got "x").',
+    ),
+    "unknown option": (
+        {"inputs": "[MASK]", "options": {"use_cache": True, "retry": 1}},
+        'Unknown field "retry" in options; allowed: use_cache, wait_for_model, use_gpu.',
+    ),
+    "option a number": (
+        {"inputs": "[MASK]", "options": {"use_gpu": None, "wait_for_model": 1}},
+        "options.wait_for_model must be true or false (got 1).",
     ),
     "field in another case": (
         {"inputs": "[MASK]", "Parameters": {}},

@@ -47,6 +47,22 @@ REQUESTS: dict[str, tuple[str, str, dict[str, str], bytes, int, str]] = {
         404,
         "Unknown path; use an endpoint that GET /docs lists, such as POST /fill-mask.",
     ),
+    "path of another server's health check": (
+        "GET",
+        "/healthz",
+        {},
+        b"",
+        404,
+        "Unknown path; use GET /health/live or GET /health/ready.",
+    ),
+    "directory of the health checks": (
+        "GET",
+        "/health/",
+        {},
+        b"",
+        404,
+        "Unknown path; use GET /health/live or GET /health/ready.",
+    ),
     "slash at the end": (
         "POST",
         "/fill-mask/",

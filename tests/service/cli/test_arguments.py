@@ -33,6 +33,14 @@ def test_a_text() -> None:
     assert parsed.settings == ("--bundle=b", "--threads=4", "--max-batch-tokens=64")
 
 
+def test_without_a_text_the_command_reads_standard_input() -> None:
+    assert parse_arguments([]).command == TextCommand(None, {})
+    parsed = parse_arguments(["--task=classify", "--top-k=1", "--json", "--text-pair=b"])
+    assert parsed.command == TextCommand(
+        None, {"top_k": 1}, as_json=True, task="classify", text_pair="b"
+    )
+
+
 def test_a_text_that_looks_like_an_option() -> None:
     assert parse_arguments(["--", "-a [MASK]"]).command == TextCommand("-a [MASK]", {})
 
@@ -81,6 +89,16 @@ def test_tasks_and_pairs() -> None:
     )
 
 
+def test_scores_of_a_part() -> None:
+    # A prefix stays a text. The bounds of a span are numbers.
+    flags = ["--prefix=12", "--part=text_pair", "--span=4:10"]
+    parameters = {"prefix": "12", "part": "text_pair", "span": [4, 10]}
+    parsed = parse_arguments(["--task=score", "a", *flags])
+    assert parsed.command == TextCommand("a", parameters, task="score")
+    parsed = parse_arguments(["--task=score", "a", "--span=4-10"])
+    assert parsed.command == TextCommand("a", {"span": ["4-10"]}, task="score")
+
+
 @pytest.mark.parametrize(
     ("row_options", "fields"),
     [
@@ -108,7 +126,6 @@ def test_streams() -> None:
 @pytest.mark.parametrize(
     ("parsed", "sentence"),
     [
-        (["--task=score"], "The command has no input; give a text, or --input and --output."),
         (
             ["--input=x", "--output=y", "--text-pair=b"],
             "--text-pair needs a text; for files, use --text-pair-column.",
@@ -125,7 +142,7 @@ def test_streams() -> None:
             [TEXT, "--task=score", "--target=a"],
             (
                 "--targets is not a parameter of --task score; use a parameter of this task: "
-                "--variant."
+                "--variant, --prefix, --span, --part."
             ),
         ),
         (
@@ -136,8 +153,6 @@ def test_streams() -> None:
             [TEXT, "--task=fill"],
             "argument --task: invalid choice: 'fill' (choose from 'fill-mask', 'score', 'class",
         ),
-        ([], "The command has no input; give a text, or --input and --output."),
-        (["--top-k=1"], "The command has no input; give a text, or --input and --output."),
         ([TEXT, "--input", "x"], "--input and a text exclude each other; remove one of them."),
         (
             [TEXT, "--on-error=report"],
@@ -187,6 +202,10 @@ def test_streams() -> None:
             "--targets: the command cannot read none.txt (no such file or",
         ),
         ([TEXT, "--target", "\udcff"], '--target "\udcff" is not valid UTF-8; encode it as UTF-8.'),
+        (
+            [TEXT, "--task=score", "--prefix=\udcff"],
+            '--prefix "\udcff" is not valid UTF-8; encode it as UTF-8.',
+        ),
     ],
 )
 def test_invalid_command_lines(parsed: list[str], sentence: str) -> None:

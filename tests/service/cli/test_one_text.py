@@ -1,12 +1,16 @@
 """Fills of one text, as a table or as the JSON of the HTTP response."""
 
+import io
 import json
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 
-from tests.service.cli.command_line import fillmask
+from service.cli import one_text
+from tests.service.cli.command_line import Done, fillmask
 from tests.service.tiny import Tiny
 
 
@@ -120,3 +124,75 @@ def test_server_limits_do_not_apply(tiny: Tiny, monkeypatch: pytest.MonkeyPatch)
     done = fillmask("[MASK]")
     assert done.err == 'Unknown variable "FILLMASK_BUNDEL"; remove it or use FILLMASK_BUNDLE.\n'
     assert done.code == 2
+
+
+Pipe = Callable[..., Done]
+
+
+@pytest.fixture
+def pipe(tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pipe:
+    """Function that runs the command without a text and with given bytes on standard input."""
+
+    def run(content: bytes, *flags: str) -> Done:
+        source = tmp_path / "standard_input"
+        source.write_bytes(content)
+        monkeypatch.setattr("sys.stdin", io.StringIO())
+        monkeypatch.setattr(one_text, "open_standard_input", lambda: source.open("rb", buffering=0))
+        return fillmask("--bundle", tiny.path, *flags)
+
+    return run
+
+
+@pytest.mark.parametrize("flags", [["--top-k=2"], ["--task=score"]])
+def test_one_line_of_standard_input_is_like_a_text(
+    tiny: Tiny, pipe: Pipe, flags: list[str]
+) -> None:
+    text = "the dog" if "--task=score" in flags else "the [MASK] of"
+    for content in (f"{text}\n", text, f"\ufeff{text}\r\n\n \n"):
+        assert pipe(content.encode(), *flags) == fillmask(text, "--bundle", tiny.path, *flags)
+
+
+def test_each_line_of_standard_input_is_a_text(tiny: Tiny, pipe: Pipe) -> None:
+    texts = ["the [MASK] of", "a [MASK] [MASK]", "[MASK]"]
+    content = "\n".join(texts).encode()
+    tables = [fillmask(text, "--bundle", tiny.path).out for text in texts]
+    assert pipe(content) == Done(0, "\n".join(tables), "")
+    answers = [fillmask(text, "--json", "--bundle", tiny.path).out for text in texts]
+    assert pipe(content, "--json") == Done(0, "".join(answers), "")
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"a dog\n", "The text has no mask; write [MASK] in place of a word."),
+        (b"\xff [MASK]\n", "The line is not valid UTF-8; encode it as UTF-8."),
+        (b"\n[MASK]\n", "The text is empty; write at least one word."),
+        (b"a" * 2**24 + b"a\n", "The line is longer than 16777216 bytes; shorten it."),
+    ],
+    ids=["no mask", "encoding", "empty", "long"],
+)
+def test_invalid_line_ends_the_command(
+    tiny: Tiny, pipe: Pipe, content: bytes, sentence: str
+) -> None:
+    # The command prints the results of the lines before the invalid line.
+    before = fillmask("a [MASK]", "--bundle", tiny.path).out
+    expected = Done(2, before, f"standard input, row 2: {sentence}\n")
+    assert pipe(b"a [MASK]\n" + content) == expected
+
+
+def test_no_input_is_an_error(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Standard input is empty, is closed or is a terminal, from which the command does not read.
+    for content in (b"", b"\n\n"):
+        assert pipe(content) == Done(
+            2, "", "Standard input has no text; write one text per line.\n"
+        )
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    for stream in (None, terminal):
+        monkeypatch.setattr("sys.stdin", stream)
+        done = fillmask()
+        assert (done.code, done.out) == (2, "")
+        assert done.err == (
+            "The command has no input; give a text, pipe texts to the command, or set --input and "
+            "--output (fillmask --help has examples).\n"
+        )

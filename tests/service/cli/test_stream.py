@@ -1,6 +1,7 @@
 """Streams of a real process, which writes each answer immediately."""
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -79,6 +80,21 @@ def test_answers_do_not_wait_for_the_next_row(tiny: Tiny, bad: bool) -> None:  #
         else:
             process.stdin.close()
             assert process.wait(30) == 0
+
+
+def test_lines_of_text_do_not_wait_for_the_next_line(tiny: Tiny) -> None:
+    # Without flags for files, a line is a text and not a JSON object.
+    command, pipe = [*COMMAND, "--json", "--top-k=1", "--bundle", str(tiny.path)], subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for word in ("the", "a"):
+            process.stdin.write(f"{word} [MASK]\n".encode())
+            process.stdin.flush()
+            [fill] = json.loads(process.stdout.readline())
+            assert fill["sequence"].startswith(f"{word} ")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 128 + signal.SIGTERM
 
 
 def test_closed_pipe_ends_the_process_silently(tiny: Tiny, tmp_path: Path) -> None:

@@ -260,8 +260,8 @@ def test_missing_package_stops_the_start(tiny: Tiny) -> None:
     )
     assert done.returncode == 2
     assert done.stderr == (
-        "Tracing needs OpenTelemetry, which is not installed; run pip install 'fillmask[otel]' or "
-        "set traces to off.\n"
+        "Tracing needs OpenTelemetry, which is not installed; run pip install '.[otel]' in a "
+        "checkout or pip install 'PATH/TO/WHEEL[otel]', or set traces to off.\n"
     )
 
 

@@ -64,7 +64,7 @@ class Playground:
 
     def wait_until_answered(self) -> None:
         """Wait until the page shows the results of the current text."""
-        self.page.locator("#view:not([inert]) > :is(.lists, .score):not(.stale)").wait_for()
+        self.page.locator("#view > :is(.lists, .score):not(.stale)").wait_for()
 
     def ask(self, path: str, body: dict[str, Any]) -> Any:
         """Send a request directly to the service and return its response."""

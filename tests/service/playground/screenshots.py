@@ -42,6 +42,13 @@ def surprisal(playground: Playground) -> None:
     playground.fills.last.wait_for()
 
 
+def comparison(playground: Playground) -> None:
+    """Show the fills of two sentences side by side."""
+    playground.page.get_by_role("button", name="Side by side").click()
+    playground.wait_until_answered()
+    playground.page.locator("#other-view .fill").last.wait_for()
+
+
 def labels(playground: Playground) -> None:
     """Show the labels of a pair of texts."""
     playground.page.get_by_role("textbox", name="Text", exact=True).fill(QUESTION)
@@ -55,6 +62,7 @@ PICTURES: dict[str, tuple[Scheme, Callable[[Playground], None]]] = {
     "playground-light.png": ("light", fills),
     "playground-dark.png": ("dark", together),
     "playground-surprisal.png": ("light", surprisal),
+    "playground-comparison.png": ("dark", comparison),
 }
 LABELS: dict[str, tuple[Scheme, Callable[[Playground], None]]] = {
     "playground-labels.png": ("light", labels),

@@ -46,6 +46,12 @@ def refused(playground: Playground) -> None:
     playground.page.get_by_label("Fills per mask").fill("0")
 
 
+def too_long(playground: Playground) -> None:
+    """Show an error with a button that reads around the masks."""
+    playground.text.fill("very " * 300 + "[MASK].")
+    expect(playground.page.get_by_role("button", name="Read around")).to_be_visible()
+
+
 def waiting(playground: Playground) -> None:
     """Let requests for scores fail as without a network."""
     playground.page.route("**/score", lambda route: route.abort())
@@ -59,7 +65,7 @@ def empty(playground: Playground) -> None:
 
 
 STATES: list[Callable[[Playground], None]] = [
-    nothing, several, targets, together, alternatives, refused, waiting, empty,
+    nothing, several, targets, together, alternatives, refused, too_long, waiting, empty,
 ]  # fmt: skip
 
 

@@ -20,6 +20,26 @@ CHARACTER_AT = """
   }
 }
 """
+# edges of the first badge, of the bracket at the end of its mask, and of the editor, from the top
+BADGE_AND_BRACKET = """
+() => {
+  const mask = document.querySelector("#mirror .mask");
+  const style = getComputedStyle(mask);
+  const badge = getComputedStyle(mask, "::after");
+  const range = document.createRange();
+  range.selectNodeContents(mask);
+  const pen = document.createElement("canvas").getContext("2d");
+  pen.font = `${style.fontSize} ${style.fontFamily}`;
+  const { fontBoundingBoxAscent, actualBoundingBoxAscent } = pen.measureText("]");
+  const bottom = mask.getBoundingClientRect().bottom - parseFloat(badge.bottom);
+  return {
+    editor: document.getElementById("editor").getBoundingClientRect().top,
+    top: bottom - parseFloat(badge.height),
+    bottom,
+    bracket: range.getBoundingClientRect().top + fontBoundingBoxAscent - actualBoundingBoxAscent,
+  };
+}
+"""
 
 
 def put_caret(playground: Playground, start: int, end: int | None = None) -> None:
@@ -159,6 +179,19 @@ def test_masks_are_numbered_where_there_are_several(playground: Playground) -> N
     assert masks.first.get_attribute("data-number") is None
 
 
+def test_the_number_of_a_mask_leaves_its_bracket_free(playground: Playground) -> None:
+    # The number is between the editor's frame and the top of the bracket, on screens of each size.
+    # A line of the second font has less room above its brackets.
+    playground.write("The [MASK] barked at the [MASK].")
+    mirror = playground.page.locator("#mirror")
+    for font in ("system-ui", "monospace"):
+        mirror.evaluate("(mirror, font) => { mirror.style.fontFamily = font; }", font)
+        for width in (1280, 390):
+            playground.page.set_viewport_size({"width": width, "height": 700})
+            edges = playground.page.evaluate(BADGE_AND_BRACKET)
+            assert edges["editor"] < edges["top"] < edges["bottom"] <= edges["bracket"], edges
+
+
 def test_the_caret_stays_in_view_in_a_long_text(playground: Playground) -> None:
     # The text field scrolls so that the end of the text stays visible during typing.
     playground.text.fill("A line.\n" * 80)
@@ -171,5 +204,14 @@ def test_the_caret_stays_in_view_in_a_long_text(playground: Playground) -> None:
 
 def test_a_phone_is_told_what_its_fingers_can_do(open_page: OpenPage) -> None:
     # Touch screens have no double click, so the hint names another gesture.
+    # Phones have no Alt key, so the button does not name its key.
     playground = open_page(viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True)
     expect(playground.page.get_by_text("Tap a word, then mask it.")).to_be_visible()
+    expect(playground.page.get_by_text("Alt M")).to_be_hidden()
+
+
+def test_a_keyboard_is_told_its_key(playground: Playground) -> None:
+    # A narrow window has no room for the key.
+    expect(playground.page.get_by_text("Alt M")).to_be_visible()
+    playground.page.set_viewport_size({"width": 390, "height": 700})
+    expect(playground.page.get_by_text("Alt M")).to_be_hidden()

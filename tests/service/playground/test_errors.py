@@ -19,7 +19,7 @@ def refuse(status: int, sentence: str, **headers: str) -> Callable[[Route], None
 
 def test_a_request_that_is_not_done(refusing: Playground) -> None:
     # The service's message is the accessible description of the text field.
-    # The fills of the previous text are disabled.
+    # The page removes the fills of the previous text.
     masks = "[MASK] " * 129
     refusing.text.fill(masks)
     expect(refusing.problem).to_have_text("The request must have at most 128 masks (got 129).")
@@ -28,7 +28,9 @@ def test_a_request_that_is_not_done(refusing: Playground) -> None:
     expect(refusing.text).to_have_accessible_description(
         "The request must have at most 128 masks (got 129). Double-click a word to mask it."
     )
-    expect(refusing.page.locator("#view")).to_have_attribute("inert", "")
+    expect(refusing.page.locator("#view")).to_have_text("There is no result for this text.")
+    expect(refusing.page.locator(".timing")).to_have_text(["", ""])
+    expect(refusing.page.get_by_role("button", name="Read around the masks")).to_have_count(0)
     expect(refusing.page.locator("#snippet")).to_contain_text("[MASK] [MASK] [MASK]")
     refusing.write(TEXT)
     expect(refusing.problem).to_be_hidden()
@@ -89,6 +91,7 @@ def test_a_failure_may_be_asked_about_again(refusing: Playground) -> None:
     refusing.page.route("**/fill-mask", refuse(500, "Internal error. Request id: 7"))
     refusing.text.fill(TEXT)
     expect(refusing.problem).to_contain_text("Internal error. Request id: 7")
+    expect(refusing.page.locator("#view")).to_have_text("There is no result for this text.")
     expect(refusing.text).not_to_have_attribute("aria-invalid", "true")
     expect(refusing.page.get_by_role("button", name="Try again")).to_be_visible()
 
@@ -144,6 +147,7 @@ def test_a_network_that_is_lost(refusing: Playground) -> None:
     expect(refusing.problem).to_have_text(
         "The service is unreachable. The page tries again every second."
     )
+    expect(refusing.page.locator("#view")).to_have_text("There is no result for this text yet.")
     refusing.text.fill(f"{TEXT} It [MASK].")
     with page.expect_event("requestfailed", lambda request: request.url.endswith("/ready")):
         pass

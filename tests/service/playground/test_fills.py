@@ -3,9 +3,11 @@
 import pytest
 from playwright.sync_api import Route, expect
 
-from tests.service.playground.playground import Playground
+from tests.service.playground.conftest import OpenPage
+from tests.service.playground.playground import Playground, inputs_of
 
 DRANK = "She drank a cup of [MASK]."
+THREE = "The [MASK] barked at the [MASK] in the [MASK]."
 
 
 def test_fills_follow_what_is_typed(playground: Playground) -> None:
@@ -43,6 +45,49 @@ def test_several_masks_have_a_list_each(playground: Playground) -> None:
     expect(playground.text).to_have_value(second[0]["sequence"])
     playground.wait_until_answered()
     playground.expect_fills(playground.fills, playground.service_fills(second[0]["sequence"]))
+
+
+def test_the_other_masks_follow_a_choice(playground: Playground) -> None:
+    # After a choice, the fills of the other masks depend on the chosen word.
+    # Undo restores all lists.
+    playground.write(THREE)
+    before = playground.service_fills(THREE)
+    playground.fills_of(2).nth(1).click()
+    chosen = before[1][1]["sequence"]
+    expect(playground.text).to_have_value(chosen)
+    playground.wait_until_answered()
+    first, third = playground.service_fills(chosen)
+    playground.expect_fills(playground.fills_of(1), first)
+    playground.expect_fills(playground.fills_of(2), third)
+    assert [fill["score"] for fill in first] != [fill["score"] for fill in before[0]]
+    playground.page.get_by_role("button", name="Undo").click()
+    expect(playground.text).to_have_value(THREE)
+    playground.wait_until_answered()
+    for number, fills in enumerate(before, 1):
+        playground.expect_fills(playground.fills_of(number), fills)
+
+
+def test_quick_choices_need_few_requests(open_page: OpenPage) -> None:
+    # The first change is sent at once. A second change within 100 ms waits for further changes.
+    playground = open_page(own_context=True)
+    playground.wait_until_answered()
+    playground.write(THREE)
+    for _ in range(3):
+        playground.fills.first.click()
+        playground.wait_until_answered()
+    asked: list[str] = []
+    playground.page.on("request", lambda request: asked.append(inputs_of(request)))
+    clock = playground.page.clock
+    clock.install(time=0)
+    clock.pause_at(3_600_000)
+    undo = playground.page.get_by_role("button", name="Undo")
+    for _ in range(3):
+        undo.click()
+        clock.run_for(10)
+    with playground.page.expect_request(lambda request: inputs_of(request) == THREE):
+        clock.run_for(200)
+    assert len(asked) == 2
+    playground.wait_until_answered()
 
 
 def test_bars_of_all_masks_have_one_scale(playground: Playground) -> None:
@@ -118,6 +163,36 @@ def test_a_long_text_is_read_around_its_masks(refusing: Playground) -> None:
         f"The model reads characters {start:,} to {end:,}."
     )
     expect(playground.problem).to_be_hidden()
+
+
+@pytest.mark.parametrize("words", [300, 4000])
+def test_the_error_of_a_long_text_has_a_remedy(refusing: Playground, words: int) -> None:
+    # The button of the error repeats the request with windows. The focus goes to the results.
+    # The service reports the characters of a very long text, and otherwise its tokens.
+    text = "very " * words + "[MASK]."
+    refusing.text.fill(text)
+    button = refusing.page.get_by_role("button", name="Read around the masks")
+    button.focus()
+    hint = "Double-click a word to mask it."
+    error = refusing.problem.text_content()
+    expect(refusing.text).to_have_accessible_description(f"{error} {hint}")
+    refusing.page.keyboard.press("Enter")
+    refusing.wait_until_answered()
+    refusing.expect_fills(refusing.fills, refusing.service_fills(text, on_long_text="window"))
+    expect(refusing.page.get_by_label("Above 256 tokens")).to_be_checked()
+    expect(refusing.problem).to_be_hidden()
+    expect(refusing.text).to_have_accessible_description(hint)
+    expect(button).to_be_hidden()
+    expect(refusing.page.get_by_role("heading", name="Fills")).to_be_focused()
+
+
+def test_a_long_text_without_masks_has_no_windows(refusing: Playground) -> None:
+    refusing.text.fill("very " * 300)
+    expect(refusing.problem).to_contain_text("must have at most 256 tokens")
+    button = refusing.page.get_by_role("button", name="Read around the masks")
+    expect(button).to_have_count(0)
+    refusing.text.fill("very " * 300 + "[MASK].")
+    expect(button).to_be_visible()
 
 
 def test_fills_of_nothing_but_space_can_be_seen(playground: Playground) -> None:

@@ -80,8 +80,8 @@ def test_each_group_is_one_stop_of_the_tab_key(playground: Playground) -> None:
         assert len(way) < 20, way
     fill = "capital 75.07 %"
     assert way == [
-        "text", "mask", "copy-link", "token", "top-k", "windowed", fill, "tab-curl", "copy",
-        "snippet",
+        "text", "mask", "compare", "copy-link", "token", "top-k", "windowed", fill, "tab-curl",
+        "copy", "snippet",
     ]  # fmt: skip
 
 
@@ -111,5 +111,5 @@ def test_the_focus_can_be_seen(playground: Playground) -> None:
     while "snippet" not in seen:
         seen[focused(playground)] = playground.page.evaluate(is_seen)
         playground.page.keyboard.press("Tab")
-    assert len(seen) == 17
+    assert len(seen) == 19
     assert [stop for stop, is_marked in seen.items() if not is_marked] == []

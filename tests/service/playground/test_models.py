@@ -192,10 +192,58 @@ def test_a_link_to_a_model_that_is_not_served(open_page: OpenPage, models_url: s
     expect(choice(playground)).to_have_value(DEFAULT)
 
 
+def test_two_models_beside_each_other(several: Playground) -> None:
+    # Both models read the same text, each with its own mask token. A fill goes into this text.
+    page = several.page
+    several.write(TEXT)
+    page.get_by_role("button", name="Compare").click()
+    menu = page.get_by_role("combobox", name="Model to compare with")
+    expect(menu).to_have_value(OTHER)
+    for name in (DEFAULT, OTHER):
+        expect(page.get_by_role("group", name=name, exact=True)).to_be_visible()
+    several.expect_fills(several.fills, several.service_fills(TEXT))
+    others = page.locator("#other-view .fill")
+    several.expect_fills(others, other_fills(several, OTHER_TEXT))
+    several.text.fill("The [MASK] barked at the [MASK].")
+    text = "The <mask> barked at the <mask>."
+    [_, fills] = other_fills(several, text)
+    several.expect_fills(others.nth(5).locator("xpath=ancestor::ol").get_by_role("button"), fills)
+    others.nth(5).click()
+    expect(several.text).to_have_value(fills[0]["sequence"].replace("<mask>", "[MASK]"))
+    page.get_by_role("button", name="Undo").click()
+    expect(several.text).to_have_value("The [MASK] barked at the [MASK].")
+
+    field = page.get_by_role("textbox", name="Text to compare with")
+    field.fill("Where is the <mask>?")
+    several.expect_fills(others, other_fills(several, "Where is the <mask>?"))
+    menu.select_option(DEFAULT)
+    expect(field).to_have_value("Where is the [MASK]?")
+    several.expect_fills(others, several.service_fills("Where is the [MASK]?"))
+
+
+def test_a_link_with_two_models(open_page: OpenPage, models_url: str) -> None:
+    # The other text is optional. A message names a model that is not served.
+    link = f"/#text=The+[MASK]+barked.&compare_model={quote(OTHER)}"
+    playground = open_page(link, url=models_url)
+    others = playground.page.locator("#other-view .fill")
+    playground.expect_fills(others, other_fills(playground, OTHER_TEXT))
+    playground.page.goto(f"{models_url}/#text=A+[MASK].&compare=The+[MASK].&compare_model=gone")
+    expect(playground.page.locator("#link-problem")).to_have_text(
+        "This page ignores invalid parts of the link: compare_model."
+    )
+    playground.expect_fills(others, playground.service_fills("The [MASK]."))
+
+
 def test_everybody_can_choose(open_page: OpenPage, models_url: str) -> None:
     # Even with a long model name, axe finds no error and the page fits small screens.
     playground = open_page(url=models_url, **AXE_CONTEXT)
     playground.wait_until_answered()
     choose(playground, OTHER)
+    expect_accessible(playground.page)
+    playground.expect_to_fit()
+    playground.page.get_by_role("button", name="Compare").click()
+    menu = playground.page.get_by_role("combobox", name="Model to compare with")
+    expect(menu).to_have_value(DEFAULT)
+    expect(playground.page.locator("#other-view .fill")).to_have_count(5)
     expect_accessible(playground.page)
     playground.expect_to_fit()

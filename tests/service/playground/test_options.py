@@ -31,7 +31,7 @@ def test_a_number_that_is_not_allowed(playground: Playground) -> None:
         number.fill(wrong)
         expect(playground.page.get_by_text("a whole number from 1 to 100.")).to_be_visible()
         expect(number).to_have_attribute("aria-invalid", "true")
-        expect(playground.page.locator("#view")).to_have_attribute("inert", "")
+        expect(playground.fills).to_have_count(0)
     assert asked == []
     number.fill("2")
     expect(playground.fills).to_have_count(2)

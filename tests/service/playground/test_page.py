@@ -1,6 +1,7 @@
 """Start of the page, its facts about the model and its links."""
 
 import json
+import re
 
 from playwright.sync_api import Page, Route, expect
 
@@ -13,6 +14,29 @@ def test_begins_with_an_example_that_is_answered(playground: Playground) -> None
     fills = playground.service_fills("Paris is the [MASK] of France.")
     playground.expect_fills(playground.fills, fills)
     expect(playground.problem).to_be_hidden()
+
+
+def test_says_how_long_the_answer_took(playground: Playground) -> None:
+    # The time is the service's own time, if a proxy does not remove the header.
+    timing = playground.page.locator("#first-column .timing")
+    expect(timing).to_have_text(re.compile(r"^Answered in \d+(\.\d)? ms on this server's CPU$"))
+    answer = playground.service_fills("A [MASK].")
+    headers: dict[str, str] = {}
+
+    def through_a_proxy(route: Route) -> None:
+        route.fulfill(json=answer, headers=headers)
+
+    playground.page.route("**/fill-mask", through_a_proxy)
+    for sent, text in (
+        ("edge;dur=3.5, app;dur=1234.56", "Answered in 1,235 ms on this server's CPU"),
+        ("app;dur=5.94", "Answered in 5.9 ms on this server's CPU"),
+    ):
+        headers["Server-Timing"] = sent
+        playground.text.fill(f"A [MASK] {sent}.")
+        expect(timing).to_have_text(text)
+    headers.clear()
+    playground.text.fill("A [MASK].")
+    expect(timing).to_have_text(re.compile(r"^Answered in \d+(\.\d)? ms, network included$"))
 
 
 def test_says_which_model_is_served_and_its_limits(playground: Playground) -> None:
@@ -33,7 +57,7 @@ def test_every_example_is_answered(playground: Playground) -> None:
         playground.wait_until_answered()
         expect(playground.problem).to_be_hidden()
     expect(playground.tokens).not_to_have_count(0)
-    assert len(examples.all()) == 5
+    assert len(examples.all()) == 6
 
 
 def test_works_below_a_prefix_of_a_proxy(open_page: OpenPage, url: str) -> None:

@@ -20,6 +20,7 @@ from service.app import create_app
 from service.bundles.bundle import default_bundle_path
 from service.settings import Settings
 from service.tasks.options import FillOptions
+from service.tasks.score_plan import ScoreOptions
 from tests.service.conftest import StartServer
 from tests.service.put_bundle import put_bundle, until
 from tests.service.slow_model import SLOW
@@ -178,7 +179,7 @@ async def test_no_cycle_holds_an_old_model(tiny: Tiny, tmp_path: Path) -> None:
         old = service.state.models.default
         await old.fill_mask.fill(["the [MASK]"], FillOptions(targets=("dog", "cat")))
         await old.fill_mask.fill(["[MASK] [MASK]"], FillOptions(strategy="joint"))
-        await old.scoring.score(["the dog"], ["original"], "inputs")
+        await old.scoring.score(["the dog"], [ScoreOptions()], "inputs")
         parts = (old.batcher, old.fill_mask, old.scoring, old.scoring._tokenizer)
         left = [weakref.ref(part) for part in parts]
         del old, parts

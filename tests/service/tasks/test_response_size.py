@@ -21,6 +21,7 @@ from service.tasks.fill_mask import FillMaskPipeline
 from service.tasks.options import FillOptions, Limits
 from service.tasks.plan import FillPlanner
 from service.tasks.response_size import MAX_RESPONSE_BYTES, ResponseSize, estimate_response_size
+from service.tasks.score_plan import ScoreOptions
 from service.tasks.scoring import ScoringPipeline
 from tests.service.tiny import MAX_TOKENS, VOCABULARY, Tiny
 from tests.service.tiny_calls import make_tokenizer
@@ -144,7 +145,7 @@ async def test_answer_without_room_is_not_computed(tiny: Tiny) -> None:
         await fills.fill(["a [MASK]"], FillOptions(), reserve=refuse)
     scoring = ScoringPipeline(tokenizer, batcher, MAX_TOKENS, 100)
     with pytest.raises(OverloadedError):
-        await scoring.score(["a dog"], ["original"], "inputs", reserve=refuse)
+        await scoring.score(["a dog"], [ScoreOptions()], "inputs", reserve=refuse)
     await batcher.close()
 
 

@@ -97,7 +97,11 @@ def test_variants_of_a_text_are_ranked(client: TestClient) -> None:
         (7, {}, 'inputs must be a text, a pair {"text", "text_pair"} or a list of these (got 7).'),
         ("the", {"variant": "other"}, 'must be within_word or original (got "other").'),
         ("the", {"variant": ["original"]}, "must be within_word or original (got a list)."),
-        ("the", {"top_k": 3}, 'Unknown field "top_k" in parameters; allowed: variant.'),
+        (
+            "the",
+            {"top_k": 3},
+            'Unknown field "top_k" in parameters; allowed: variant, prefix, span, part.',
+        ),
     ],
 )
 def test_bad_requests(client: TestClient, inputs: Any, parameters: Any, reason: str) -> None:

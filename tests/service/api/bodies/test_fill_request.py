@@ -84,22 +84,35 @@ def test_absent_and_null_are_the_same() -> None:
     assert read.options == FillOptions()
 
 
-def test_the_schema_shows_the_limits() -> None:
-    schema = FillMaskRequest.schema_with_limits(max_texts=3, max_top_k=9)
-    assert "$defs" not in schema
-    assert schema["additionalProperties"] is False
-    text, pair, texts = schema["properties"]["inputs"]["anyOf"]
-    assert texts["items"]["anyOf"] == [{"type": "string"}, pair]
+def test_the_schemas_show_the_limits() -> None:
+    schemas = FillMaskRequest.components(max_texts=3, max_top_k=9)
+    request, parameters, pair = (
+        schemas[name] for name in ("FillMaskRequest", "FillMaskParameters", "Pair")
+    )
+    assert request["additionalProperties"] is False
+    text, one, texts = request["properties"]["inputs"]["anyOf"]
+    assert text == {"type": "string", "minLength": 1}
+    assert one == {"$ref": "#/components/schemas/Pair"}
+    assert texts["items"]["anyOf"] == [{"type": "string"}, one]
+    assert (texts["minItems"], texts["maxItems"]) == (1, 3)
     assert (pair["required"], pair["additionalProperties"]) == (["text"], False)
     assert pair["properties"]["text_pair"]["anyOf"][0]["pattern"] == r"\S"
-    assert (texts["minItems"], texts["maxItems"]) == (1, 3)
-    parameters = schema["properties"]["parameters"]["anyOf"][0]["properties"]
-    assert parameters["top_k"]["anyOf"][0] == {"type": "integer", "minimum": 1, "maximum": 9}
-    assert parameters["targets"]["anyOf"][0]["maxItems"] == MAX_TARGETS
-    targets = parameters["targets"]["anyOf"][0]
-    assert (targets["minItems"], targets["uniqueItems"]) == (1, True)
+    top_k, targets = (parameters["properties"][name]["anyOf"][0] for name in ("top_k", "targets"))
+    assert top_k == {"type": "integer", "minimum": 1, "maximum": 9}
+    assert (targets["minItems"], targets["maxItems"]) == (1, MAX_TARGETS)
     assert targets["items"] == {"type": "string", "pattern": r"\S"}
-    assert text["minLength"] == 1
+    assert targets["uniqueItems"] is True
+
+
+def test_choices_have_names_and_nulls_are_no_defaults() -> None:
+    # Generators of clients make a field with a default mandatory.
+    schemas = FillMaskRequest.components(max_texts=3)
+    assert schemas["OnLongText"]["enum"] == ["error", "window"]
+    assert set(schemas) == {
+        *("FillMaskRequest", "FillMaskParameters", "HuggingFaceOptions", "Pair"),
+        *("Granularity", "OnError", "OnLongText", "Order", "Strategy"),
+    }
+    assert '"default"' not in json.dumps(schemas)
 
 
 def test_a_number_without_a_fraction_is_a_whole_number() -> None:

@@ -23,6 +23,7 @@ from service.tasks.classification import ClassificationPipeline
 from service.tasks.response_size import MAX_RESPONSE_BYTES
 from service.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
 from tests.service.api.labels.bundles import LABELS, write_label_bundle
+from tests.service.refusal import check_refusal
 from tests.service.scrape import scrape, value
 
 PAIR = {"text": "the cat sat", "text_pair": "the dog lay by the door"}
@@ -48,6 +49,18 @@ def test_a_single_text_has_a_list_with_one_list(client: TestClient) -> None:
     assert labels_of(client, "/classify", "the cat", top_k=None, function_to_apply=None) == [labels]
     [other] = labels_of(client, "/classify", PAIR)
     assert other != labels
+
+
+@pytest.mark.parametrize("path", ["/classify", "/models/labels", "/models/both/classify"])
+def test_options_of_hugging_face_have_no_effect(path: str, client: TestClient) -> None:
+    body = {"inputs": "the cat", "options": {"wait_for_model": True, "use_cache": False}}
+    assert client.post(path, json=body).json() == [labels_of(client, path, "the cat")[0]]
+    answer = client.post(path, json={"inputs": "the cat", "options": {"use_tpu": True}})
+    check_refusal(
+        answer,
+        422,
+        'Unknown field "use_tpu" in options; allowed: use_cache, wait_for_model, use_gpu.',
+    )
 
 
 def test_each_text_may_have_its_parameters(client: TestClient) -> None:

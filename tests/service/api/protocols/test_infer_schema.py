@@ -8,15 +8,20 @@ from pydantic_core import to_json
 
 from service.api.bodies.fill_request import FillMaskRequest
 from service.api.protocols.infer_request import InferRequest
-from service.api.protocols.infer_schema import infer_schema
+from service.api.protocols.infer_schema import infer_components
 from service.errors import InvalidRequestError
 from service.tasks.options import Limits
 
 LIMITS = Limits(
     max_tokens=9, max_texts=3, max_masks=9, max_top_k=7, max_passes=9, max_body_bytes=999
 )
-BODY = FillMaskRequest.schema_with_limits(max_texts=3, max_top_k=7)
-SCHEMA = jsonschema_rs.validator_for(infer_schema("fill-mask", BODY))
+SCHEMAS = FillMaskRequest.components(max_texts=3, max_top_k=7)
+SCHEMAS |= infer_components(
+    "fill-mask", "FillMask", SCHEMAS["FillMaskParameters"], required=False, named=False
+)
+SCHEMA = jsonschema_rs.validator_for(
+    {"$ref": "#/components/schemas/InferFillMaskRequest", "components": {"schemas": SCHEMAS}}
+)
 TEXT = {"name": "text", "datatype": "BYTES", "shape": [1], "data": ["a"]}
 TARGETS = TEXT | {"name": "targets"}
 
@@ -29,7 +34,8 @@ def body(**fields: Any) -> dict[str, Any]:
     "request_body",
     [
         body(),
-        body(id=None, outputs=None),
+        body(id=None, model_name=None, outputs=None),
+        body(model_name="tiny"),
         body(inputs=[TEXT, TARGETS], outputs=[]),
         body(parameters={"top_k": 7, "binary_data_output": True, "order": None}),
         body(outputs=[{"name": "token", "parameters": {"binary_data": False}}]),
@@ -46,6 +52,7 @@ def test_what_the_schema_takes_is_taken(request_body: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "request_body",
     [
+        body(model_name=1),
         body(inputs=[]),
         body(inputs=[TEXT, TARGETS, TEXT | {"name": "text_pair"}, TEXT | {"name": "more"}]),
         body(inputs=[TEXT | {"datatype": "FP32"}]),

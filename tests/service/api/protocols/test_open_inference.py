@@ -1,5 +1,6 @@
 """Requests of the Open Inference Protocol v2, sent by Triton's client or as plain JSON."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 import tritonclient.http as triton
 from fastapi.testclient import TestClient
 from numpy.typing import NDArray
+from tritonclient.http import aio
 from tritonclient.utils import InferenceServerException
 
 from service import __version__
@@ -79,6 +81,50 @@ def test_the_server_and_the_model_are_described(client_of_triton: Any) -> None:
     assert listed == {"name": "tiny", "version": "1", "state": "READY", "reason": ""}
     with pytest.raises(InferenceServerException, match='Unknown model "other"; use a served'):
         client_of_triton.get_model_metadata("other")
+
+
+@pytest.mark.parametrize("version", ["", "1"])
+def test_missing_extensions_name_a_replacement(client_of_triton: Any, version: str) -> None:
+    for request, reason in (
+        (client_of_triton.get_model_config, "use GET /v2/models/tiny for the tensors"),
+        (client_of_triton.get_inference_statistics, "use GET /metrics for the counts"),
+    ):
+        with pytest.raises(InferenceServerException, match=reason) as caught:
+            request("tiny", version)
+        assert caught.value.status() == "404"
+        with pytest.raises(InferenceServerException, match='Unknown model "other"; use a served'):
+            request("other", version)
+    with pytest.raises(InferenceServerException, match="use GET /metrics for the counts"):
+        client_of_triton.get_inference_statistics()
+
+
+@pytest.fixture
+def tokens(server: str) -> Any:
+    """Ids of the fills that /fill-mask returns for TEXTS."""
+    one, two = httpx.post(f"http://{server}/fill-mask", json={"inputs": TEXTS}).json()
+    return [fill["token"] for fill in one], [[fill["token"] for fill in mask] for mask in two]
+
+
+async def test_asynchronous_client(server: str, tokens: Any) -> None:
+    # Concurrent requests in JSON and in binary get the fills that /fill-mask returns.
+    async with aio.InferenceServerClient(server) as client:
+        assert await client.is_server_live()
+        assert await client.is_server_ready()
+        assert await client.is_model_ready("tiny", "1")
+        assert (await client.get_model_metadata("tiny"))["name"] == "tiny"
+        results = await asyncio.gather(
+            *(
+                client.infer("tiny", [tensor("text", [text], binary=binary)])
+                for text in TEXTS
+                for binary in (False, True)
+            )
+        )
+        with pytest.raises(InferenceServerException, match="text has no mask; write") as caught:
+            await client.infer("tiny", [tensor("text", ["No mask."], binary=True)])
+        assert caught.value.status() == "422"
+    one, two = tokens
+    found = [result.as_numpy("token").tolist() for result in results]
+    assert found == [[one], [one], two, two]
 
 
 @pytest.mark.parametrize("binary_out", [False, True])
@@ -156,6 +202,8 @@ def test_data_may_be_nested_as_the_shape_is(client: TestClient) -> None:
     [
         ([], "The body must be a JSON object (got a list)."),
         ({}, "inputs is missing; add it."),
+        (body(model_name=5), "model_name must be a text (got 5)."),
+        (body(model_name="other"), "model_name must be null or a name of the model in the path"),
         (body(inputs=[]), 'a tensor "targets" (got tensors of texts: 0).'),
         (body(tensor={"name": "targets"}), "inputs must have one tensor of texts"),
         (body(tensor={"datatype": "FP32"}), 'must have the datatype BYTES (got "FP32")'),
@@ -208,6 +256,16 @@ def test_other_models_and_versions(client: TestClient) -> None:
         assert answer.status_code == 404
         assert answer.json()["error"].startswith("Unknown ")
     assert client.post("/v2/models/tiny/versions/1/infer", json=body()).status_code == 200
+
+
+def test_body_names_the_model_of_the_path(client: TestClient) -> None:
+    # KServe's client always sends the name.
+    for name in ("tiny", None):
+        assert client.post(INFER, json=body(model_name=name)).status_code == 200
+    binary = json.dumps(body(model_name="tiny")).encode()
+    headers = {"Inference-Header-Content-Length": str(len(binary))}
+    assert client.post(INFER, content=binary, headers=headers).status_code == 200
+    assert client.get("/v2/models").json() == {"models": ["tiny"]}
 
 
 def test_every_mask_has_as_many_fills(client: TestClient, tiny: Tiny) -> None:

@@ -63,7 +63,8 @@ def test_parquet_without_pyarrow_says_how_to_get_it(
     with pytest.raises(CommandError) as caught:
         make_writer(tmp_path / "b.parquet", open_rows(path, "inputs"), GIVEN)
     assert str(caught.value) == (
-        "b.parquet needs pyarrow, which is not installed; run pip install 'fillmask[parquet]'."
+        "b.parquet needs pyarrow, which is not installed; run pip install '.[parquet]' in "
+        "a checkout, or pip install 'PATH/TO/WHEEL[parquet]'."
     )
     with pytest.raises(CommandError, match=r"a.parquet needs pyarrow"):
         open_rows(tmp_path / "a.parquet", "inputs")

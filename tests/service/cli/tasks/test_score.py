@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from fastapi.testclient import TestClient
@@ -15,6 +16,7 @@ TEXT, PAIR = "the dog barked", "a cup of tea"
 ROWS: list[dict[str, Any]] = [
     {"inputs": TEXT, "other": PAIR},
     {"inputs": "paris is", "other": "rome", "parameters": {"variant": "original"}},
+    {"inputs": TEXT, "other": PAIR, "parameters": {"part": "text_pair", "span": [2, 5]}},
 ]
 
 
@@ -42,6 +44,35 @@ def test_json_equals_the_http_response(tiny: Tiny, client: TestClient, variant: 
     assert done.out.encode() == client.post("/score", json=body).content + b"\n"
 
 
+@pytest.mark.parametrize(
+    ("flag", "parameters"),
+    [("--prefix=the ", {"prefix": "the "}), ("--span=4:7", {"span": [4, 7]})],
+)
+def test_a_part_of_a_text(
+    tiny: Tiny, client: TestClient, flag: str, parameters: dict[str, Any]
+) -> None:
+    done = fillmask("--task=score", TEXT, "--json", "--bundle", tiny.path, flag)
+    body = {"inputs": TEXT, "parameters": parameters}
+    assert done.out.encode() == client.post("/score", json=body).content + b"\n"
+
+
+def test_parts_in_parquet(tiny: Tiny, client: TestClient, tmp_path: Path) -> None:
+    # The parameters of a row override those of the command.
+    rows: list[dict[str, Any]] = [
+        {"inputs": TEXT, "parameters": {"prefix": "the dog"}},
+        {"inputs": "the cat barked", "parameters": None},
+    ]
+    source = tmp_path / "in.parquet"
+    pq.write_table(pa.Table.from_pylist(rows), source)
+    done = score(tiny.path, source, "-", "--prefix=the", "--variant=original")
+    prefixes = ("the dog", "the")
+    for row, prefix, written in zip(rows, prefixes, read_rows_of(done), strict=True):
+        parameters = {"prefix": prefix, "variant": "original"}
+        alone = score_of(client, row | {"parameters": parameters})
+        assert written["score"] == alone
+        assert len(alone["tokens"]) == (1 if prefix == "the dog" else 2)
+
+
 def test_a_table_has_the_surprisal_of_each_token(tiny: Tiny, client: TestClient) -> None:
     summary, *lines = fillmask("--task=score", TEXT, "--bundle", tiny.path).out.splitlines()
     scored = client.post("/score", json={"inputs": TEXT}).json()
@@ -67,7 +98,7 @@ def test_every_format(both: Path, both_client: TestClient, tmp_path: Path) -> No
     source = write_rows(tmp_path / "in.jsonl", ROWS)
     for ending in ("jsonl", "csv", "parquet"):
         done = score(both, source, tmp_path / f"out.{ending}", "--text-pair-column=other")
-        assert done.err == f"out.{ending}: 2 rows.\n"
+        assert done.err == f"out.{ending}: {len(ROWS)} rows.\n"
     scores = [score_of(both_client, row) for row in ROWS]
     written = read_rows(tmp_path / "out.jsonl")
     assert written == [row | {"score": one} for row, one in zip(ROWS, scores, strict=True)]
@@ -92,7 +123,7 @@ def test_errors_of_rows(both: Path, tmp_path: Path) -> None:
         "inputs has a mask; remove [MASK] to score the text.",
         f"{missing} Select the field of the second texts with --text-pair-column.",
         "other must be a non-empty text (got null).",
-        'Unknown field "top_k" in parameters; allowed: variant.',
+        'Unknown field "top_k" in parameters; allowed: variant, prefix, span, part.',
     ]
 
 

@@ -94,6 +94,32 @@ async def test_exception_is_raised_and_counted() -> None:
     assert len(statistics.routes) == 1
 
 
+async def test_responses_have_the_time_in_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Error responses have no such header.
+    sent: list[Message] = []
+
+    async def answer(scope: Scope, _receive: Receive, send: Send) -> None:
+        headers = [(b"content-length", b"0")]
+        await send({"type": "http.response.start", "status": scope["answer"], "headers": headers})
+
+    async def receive() -> Message:
+        return {"type": "http.disconnect"}
+
+    async def record(message: Message) -> None:
+        sent.append(message)
+
+    for status in (200, 422):
+        clock = SimpleNamespace(perf_counter=partial(next, iter([1.0, 1.0125, 1.5])))
+        monkeypatch.setattr("service.http.middleware.access_log.time", clock)
+        scope = {"type": "http", "method": "POST", "path": "/", "answer": status}
+        await AccessLogMiddleware(answer, RequestStatistics())(scope, receive, record)
+    headers = [dict(message["headers"]) for message in sent]
+    assert headers == [
+        {b"content-length": b"0", b"server-timing": b"app;dur=12.50"},
+        {b"content-length": b"0"},
+    ]
+
+
 async def test_other_connections_pass() -> None:
     # The middleware does not count the lifespan of the application as a request.
     assert counted(await call(silent, type="lifespan")) == {}

@@ -1,18 +1,25 @@
-// The second text of a pair, which the model reads together with the text. The field is optional.
+// A text field with masks but without a mirror, such as the field of a second text.
 
 import { byId, insertInto } from "./dom.js";
 import { difference, findMasks, maskingAt } from "./text.js";
 
-export class SecondText {
-  #part = byId("second-part");
-  #area = byId("second");
+export class TextField {
+  #part;
+  #area;
   #maskToken = null;
   #isShown = false;
   #isInserting = false;
   #onChange;
 
-  /** Calls `onChange(typed)` with true for typing and false for other changes. */
-  constructor(onChange) {
+  /**
+   * Calls `onChange(typed)` with true for typing and false for other changes.
+   *
+   * @param partId id of the element with the field and its label.
+   * @param areaId id of the text area.
+   */
+  constructor(partId, areaId, onChange) {
+    this.#part = byId(partId);
+    this.#area = byId(areaId);
     this.#onChange = onChange;
     this.#area.addEventListener("input", () => {
       if (!this.#isInserting) onChange(true);
@@ -23,7 +30,7 @@ export class SecondText {
     });
   }
 
-  /** The text, empty if the model reads single texts. */
+  /** The text, empty if the field is hidden or has only white space. */
   get text() {
     return this.#isShown && this.#area.value.trim() ? this.#area.value : "";
   }
@@ -32,18 +39,22 @@ export class SecondText {
     return this.#area;
   }
 
+  get isShown() {
+    return this.#isShown;
+  }
+
   /** Set the initial text. */
   start(text) {
     this.#area.value = text;
   }
 
   /**
-   * Use a model. Its mask token replaces the previous mask token in the text. The token is null for a
-   * model that fills no masks.
+   * Show or hide the field. The mask token of the model replaces the previous mask token in the text.
+   * The token is null for a model that fills no masks.
    */
-  use({ pairs, maskToken }) {
-    this.#isShown = pairs;
-    this.#part.hidden = !pairs;
+  use({ isShown, maskToken }) {
+    this.#isShown = isShown;
+    this.#part.hidden = !isShown;
     if (this.#maskToken && maskToken) {
       this.#area.value = this.#area.value.replaceAll(this.#maskToken, maskToken);
     }

@@ -24,7 +24,7 @@ from model.encoder.classifier import NEXT_SENTENCE_LABELS, ClassifierConfig
 from model.encoder.encoder import TiedEncoder
 from model.encoder.extension import extend_encoder
 from model.training.evaluation import BATCH_ROWS, CONFIDENCE, EVALUATION_SEED, RESAMPLES
-from model.training.loss import summed_cross_entropy
+from model.training.objectives.cross_entropy import summed_cross_entropy
 from model.training.progress import NEXT_SENTENCE_ACCURACY, NEXT_SENTENCE_LOSS
 
 

@@ -18,7 +18,7 @@ from model.data.masking import MaskedBatch
 from model.encoder.encoder import TiedEncoder
 from model.training.evaluation import CONFIDENCE
 from model.training.loop import Pretraining
-from model.training.next_sentence import (
+from model.training.objectives.next_sentence import (
     PairScores,
     evaluate_pairs,
     prepare_encoder,

@@ -15,7 +15,7 @@ from model.data.short_texts import ShortTexts
 from model.encoder.classifier import ClassifierConfig
 from model.encoder.encoder import TiedEncoder
 from model.training.loop import Pretraining
-from model.training.next_sentence import (
+from model.training.objectives.next_sentence import (
     prepare_encoder,
 )
 from tests.model.samples import (
@@ -87,13 +87,13 @@ def test_short_texts_have_no_label(run_of: MakeRun, no_curve: None) -> None:
     # Pairs and short texts alternate, and the pairs keep their order.
     run = run_of(short_share=0.5)
     text = np.tile(np.arange(5, 13, dtype=np.int32), (6, 1))
-    run.short_texts = ShortTexts({8: text}, batch_tokens=48, seed=0)
+    run.batches.short_texts = ShortTexts({8: text}, batch_tokens=48, seed=0)
     assert run.next_sentence is not None
     for number in range(6):
-        pairs = run._pairs(number)
+        pairs = run.batches.pairs(number)
         if number % 2:
             assert pairs is None
-            assert run._batch(number).shape == (6, 8)
+            assert run.batches.tokens(number).shape == (6, 8)
         else:
             assert pairs is not None
             expected = run.next_sentence.training.batch(number // 2)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from model.training.loss import summed_cross_entropy
+from model.training.objectives.cross_entropy import summed_cross_entropy
 
 
 def inputs(positions: int, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor, Tensor]:

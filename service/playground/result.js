@@ -1,0 +1,107 @@
+// A response as lists of fills, as labels or as surprisal.
+
+import { FillsView } from "./fills_view.js";
+import { listsOf } from "./fills.js";
+import { LabelsView } from "./labels_view.js";
+import { bits, figure, percent } from "./numbers.js";
+import { joined, tokensInJoined } from "./pairs.js";
+import { ScoreView } from "./score_view.js";
+import { around, findMasks } from "./text.js";
+
+const MOST_ANNOUNCED = 5; // masks in an announcement
+
+export const TITLES = { fills: "Fills", score: "Surprisal", labels: "Labels" };
+
+export class Result {
+  #view;
+  #kind;
+  #fills;
+  #score;
+  #labels = new LabelsView();
+
+  /**
+   * Calls `on.choose(fill, mask)` for a chosen fill and `on.point(mask)` for a hovered or focused list.
+   * Calls `on.open(piece)` for a selected token and `on.close()` for a released token.
+   *
+   * @param view element of the result.
+   * @param panel element with the alternatives to a selected token.
+   */
+  constructor(view, panel, on) {
+    this.#view = view;
+    this.#fills = new FillsView(on);
+    this.#score = new ScoreView(panel, on);
+  }
+
+  /**
+   * Show the response to a request. Return the `summary` for screen readers and the `largest` share
+   * of all fills, 0 for other responses.
+   */
+  show(answer, request, model) {
+    this.#kind = request.kind;
+    const show = { fills: this.#showFills, score: this.#showScore, labels: this.#showLabels }[request.kind];
+    const { root, ...facts } = show.call(this, answer, request, model);
+    this.#place(root);
+    this.stale = false;
+    return { largest: 0, ...facts };
+  }
+
+  /** Show an element in place of a response. */
+  clear(element) {
+    this.#kind = undefined;
+    this.#score.close();
+    this.#place(element);
+  }
+
+  /** Mark the response as outdated. Visitors cannot choose from outdated responses. */
+  set stale(stale) {
+    this.#fills.stale = this.#score.stale = this.#labels.stale = stale;
+  }
+
+  /** Set the share of fills that a full bar represents. */
+  set full(share) {
+    this.#fills.full = share;
+  }
+
+  /** The selected token of a score, null without a selection. */
+  get chosen() {
+    return this.#kind === "score" ? this.#score.chosen : null;
+  }
+
+  /** Focus the place of the visitor's last insertion. */
+  focus({ mask, unit }) {
+    if (this.#kind === "score") this.#score.focus(unit);
+    else this.#fills.focus(mask);
+  }
+
+  #showFills(answer, { body }, { mask_token: maskToken }) {
+    const lists = listsOf(answer);
+    const inputs = joined(body.inputs);
+    const contexts = findMasks(inputs, maskToken).map((span) =>
+      around(span, inputs).map((side) => side.replaceAll(maskToken, "___")),
+    );
+    const largest = this.#fills.render(lists, { contexts });
+    const best = lists
+      .slice(0, MOST_ANNOUNCED)
+      .map(({ fills: [fill] }) => (fill ? `${fill.words.join(" ")}, ${percent(fill.share)}` : "none"));
+    return { root: this.#fills.root, largest, summary: `Best: ${best.join("; ")}.` };
+  }
+
+  #showScore(answer, { body }) {
+    // one character between the parts, as in the service's joined text
+    const text = joined(body.inputs, "\n");
+    const most = this.#score.render(text, { ...answer, tokens: tokensInJoined(body.inputs, answer.tokens) });
+    const summary =
+      `Pseudo-perplexity ${figure(answer.pseudo_perplexity)}; ` +
+      `most surprising: ${most.text}, ${bits(most.surprisal)}.`;
+    return { root: this.#score.root, summary };
+  }
+
+  #showLabels([labels], _request, { problem_type: problemType }) {
+    const best = this.#labels.render(labels, problemType === "regression");
+    return { root: this.#labels.root, summary: `Best: ${best}.` };
+  }
+
+  #place(element) {
+    if (this.#view.firstChild !== element) this.#view.replaceChildren(element);
+  }
+}

@@ -1,0 +1,1 @@
+"""Start of the commands, with their entry points, flags and help."""

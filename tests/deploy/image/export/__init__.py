@@ -1,0 +1,1 @@
+"""Run of the export image, for `make export-image-check`."""

@@ -1,0 +1,68 @@
+"""Example of an Indexed Job that trains in several pods."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from torch.distributed.run import get_args_parser
+
+from model.commands import _parser
+from tests.deploy import files
+
+DIRECTORY = files.K8S / "examples" / "pretraining"
+JOB = files.read_yaml(DIRECTORY / "job.yaml")["spec"]
+POD = JOB["template"]["spec"]
+(CONTAINER,) = POD["containers"]
+
+
+@pytest.fixture
+def volume(tmp_path: Path) -> Path:
+    """Directory in place of the volume, with a program that prints the arguments of python."""
+    python = tmp_path / "bin" / "python"
+    python.parent.mkdir()
+    python.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    python.chmod(0o755)
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "run").mkdir()
+    return tmp_path
+
+
+def arguments_of(index: int, volume: Path) -> list[str]:
+    """Return the arguments with which the pod of an index starts python."""
+    words = [*CONTAINER["command"], *CONTAINER["args"]]
+    printed = subprocess.run(
+        [word.replace("/data", str(volume)) for word in words],
+        env={"PATH": f"{volume / 'bin'}:{os.environ['PATH']}", "JOB_COMPLETION_INDEX": str(index)},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return printed.stdout.splitlines()
+
+
+def test_each_pod_is_a_node_of_one_run(volume: Path) -> None:
+    # torchrun and fillmask-train accept the arguments.
+    service = files.read_yaml(DIRECTORY / "service.yaml")
+    assert JOB["completionMode"] == "Indexed"
+    assert JOB["parallelism"] == JOB["completions"]
+    for index in range(JOB["completions"]):
+        module, launcher, *arguments = arguments_of(index, volume)
+        assert [module, launcher] == ["-m", "torch.distributed.run"]
+        node = get_args_parser().parse_args(arguments)
+        assert node.nnodes == str(JOB["completions"])
+        assert node.node_rank == index
+        assert node.master_addr == f"fillmask-pretraining-0.{service['metadata']['name']}"
+        assert node.master_port == service["spec"]["ports"][0]["port"]
+        assert node.module
+        assert node.training_script == "model"
+        options = _parser().parse_args(node.training_script_args)
+        assert not options.resume
+        assert options.texts == [volume / "texts"]
+    assert POD["subdomain"] == service["metadata"]["name"]
+    assert service["spec"]["clusterIP"] == "None"
+
+
+def test_a_restarted_pod_resumes(volume: Path) -> None:
+    (volume / "run" / "train_state.pt").touch()
+    assert arguments_of(0, volume)[-1] == "--resume"

@@ -1,0 +1,27 @@
+"""Examples in the OpenAPI document, sent to a model with all tasks."""
+
+from pathlib import Path
+
+from fastapi.testclient import TestClient
+
+from service.app import create_app
+from service.settings import Settings
+from tests.service.api.test_openapi import operations, request_schema
+
+
+def test_every_example_runs(both: Path) -> None:
+    with TestClient(create_app(Settings(bundle=both, threads=1))) as client:
+        document = client.get("/openapi.json").json()
+        sent = 0
+        for path, method, operation in operations(document):
+            if "requestBody" not in operation:
+                continue
+            schema = request_schema(operation)
+            for named in schema.get("anyOf", [schema]):
+                name = named["$ref"].removeprefix("#/components/schemas/")
+                for example in document["components"]["schemas"][name]["examples"]:
+                    address = path.replace("{name}", "both").replace("{version}", "1")
+                    answer = client.request(method, address, json=example)
+                    assert answer.status_code == 200, (path, example, answer.text)
+                    sent += 1
+    assert sent > 20

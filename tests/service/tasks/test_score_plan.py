@@ -1,0 +1,224 @@
+"""Scores of a part of a text, compared with the tiny model's oracle on the whole text."""
+
+import math
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from service.app import create_app
+from service.errors import InvalidRequestError
+from service.settings import Settings
+from service.tasks.score_plan import ScoreOptions, plan_scores
+from service.tokenization.encoded_text import InputText, TextPair
+from tests.service.tasks.test_scoring import SPANS, TEXT, TOKENS, TOLERANCE, expected, score
+from tests.service.tiny import MASK_ID, VOCABULARY, Tiny
+from tests.service.tiny_calls import make_tokenizer
+
+PAIR = TextPair("the dog", "the cat barked")
+CUT = "include the whole token or leave it out."
+
+
+@pytest.mark.parametrize("variant", ["within_word", "original"])
+@pytest.mark.parametrize(
+    ("parameters", "first", "last"),
+    [
+        ({"span": [0, 9]}, 0, 2),
+        ({"span": [9, 20]}, 3, 5),
+        ({"span": [20, 27]}, 6, 7),
+        ({"span": [10, 20]}, 4, 5),  # with the spaces around a word
+        ({"span": [8, 12]}, 2, 3),  # from the middle of a word
+        ({"span": [4, 8]}, 1, 1),  # to the middle of a word
+        ({"span": [0, 27.0]}, 0, 7),
+        ({"prefix": "She walks, "}, 4, 7),
+        ({"prefix": "She walks,"}, 4, 7),
+        ({"prefix": "She walk"}, 2, 7),
+        ({"prefix": ""}, 0, 7),
+        ({"part": "text"}, 0, 7),
+        ({"part": "text", "span": [24, 27]}, 7, 7),
+    ],
+)
+def test_tokens_of_a_part(
+    client: TestClient,
+    tiny: Tiny,
+    variant: str,
+    parameters: dict[str, Any],
+    first: int,
+    last: int,
+) -> None:
+    # A token has the same score as in the whole text.
+    own = slice(first, last + 1)
+    log_probs = expected(tiny, variant)[own]
+    answer = score(client, TEXT, variant=variant, **parameters)
+    assert [one["token_str"] for one in answer["tokens"]] == TOKENS[own]
+    assert [(one["start"], one["end"]) for one in answer["tokens"]] == SPANS[own]
+    found = [one["log_prob"] for one in answer["tokens"]]
+    assert found == pytest.approx(log_probs, abs=TOLERANCE)
+    assert answer["log_prob"] == pytest.approx(sum(log_probs), abs=TOLERANCE * len(found))
+    mean = sum(log_probs) / len(log_probs)
+    assert answer["pseudo_perplexity"] == pytest.approx(math.exp(-mean), rel=1e-4)
+
+
+def test_positions_count_code_points(client: TestClient) -> None:
+    answer = score(client, "😀 the dog", span=[2, 5])
+    assert [(one["token_str"], one["start"]) for one in answer["tokens"]] == [("the", 2)]
+
+
+def test_ranks_compare_the_scored_tokens(client: TestClient) -> None:
+    # Each text has its own parameters, or all texts have the same prefix.
+    texts = ["the dog barked", "the cat barked at the mailman", "the tea barked"]
+    each = [{"prefix": "the dog"}, {"span": [4, 7]}, None]
+    body = {"inputs": texts, "parameters": each}
+    answer = client.post("/score", json=body).json()
+    counts = [len(one["tokens"]) for one in answer]
+    assert counts == [1, 1, 3]
+    same = score(client, texts, prefix="the ")
+    assert [len(one["tokens"]) for one in same] == [2, 5, 2]
+    for scores in (answer, same):
+        totals = [one["log_prob"] for one in scores]
+        assert [one["rank"] for one in scores] == [
+            1 + sum(other > total for other in totals) for total in totals
+        ]
+
+
+def test_only_scored_tokens_need_a_pass(tiny: Tiny) -> None:
+    settings = Settings(bundle=tiny.path, threads=1, max_passes=2)
+    with TestClient(create_app(settings)) as client:
+        assert len(score(client, TEXT, span=[4, 9])["tokens"]) == 2
+        body = {"inputs": TEXT, "parameters": {"span": [4, 10]}}
+        answer = client.post("/score", json=body)
+    assert answer.status_code == 422
+    assert answer.json()["error"].startswith("inputs needs 3 passes of the model, one per token;")
+
+
+@pytest.mark.parametrize(("variant", "later"), [("within_word", "[MASK]"), ("original", "##ing")])
+def test_a_word_across_the_end_of_the_span(tiny: Tiny, variant: Any, later: str) -> None:
+    # The variant within_word also masks the later tokens of the word that are not scored.
+    words = make_tokenizer(tiny).encode_words(TEXT)
+    plan = plan_scores(TEXT, words, ScoreOptions(variant, (12, 16)), "inputs")
+    [only] = plan.passes(MASK_ID)
+    names = [VOCABULARY[token] for token in only.input_ids]
+    assert names == ["[CLS]", *TOKENS[:4], "[MASK]", later, *TOKENS[6:], "[SEP]"]
+    assert only.mask_positions.tolist() == [5]
+    assert [VOCABULARY[token] for token in only.target_ids[0]] == ["walk"]
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        (ScoreOptions(), ["the", "dog", "the", "cat", "barked"]),
+        (ScoreOptions(part="text"), ["the", "dog"]),
+        (ScoreOptions(part="text_pair"), ["the", "cat", "barked"]),
+        (ScoreOptions(part="text", span=(4, 7)), ["dog"]),
+        (ScoreOptions(part="text_pair", span=(4, 7)), ["cat"]),
+        (ScoreOptions(part="text_pair", prefix="the cat "), ["barked"]),
+    ],
+)
+def test_parts_of_a_pair(tiny: Tiny, options: ScoreOptions, names: list[str]) -> None:
+    # A span and a prefix count the characters of the part.
+    words = make_tokenizer(tiny).encode_words(PAIR)
+    plan = plan_scores(PAIR, words, options, "inputs")
+    assert [VOCABULARY[token] for token in plan.tokens] == names
+    assert [str(PAIR)[start:end] for start, end in plan.spans] == names
+
+
+@pytest.mark.parametrize(
+    ("parameters", "reason"),
+    [
+        ({"span": [0]}, "two whole numbers of at least 0 (got a list)."),
+        ({"span": [0, 1, 2]}, "two whole numbers of at least 0 (got a list)."),
+        ({"span": [-1, 3]}, "two whole numbers of at least 0 (got a list)."),
+        ({"span": [0, 2.5]}, "two whole numbers of at least 0 (got a list)."),
+        (
+            {"span": "0:3"},
+            (
+                "parameters.span must be [start, end] with two whole numbers of at least 0 "
+                '(got "0:3").'
+            ),
+        ),
+        ({"span": [3, 3]}, "The start of parameters.span must be less than its end."),
+        ({"span": [0, 8]}, "inputs has 7 characters; end span at 7 or before."),
+        ({"span": [8, 10**30]}, "inputs has 7 characters; end span at 7 or before."),
+        (
+            {"span": [0, 5]},
+            (
+                'span cuts the token "dog" of inputs, which starts at character 4 and ends at 7; '
+                f"{CUT}"
+            ),
+        ),
+        ({"span": [1, 7]}, f'"the" of inputs, which starts at character 0 and ends at 3; {CUT}'),
+        ({"span": [3, 4]}, "span selects no token of inputs; include at least one word."),
+        ({"prefix": 5}, "parameters.prefix must be a text (got 5)."),
+        ({"prefix": "The"}, 'inputs must start with prefix "The"; change one of them.'),
+        (
+            {"prefix": "the d"},
+            (
+                'prefix cuts the token "dog" of inputs, which starts at character 4 and ends at 7; '
+                f"{CUT}"
+            ),
+        ),
+        ({"prefix": "the dog"}, "inputs has no tokens after prefix; shorten prefix."),
+        ({"prefix": "the", "span": [0, 3]}, "span and prefix exclude each other; choose one."),
+        ({"part": "text_pair"}, "inputs has no text_pair; remove part or add text_pair."),
+        ({"part": "second"}, 'parameters.part must be text or text_pair (got "second").'),
+    ],
+)
+def test_parts_that_do_not_fit(client: TestClient, parameters: dict[str, Any], reason: str) -> None:
+    answer = client.post("/score", json={"inputs": "the dog", "parameters": parameters})
+    assert answer.status_code == 422
+    assert reason in answer.json()["error"]
+
+
+def test_each_part_that_does_not_fit_is_reported(client: TestClient) -> None:
+    body = {
+        "inputs": ["the dog", "a cat", "the cat"],
+        "parameters": {"prefix": "the"},
+        "on_error": "report",
+    }
+    answer = client.post("/score", json=body).json()
+    error = 'inputs[1] must start with prefix "the"; change one of them.'
+    assert answer[1] == {"error": error}
+    assert [len(one["tokens"]) for one in answer[::2]] == [1, 1]
+    assert client.post("/score", json=body | {"on_error": None}).json() == {"error": error}
+
+
+@pytest.mark.parametrize(
+    ("pair", "options", "reason"),
+    [
+        (
+            PAIR,
+            ScoreOptions(span=(0, 3)),
+            "inputs[1] is a pair; with span, set part to text or text_pair.",
+        ),
+        (
+            PAIR,
+            ScoreOptions(prefix=""),
+            "inputs[1] is a pair; with prefix, set part to text or text_pair.",
+        ),
+        (
+            PAIR,
+            ScoreOptions(part="text", span=(4, 8)),
+            "inputs[1].text has 7 characters; end span at 7 or before.",
+        ),
+        (
+            PAIR,
+            ScoreOptions(part="text_pair", prefix="the c"),
+            (
+                'prefix cuts the token "cat" of inputs[1].text_pair, which starts at character 4 '
+                f"and ends at 7; {CUT}"
+            ),
+        ),
+        (
+            TextPair("the dog", "\u200b"),
+            ScoreOptions(part="text_pair"),
+            "inputs[1].text_pair has no tokens; write at least one word.",
+        ),
+    ],
+)
+def test_parts_that_do_not_fit_a_pair(
+    tiny: Tiny, pair: InputText, options: ScoreOptions, reason: str
+) -> None:
+    words = make_tokenizer(tiny).encode_words(pair)
+    with pytest.raises(InvalidRequestError) as caught:
+        plan_scores(pair, words, options, "inputs[1]")
+    assert caught.value.text == reason
