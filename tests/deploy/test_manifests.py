@@ -44,6 +44,12 @@ def objects(request: pytest.FixtureRequest) -> Objects:
     return rendered(request.param)
 
 
+@pytest.fixture(params=[name for name in PATHS if name != "pretraining"])
+def serving_objects(request: pytest.FixtureRequest) -> Objects:
+    """Objects whose pods run the serving image."""
+    return rendered(request.param)
+
+
 def settings(objects: Objects) -> dict[str, str]:
     """Return the service's variables in all ConfigMaps."""
     return {
@@ -79,23 +85,25 @@ def test_service_does_not_select_the_pods_of_the_example_job() -> None:
     assert not selector.items() <= labels.items()
 
 
-def test_ports_exist_and_the_image_listens_on_them(objects: Objects) -> None:
+def test_ports_exist_and_the_image_listens_on_them(serving_objects: Objects) -> None:
     numbers: dict[Any, int] = {}
-    for container in containers(objects):
+    for container in containers(serving_objects):
         for port in container.get("ports", []):
             numbers |= {port["name"]: port["containerPort"], port["containerPort"]: 0}
             assert port["containerPort"] == files.image_settings().port
         for probe in PROBES:
             assert probe not in container or container[probe]["httpGet"]["port"] in numbers
-    for each in objects:
+    for each in serving_objects:
         if each["kind"] == "Service":
             assert {port["targetPort"] for port in each["spec"]["ports"]} <= numbers.keys()
 
 
-def test_network_policy_admits_all_clients_to_the_ports_of_the_pods_only(objects: Objects) -> None:
+def test_network_policy_admits_all_clients_to_the_ports_of_the_pods_only(
+    serving_objects: Objects,
+) -> None:
     # Gateways and Prometheus are in other namespaces. The service opens no connections.
-    ports = {port["name"] for each in containers(objects) for port in each.get("ports", [])}
-    for each in objects:
+    ports = {port["name"] for each in containers(serving_objects) for port in each.get("ports", [])}
+    for each in serving_objects:
         if each["kind"] == "NetworkPolicy":
             assert {"Ingress", "Egress"} == set(each["spec"]["policyTypes"])
             assert each["spec"]["egress"] == []

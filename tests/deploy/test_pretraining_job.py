@@ -8,7 +8,7 @@ import pytest
 from torch.distributed.run import get_args_parser
 
 from model.commands import _parser
-from tests.deploy import files
+from tests.deploy import files, kustomize
 
 DIRECTORY = files.K8S / "examples" / "pretraining"
 JOB = files.read_yaml(DIRECTORY / "job.yaml")["spec"]
@@ -66,3 +66,15 @@ def test_each_pod_is_a_node_of_one_run(volume: Path) -> None:
 def test_a_restarted_pod_resumes(volume: Path) -> None:
     (volume / "run" / "train_state.pt").touch()
     assert arguments_of(0, volume)[-1] == "--resume"
+
+
+def test_pods_connect_only_to_each_other_and_to_dns() -> None:
+    objects = kustomize.rendered(DIRECTORY)
+    policy = kustomize.one(objects, "NetworkPolicy")["spec"]
+    (labels,) = kustomize.templates(objects)
+    pods = policy["podSelector"]
+    assert pods["matchLabels"].items() <= labels.items()
+    assert policy["ingress"] == [{"from": [{"podSelector": pods}]}]
+    to_pods, dns = policy["egress"]
+    assert to_pods == {"to": [{"podSelector": pods}]}
+    assert {port["port"] for port in dns["ports"]} == {53}
