@@ -47,7 +47,7 @@ from service.engine.runtime import Runtime
 run = Runtime.run
 def run_with_bug(self, batch):
     if len(batch.passes) == 3:
-        raise ValueError("secret-in-the-model")
+        raise ValueError("sec" + "ret-in-the-model")  # Python 3.13 logs this line of source code
     return run(self, batch)
 Runtime.run = run_with_bug
 from service.__main__ import main
