@@ -1,6 +1,7 @@
-// The editor of the text. A mirror of the text behind the text area draws the masks.
+// The editor of the text and the fields of other texts.
 
-import { byId, el, insertInto, setAttribute } from "./dom.js";
+import { byId, insertInto, setAttribute } from "./dom.js";
+import { Mirror } from "./mirror.js";
 import { TextField } from "./text_field.js";
 import { difference, findMasks, maskingAt } from "./text.js";
 
@@ -11,7 +12,7 @@ const TOUCH = "(hover: none), (pointer: coarse)";
 
 export class Editor {
   #area = byId("text");
-  #mirror = byId("mirror");
+  #mirror = new Mirror("mirror", true);
   #second;
   #other;
   #focused = null; // the field that was focused last, null for the text
@@ -29,8 +30,8 @@ export class Editor {
   constructor(onChange) {
     this.#onChange = onChange;
     this.#area.addEventListener("focus", () => this.#focus(null));
-    this.#second = this.#field("second-part", "second");
-    this.#other = this.#field("other-part", "other");
+    this.#second = this.#field("second", false);
+    this.#other = this.#field("other", true);
     this.#label();
     this.#area.addEventListener("input", () => {
       if (!this.#isInserting) this.#changed(true);
@@ -94,9 +95,7 @@ export class Editor {
 
   /** Highlight a mask, or no mask if the index is null. */
   point(index) {
-    this.#mirror.querySelectorAll(".mask").forEach((mask, at) => {
-      mask.classList.toggle("pointed", at === index);
-    });
+    this.#mirror.point(index);
   }
 
   /** Mark the text as invalid or valid. */
@@ -104,8 +103,8 @@ export class Editor {
     setAttribute(this.#area, "aria-invalid", invalid ? "true" : null);
   }
 
-  #field(partId, areaId) {
-    const field = new TextField(partId, areaId, (typed) => {
+  #field(id, isNumbered) {
+    const field = new TextField(id, isNumbered, (typed) => {
       this.#labelSoon();
       this.#onChange(typed);
     });
@@ -185,17 +184,7 @@ export class Editor {
   }
 
   #draw() {
-    const masks = this.#maskToken ? findMasks(this.text, this.#maskToken) : [];
-    const parts = [];
-    let at = 0;
-    masks.forEach(([start, end], index) => {
-      const number = masks.length > 1 ? index + 1 : undefined;
-      parts.push(this.text.slice(at, start));
-      parts.push(el("span", { class: "mask", "data-number": number }, this.#maskToken));
-      at = end;
-    });
-    // a final line break starts a line only if a character follows
-    this.#mirror.replaceChildren(...parts, this.text.slice(at), "\u200b");
+    this.#mirror.draw(this.text, this.#maskToken);
     this.#undo.hidden = this.#steps.at(-1)?.after !== this.text;
     this.#labelSoon();
   }

@@ -60,8 +60,8 @@ const other = new Column({
   problem: problemIn("other-problem", () => other.retry()),
   options,
   on: {
-    choose: (fill) => put(fill, editor.other.text ? editor.other : editor, comparison.inputs, comparison.model),
-    point: () => {},
+    choose: (fill) => put(fill, otherField(), comparison.inputs, comparison.model),
+    point: (mask) => otherField().point(mask),
     invalid: (isInvalid) => setAttribute(editor.other.area, "aria-invalid", isInvalid ? "true" : null),
     settled: () => {},
     answered,
@@ -70,6 +70,9 @@ const other = new Column({
 });
 
 let served = []; // the service's models
+
+/** The field with the text of the other column. */
+const otherField = () => (editor.other.text ? editor.other : editor);
 
 list.ask({ path: "models" });
 window.addEventListener("hashchange", beginWithLink);

@@ -1,11 +1,13 @@
-// A text field with masks but without a mirror, such as the field of a second text.
+// A field of another text with masks, such as the second text of a pair.
 
 import { byId, insertInto } from "./dom.js";
+import { Mirror } from "./mirror.js";
 import { difference, findMasks, maskingAt } from "./text.js";
 
 export class TextField {
   #part;
   #area;
+  #mirror;
   #maskToken = null;
   #isShown = false;
   #isInserting = false;
@@ -14,15 +16,16 @@ export class TextField {
   /**
    * Calls `onChange(typed)` with true for typing and false for other changes.
    *
-   * @param partId id of the element with the field and its label.
-   * @param areaId id of the text area.
+   * @param id id of the text area. The elements `id`-part and `id`-mirror belong to it.
+   * @param isNumbered whether the masks have numbers if there are several.
    */
-  constructor(partId, areaId, onChange) {
-    this.#part = byId(partId);
-    this.#area = byId(areaId);
+  constructor(id, isNumbered, onChange) {
+    this.#part = byId(`${id}-part`);
+    this.#area = byId(id);
+    this.#mirror = new Mirror(`${id}-mirror`, isNumbered);
     this.#onChange = onChange;
     this.#area.addEventListener("input", () => {
-      if (!this.#isInserting) onChange(true);
+      if (!this.#isInserting) this.#changed(true);
     });
     this.#area.addEventListener("dblclick", () => {
       const { selectionStart, selectionEnd } = this.#area;
@@ -46,6 +49,7 @@ export class TextField {
   /** Set the initial text. */
   start(text) {
     this.#area.value = text;
+    this.#draw();
   }
 
   /**
@@ -59,6 +63,7 @@ export class TextField {
       this.#area.value = this.#area.value.replaceAll(this.#maskToken, maskToken);
     }
     this.#maskToken = maskToken;
+    this.#draw();
   }
 
   /** Replace the text and return the end of the change. The browser's undo reverts the change. */
@@ -84,11 +89,25 @@ export class TextField {
     if (mask) this.#area.setSelectionRange(...mask);
   }
 
+  /** Highlight a mask, or no mask if the index is null. */
+  point(index) {
+    this.#mirror.point(index);
+  }
+
   #insert(start, end, inserted) {
     if (start === end && !inserted) return;
     this.#isInserting = true;
     insertInto(this.#area, start, end, inserted);
     this.#isInserting = false;
-    this.#onChange(false);
+    this.#changed(false);
+  }
+
+  #changed(typed) {
+    this.#draw();
+    this.#onChange(typed);
+  }
+
+  #draw() {
+    this.#mirror.draw(this.#area.value, this.#maskToken);
   }
 }

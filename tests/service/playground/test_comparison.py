@@ -121,6 +121,16 @@ def test_words_of_the_other_text_can_be_masked(playground: Playground) -> None:
     expect(playground.page.locator("#other-view .fill")).to_have_count(5)
 
 
+def test_masks_of_the_other_text_are_drawn(playground: Playground) -> None:
+    # A mask has a highlight while the pointer is on one of its fills.
+    compare(playground, TEXT, "The [MASK] meowed at the [MASK].")
+    masks = playground.page.locator("#other-mirror .mask")
+    assert [mask.get_attribute("data-number") for mask in masks.all()] == ["1", "2"]
+    playground.page.locator("#other-view .fill").last.hover()
+    expect(masks).to_have_class(["mask", "mask pointed"])
+    expect(playground.page.locator("#mirror .mask")).to_have_class("mask")
+
+
 def test_the_example_and_the_end_of_the_comparison(playground: Playground) -> None:
     # Another example ends the comparison.
     playground.page.get_by_role("button", name="Side by side").click()
