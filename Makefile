@@ -113,8 +113,10 @@ TAG     = $(VERSION)
 IMAGE   = $(REGISTRY)/fillmask:$(TAG)
 push-image:      ## build the image for x86-64 and ARM with an SBOM and its provenance, and push it (REGISTRY=registry.example.com/team)
 	@test -n "$(REGISTRY)" || { echo "REGISTRY is not set; run make push-image REGISTRY=registry.example.com/team" >&2; exit 2; }
-	@! docker buildx imagetools inspect $(IMAGE) > /dev/null 2>&1 || { \
-		echo "$(IMAGE) is already in the registry, and a tag never changes; choose another tag with TAG=$(VERSION)-1" >&2; exit 2; }
+	@error=$$(docker buildx imagetools inspect $(IMAGE) 2>&1 > /dev/null) && { \
+		echo "$(IMAGE) is already in the registry, and a tag never changes; choose another tag with TAG=$(VERSION)-1" >&2; exit 2; }; \
+	case "$$error" in *"not found"* | *"does not exist"* | *"manifest unknown"* | *"name unknown"*) ;; \
+		*) echo "The registry does not tell whether $(IMAGE) exists: $$error" >&2; exit 2 ;; esac
 	docker buildx inspect fillmask > /dev/null 2>&1 || docker buildx create --name fillmask --driver docker-container
 	docker buildx build --builder fillmask --platform linux/amd64,linux/arm64 --sbom=true --provenance=mode=max \
 		--tag $(IMAGE) --push .

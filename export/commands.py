@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -59,7 +60,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _write_bundle(options: argparse.Namespace) -> None:
-    name = Path(options.checkpoint).resolve().name  # also the last part of an id
+    # the last part of the id or path, also of a link to a directory
+    name = Path(os.path.abspath(options.checkpoint)).name  # noqa: PTH100 - resolve follows links
     output = options.output or options.bundles / name
     check_output(output, overwrite=options.overwrite)
     texts = SampleTexts(_read_lines(options.texts), _read_lines(options.calibrate))
@@ -95,11 +97,7 @@ def _find_checkpoint(options: argparse.Namespace) -> Source:
     """Return the checkpoint in an existing directory, or download it."""
     path = Path(options.checkpoint)
     if path.exists():
-        if options.revision is not None or options.allow_pickle:
-            raise ValueError(
-                "--revision and --allow-pickle need the id of a repository (got the existing path "
-                f"{path}); remove them, or name the path differently from the repository"
-            )
+        _reject_download_options(options)
         return Source(path, None)
     # imported here, because a checkpoint in a directory needs no download
     from export.hub import download_checkpoint, is_repository_id  # noqa: PLC0415
@@ -117,7 +115,16 @@ def _find_checkpoint(options: argparse.Namespace) -> Source:
     return Source(snapshot.directory, origin)
 
 
+def _reject_download_options(options: argparse.Namespace) -> None:
+    if options.revision is not None or options.allow_pickle:
+        raise ValueError(
+            "--revision and --allow-pickle need the id of a repository (got the path "
+            f"{options.checkpoint}); remove them, or name the path differently from the repository"
+        )
+
+
 def _renew_golden_results(options: argparse.Namespace) -> None:
+    _reject_download_options(options)
     bundle = Path(options.checkpoint)
     count = renew_golden_results(bundle, _read_lines(options.texts))
     print(f"written: {count} golden results in {bundle}")

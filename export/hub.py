@@ -22,7 +22,7 @@ from huggingface_hub.utils import logging as hub_logging
 from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]  # a lazy import
 from tqdm import tqdm
 
-from export.hub_errors import HubError, readable_errors
+from export.hub_errors import HubError, hub_address, readable_errors
 from export.progress import DownloadProgress
 from model.checkpoints.checkpoint import check_config
 from model.checkpoints.tensor_files import INDEX_SUFFIX, PICKLED, SAFETENSORS, find_weight_files
@@ -66,7 +66,7 @@ def download_checkpoint(
     """Download the files of a checkpoint that the cache lacks.
 
     The configuration comes first, so that an unsupported checkpoint costs little time. If
-    HF_HUB_OFFLINE is set, the cache must have all files.
+    HF_HUB_OFFLINE is set, only files in the cache are available.
 
     Args:
         repository: id of the repository.
@@ -83,12 +83,13 @@ def download_checkpoint(
         hub_logging.set_verbosity_error()  # type: ignore[no-untyped-call]  # untyped function
     revision = revision or constants.DEFAULT_REVISION
     with readable_errors(repository, revision):
-        sizes = {} if constants.is_offline_mode() else _list_files(repository, revision)
-        # a request for the revision stores its commit in the cache, which the offline mode needs
-        directory = _fetch(repository, revision, MODEL_CONFIG).parent
+        offline = constants.is_offline_mode()
+        # the name of a branch may lead to the cached file of an older commit
+        commit, sizes = (revision, {}) if offline else _list_files(repository, revision)
+        directory = _fetch(repository, commit, MODEL_CONFIG).parent
         snapshot = Snapshot(directory, commit=directory.name)
         check_config(directory)
-        if constants.is_offline_mode():
+        if offline:
             sizes = dict.fromkeys((file.name for file in directory.iterdir()), 0)
         weights = _select_weights(repository, sizes, allow_pickle=allow_pickle)
         needed = [*_select_tokenizer_files(sizes), weights]
@@ -102,6 +103,8 @@ def download_checkpoint(
             progress.add(0)
             for name in missing:
                 _fetch(repository, snapshot.commit, name, progress.add)
+        # stores the commit of the branch in the cache, from which an offline export takes it
+        _fetch(repository, revision, MODEL_CONFIG)
     return snapshot
 
 
@@ -117,17 +120,19 @@ def _fetch(
     return Path(hf_hub_download(repository, name, revision=revision, tqdm_class=bar))
 
 
-def _list_files(repository: str, revision: str) -> dict[str, int]:
-    """Return the sizes of a repository's files in bytes by name, 0 for an unknown size."""
+def _list_files(repository: str, revision: str) -> tuple[str, dict[str, int]]:
+    """Return the commit of a revision and the sizes of its files in bytes, 0 for unknown sizes."""
     try:
         info = HfApi().model_info(
             repository, revision=revision, files_metadata=True, timeout=_TIMEOUT_S
         )
     except HfHubHTTPError:
         raise
+    except UnicodeEncodeError:
+        raise HubError("HF_TOKEN must have only ASCII characters; copy the token again") from None
     except (ValueError, KeyError, TypeError, httpx2.InvalidURL):
         raise HubError(
-            f"{constants.ENDPOINT} does not answer like a hub; correct HF_ENDPOINT or the proxy"
+            f"{hub_address()} does not answer like a hub; correct HF_ENDPOINT or the proxy"
         ) from None
     sizes = {sibling.rfilename: sibling.size or 0 for sibling in info.siblings or ()}
     if MODEL_CONFIG not in sizes:
@@ -135,7 +140,7 @@ def _list_files(repository: str, revision: str) -> dict[str, int]:
             f"{repository} has no {MODEL_CONFIG}; name a repository with a checkpoint in the "
             "format of transformers"
         )
-    return sizes
+    return info.sha or revision, sizes
 
 
 def _select_weights(repository: str, names: Mapping[str, int], *, allow_pickle: bool) -> str:
@@ -147,7 +152,7 @@ def _select_weights(repository: str, names: Mapping[str, int], *, allow_pickle: 
             if name == PICKLED and not allow_pickle:
                 raise HubError(
                     f"{repository} has no safetensors file, only the pickle file {file}; add "
-                    "--allow-pickle to download it. The export executes no code in it"
+                    "--allow-pickle to use it. The export executes no code in it"
                 )
             return file
     if constants.is_offline_mode():
@@ -161,6 +166,8 @@ def _select_weights(repository: str, names: Mapping[str, int], *, allow_pickle: 
 def _select_tokenizer_files(names: Mapping[str, int]) -> list[str]:
     """Return the files of the tokenizer, without the files that tokenizer.json replaces."""
     vocabulary = [TOKENIZER_FILE] if TOKENIZER_FILE in names else VOCABULARY_FILES
+    if constants.is_offline_mode() and not any(name in names for name in vocabulary):
+        raise LocalEntryNotFoundError(TOKENIZER_FILE)
     return [name for name in (*_TOKENIZER_SETTINGS, *vocabulary) if name in names]
 
 
@@ -174,7 +181,7 @@ def _list_shards(repository: str, directory: Path, *, allow_pickle: bool) -> lis
     if pickled and not allow_pickle:
         raise HubError(
             f"the index of {repository} must list only safetensors files (got {pickled[0]}); add "
-            "--allow-pickle to download it. The export executes no code in it"
+            "--allow-pickle to use it. The export executes no code in it"
         )
     return names
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -22,6 +23,11 @@ _CACHE_ERRNOS = {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.ER
 
 class HubError(ValueError):
     """Failure to download a checkpoint, with a message for the user."""
+
+
+def hub_address() -> str:
+    """Return the address of the hub without a user name and a password."""
+    return _without_user(constants.ENDPOINT)
 
 
 @contextmanager
@@ -57,18 +63,18 @@ def _explain(error: Exception, repository: str, revision: str) -> str:
         )
     if isinstance(error, httpx2.TransportError):
         return (
-            f"{absent}, and {constants.ENDPOINT} is not reachable ({_one_line(error)}); check the "
+            f"{absent}, and {hub_address()} is not reachable ({_one_line(error)}); check the "
             "network and HF_ENDPOINT, or name a directory. HF_HUB_OFFLINE=1 selects an earlier "
             "download"
         )
     return (
-        f"the download of {repository} from {constants.ENDPOINT} has failed ({_one_line(error)}); "
+        f"the download of {repository} from {hub_address()} has failed ({_one_line(error)}); "
         "run the command again"
     )
 
 
 def _explain_response(error: HfHubHTTPError, repository: str, revision: str) -> str:
-    hub, status = constants.ENDPOINT, error.response.status_code
+    hub, status = hub_address(), error.response.status_code
     if isinstance(error, GatedRepoError):
         return (
             f"{repository} is a gated repository; accept its conditions on {hub}/{repository}, "
@@ -78,8 +84,10 @@ def _explain_response(error: HfHubHTTPError, repository: str, revision: str) -> 
         return (
             f"{repository} has no revision {revision!r}; name a branch, a tag or a full commit hash"
         )
-    is_absent = status == 404 and not isinstance(error, EntryNotFoundError)
-    if is_absent or isinstance(error, RepositoryNotFoundError):
+    if isinstance(error, EntryNotFoundError):
+        file = error.response.url.path.rpartition("/")[2]
+        return f"{repository} at {revision} has no file {file}; name another revision"
+    if status == 404 or isinstance(error, RepositoryNotFoundError):
         return (
             f"the directory {repository} does not exist, and {hub} has no repository of this name "
             "that you may read; correct the name, or set HF_TOKEN to a token with access to it"
@@ -93,4 +101,8 @@ def _explain_response(error: HfHubHTTPError, repository: str, revision: str) -> 
 
 
 def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200].rstrip(".")
+    return _without_user(" ".join(str(error).split()))[:200].rstrip(".")
+
+
+def _without_user(text: str) -> str:
+    return re.sub(r"(?<=://)[^/\s]*@", "", text)

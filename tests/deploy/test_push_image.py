@@ -9,12 +9,13 @@ import pytest
 from service import __version__
 from tests.deploy import files
 
-# The program answers the inspections: $TAGS names the tag in the registry, $BUILDERS the builder.
+# The program answers the inspections: $TAGS names the tag in the registry, $BUILDERS the builder. The
+# registry responds with $REFUSAL to a request for another tag.
 DOCKER = """#!/bin/sh
 echo "$*" >> "$CALLS"
 case "$*" in
     "buildx imagetools inspect $TAGS") ;;
-    "buildx imagetools inspect"*) grep --quiet -e --push "$CALLS" ;;
+    "buildx imagetools inspect"*) grep --quiet -e --push "$CALLS" || { echo "ERROR: $REFUSAL" >&2; exit 1; } ;;
     "buildx inspect $BUILDERS") ;;
     "buildx inspect"*) exit 1 ;;
 esac
@@ -27,13 +28,18 @@ class Push:
     """A run of `make push-image`."""
 
     def __init__(
-        self, directory: Path, *arguments: str, tags: str = "", builders: str = ""
+        self,
+        directory: Path,
+        *arguments: str,
+        tags: str = "",
+        builders: str = "",
+        refusal: str = f"{IMAGE}: not found",
     ) -> None:
         docker, calls = directory / "docker", directory / "calls"
         docker.write_text(DOCKER)
         docker.chmod(0o755)
         calls.touch()
-        variables = {"CALLS": str(calls), "TAGS": tags, "BUILDERS": builders}
+        variables = {"CALLS": str(calls), "TAGS": tags, "BUILDERS": builders, "REFUSAL": refusal}
         self.done = subprocess.run(
             ["make", "--no-print-directory", "push-image", *arguments],
             cwd=files.ROOT,
@@ -74,6 +80,13 @@ def test_tag_of_the_registry_stays(tmp_path: Path) -> None:
     assert push.calls == [f"buildx imagetools inspect {IMAGE}"]
     other = Push(tmp_path, f"REGISTRY={REGISTRY}", f"TAG={__version__}-1", tags=IMAGE)
     assert f"{IMAGE}-1" in other.build()
+
+
+def test_nothing_is_pushed_if_the_registry_does_not_list_its_tags(tmp_path: Path) -> None:
+    push = Push(tmp_path, f"REGISTRY={REGISTRY}", refusal="503 Service Unavailable")
+    assert push.done.returncode == 2
+    assert f"whether {IMAGE} exists: ERROR: 503 Service Unavailable" in push.done.stderr
+    assert push.calls == [f"buildx imagetools inspect {IMAGE}"]
 
 
 def test_registry_must_be_set(tmp_path: Path) -> None:

@@ -63,6 +63,7 @@ class LocalHub:
         cut_bytes: number of bytes after which the storage closes the connection of the next
             response. None for a complete response.
         stalls: whether the storage sends no response, until the end of the hub.
+        failing: names of files to which the hub responds with status 403.
     """
 
     url: str = ""
@@ -72,6 +73,7 @@ class LocalHub:
     stored: list[Request] = field(default_factory=list)
     cut_bytes: int | None = None
     stalls: bool = False
+    failing: set[str] = field(default_factory=set)
     ended: threading.Event = field(default_factory=threading.Event)
 
     def files(self) -> set[str]:
@@ -141,6 +143,8 @@ class _HubHandler(_Handler):
         self.send(200, json.dumps(answer).encode(), Content_Type="application/json")
 
     def _send_file(self, file: Path, commit: str) -> None:
+        if file.name in self.hub.failing:
+            return self.send(403)
         if not file.is_file():
             return self.send(404, X_Error_Code="EntryNotFound", X_Repo_Commit=commit)
         content = file.read_bytes()

@@ -142,6 +142,9 @@ def test_a_bundle_takes_the_name_of_the_model(hub: LocalHub, tmp_path: Path) -> 
     assert read_bundle(tmp_path / "bundles" / "tiny-bert").name == "tiny-bert"
     assert export(tmp_path, *bundles, checkpoint=str(tmp_path / "remote")) == 0
     assert read_bundle(tmp_path / "bundles" / "remote").description == ""
+    (tmp_path / "latest").symlink_to("remote")
+    assert export(tmp_path, *bundles, checkpoint=str(tmp_path / "latest")) == 0
+    assert read_bundle(tmp_path / "bundles" / "latest").name == "latest"
 
 
 def test_a_bundle_is_overwritten_only_on_request(
@@ -171,8 +174,13 @@ def test_an_existing_directory_wins_over_the_hub(
 @pytest.mark.parametrize(
     ("checkpoint", "options", "message"),
     [
-        ("remote", ["--revision", "main"], "need the id of a repository (got the existing path"),
-        ("remote", ["--allow-pickle"], "need the id of a repository (got the existing path"),
+        ("remote", ["--revision", "main"], "need the id of a repository (got the path"),
+        ("remote", ["--allow-pickle"], "need the id of a repository (got the path"),
+        (
+            "bundle",
+            ["--renew-golden", "--allow-pickle"],
+            "need the id of a repository (got the path",
+        ),
         ("some/where/else", [], "some/where/else does not exist; name the directory"),
         ("./" + NAME, [], "does not exist; name the directory of a checkpoint, or the id"),
         (
@@ -195,7 +203,8 @@ def test_errors_of_the_name(
 ) -> None:
     # Each error is one line.
     monkeypatch.chdir(tmp_path)
-    assert export(tmp_path, "--output", "bundle", *options, checkpoint=checkpoint) == 2
+    output = [] if "--renew-golden" in options else ["--output", "bundle"]
+    assert export(tmp_path, *output, *options, checkpoint=checkpoint) == 2
     error = capsys.readouterr().err
     assert message.format(url=hub.url) in error
     assert error.count("\n") == 1
@@ -213,6 +222,20 @@ def test_a_revision_selects_a_commit(hub: LocalHub, directory: Path, tmp_path: P
         assert load_checkpoint(snapshot.directory).model.config.norm_eps == 1e-5
 
 
+def test_a_failed_update_does_not_select_the_older_commit(
+    hub: LocalHub, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Only the offline mode selects it, even after a part of the update has arrived.
+    first = download()
+    hub.repositories[NAME] = Repository({OTHER: directory}, {"main": OTHER})
+    for name in ("config.json", "model.safetensors"):
+        hub.failing = {name}
+        with pytest.raises(HubError, match=r"denies access .* \(status 403\)"):
+            download()
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    assert download() == first
+
+
 def test_a_private_repository_needs_a_token(hub: LocalHub, monkeypatch: pytest.MonkeyPatch) -> None:
     # Only the hub gets the token, not the storage to which it redirects.
     hub.repositories[NAME].token = "hf_secret"  # noqa: S105 - a token of the local hub
@@ -224,6 +247,12 @@ def test_a_private_repository_needs_a_token(hub: LocalHub, monkeypatch: pytest.M
     assert download().commit == ONE
     assert {request.token for request in hub.requests} == {"hf_secret"}
     assert [request.token for request in hub.stored] == [None]
+
+
+def test_a_token_with_invisible_characters(hub: LocalHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", "hf_secret\u200b")
+    with pytest.raises(HubError, match=r"HF_TOKEN must have only ASCII characters"):
+        download()
 
 
 def test_a_gated_repository_names_its_page(hub: LocalHub) -> None:
@@ -256,6 +285,13 @@ def test_shards_of_an_index(hub: LocalHub, directory: Path) -> None:
     assert_same_weights(load_checkpoint(download().directory).model, original)
     index = "model.safetensors.index.json"
     assert hub.files() == (NEEDED - {"model.safetensors"}) | {index, *names}
+
+
+def test_an_index_with_an_absent_file(hub: LocalHub, directory: Path) -> None:
+    write_shards(directory, "one.safetensors", "two.safetensors")
+    (directory / "two.safetensors").unlink()
+    with pytest.raises(HubError, match=r"at main has no file two.safetensors; name another revis"):
+        download()
 
 
 def test_shards_may_not_hide_pickle_files(hub: LocalHub, directory: Path) -> None:
@@ -303,9 +339,11 @@ def test_offline_the_cache_suffices(
     assert download() == download(revision=ONE) == first
     with pytest.raises(HubError, match=rf"no complete download of {NAME} at v2; unset HF_HUB_OFF"):
         download(revision="v2")
-    (first.directory / "model.safetensors").unlink()
-    with pytest.raises(HubError, match=r"no complete download of .* at main; unset HF_HUB_OFFL"):
-        download()
+    for name in ("model.safetensors", "tokenizer.json"):
+        (first.directory / name).rename(first.directory / "renamed")
+        with pytest.raises(HubError, match=r"no complete download of .* at main; unset HF_HUB_OF"):
+            download()
+        (first.directory / "renamed").rename(first.directory / name)
     assert hub.requests == []
 
 
@@ -340,6 +378,10 @@ def test_errors_of_the_network(hub: LocalHub, monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setattr(constants, "ENDPOINT", address)
         with pytest.raises(HubError, match=r"HF_ENDPOINT"):
             download()
+    monkeypatch.setattr(constants, "ENDPOINT", f"http://me:secret@127.0.0.1:{port}")
+    with pytest.raises(HubError, match=rf"and http://127.0.0.1:{port} is not reachable") as caught:
+        download()
+    assert "secret" not in str(caught.value)
     monkeypatch.setattr(constants, "ENDPOINT", f"{hub.url}/{NAME}/resolve/main/README.md?")
     with pytest.raises(HubError, match=r"does not answer like a hub; correct HF_ENDPOINT"):
         download()
