@@ -9,7 +9,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import cast
 
@@ -86,9 +86,9 @@ def _serve(settings: Settings, reload_requested: threading.Event) -> int:
     # bound before the models are loaded, so that the start fails immediately if a port is in use
     with contextlib.ExitStack() as closing:
         names = ["port", "metrics_port"] if settings.metrics_port else ["port"]
-        listeners = [closing.enter_context(_bind(settings, name)) for name in names]
+        listeners = {name: closing.enter_context(_bind(settings, name)) for name in names}
         runner = closing.enter_context(asyncio.Runner(loop_factory=config.get_loop_factory()))
-        return runner.run(_run(config, app, settings.drain_delay_s, listeners, reload_requested))
+        return runner.run(_run(config, app, settings, listeners, reload_requested))
 
 
 def _overload_check(app: FillMaskApp, settings: Settings) -> Callable[[str, int], int | None]:
@@ -106,8 +106,8 @@ def _overload_check(app: FillMaskApp, settings: Settings) -> Callable[[str, int]
 async def _run(
     config: uvicorn.Config,
     app: FastAPI,
-    drain_delay_s: int,
-    listeners: list[socket.socket],
+    settings: Settings,
+    listeners: dict[str, socket.socket],
     reload_requested: threading.Event,
 ) -> int:
     def on_start(url: str) -> None:
@@ -135,25 +135,38 @@ async def _run(
         gc.freeze()
         gc.set_threshold(_GC_THRESHOLD)
         gc.enable()
-        await Server(config, health, drain_delay_s, on_start).serve(sockets=listeners)
+        for name, listener in listeners.items():
+            # fails if another process has begun to listen since `_bind`
+            with _readable_errors(settings, name):
+                listener.listen(config.backlog)
+        server = Server(config, health, settings.drain_delay_s, on_start)
+        await server.serve(sockets=list(listeners.values()))
     return 1 if health.failed else 0
 
 
 def _bind(settings: Settings, name: str) -> socket.socket:
     """Return a socket with the address of the setting `port` or `metrics_port`."""
-    host, port = settings.host, getattr(settings, name)
-    try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+    address = settings.host, getattr(settings, name)
+    with _readable_errors(settings, name), contextlib.ExitStack() as closing:
+        family = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)[0][0]
         # asyncio disables Nagle's algorithm only if the socket names its protocol. With the
         # algorithm, a response in two parts waits about 40 ms for the client's delayed
         # acknowledgement.
         listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        with contextlib.ExitStack() as closing:
-            closing.callback(listener.close)
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
-            listener.bind((host, port))
-            closing.pop_all()
+        closing.callback(listener.close)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
+        listener.bind(address)
+        closing.pop_all()
+    return listener
+
+
+@contextlib.contextmanager
+def _readable_errors(settings: Settings, name: str) -> Iterator[None]:
+    """Convert the errors of a socket with the setting `port` or `metrics_port`."""
+    host, port = settings.host, getattr(settings, name)
+    try:
+        yield
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             # 0 is a free port for `port`, but the main port for `metrics_port`
@@ -166,4 +179,3 @@ def _bind(settings: Settings, name: str) -> socket.socket:
         raise SettingsError(
             f"The service cannot listen on {host} port {port} ({reason}); set another host or port."
         ) from error
-    return listener

@@ -68,7 +68,7 @@ class Settings(BaseSettings):
     )
     served_name: str = Field(
         default="",
-        pattern=r"^(\w[\w./-]*(=[^,]+)?\s*(,\s*|$))*$",
+        pattern=r"^(\w[\w.-]*(=[^,]+)?\s*(,\s*|$))*$",
         json_schema_extra={"allowed": "a list such as fillmask or fillmask,other=MODEL"},
         description="comma-separated aliases: ALIAS of the default model, ALIAS=MODEL of any model",
     )

@@ -41,6 +41,9 @@ def main() -> None:
 
 def execute(arguments: Sequence[str]) -> int:
     """Run a command line and return its exit code."""
+    if sys.stdout is None:
+        print("Standard output is closed; redirect it, for example to /dev/null.", file=sys.stderr)
+        return _INVALID
     try:
         parsed = parse_arguments(arguments)
         settings = read_settings(parsed.settings)

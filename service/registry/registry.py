@@ -51,6 +51,7 @@ class ModelRegistry:
         self._statistics = statistics
         self._tracer = tracer
         self._by_path: dict[Path, ServedModel] = {}
+        self._default_path = Path()
         self._by_name: dict[str, ServedModel] = {}
         self._by_served_name: dict[str, ServedModel] = {}
         self._reloading = asyncio.Lock()
@@ -68,8 +69,11 @@ class ModelRegistry:
 
     @property
     def default(self) -> ServedModel:
-        """Model for requests without a model name, by default the first model."""
-        return self._default_of(self._by_name)
+        """Model for requests without a model name, by default the first model.
+
+        The default model is always from the same bundle, even if a reload changes its name.
+        """
+        return self._by_path[self._default_path]
 
     @property
     def states(self) -> list[ModelState]:
@@ -127,7 +131,11 @@ class ModelRegistry:
                 f"model must be one of {', '.join(map(quote, self.by_name))} "
                 f"(got {quote(self._settings.model)})."
             )
-        self._by_served_name = self._with_aliases(self._by_name)
+        name = self._settings.model or next(iter(self.by_name))
+        self._default_path = next(
+            path for path, model in self._by_path.items() if model.name == name
+        )
+        self._by_served_name = self._with_aliases(self._by_path)
         self._on_change()
 
     async def reload(self) -> None:
@@ -206,14 +214,12 @@ class ModelRegistry:
         by_path = self._by_path | {path: model}
         by_name = {each.name: each for each in by_path.values()}
         if self._by_served_name:  # `load_all` resolves the aliases after the last bundle
-            self._by_served_name = self._with_aliases(by_name)
+            self._by_served_name = self._with_aliases(by_path)
         self._by_path, self._by_name = by_path, by_name
 
-    def _default_of(self, by_name: Mapping[str, ServedModel]) -> ServedModel:
-        return by_name.get(self._settings.model) or next(iter(by_name.values()))
-
-    def _with_aliases(self, by_name: Mapping[str, ServedModel]) -> dict[str, ServedModel]:
-        return with_aliases(self._settings.served_name, by_name, self._default_of(by_name))
+    def _with_aliases(self, by_path: Mapping[Path, ServedModel]) -> dict[str, ServedModel]:
+        by_name = {model.name: model for model in by_path.values()}
+        return with_aliases(self._settings.served_name, by_name, by_path[self._default_path])
 
     async def _load(self, path: Path, *, background: bool) -> ServedModel:
         return await load_model(

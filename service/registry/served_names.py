@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from service.errors import SettingsError, quote
 from service.registry.served_model import ServedModel
 
+_RESERVED = {"stats"}  # of Triton's path /v2/models/stats
+
 
 def with_aliases(
     served_name: str, by_name: Mapping[str, ServedModel], default: ServedModel
@@ -18,11 +20,17 @@ def with_aliases(
         default: the default model.
 
     Raises:
-        SettingsError: a model of the list does not exist, or two models have the same name.
+        SettingsError: a model of the list does not exist, two models have the same name, or an
+            alias is a part of a path.
     """
     served = dict(by_name)
     for entry in filter(None, map(str.strip, served_name.split(","))):
         alias, _, name = entry.partition("=")
+        if alias in _RESERVED:
+            raise SettingsError(
+                f"served_name has the alias {quote(alias)}, which is a part of a path of the Open "
+                "Inference Protocol; use another alias."
+            )
         model = by_name.get(name) if name else default
         if model is None:
             raise SettingsError(

@@ -131,7 +131,8 @@ def _scored_tokens(
     start, end = _span(own, options, label)
     tokens = np.flatnonzero(words.parts == int(options.part == "text_pair"))
     starts, ends = np.array(words.spans, dtype=np.int64)[tokens].T - offset
-    inside = (start <= starts) & (ends <= end)
+    # a token without characters, such as the first of two spaces, belongs to the characters before
+    inside = (start <= starts) & (ends <= end) & ((start < ends) | (start == 0))
     cut = (starts < end) & (start < ends) & ~inside
     if cut.any():
         first = int(np.argmax(cut))
@@ -152,7 +153,8 @@ def _span(text: str, options: ScoreOptions, label: str) -> tuple[int, int]:
     if options.span is not None:
         if options.span[1] > len(text):
             raise InvalidRequestError(
-                f"{label} has {len(text)} characters; end span at {len(text)} or before."
+                f"span must end at {len(text)} or before, because {label} has {len(text)} "
+                f"characters (got {list(options.span)})."
             )
         return options.span
     prefix = options.prefix or ""

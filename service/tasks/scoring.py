@@ -155,8 +155,9 @@ class ScoringPipeline:
         passes = sum(len(plan.scored) for plan in plans if isinstance(plan, ScorePlan))
         if passes > self._max_passes:
             raise InvalidRequestError(
-                f"{label} needs {passes} passes of the model, one per token; the limit is "
-                f"{self._max_passes}. Use fewer or shorter texts."
+                f"{label} needs {passes} passes of the model, one per scored token; the limit is "
+                f"{self._max_passes}. Use fewer or shorter texts, or set span or prefix to score "
+                "only a part of each text."
             )
         return plans
 

@@ -9,13 +9,14 @@ import pytest
 from service import __version__
 from tests.deploy import files
 
-# The program answers the inspections: $TAGS names the tag in the registry, $BUILDERS the builder. The
-# registry responds with $REFUSAL to a request for another tag.
+# The program answers the inspections: $TAGS names the tag in the registry, $BUILDERS the builder.
+# The registry responds with $REFUSAL to a request for another tag.
 DOCKER = """#!/bin/sh
 echo "$*" >> "$CALLS"
 case "$*" in
     "buildx imagetools inspect $TAGS") ;;
-    "buildx imagetools inspect"*) grep --quiet -e --push "$CALLS" || { echo "ERROR: $REFUSAL" >&2; exit 1; } ;;
+    "buildx imagetools inspect"*)
+        grep --quiet -e --push "$CALLS" || { echo "ERROR: $REFUSAL" >&2; exit 1; } ;;
     "buildx inspect $BUILDERS") ;;
     "buildx inspect"*) exit 1 ;;
 esac

@@ -241,6 +241,51 @@ def test_port_in_use_is_one_sentence(tiny: Tiny) -> None:
     )
 
 
+# the service on a port on which another socket begins to listen while the model is loading
+LATE = """
+import socket
+import sys
+import threading
+from service import serve
+taken = socket.socket()
+taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+taken.bind(("127.0.0.1", 0))
+load_all = serve.ModelRegistry.load_all
+async def load_and_listen(registry):
+    await load_all(registry)
+    taken.listen()
+serve.ModelRegistry.load_all = load_and_listen
+port = taken.getsockname()[1]
+sys.exit(serve.serve([f"--port={port}", *sys.argv[1:]], threading.Event()))
+"""
+
+
+def test_port_in_use_since_the_bind_is_one_sentence(tiny: Tiny) -> None:
+    # Several processes may bind a port on which none of them listens.
+    done = subprocess.run(
+        [sys.executable, "-c", LATE, "--bundle", str(tiny.path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "because another process listens there; set --port to another" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_names_that_the_encoding_of_the_output_lacks(tiny: Tiny) -> None:
+    flags = ["--port=0", "--bundle", str(tiny.path), "--served-name=modèle"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "service", *flags],
+        env=os.environ | {"PYTHONIOENCODING": "ascii"},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert r"serves tiny, mod\xe8le on" in process.stdout.readline()
+        process.terminate()
+
+
 def test_addresses_that_the_service_cannot_use() -> None:
     # For the metrics, 0 is the main port. 192.0.2.1 is an address for documentation.
     with socket.create_server(("127.0.0.1", 0)) as taken:

@@ -70,6 +70,7 @@ def test_an_unknown_variable_is_refused(
         ("log_level", "loud", 'one of debug, info, warning, error (got "loud").'),
         ("host", "", 'a non-empty string (got "").'),
         ("served_name", "a b", 'a list such as fillmask or fillmask,other=MODEL (got "a b").'),
+        ("served_name", "a/b", 'a list such as fillmask or fillmask,other=MODEL (got "a/b").'),
         ("served_name", "a=", 'a list such as fillmask or fillmask,other=MODEL (got "a=").'),
     ],
 )

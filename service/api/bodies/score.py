@@ -94,16 +94,17 @@ class ScoreParameters(BaseModel):
         if len(span) != 2 or len(numbers) != 2:
             raise client_error(
                 f"{name} must be [start, end] with two whole numbers of at least 0 "
-                f"(got {describe(value)})."
+                f"(got {_describe_span(value)})."
             )
         if numbers[0] >= numbers[1]:
-            raise client_error(f"The start of {name} must be less than its end.")
+            raise client_error(f"The start of {name} must be less than its end (got {numbers}).")
         return numbers
 
     @model_validator(mode="after")
-    def _check_together(self) -> Self:
+    def _check_together(self, info: ValidationInfo) -> Self:
         if self.span is not None and self.prefix is not None:
-            raise client_error("span and prefix exclude each other; choose one.")
+            name = validation_context(info).parameters
+            raise client_error(f"{name}.span and {name}.prefix exclude each other; choose one.")
         return self
 
     @property
@@ -111,6 +112,13 @@ class ScoreParameters(BaseModel):
         """Parameters in the form that the scoring pipeline reads."""
         span = None if self.span is None else (self.span[0], self.span[1])
         return ScoreOptions(self.variant or DEFAULT_VARIANT, span, self.prefix, self.part)
+
+
+def _describe_span(value: object) -> str:
+    """Return the start of a JSON value, also of a list."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(describe, value[:3]))}{', …' if len(value) > 3 else ''}]"
+    return describe(value)
 
 
 class ScoreRequest(TextsRequest):

@@ -34,6 +34,13 @@ PREDICT_PATH = "/v1/models/{name}:predict"
 _MODEL, _VERSION = "/v2/models/{name}", "/v2/models/{name}/versions/{version}"
 INFER_PATHS = (f"{_MODEL}/infer", f"{_VERSION}/infer")
 
+# Parameters that are not in the path of every route have no place in the signature of a function,
+# because FastAPI takes them for query parameters.
+_WITH_VERSION: dict[str, Any] = {
+    "parameters": [
+        {"name": "version", "in": "path", "required": True, "schema": {"type": "string"}}
+    ]
+}
 _JSON = "application/json"
 _JSON_BYTES = "inference-header-content-length"
 _INFERRED: dict[int | str, dict[str, Any]] = {
@@ -88,19 +95,22 @@ def _add_open_inference(router: APIRouter) -> None:
     _add_missing_extensions(router)
 
     @router.get(_MODEL, summary="Describe the model", tags=tags)
-    @router.get(_VERSION, summary="Describe the model", tags=tags)
-    async def v2_model(request: Request, name: str, version: str = MODEL_VERSION) -> dict[str, Any]:
+    @router.get(_VERSION, summary="Describe the model", tags=tags, openapi_extra=_WITH_VERSION)
+    async def v2_model(request: Request, name: str) -> dict[str, Any]:
         info = get_registry(request.app).get(name).info
-        _check_version(version)
+        _check_version(request)
         return metadata(name, info.tasks, pairs=info.pairs)
 
     @router.get(f"{_MODEL}/ready", summary="Check that the model is ready", tags=tags)
-    @router.get(f"{_VERSION}/ready", summary="Check that the model is ready", tags=tags)
-    async def v2_model_ready(
-        request: Request, name: str, version: str = MODEL_VERSION
-    ) -> dict[str, Any]:
+    @router.get(
+        f"{_VERSION}/ready",
+        summary="Check that the model is ready",
+        tags=tags,
+        openapi_extra=_WITH_VERSION,
+    )
+    async def v2_model_ready(request: Request, name: str) -> dict[str, Any]:
         await get_ready_model(request.app, name)
-        _check_version(version)
+        _check_version(request)
         return {"name": name, "ready": True}
 
     infers: dict[str, Any] = {
@@ -110,12 +120,12 @@ def _add_open_inference(router: APIRouter) -> None:
     }
 
     @router.post(INFER_PATHS[0], **infers)
-    @router.post(INFER_PATHS[1], **infers)
-    async def infer(request: Request, name: str, version: str = MODEL_VERSION) -> Response:
+    @router.post(INFER_PATHS[1], openapi_extra=_WITH_VERSION, **infers)
+    async def infer(request: Request, name: str) -> Response:
         body, json_bytes = await request.body(), request.headers.get(_JSON_BYTES)
         served = get_model(request, name, None)
         names = get_registry(request.app).names_of(served)
-        _check_version(version)
+        _check_version(request)
         with served.in_use:
             served.batcher.raise_if_overloaded()
             parsed = await asyncio.to_thread(
@@ -136,9 +146,9 @@ def _add_missing_extensions(router: APIRouter) -> None:
 
     @router.get(f"{_MODEL}/config", include_in_schema=False)
     @router.get(f"{_VERSION}/config", include_in_schema=False)
-    async def v2_model_config(request: Request, name: str, version: str = MODEL_VERSION) -> None:
+    async def v2_model_config(request: Request, name: str) -> None:
         get_registry(request.app).get(name)
-        _check_version(version)
+        _check_version(request)
         raise NotFoundError(
             f"The service has no Triton model configurations; use GET /v2/models/{name} for the "
             f"tensors and GET /models/{name} for the limits of this model."
@@ -147,11 +157,9 @@ def _add_missing_extensions(router: APIRouter) -> None:
     @router.get("/v2/models/stats", include_in_schema=False)
     @router.get(f"{_MODEL}/stats", include_in_schema=False)
     @router.get(f"{_VERSION}/stats", include_in_schema=False)
-    async def v2_model_statistics(
-        request: Request, name: str | None = None, version: str = MODEL_VERSION
-    ) -> None:
-        get_registry(request.app).get(name)
-        _check_version(version)
+    async def v2_model_statistics(request: Request) -> None:
+        get_registry(request.app).get(request.path_params.get("name"))
+        _check_version(request)
         raise NotFoundError(
             "The service has no statistics in Triton's format; use GET /metrics for the counts and "
             "durations of all models."
@@ -217,7 +225,8 @@ def _infer_response(
     return response_body(name, request, tensors)
 
 
-def _check_version(version: str) -> None:
+def _check_version(request: Request) -> None:
+    version = request.path_params.get("version", MODEL_VERSION)
     if version != MODEL_VERSION:
         raise NotFoundError(
             f"Unknown version {quote(version)}; use version {quote(MODEL_VERSION)}."

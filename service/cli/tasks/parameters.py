@@ -4,9 +4,12 @@ The request schema of the HTTP API validates the values later, so that the comma
 the same error messages.
 """
 
+import re
 from collections.abc import Callable
 from typing import Any, NamedTuple, get_args
 
+from service.cli.errors import CommandError
+from service.errors import quote
 from service.tasks.classification import FunctionToApply
 from service.tasks.options import (
     DEFAULT_TOP_K,
@@ -47,7 +50,13 @@ def _number(argument: str) -> int | str:
 
 
 def _span(argument: str) -> list[int | str]:
-    """Return the two numbers of an argument such as 4:10."""
+    """Return the two numbers of an argument such as 4:10.
+
+    Raises:
+        CommandError: the argument has another form.
+    """
+    if not re.fullmatch(r"[0-9]+:[0-9]+", argument):
+        raise CommandError(f"--span must be START:END, such as 4:10 (got {quote(argument)}).")
     return [_number(bound) for bound in argument.split(":")]
 
 

@@ -18,7 +18,7 @@ BEYOND_THE_SCHEMA = re.compile(
     r"|has a mask; remove "
     r"|is a special token of the model|has a special token of the model"
     r"|has no tokens; write at least one word|has characters that the model's vocabulary lacks"
-    r"|set part to text or text_pair|has no text_pair; |must start with prefix|; end span at "
+    r"|set part to text or text_pair|has no text_pair; |must start with prefix|span must end at "
     r"|cuts the token|selects no token|has no tokens after prefix|must be less than its end"
     r"|must have at most \d+ (tokens|characters|JSON values|bytes in UTF-8|masks)"
     r"|needs? (\d+|more than \d+) passes"

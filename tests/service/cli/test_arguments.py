@@ -95,8 +95,9 @@ def test_scores_of_a_part() -> None:
     parameters = {"prefix": "12", "part": "text_pair", "span": [4, 10]}
     parsed = parse_arguments(["--task=score", "a", *flags])
     assert parsed.command == TextCommand("a", parameters, task="score")
-    parsed = parse_arguments(["--task=score", "a", "--span=4-10"])
-    assert parsed.command == TextCommand("a", {"span": ["4-10"]}, task="score")
+    for span in ("4-10", "4", "4:10:12", "-1:3", ""):
+        with pytest.raises(CommandError, match=r"--span must be START:END, such as 4:10 \(got \""):
+            parse_arguments(["--task=score", "a", f"--span={span}"])
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from service.cli import one_text
+from service.cli.__main__ import execute
 from tests.service.cli.command_line import Done, fillmask
 from tests.service.tiny import Tiny
 
@@ -178,6 +179,14 @@ def test_invalid_line_ends_the_command(
     before = fillmask("a [MASK]", "--bundle", tiny.path).out
     expected = Done(2, before, f"standard input, row 2: {sentence}\n")
     assert pipe(b"a [MASK]\n" + content) == expected
+
+
+def test_closed_output_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdout", None)
+    assert execute(["a [MASK]"]) == 2
+    assert capsys.readouterr().err.startswith("Standard output is closed; redirect it")
 
 
 def test_no_input_is_an_error(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -98,6 +98,13 @@ def test_the_body_may_name_the_model_of_the_path(
     ("served_name", "sentence"),
     [
         (
+            "x,stats",
+            (
+                'served_name has the alias "stats", which is a part of a path of the Open '
+                "Inference Protocol; use another alias."
+            ),
+        ),
+        (
             "second=other",
             (
                 'The model of "second" in served_name must be one of "first", "org/second" '
@@ -172,3 +179,15 @@ def test_reloads_keep_the_aliases(
         # the default model may take the name of its alias
         assert reload("a", "fillmask") == ["fillmask", "org/second", "second"]
         assert client.post("/models/fillmask", json=BODY).is_success
+
+
+def test_a_reload_keeps_the_default_model_of_the_settings(tiny: Tiny, tmp_path: Path) -> None:
+    bundles = put_both(tiny, tmp_path)
+    settings = Settings(bundle=bundles, threads=1, model="org/second", served_name="main")
+    service = create_app(settings)
+    with TestClient(service) as client:
+        put_bundle(tiny.path, bundles / "b", "renamed")
+        assert client.portal is not None
+        client.portal.call(service.state.models.reload)
+        assert models(client).default.name == "renamed"
+        assert client.get("/models/main").json()["name"] == "renamed"

@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
@@ -10,7 +11,7 @@ from service.app import create_app
 from service.errors import InvalidRequestError
 from service.settings import Settings
 from service.tasks.score_plan import ScoreOptions, plan_scores
-from service.tokenization.encoded_text import InputText, TextPair
+from service.tokenization.encoded_text import EncodedWords, InputText, TextPair
 from tests.service.tasks.test_scoring import SPANS, TEXT, TOKENS, TOLERANCE, expected, score
 from tests.service.tiny import MASK_ID, VOCABULARY, Tiny
 from tests.service.tiny_calls import make_tokenizer
@@ -88,7 +89,7 @@ def test_only_scored_tokens_need_a_pass(tiny: Tiny) -> None:
         body = {"inputs": TEXT, "parameters": {"span": [4, 10]}}
         answer = client.post("/score", json=body)
     assert answer.status_code == 422
-    assert answer.json()["error"].startswith("inputs needs 3 passes of the model, one per token;")
+    assert "inputs needs 3 passes of the model, one per scored token;" in answer.json()["error"]
 
 
 @pytest.mark.parametrize(("variant", "later"), [("within_word", "[MASK]"), ("original", "##ing")])
@@ -101,6 +102,25 @@ def test_a_word_across_the_end_of_the_span(tiny: Tiny, variant: Any, later: str)
     assert names == ["[CLS]", *TOKENS[:4], "[MASK]", later, *TOKENS[6:], "[SEP]"]
     assert only.mask_positions.tolist() == [5]
     assert [VOCABULARY[token] for token in only.target_ids[0]] == ["walk"]
+
+
+@pytest.mark.parametrize(
+    ("options", "tokens"),
+    [
+        (ScoreOptions(), [0, 1, 2, 3]),
+        (ScoreOptions(span=(0, 3)), [0, 1, 2]),
+        (ScoreOptions(span=(3, 7)), [3]),
+        (ScoreOptions(prefix="Hi "), [3]),
+        (ScoreOptions(prefix="Hi"), [2, 3]),
+    ],
+)
+def test_a_token_without_characters_is_in_one_part(
+    options: ScoreOptions, tokens: list[int]
+) -> None:
+    # Byte-level tokenizers give the first of two spaces the span (3, 3).
+    count = np.arange(4)
+    words = EncodedWords(count, count, ((0, 1), (1, 2), (3, 3), (4, 7)), count, np.zeros(4, int))
+    assert plan_scores("Hi  you", words, options, "inputs").scored.tolist() == tokens
 
 
 @pytest.mark.parametrize(
@@ -125,10 +145,10 @@ def test_parts_of_a_pair(tiny: Tiny, options: ScoreOptions, names: list[str]) ->
 @pytest.mark.parametrize(
     ("parameters", "reason"),
     [
-        ({"span": [0]}, "two whole numbers of at least 0 (got a list)."),
-        ({"span": [0, 1, 2]}, "two whole numbers of at least 0 (got a list)."),
-        ({"span": [-1, 3]}, "two whole numbers of at least 0 (got a list)."),
-        ({"span": [0, 2.5]}, "two whole numbers of at least 0 (got a list)."),
+        ({"span": [0]}, "two whole numbers of at least 0 (got [0])."),
+        ({"span": [0, 1, 2, 3]}, "two whole numbers of at least 0 (got [0, 1, 2, …])."),
+        ({"span": [-1, 3]}, "two whole numbers of at least 0 (got [-1, 3])."),
+        ({"span": [[0], 2.5]}, "two whole numbers of at least 0 (got [a list, 2.5])."),
         (
             {"span": "0:3"},
             (
@@ -136,9 +156,12 @@ def test_parts_of_a_pair(tiny: Tiny, options: ScoreOptions, names: list[str]) ->
                 '(got "0:3").'
             ),
         ),
-        ({"span": [3, 3]}, "The start of parameters.span must be less than its end."),
-        ({"span": [0, 8]}, "inputs has 7 characters; end span at 7 or before."),
-        ({"span": [8, 10**30]}, "inputs has 7 characters; end span at 7 or before."),
+        ({"span": [3, 3]}, "The start of parameters.span must be less than its end (got [3, 3])."),
+        (
+            {"span": [0, 8]},
+            "span must end at 7 or before, because inputs has 7 characters (got [0, 8]).",
+        ),
+        ({"span": [8, 10**30]}, f"because inputs has 7 characters (got [8, {10**30}])."),
         (
             {"span": [0, 5]},
             (
@@ -158,7 +181,10 @@ def test_parts_of_a_pair(tiny: Tiny, options: ScoreOptions, names: list[str]) ->
             ),
         ),
         ({"prefix": "the dog"}, "inputs has no tokens after prefix; shorten prefix."),
-        ({"prefix": "the", "span": [0, 3]}, "span and prefix exclude each other; choose one."),
+        (
+            {"prefix": "the", "span": [0, 3]},
+            "parameters.span and parameters.prefix exclude each other; choose one.",
+        ),
         ({"part": "text_pair"}, "inputs has no text_pair; remove part or add text_pair."),
         ({"part": "second"}, 'parameters.part must be text or text_pair (got "second").'),
     ],
@@ -198,7 +224,7 @@ def test_each_part_that_does_not_fit_is_reported(client: TestClient) -> None:
         (
             PAIR,
             ScoreOptions(part="text", span=(4, 8)),
-            "inputs[1].text has 7 characters; end span at 7 or before.",
+            "span must end at 7 or before, because inputs[1].text has 7 characters (got [4, 8]).",
         ),
         (
             PAIR,

@@ -117,8 +117,8 @@ def test_passes_are_bounded(tiny: Tiny) -> None:
         answer = client.post("/score", json={"inputs": ["a dog", "a cat . ."]})
     assert answer.status_code == 422
     assert answer.json()["error"] == (
-        "inputs needs 6 passes of the model, one per token; the limit is 5. Use fewer or "
-        "shorter texts."
+        "inputs needs 6 passes of the model, one per scored token; the limit is 5. Use fewer or "
+        "shorter texts, or set span or prefix to score only a part of each text."
     )
 
 

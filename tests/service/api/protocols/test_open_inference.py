@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -248,6 +249,16 @@ def test_bytes_that_belong_to_no_input(client: TestClient) -> None:
         "The body has bytes after the last binary input (number of bytes: 4)"
         in (answer.json()["error"])
     )
+
+
+def test_only_paths_with_a_version_have_the_parameter(client: TestClient) -> None:
+    paths = client.get("/openapi.json").json()["paths"]
+    for path in ("/v2/models/{name}", "/v2/models/{name}/ready", "/v2/models/{name}/infer"):
+        for version in ("", "/versions/{version}"):
+            versioned = path.replace("{name}", "{name}" + version)
+            [operation] = paths[versioned].values()
+            found = [one["name"] for one in operation["parameters"] if one["in"] != "header"]
+            assert found == re.findall(r"{(\w+)}", versioned)
 
 
 def test_other_models_and_versions(client: TestClient) -> None:
