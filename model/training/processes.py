@@ -108,10 +108,10 @@ class Processes:
 
 
 class Gradients:
-    """Gradients of an encoder, as one flat buffer if the run has several processes.
+    """Gradients of an encoder, of which one call sums all over the processes of the run.
 
-    The gradient of each parameter is then a view of the buffer, so that one call sums all
-    gradients.
+    A parameter that no loss of a step uses has no gradient, so that the optimizer leaves the
+    parameter unchanged, as in a run with one process.
     """
 
     def __init__(self, model: nn.Module, processes: Processes) -> None:
@@ -119,20 +119,25 @@ class Gradients:
         self._flat: Tensor | None = None
         if processes.count > 1:
             sizes = [parameter.numel() for parameter in self._parameters]
-            self._flat = torch.zeros(sum(sizes), device=self._parameters[0].device)
-            parts = torch.split(self._flat, sizes)
-            for parameter, part in zip(self._parameters, parts, strict=True):
-                parameter.grad = part.view_as(parameter)
+            # the last values count the processes that use each parameter
+            self._flat = torch.zeros(sum(sizes) + len(sizes), device=self._parameters[0].device)
+            *self._parts, self._uses = torch.split(self._flat, [*sizes, len(sizes)])
 
     def clear(self) -> None:
-        """Set all gradients to zero or None."""
-        if self._flat is not None:
-            self._flat.zero_()
-            return
+        """Remove all gradients."""
         for parameter in self._parameters:
             parameter.grad = None
 
     def sum(self) -> None:
         """Replace each gradient by its sum over all processes."""
-        if self._flat is not None:
-            dist.all_reduce(self._flat)
+        if self._flat is None:
+            return
+        self._flat.zero_()
+        for number, (parameter, part) in enumerate(zip(self._parameters, self._parts, strict=True)):
+            if parameter.grad is not None:
+                part.copy_(parameter.grad.flatten())
+                self._uses[number] = 1
+        dist.all_reduce(self._flat)
+        used = self._uses.tolist()
+        for uses, parameter, part in zip(used, self._parameters, self._parts, strict=True):
+            parameter.grad = part.view_as(parameter) if uses else None

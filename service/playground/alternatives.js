@@ -59,18 +59,23 @@ export class Alternatives {
   open(piece, request) {
     this.#request = request;
     this.#current = piece.tokens.length === 1 ? piece.tokens[0].token : undefined;
-    this.#heading.textContent = `Instead of “${piece.text}”`;
-    if (this.panel.hidden) this.#clear();
-    this.view.stale = true;
-    this.panel.hidden = false;
+    this.#show(piece);
     this.#problem.show(null);
     this.#question.ask(request);
   }
 
-  /** Show the reason why a request is impossible. */
-  refuse(sentence) {
+  /** Show the reason why a request for alternatives to a piece of the text is impossible. */
+  refuse(piece, sentence) {
     this.drop();
+    this.#show(piece);
     this.#problem.show(sentence, "error");
+  }
+
+  #show(piece) {
+    this.#heading.textContent = `Instead of “${piece.text}”`;
+    if (this.panel.hidden) this.#clear();
+    this.view.stale = true;
+    this.panel.hidden = false;
   }
 
   /** Cancel the open request. */

@@ -137,7 +137,10 @@ export class Column {
     }
     this.#result.stale = true;
     if (request.kind === "fills" && problem) {
+      this.#asked = null;
+      this.#tell(null);
       this.#clear(NONE_YET, request.kind);
+      this.#on.settled(null);
       return;
     }
     this.#asked = request;
@@ -175,7 +178,7 @@ export class Column {
 
   #askAlternatives(piece) {
     if (this.#options.problem) {
-      this.#alternatives.refuse(this.#options.problem);
+      this.#alternatives.refuse(piece, this.#options.problem);
       return;
     }
     const masked = maskInputs(this.#asked.body.inputs, piece, this.#model.mask_token);

@@ -8,7 +8,8 @@ export class TextField {
   #part;
   #area;
   #mirror;
-  #maskToken = null;
+  #maskToken = null; // of the latest model that fills masks
+  #mayMask = false;
   #isShown = false;
   #isInserting = false;
   #onChange;
@@ -59,10 +60,11 @@ export class TextField {
   use({ isShown, maskToken }) {
     this.#isShown = isShown;
     this.#part.hidden = !isShown;
-    if (this.#maskToken && maskToken) {
-      this.#area.value = this.#area.value.replaceAll(this.#maskToken, maskToken);
+    this.#mayMask = maskToken !== null;
+    if (this.#mayMask) {
+      if (this.#maskToken) this.#area.value = this.#area.value.replaceAll(this.#maskToken, maskToken);
+      this.#maskToken = maskToken;
     }
-    this.#maskToken = maskToken;
     this.#draw();
   }
 
@@ -75,7 +77,7 @@ export class TextField {
 
   /** The edit that masks the selection or the word at the caret, null without masking. */
   get masking() {
-    if (!this.#maskToken) return null;
+    if (!this.#mayMask) return null;
     const { value, selectionStart, selectionEnd } = this.#area;
     return maskingAt(value, selectionStart, selectionEnd, this.#maskToken);
   }
@@ -108,6 +110,6 @@ export class TextField {
   }
 
   #draw() {
-    this.#mirror.draw(this.#area.value, this.#maskToken);
+    this.#mirror.draw(this.#area.value, this.#mayMask ? this.#maskToken : null);
   }
 }

@@ -3,8 +3,9 @@
 The projection to the whole vocabulary takes a quarter of the multiplications of a training step of
 the built-in model. A sample contains the most frequent tokens, all labels of a batch and random
 other tokens. The random tokens stand for all tokens outside the sample: in expectation, the sum of
-the weighted exponentials is the sum over the whole vocabulary (Jean et al. 2015, "On Using Very
-Large Target Vocabulary", section 3).
+the weighted exponentials is the sum over the whole vocabulary. The method is importance sampling as
+in Jean et al. 2015, "On Using Very Large Target Vocabulary", section 3, but with a uniform
+distribution and weights.
 
 Shapes: M predicted positions, E width of the table, V vocabulary, C tokens of the sample.
 """
@@ -98,7 +99,7 @@ class VocabularySampler:
         rest = (~in_sample).nonzero().squeeze(1)
         drawn = rest[torch.randperm(len(rest), generator=generator)[: self.sampled_tokens]]
         offsets_V = torch.zeros(self.vocab_size)
-        offsets_V[drawn] = math.log(len(rest) / max(1, len(drawn)))
+        offsets_V[drawn] = math.log(max(1, len(rest)) / max(1, len(drawn)))
         in_sample[drawn] = True
         ids_C = in_sample.nonzero().squeeze(1)
         return VocabularySample(ids_C, offsets_V[ids_C])

@@ -66,6 +66,28 @@ class Playground:
         """Wait until the page shows the results of the current text."""
         self.page.locator("#view > :is(.lists, .score):not(.stale)").wait_for()
 
+    def open_copied_link(self) -> str:
+        """Copy the link of the page, open the link, and return it after the service's response."""
+        self.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        self.page.get_by_role("button", name="Copy link").click()
+        expect(self.page.get_by_role("button", name="Copied")).to_be_visible()
+        link = self.page.evaluate("navigator.clipboard.readText()")
+        self.page.goto("about:blank")
+        self.page.goto(link)
+        self.wait_until_answered()
+        return str(link)
+
+    def later_inputs(self) -> list[str]:
+        """Return a list that receives the text of each later request of the page."""
+        asked: list[str] = []
+        self.page.on("request", lambda request: asked.append(inputs_of(request)))
+        return asked
+
+    def stop_clock(self) -> None:
+        """Stop the clock of the page, which must have a context of its own."""
+        self.page.clock.install(time=0)
+        self.page.clock.pause_at(3_600_000)
+
     def ask(self, path: str, body: dict[str, Any]) -> Any:
         """Send a request directly to the service and return its response."""
         # without httpx, whose clients each take 50 ms of CPU to read certificates

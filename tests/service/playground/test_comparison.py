@@ -146,19 +146,12 @@ def test_the_example_and_the_end_of_the_comparison(playground: Playground) -> No
 
 def test_a_link_has_the_comparison(playground: Playground) -> None:
     compare(playground, TEXT, OTHER)
-    page = playground.page
-    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page.get_by_role("button", name="Copy link").click()
-    expect(page.get_by_role("button", name="Copied")).to_be_visible()
-    link = page.evaluate("navigator.clipboard.readText()")
-    page.goto("about:blank")
-    page.goto(link)
-    playground.wait_until_answered()
+    playground.open_copied_link()
     expect(playground.text).to_have_value(TEXT)
     expect(field(playground)).to_have_value(OTHER)
     fills = playground.service_fills(OTHER)
-    playground.expect_fills(page.locator("#other-view .fill"), fills)
-    expect(page.locator("#link-problem")).to_be_hidden()
+    playground.expect_fills(playground.page.locator("#other-view .fill"), fills)
+    expect(playground.page.locator("#link-problem")).to_be_hidden()
 
 
 def test_an_error_of_the_other_text_stays_in_its_column(refusing: Playground) -> None:
@@ -180,26 +173,30 @@ def test_an_error_of_the_other_text_stays_in_its_column(refusing: Playground) ->
 
 
 def test_a_model_without_the_task(open_page: OpenPage) -> None:
-    # A comparison begins with a model of the same task. The menu has all models.
-    def with_a_classifier(page: Page) -> None:
+    # A comparison begins with a model of the same task. The menu has all models. After a model
+    # without masks, the text gets the mask token of the next model.
+    def with_other_models(page: Page) -> None:
         def models(route: Route) -> None:
             [answer] = route.fetch().json()
             topics = {"name": "topics", "tasks": ["text-classification"], "labels": ["a"]}
-            route.fulfill(body=json.dumps([answer, answer | topics]))
+            masked = {"name": "masked", "mask_token": "<mask>"}
+            route.fulfill(body=json.dumps([answer, answer | topics, answer | masked]))
 
         page.route("**/models", models)
+        page.route("**/models/masked", lambda route: route.fulfill(json=[]))
 
-    playground = open_page("/", with_a_classifier)
+    playground = open_page("/", with_other_models)
     playground.wait_until_answered()
     button(playground).click()
     menu = playground.page.get_by_role("combobox", name="Model to compare with")
-    expect(menu).to_have_value("fillmask-minilm-en")
+    expect(menu).to_have_value("masked")
+    field(playground).fill("The <mask>.")
     menu.select_option("topics")
-    expect(playground.page.locator("#other-problem span")).to_have_text(
-        "The model topics fills no masks; choose another model or another result."
-    )
+    expect(playground.page.locator("#other-problem span")).to_contain_text("topics")
     expect(playground.page.locator("#other-view .fill")).to_have_count(0)
-    expect(column(playground, "topics")).to_be_visible()
+    expect(playground.page.locator("#other-column .column-model")).to_have_text("topics")
+    menu.select_option("fillmask-minilm-en")
+    expect(field(playground)).to_have_value("The [MASK].")
 
 
 def test_everybody_can_compare(open_page: OpenPage) -> None:

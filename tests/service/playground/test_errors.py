@@ -38,6 +38,18 @@ def test_a_request_that_is_not_done(refusing: Playground) -> None:
     refusing.expect_fills(refusing.fills, refusing.service_fills(TEXT))
 
 
+def test_an_invalid_option_ends_an_error(refusing: Playground) -> None:
+    # The error belongs to the previous request, which the page does not send again.
+    refusing.page.route("**/fill-mask", refuse(500, "Failed."))
+    refusing.text.fill("The [MASK] of the past.")
+    expect(refusing.page.get_by_role("button", name="Try again")).to_be_visible()
+    refusing.page.get_by_label("Fills per mask").fill("0")
+    refusing.text.fill(TEXT)
+    expect(refusing.page.get_by_role("button", name="Try again")).to_have_count(0)
+    expect(refusing.text).not_to_have_attribute("aria-invalid", "true")
+    expect(refusing.page.locator("#snippet")).not_to_contain_text("past")
+
+
 def test_an_overloaded_service_is_asked_once_more(open_page: OpenPage) -> None:
     # The page waits for the time in Retry-After and shows the remaining time.
     refusing = open_page(failing_requests=True, own_context=True)

@@ -75,11 +75,8 @@ def test_quick_choices_need_few_requests(open_page: OpenPage) -> None:
     for _ in range(3):
         playground.fills.first.click()
         playground.wait_until_answered()
-    asked: list[str] = []
-    playground.page.on("request", lambda request: asked.append(inputs_of(request)))
-    clock = playground.page.clock
-    clock.install(time=0)
-    clock.pause_at(3_600_000)
+    asked, clock = playground.later_inputs(), playground.page.clock
+    playground.stop_clock()
     undo = playground.page.get_by_role("button", name="Undo")
     for _ in range(3):
         undo.click()

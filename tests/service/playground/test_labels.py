@@ -204,21 +204,14 @@ def test_masks_in_the_second_text(labelled: Playground) -> None:
 
 
 def test_a_link_has_both_texts_and_the_mode(labelled: Playground, open_page: OpenPage) -> None:
-    page = labelled.page
     choose(labelled, "both")
     text = "the [MASK] & a"
     labelled.text.fill(text)
     second(labelled).fill(SECOND)
-    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page.get_by_role("button", name="Copy link").click()
-    expect(page.get_by_role("button", name="Copied")).to_be_visible()
-    link = page.evaluate("navigator.clipboard.readText()")
-    page.goto("about:blank")
-    page.goto(link)
-    labelled.wait_until_answered()
+    labelled.open_copied_link()
     expect(labelled.text).to_have_value(text)
     expect(second(labelled)).to_have_value(SECOND)
-    expect(page.get_by_role("radio", name="Labels")).to_be_checked()
+    expect(labelled.page.get_by_role("radio", name="Labels")).to_be_checked()
 
 
 def test_a_link_for_another_kind_of_model(open_page: OpenPage, labels_url: str) -> None:

@@ -3,16 +3,9 @@
 from playwright.sync_api import expect
 
 from tests.service.playground.conftest import OpenPage
-from tests.service.playground.playground import Playground, inputs_of
+from tests.service.playground.playground import Playground
 
 TEXT = "Paris is the [MASK] of France."
-
-
-def requests_of(playground: Playground) -> list[str]:
-    """Return a list that receives the address of each later request of the page."""
-    asked: list[str] = []
-    playground.page.on("request", lambda request: asked.append(request.url))
-    return asked
 
 
 def test_what_excludes_each_other_is_one_choice(playground: Playground) -> None:
@@ -25,7 +18,7 @@ def test_what_excludes_each_other_is_one_choice(playground: Playground) -> None:
 
 def test_a_number_that_is_not_allowed(playground: Playground) -> None:
     # The page sends nothing until the number is valid.
-    asked = requests_of(playground)
+    asked = playground.later_inputs()
     number = playground.page.get_by_label("Fills per mask")
     for wrong in ("0", "101", "", "2.5"):
         number.fill(wrong)
@@ -42,7 +35,7 @@ def test_a_number_that_is_not_allowed(playground: Playground) -> None:
 
 def test_no_targets_yet_is_no_error(playground: Playground) -> None:
     # The page sends no request before the visitor writes a target.
-    asked = requests_of(playground)
+    asked = playground.later_inputs()
     playground.mode("Your words")
     expect(playground.page.get_by_text("Write the words to rank")).to_be_visible()
     playground.page.get_by_label("Rank only these").fill(" , ")
@@ -62,11 +55,8 @@ def test_coming_back_to_what_is_shown_asks_nothing(open_page: OpenPage) -> None:
     # The page already shows the response for this text.
     playground = open_page(own_context=True)
     playground.wait_until_answered()
-    asked: list[str] = []
-    playground.page.on("request", lambda request: asked.append(inputs_of(request)))
-    clock = playground.page.clock
-    clock.install(time=0)
-    clock.pause_at(3_600_000)
+    asked, clock = playground.later_inputs(), playground.page.clock
+    playground.stop_clock()
     playground.text.fill(f"{TEXT} ")
     clock.run_for(50)
     playground.text.fill(TEXT)

@@ -143,16 +143,7 @@ def test_the_last_text_of_a_link_is_there_again(playground: Playground) -> None:
     playground.page.get_by_label("in the order").select_option("left to right")
     playground.page.get_by_label("Fills per mask").fill("3")
     playground.write(text)
-    page = playground.page
-    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page.get_by_role("button", name="Copy link").click()
-    expect(page.get_by_role("button", name="Copied")).to_be_visible()
-    link = page.evaluate("navigator.clipboard.readText()")
-    assert link.startswith(f"{playground.url}/#text=")
-
-    page.goto("about:blank")
-    page.goto(link)
-    playground.wait_until_answered()
+    assert playground.open_copied_link().startswith(f"{playground.url}/#text=")
     expect(playground.text).to_have_value(text)
     parameters = {"top_k": 3, "strategy": "joint", "order": "left_to_right"}
     playground.expect_fills(playground.fills, playground.service_fills(text, **parameters))

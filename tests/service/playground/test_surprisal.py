@@ -92,6 +92,15 @@ def test_options_are_those_of_the_alternatives_too(playground: Playground) -> No
     playground.expect_fills(playground.fills, fills)
 
 
+def test_an_invalid_option_is_shown_instead_of_alternatives(playground: Playground) -> None:
+    playground.write(TEXT)
+    playground.page.get_by_label("Fills per mask").fill("0")
+    playground.tokens.get_by_text("is", exact=True).click()
+    panel = playground.page.get_by_role("region", name="Instead of “is”")
+    expect(panel.locator(".problem")).to_contain_text("from 1 to 100")
+    expect(panel.locator(".fill")).to_have_count(0)
+
+
 def test_escape_and_a_second_click_close_the_alternatives(playground: Playground) -> None:
     # Without alternatives, the code panel requests scores again. The token keeps the focus.
     playground.write(TEXT)

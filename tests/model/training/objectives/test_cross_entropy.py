@@ -8,16 +8,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from model.training.objectives.cross_entropy import summed_cross_entropy
-
-
-def inputs(positions: int, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return random hidden states, table, bias and labels for a vocabulary of 31 tokens."""
-    generator = torch.Generator().manual_seed(1)
-    shapes = ((positions, 12), (31, 12), (31,))
-    hidden, table, bias = (
-        torch.randn(shape, generator=generator, dtype=dtype).requires_grad_() for shape in shapes
-    )
-    return hidden, table, bias, torch.randint(31, (positions,), generator=generator)
+from tests.model.training.objectives.losses import assert_same_loss_and_gradients, inputs
 
 
 @pytest.mark.parametrize("has_bias", [True, False])
@@ -29,10 +20,7 @@ def test_loss_and_gradients_are_those_of_pytorch(*, positions: int, has_bias: bo
     logits = F.linear(hidden, table, bias if has_bias else None)
     plain = F.cross_entropy(logits, labels, reduction="sum")
     fused = summed_cross_entropy(hidden, table, bias if has_bias else None, labels)
-    torch.testing.assert_close(fused, plain, rtol=0, atol=1e-12)
-    expected = torch.autograd.grad(plain / 7, given)
-    for gradient, wanted in zip(torch.autograd.grad(fused / 7, given), expected, strict=True):
-        torch.testing.assert_close(gradient, wanted, rtol=0, atol=1e-12)
+    assert_same_loss_and_gradients(fused, plain, given)
 
 
 def test_gradients_are_those_of_differences() -> None:
