@@ -16,7 +16,6 @@ from tests.deploy.kustomize import Objects
 
 OVERLAYS = files.K8S / "overlays"
 QUERIES = files.K8S / "transformers" / "queries"
-CLUSTER_SCOPED = {"ClusterServingRuntime", "Namespace", "PriorityClass"}
 FIRST = "fillmask"
 # Fields that name no object of the release: containers, labels, groups of rules, model formats.
 SHARED = {
@@ -69,14 +68,8 @@ def releases(request: pytest.FixtureRequest) -> Releases:
     overlay = second_release(directories, queries=request.param in {"production", "same namespace"})
     if request.param == "same namespace":
         overlay["namespace"] = FIRST
-    first = [each for directory in directories for each in kustomize.rendered(directory)]
+    first = [each for path in directories for each in kustomize.applied(path, FIRST)]
     return Releases(first, kustomize.render_overlay(overlay))
-
-
-def identity(each: dict[str, Any]) -> tuple[str, str, str]:
-    metadata = each["metadata"]
-    is_global = each["kind"] in CLUSTER_SCOPED
-    return each["kind"], "" if is_global else metadata.get("namespace", ""), metadata["name"]
 
 
 def strings(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
@@ -104,7 +97,7 @@ def queries(objects: Objects) -> Iterator[str]:
 
 
 def test_no_name_is_the_same(releases: Releases) -> None:
-    first, second = ({identity(each) for each in objects} for objects in releases)
+    first, second = ({kustomize.identity(each) for each in objects} for objects in releases)
     assert len(second) == len(first)
     shared = first & second
     # Two releases in one namespace share only the namespace itself.
