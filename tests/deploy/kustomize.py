@@ -200,6 +200,7 @@ def references(objects: Objects) -> set[tuple[str, str]]:
         for kind, field in (
             ("ServiceAccount", "serviceAccountName"),
             ("PriorityClass", "priorityClassName"),
+            ("Service", "subdomain"),
         ):
             found |= {(kind, pod[field])} if field in pod else set()
         for container in (*pod.get("initContainers", []), *pod["containers"]):
