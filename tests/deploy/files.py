@@ -18,6 +18,7 @@ COMPOSE = ROOT / "compose.yaml"
 K8S = ROOT / "k8s"
 BASE = K8S / "base"
 DEPLOY_PAGE = ROOT / "docs" / "deploy.md"
+OPERATIONS_PAGE = ROOT / "docs" / "operations.md"
 
 DEFAULT_PORT: int = Settings.model_fields["port"].default
 DEFAULT_GRACE_S: int = Settings.model_fields["shutdown_grace_s"].default
@@ -62,9 +63,14 @@ def read_yaml(path: Path) -> Any:
 
 def objects_of_the_page(kind: str) -> list[dict[str, Any]]:
     """Return the objects of one kind in the YAML blocks of docs/deploy.md."""
-    page = DEPLOY_PAGE.read_text(encoding="utf-8")
-    blocks = re.findall(r"^```yaml\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
-    return [each for each in map(yaml.safe_load, blocks) if each["kind"] == kind]
+    return [each for each in yaml_blocks(DEPLOY_PAGE) if each.get("kind") == kind]
+
+
+def yaml_blocks(page: Path) -> list[dict[str, Any]]:
+    """Return the contents of the YAML blocks of a page."""
+    text = page.read_text(encoding="utf-8")
+    blocks = re.findall(r"^```yaml\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    return [yaml.safe_load(block) for block in blocks]
 
 
 def health_check_command() -> list[str]:

@@ -16,6 +16,7 @@ KSERVE = importlib.import_module("kserve.models")
 KUBERNETES = importlib.import_module("kubernetes.client.models")
 MODELS = {
     "ClusterServingRuntime": "V1alpha1ClusterServingRuntime",
+    "ClusterStorageContainer": "V1alpha1ClusterStorageContainer",
     "InferenceService": "V1beta1InferenceService",
     "ServingRuntime": "V1alpha1ServingRuntime",
 }

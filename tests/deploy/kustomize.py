@@ -30,6 +30,12 @@ ROOTS = [
     if files.read_yaml(path)["kind"] == "Kustomization" and path.parent not in TRANSFORMERS
 ]
 COMPONENTS = [path.parent for path in KUSTOMIZATIONS if path.parent not in {*ROOTS, *TRANSFORMERS}]
+# kubectl or an overlay sets the namespace of these objects. The comment in their kustomization.yaml
+# has the command.
+WITHOUT_NAMESPACE = {
+    root for root in ROOTS if root.parent == files.K8S / "examples" or "monitoring" in root.parts
+}
+CLUSTER_SCOPED = {"ClusterServingRuntime", "Namespace", "PriorityClass"}
 BUNDLES = [path for path in COMPONENTS if path.name.startswith("bundle-")]
 
 # Fields of an InferenceService's predictor that a pod does not have.
@@ -84,6 +90,28 @@ def render_overlay(kustomization: dict[str, Any]) -> Objects:
         content = yaml.safe_dump(header | kustomization | relative)
         Path(scratch, "kustomization.yaml").write_text(content)
         return render(Path(scratch))
+
+
+def applied(directory: Path, namespace: str) -> Objects:
+    """Return the objects that the command of a kustomization creates, with their namespaces.
+
+    Args:
+        namespace: value of `kubectl apply --namespace`, if the command has this option.
+    """
+    if directory not in WITHOUT_NAMESPACE:
+        return rendered(directory)
+    return render_overlay({"resources": [directory], "namespace": namespace})
+
+
+def identity(each: dict[str, Any]) -> tuple[str, str, str]:
+    """Return the kind, the namespace and the name of an object.
+
+    Raises:
+        KeyError: the namespace is missing.
+    """
+    metadata = each["metadata"]
+    namespace = "" if each["kind"] in CLUSTER_SCOPED else metadata["namespace"]
+    return each["kind"], namespace, metadata["name"]
 
 
 def one(objects: Objects, kind: str) -> dict[str, Any]:
@@ -172,6 +200,7 @@ def references(objects: Objects) -> set[tuple[str, str]]:
         for kind, field in (
             ("ServiceAccount", "serviceAccountName"),
             ("PriorityClass", "priorityClassName"),
+            ("Service", "subdomain"),
         ):
             found |= {(kind, pod[field])} if field in pod else set()
         for container in (*pod.get("initContainers", []), *pod["containers"]):

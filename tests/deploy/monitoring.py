@@ -25,6 +25,17 @@ def alerts() -> list[dict[str, Any]]:
     return [rule for group in groups for rule in group["rules"]]
 
 
+def rules(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rules of all PrometheusRules."""
+    return [
+        rule
+        for each in objects
+        if each["kind"] == "PrometheusRule"
+        for group in each["spec"]["groups"]
+        for rule in group["rules"]
+    ]
+
+
 def dashboard() -> Any:
     return json.loads(DASHBOARD.read_text())
 

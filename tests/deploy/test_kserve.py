@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from service.settings import Settings
-from tests.deploy import files, kustomize
+from tests.deploy import files, kustomize, pod_security
 from tests.deploy.kustomize import Objects
 from tests.kserve_python import kserve_python
 
@@ -34,6 +35,26 @@ def inference_service_of_the_page() -> dict[str, Any]:
     return found
 
 
+def storage_container_of_the_page() -> dict[str, Any]:
+    """Return KServe's ClusterStorageContainer with the patch of docs/deploy.md."""
+    page = files.DEPLOY_PAGE.read_text(encoding="utf-8")
+    command = r"kubectl patch clusterstoragecontainer default --type merge --patch '([^']+)'"
+    (text,) = re.findall(command, page)
+    patch = json.loads(text)
+    assert patch.keys() == {"spec"}
+    assert patch["spec"].keys() == {"container"}
+    container = {"name": "storage-initializer", "image": "kserve/storage-initializer"}
+    return {
+        "apiVersion": "serving.kserve.io/v1alpha1",
+        "kind": "ClusterStorageContainer",
+        "metadata": {"name": "default"},
+        "spec": {
+            "container": container | patch["spec"]["container"],
+            "supportedUriFormats": [{"prefix": "s3://"}],
+        },
+    }
+
+
 def errors(objects: Objects) -> list[list[str]]:
     """Return for each object its errors against the models of KServe's SDK."""
     done = subprocess.run(
@@ -54,13 +75,14 @@ def test_objects_satisfy_the_models_of_the_sdk() -> None:
         for overlay in ("kserve", "kserve-runtime", "kserve-cluster-runtime")
         for each in kserve_objects(overlay)
     ]
-    objects.append(inference_service_of_the_page())
+    objects += [inference_service_of_the_page(), storage_container_of_the_page()]
     assert [each["kind"] for each in objects] == [
         "InferenceService",
         "ServingRuntime",
         "InferenceService",
         "ClusterServingRuntime",
         "InferenceService",
+        "ClusterStorageContainer",
     ]
     # The check runs once with all objects, because the import of the SDK takes seconds.
     misspelled, missing, mistyped, nested = (copy.deepcopy(objects[0]) for _ in range(4))
@@ -84,6 +106,17 @@ def test_objects_satisfy_the_models_of_the_sdk() -> None:
 def test_pod_satisfies_the_schema(overlay: str) -> None:
     (spec,) = kustomize.pods(rendered(overlay))
     kustomize.check({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec})
+
+
+def test_init_container_needs_the_patch_of_the_page() -> None:
+    # KServe adds the container of the ClusterStorageContainer to pods with s3:// or gs://.
+    container = storage_container_of_the_page()["spec"]["container"]
+    unpatched = {key: container[key] for key in ("name", "image")}
+    (pod,) = kustomize.pods(rendered("kserve-runtime"))
+    for init, is_restricted in ((container, True), (unpatched, False)):
+        whole = pod | {"initContainers": [init]}
+        broken = [place for rule in pod_security.RULES for place in rule(whole)]
+        assert (broken == []) is is_restricted
 
 
 @OVERLAYS

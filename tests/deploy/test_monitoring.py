@@ -5,7 +5,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-import yaml
 
 from service.engine.admission import Admission
 from service.observability.statistics import BatchStatistics
@@ -67,14 +66,24 @@ def test_alert_has_severity_duration_summary_and_runbook(alert: dict[str, Any]) 
 
 
 def test_operator_gets_the_same_rules() -> None:
-    # The Prometheus operator's PrometheusRule has the groups of alerts.yml. A release that is
-    # missing has no metrics, so its alert names the release.
-    text = (monitoring.MONITORING / "prometheus-rule.yml").read_text()
-    of_release = 'fillmask_ready{namespace="fillmask",job="fillmask"}'
-    assert text.count(of_release) == 1
-    rules = yaml.safe_load(text.replace(of_release, "fillmask_ready"))
-    assert rules["kind"] == "PrometheusRule"
-    assert rules["spec"] == files.read_yaml(monitoring.MONITORING / "alerts.yml")
+    # A release that is missing has no metrics, so its alert names the release.
+    (group,) = files.read_yaml(monitoring.MONITORING / "alerts.yml")["groups"]
+    unavailable, *others = group["rules"]
+    of_cluster, of_release = (
+        files.read_yaml(monitoring.MONITORING / name)
+        for name in ("prometheus-rule.yml", "release/prometheus-rule.yml")
+    )
+    assert {of_cluster["kind"], of_release["kind"]} == {"PrometheusRule"}
+    assert of_cluster["spec"] == {"groups": [group | {"rules": others}]}
+    (alert,) = monitoring.rules([of_release])
+    summary = 'In the namespace "fillmask", no instance of "fillmask" is ready.'
+    expression = 'absent(fillmask_ready{namespace="fillmask",job="fillmask"} == 1)'
+    assert unavailable["expr"] == "absent(fillmask_ready == 1)"
+    assert alert == unavailable | {
+        "expr": expression,
+        "labels": unavailable["labels"] | {"namespace": "fillmask", "job": "fillmask"},
+        "annotations": unavailable["annotations"] | {"summary": summary},
+    }
 
 
 def test_every_alert_has_a_case_for_promtool() -> None:

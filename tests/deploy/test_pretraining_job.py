@@ -28,12 +28,16 @@ def volume(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def arguments_of(index: int, volume: Path) -> list[str]:
+def arguments_of(index: int, volume: Path, job_name: str = "job") -> list[str]:
     """Return the arguments with which the pod of an index starts python."""
     words = [*CONTAINER["command"], *CONTAINER["args"]]
     printed = subprocess.run(
         [word.replace("/data", str(volume)) for word in words],
-        env={"PATH": f"{volume / 'bin'}:{os.environ['PATH']}", "JOB_COMPLETION_INDEX": str(index)},
+        env={
+            "PATH": f"{volume / 'bin'}:{os.environ['PATH']}",
+            "JOB_COMPLETION_INDEX": str(index),
+            "JOB_NAME": job_name,
+        },
         check=True,
         capture_output=True,
         text=True,
@@ -43,7 +47,7 @@ def arguments_of(index: int, volume: Path) -> list[str]:
 
 def test_each_pod_is_a_node_of_one_run(volume: Path) -> None:
     # torchrun and fillmask-train accept the arguments.
-    service = files.read_yaml(DIRECTORY / "service.yaml")
+    port = files.read_yaml(DIRECTORY / "service.yaml")["spec"]["ports"][0]["port"]
     assert JOB["completionMode"] == "Indexed"
     assert JOB["parallelism"] == JOB["completions"]
     for index in range(JOB["completions"]):
@@ -52,15 +56,32 @@ def test_each_pod_is_a_node_of_one_run(volume: Path) -> None:
         node = get_args_parser().parse_args(arguments)
         assert node.nnodes == str(JOB["completions"])
         assert node.node_rank == index
-        assert node.master_addr == f"fillmask-pretraining-0.{service['metadata']['name']}"
-        assert node.master_port == service["spec"]["ports"][0]["port"]
+        assert node.master_port == port
         assert node.module
         assert node.training_script == "model"
         options = _parser().parse_args(node.training_script_args)
         assert not options.resume
         assert options.texts == [volume / "texts"]
-    assert POD["subdomain"] == service["metadata"]["name"]
+
+
+@pytest.mark.parametrize("suffix", ["", "-french"])
+def test_every_pod_finds_the_first_pod(volume: Path, suffix: str) -> None:
+    # Kubernetes names a pod after its Job and its index. The Service gives it a domain.
+    objects = kustomize.render_overlay({"resources": [DIRECTORY], "nameSuffix": suffix})
+    job, service = (kustomize.one(objects, kind) for kind in ("Job", "Service"))
+    name = job["metadata"]["name"]
+    pod = job["spec"]["template"]["spec"]
+    assert name == f"fillmask-pretraining{suffix}"
+    assert pod["subdomain"] == service["metadata"]["name"]
     assert service["spec"]["clusterIP"] == "None"
+    # The Job's controller adds this label to its pods.
+    (variable,) = (each for each in pod["containers"][0]["env"] if each["name"] == "JOB_NAME")
+    field = variable["valueFrom"]["fieldRef"]["fieldPath"]
+    assert field == "metadata.labels['batch.kubernetes.io/job-name']"
+    for index in range(JOB["completions"]):
+        _, _, *arguments = arguments_of(index, volume, name)
+        node = get_args_parser().parse_args(arguments)
+        assert node.master_addr == f"{name}-0.{pod['subdomain']}"
 
 
 def test_a_restarted_pod_resumes(volume: Path) -> None:

@@ -1,23 +1,18 @@
-"""Two releases in one cluster, which share no name, selector, reference or query.
-
-The second release is the overlay of docs/deploy.md.
-"""
+"""Two releases in one cluster, which share no name, selector, reference, host name or query."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import promql_parser
 import pytest
 
-from tests.deploy import files, kustomize
+from tests.deploy import files, kustomize, monitoring, releases
 from tests.deploy.kustomize import Objects
+from tests.deploy.releases import Releases
 
 OVERLAYS = files.K8S / "overlays"
-QUERIES = files.K8S / "transformers" / "queries"
-CLUSTER_SCOPED = {"ClusterServingRuntime", "Namespace", "PriorityClass"}
-FIRST = "fillmask"
 # Fields that name no object of the release: containers, labels, groups of rules, model formats.
 SHARED = {
     "app.kubernetes.io/name",
@@ -25,58 +20,31 @@ SHARED = {
     "spec.predictor.containers.name",
     "spec.predictor.model.modelFormat.name",
     "spec.supportedModelFormats.name",
+    "spec.template.spec.containers.image",
     "spec.template.spec.containers.name",
     "spec.groups.name",
     "spec.podFailurePolicy.rules.onExitCodes.containerName",
 }
 
 
-class Releases(NamedTuple):
-    first: Objects
-    second: Objects
-
-
-def second_release(directories: list[Path], *, queries: bool) -> dict[str, Any]:
-    """Return the overlay of docs/deploy.md with other resources."""
-    (overlay,) = (
-        each for each in files.objects_of_the_page("Kustomization") if "nameSuffix" in each
-    )
-    assert overlay["resources"] == [
-        "../fillmask/k8s/overlays/production",
-        "../fillmask/k8s/monitoring",
-    ]
-    assert overlay["transformers"] == ["../fillmask/k8s/transformers/queries"]
-    return {**overlay, "resources": directories, "transformers": [QUERIES] if queries else []}
-
-
-PRODUCTION = [OVERLAYS / "production", files.K8S / "monitoring"]
-EXAMPLE = files.K8S / "examples" / "whole-file"
+EXAMPLES = [files.K8S / "examples" / "whole-file", files.K8S / "examples" / "pretraining"]
 
 
 @pytest.fixture(
     scope="module",
-    params=["production", "same namespace", "base", "kserve", "kserve-runtime", "cluster runtime"],
+    params=["production", "one namespace", "base", "kserve", "kserve-runtime", "cluster runtime"],
 )
-def releases(request: pytest.FixtureRequest) -> Releases:
+def both(request: pytest.FixtureRequest) -> Releases:
+    if request.param in {"production", "one namespace"}:
+        in_one_namespace = request.param == "one namespace"
+        return releases.of_production(in_one_namespace=in_one_namespace, examples=EXAMPLES)
     directories = {
-        "production": [*PRODUCTION, EXAMPLE],
-        "same namespace": [*PRODUCTION, EXAMPLE],
-        "base": [files.BASE],
-        "kserve": [OVERLAYS / "kserve"],
-        "kserve-runtime": [OVERLAYS / "kserve-runtime"],
-        "cluster runtime": [OVERLAYS / "kserve-cluster-runtime"],
-    }[request.param]
-    overlay = second_release(directories, queries=request.param in {"production", "same namespace"})
-    if request.param == "same namespace":
-        overlay["namespace"] = FIRST
-    first = [each for directory in directories for each in kustomize.rendered(directory)]
-    return Releases(first, kustomize.render_overlay(overlay))
-
-
-def identity(each: dict[str, Any]) -> tuple[str, str, str]:
-    metadata = each["metadata"]
-    is_global = each["kind"] in CLUSTER_SCOPED
-    return each["kind"], "" if is_global else metadata.get("namespace", ""), metadata["name"]
+        "base": files.BASE,
+        "kserve": OVERLAYS / "kserve",
+        "kserve-runtime": OVERLAYS / "kserve-runtime",
+        "cluster runtime": OVERLAYS / "kserve-cluster-runtime",
+    }
+    return releases.of_directory(directories[request.param])
 
 
 def strings(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
@@ -98,81 +66,106 @@ def queries(objects: Objects) -> Iterator[str]:
             for trigger in each["spec"]["triggers"]:
                 if trigger["type"] == "prometheus":
                     yield trigger["metadata"]["query"]
-        if each["kind"] == "PrometheusRule":
-            for group in each["spec"]["groups"]:
-                yield from (rule["expr"] for rule in group["rules"])
+    yield from (rule["expr"] for rule in monitoring.rules(objects))
 
 
-def test_no_name_is_the_same(releases: Releases) -> None:
-    first, second = ({identity(each) for each in objects} for objects in releases)
-    assert len(second) == len(first)
-    shared = first & second
-    # Two releases in one namespace share only the namespace itself.
-    assert shared <= {("Namespace", "", FIRST)}
+def test_no_name_is_the_same(both: Releases) -> None:
+    first, second = ({kustomize.identity(each) for each in objects} for objects in both)
+    assert len(first) == len(both.first)
+    assert len(second) == len(both.second)
+    assert not first & second
 
 
-def test_selectors_find_the_pods_of_their_own_release_only(releases: Releases) -> None:
-    for objects, others in (releases, releases[::-1]):
+def test_second_release_lacks_only_what_the_cluster_has_once(both: Releases) -> None:
+    # A second copy of the dashboard has the same uid and overwrites the first copy. Prometheus
+    # evaluates a second copy of the other rules again.
+    first, second = (Counter(each["kind"] for each in objects) for objects in both)
+    lacking: Counter[str] = Counter()
+    if monitoring.rules(both.first):
+        lacking.update(["ConfigMap", "PrometheusRule"])
+        (rule,) = monitoring.rules(both.second)
+        assert rule["alert"] == releases.UNAVAILABLE
+        assert not dashboards(both.second)
+        assert dashboards(both.first)
+    if both.in_one_namespace:
+        lacking.update(["Namespace"])
+    assert first - second == lacking
+    assert not second - first
+
+
+def dashboards(objects: Objects) -> list[str]:
+    """Return the names of the files that Grafana's sidecar reads."""
+    return [
+        name
+        for each in objects
+        if "grafana_dashboard" in each["metadata"]["labels"]
+        for name in each["data"]
+    ]
+
+
+def test_selectors_find_the_pods_of_their_own_release_only(both: Releases) -> None:
+    for objects, others in (both, both[::-1]):
         own_pods, other_pods = (list(kustomize.templates(each)) for each in (objects, others))
         for selector in kustomize.selectors(objects):
             assert any(selector.items() <= labels.items() for labels in own_pods)
             assert not any(selector.items() <= labels.items() for labels in other_pods)
 
 
-def test_monitors_find_the_service_of_their_own_release_only(releases: Releases) -> None:
-    for objects, others in (releases, releases[::-1]):
+def test_monitors_find_the_service_of_their_own_release_only(both: Releases) -> None:
+    for objects, others in (both, both[::-1]):
         for each in objects:
             if each["kind"] == "ServiceMonitor":
                 selector = each["spec"]["selector"]["matchLabels"].items()
-                own, other = (kustomize.one(some, "Service") for some in (objects, others))
+                own, other = (releases.service_of(some) for some in (objects, others))
                 assert selector <= own["metadata"]["labels"].items()
                 assert not selector <= other["metadata"]["labels"].items()
 
 
-def test_references_lead_to_objects_of_the_own_release(releases: Releases) -> None:
-    first, second = (kustomize.references(objects) for objects in releases)
+def test_references_lead_to_objects_of_the_own_release(both: Releases) -> None:
+    first, second = (kustomize.references(objects) for objects in both)
     assert len(first) == len(second)
     assert not first & second
-    assert second <= {(each["kind"], each["metadata"]["name"]) for each in releases.second}
+    assert second <= {(each["kind"], each["metadata"]["name"]) for each in both.second}
 
 
-def test_nothing_else_has_the_name_of_the_first_release(releases: Releases) -> None:
-    for each in releases.second:
+def test_nothing_else_has_a_name_of_the_first_release(both: Releases) -> None:
+    names = {each["metadata"]["name"] for each in both.first}
+    if both.in_one_namespace:
+        names.remove(releases.FIRST)  # the name of the namespace
+    old_name = re.compile(rf"(?<![\w/-])({'|'.join(map(re.escape, names))})(?![\w-])")
+    for each in both.second:
         for path, value in strings(each):
-            if value == FIRST and not path.endswith(tuple(SHARED)):
-                # two releases in one namespace
-                assert path == "metadata.namespace" or each["kind"] == "Namespace", path
+            if not path.endswith(tuple(SHARED)):
+                assert not old_name.search(value), (each["kind"], path)
 
 
-def test_every_host_name_is_another(releases: Releases) -> None:
-    first, second = (
-        {
-            listener["hostname"]
-            for each in objects
-            if each["kind"] == "Gateway"
-            for listener in each["spec"]["listeners"]
-        }
-        for objects in releases
-    )
-    assert len(first) == len(second)
-    assert not first & second
+def listeners(objects: Objects) -> Iterator[dict[str, Any]]:
+    for each in objects:
+        if each["kind"] == "Gateway":
+            yield from each["spec"]["listeners"]
 
 
-def test_queries_select_or_separate_releases(releases: Releases) -> None:
-    for objects in releases:
+def test_every_host_name_and_certificate_is_another(both: Releases) -> None:
+    for field in ("hostname", "tls"):
+        first, second = ([each[field] for each in listeners(objects)] for objects in both)
+        assert len(first) == len(second)
+        assert all(value not in first for value in second)
+
+
+def test_queries_select_or_separate_releases(both: Releases) -> None:
+    for objects in both:
         for query in queries(objects):
             promql_parser.parse(query)
-            service = kustomize.one(objects, "Service")["metadata"]
             matchers = dict(re.findall(r'\b(namespace|job)="([^"]*)"', query))
-            own = {"namespace": service["namespace"], "job": service["name"]}
-            assert matchers in ({}, own), query
+            assert matchers in ({}, releases.own_labels(objects)), query
             if not matchers:
                 assert is_per_release(query), query
 
 
 def is_per_release(query: str) -> bool:
-    """Return whether every aggregation of a query keeps the labels `namespace` and `job`."""
+    """Return whether every aggregation and match keeps the labels `namespace` and `job`."""
     kept = re.findall(r"\b(?:sum|min|max|avg|count|absent)\b(?: by \(([^)]*)\))?", query)
+    kept += re.findall(r"\bon \(([^)]*)\)", query)
     return all({"namespace", "job"} <= set(labels.split(", ")) for labels in kept)
 
 
@@ -182,3 +175,4 @@ def test_check_of_queries_can_fail() -> None:
     assert not is_per_release("sum(fillmask_ready)")
     assert not is_per_release("sum by (job) (fillmask_ready)")
     assert not is_per_release("absent(fillmask_ready == 1)")
+    assert not is_per_release("fillmask_ready / on (job) fillmask_workers")
