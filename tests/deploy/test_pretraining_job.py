@@ -1,5 +1,6 @@
 """Example of an Indexed Job that trains in several pods."""
 
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -16,33 +17,57 @@ POD = JOB["template"]["spec"]
 (CONTAINER,) = POD["containers"]
 
 
+(STEPS,) = (each["value"] for each in CONTAINER["env"] if each["name"] == "STEPS")
+
+
 @pytest.fixture
 def volume(tmp_path: Path) -> Path:
-    """Directory in place of the volume, with a program that prints the arguments of python."""
-    python = tmp_path / "bin" / "python"
-    python.parent.mkdir()
-    python.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
-    python.chmod(0o755)
+    """Directory in place of the volume with a complete run.
+
+    A program in place of python prints its arguments.
+    """
+    (tmp_path / "bin").mkdir()
+    write_python(tmp_path, 'printf "%s\\n" "$@"')
     (tmp_path / "texts").mkdir()
     (tmp_path / "run").mkdir()
+    log_step(tmp_path, STEPS)
     return tmp_path
 
 
-def arguments_of(index: int, volume: Path, job_name: str = "job") -> list[str]:
-    """Return the arguments with which the pod of an index starts python."""
+def write_python(volume: Path, script: str) -> None:
+    python = volume / "bin" / "python"
+    python.write_text(f"#!/bin/sh\n{script}\n")
+    python.chmod(0o755)
+
+
+def log_step(volume: Path, step: str) -> None:
+    """Write a log of a run with this last step."""
+    lines = [json.dumps({"step": each, "loss": 2.0}) for each in (10, int(step))]
+    (volume / "run" / "metrics.jsonl").write_text("\n".join(lines) + "\n")
+
+
+def start(index: int, volume: Path, job_name: str = "job") -> subprocess.Popen[str]:
+    """Start the command of the pod of an index."""
     words = [*CONTAINER["command"], *CONTAINER["args"]]
-    printed = subprocess.run(
+    return subprocess.Popen(
         [word.replace("/data", str(volume)) for word in words],
         env={
             "PATH": f"{volume / 'bin'}:{os.environ['PATH']}",
             "JOB_COMPLETION_INDEX": str(index),
             "JOB_NAME": job_name,
+            "STEPS": STEPS,
         },
-        check=True,
-        capture_output=True,
+        stdout=subprocess.PIPE,
         text=True,
     )
-    return printed.stdout.splitlines()
+
+
+def arguments_of(index: int, volume: Path, job_name: str = "job") -> list[str]:
+    """Return the arguments with which the pod of an index starts python."""
+    process = start(index, volume, job_name)
+    printed, _ = process.communicate()
+    assert process.returncode == 0
+    return printed.splitlines()
 
 
 def test_each_pod_is_a_node_of_one_run(volume: Path) -> None:
@@ -87,6 +112,30 @@ def test_every_pod_finds_the_first_pod(volume: Path, suffix: str) -> None:
 def test_a_restarted_pod_resumes(volume: Path) -> None:
     (volume / "run" / "train_state.pt").touch()
     assert arguments_of(0, volume)[-1] == "--resume"
+
+
+@pytest.mark.parametrize(
+    ("script", "last_step", "status"), [("exit 0", "130", 1), ("exit 3", STEPS, 3)]
+)
+def test_a_pod_without_the_last_step_fails(
+    volume: Path, script: str, last_step: str, status: int
+) -> None:
+    # Kubernetes replaces only pods that fail.
+    write_python(volume, script)
+    log_step(volume, last_step)
+    with start(0, volume) as process:
+        assert process.wait() == status
+
+
+def test_sigterm_goes_to_torchrun(volume: Path) -> None:
+    # The replacement of an evicted pod continues the run.
+    write_python(volume, "trap 'echo saved; exit 0' TERM; echo begun; while :; do sleep 0.1; done")
+    with start(0, volume) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begun\n"
+        process.terminate()
+        assert process.stdout.read() == "saved\n"
+    assert process.returncode == 1
 
 
 def test_pods_connect_only_to_each_other_and_to_dns() -> None:

@@ -1,13 +1,8 @@
 """Alert FillmaskUnavailable of each release: its query, its labels and its summary."""
 
 import re
-import shutil
-import subprocess
-from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
 from tests.deploy import files, kustomize, releases
 from tests.deploy.kustomize import Objects
@@ -40,45 +35,3 @@ def test_alert_names_a_first_release_in_another_namespace() -> None:
     objects = kustomize.render_overlay(releases.with_absolute_paths(overlay))
     assert releases.own_labels(objects) == {"namespace": "my-namespace", "job": "fillmask"}
     check_alert(objects)
-
-
-def cases(both: Releases) -> list[dict[str, Any]]:
-    """Return the cases of promtool in which both releases are missing or only the second is."""
-    expected = [
-        {
-            "exp_labels": {"severity": "critical", **releases.own_labels(objects)},
-            "exp_annotations": releases.alert_of(objects)["annotations"],
-        }
-        for objects in both
-    ]
-    labels = ",".join(
-        f'{name}="{value}"' for name, value in releases.own_labels(both.first).items()
-    )
-    ready = {"series": f"fillmask_ready{{{labels}}}", "values": "1+0x10"}
-    check = {"eval_time": "5m", "alertname": releases.UNAVAILABLE}
-    return [
-        {
-            "interval": "1m",
-            "input_series": series,
-            "alert_rule_test": [check | {"exp_alerts": alerts}],
-        }
-        for series, alerts in (([], expected), ([ready], expected[1:]))
-    ]
-
-
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
-def test_each_missing_release_fires_its_own_alert(both: Releases, tmp_path: Path) -> None:
-    rules = [each for each in (*both.first, *both.second) if each["kind"] == "PrometheusRule"]
-    names = [f"{number}.yml" for number in range(len(rules))]
-    for name, each in zip(names, rules, strict=True):
-        (tmp_path / name).write_text(yaml.safe_dump(each["spec"]))
-    test = {"rule_files": names, "evaluation_interval": "1m", "tests": cases(both)}
-    (tmp_path / "test.yml").write_text(yaml.safe_dump(test))
-    done = subprocess.run(
-        ["promtool", "test", "rules", "test.yml"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
