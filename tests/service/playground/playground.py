@@ -1,6 +1,7 @@
 """Actions and checks on the playground's page."""
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -89,9 +90,18 @@ class Playground:
         self.page.clock.pause_at(3_600_000)
 
     def ask(self, path: str, body: dict[str, Any]) -> Any:
-        """Send a request directly to the service and return its response."""
-        # without httpx, whose clients each take 50 ms of CPU to read certificates
-        answer = self.page.request.post(f"{self.url}/{path}", data=body, headers=dict(self.headers))
+        """Send a request directly to the service and return its response.
+
+        On a busy machine the requests of several pages may overload the service.
+        """
+        for _ in range(5):
+            # without httpx, whose clients each take 50 ms of CPU to read certificates
+            answer = self.page.request.post(
+                f"{self.url}/{path}", data=body, headers=dict(self.headers)
+            )
+            if answer.status != 429:
+                break
+            time.sleep(int(answer.headers["retry-after"]))
         assert answer.status == 200, answer.text()
         return answer.json()
 
