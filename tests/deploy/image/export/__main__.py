@@ -24,9 +24,9 @@ CAPABILITIES = {
 }
 # bits of CAP_SETGID and CAP_SETUID in /proc/self/status
 EXPECTED_CAPABILITIES = f"CapEff:\t{1 << 6 | 1 << 7:016x}"
-RESTORE = ["python", "-m", "export.restore", "/built-in", "/work/checkpoint"]
+RESTORE = ["python", "-m", "export.restore", "/built-in", "/checkpoints/built-in"]
 CACHE = ["python", "-c", "import os, pathlib; pathlib.Path(os.environ['HF_HOME'], 'x').touch()"]
-FILL = ["python", "-m", "service.cli", "--bundle", "/bundles/checkpoint"]
+FILL = ["python", "-m", "service.cli", "--bundle", "/bundles/built-in"]
 TEXT = "Paris is the [MASK] of France."
 
 
@@ -39,13 +39,13 @@ def main() -> None:
             a mask differently.
     """
     with tempfile.TemporaryDirectory(dir=files.ROOT / "build" / "image") as scratch:
-        work, bundles = Path(scratch, "work"), Path(scratch, "bundles")
-        for directory in (work, bundles):
+        checkpoints, bundles = Path(scratch, "checkpoints"), Path(scratch, "bundles")
+        for directory in (checkpoints, bundles):
             directory.mkdir()
             os.chown(directory, OWNER, OWNER)
         mounts = [
             f"{files.ROOT}/service/bundles/default:/built-in:ro",
-            f"{work}:/work",
+            f"{checkpoints}:/checkpoints",
             f"{bundles}:/bundles",
         ]
         owner = f"{OWNER}:{OWNER}"
@@ -56,8 +56,8 @@ def main() -> None:
         run(CACHE, mounts, owner)
         # compose replaces $$ by $
         entrypoint = [word.replace("$$", "$") for word in EXPORT["entrypoint"]]
-        run([*entrypoint, "/work/checkpoint"], mounts, EXPORT["user"])
-        for path in (bundles / "checkpoint", *(bundles / "checkpoint").iterdir()):
+        run([*entrypoint, "/checkpoints/built-in"], mounts, EXPORT["user"])
+        for path in (bundles / "built-in", *(bundles / "built-in").iterdir()):
             if path.stat().st_uid != OWNER:
                 raise SystemExit(f"{path.name} belongs to user {path.stat().st_uid}, not {OWNER}")
         filled = run([*FILL, TEXT], mounts, owner)
