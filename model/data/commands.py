@@ -18,8 +18,10 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     blend.add_argument(
         "texts", nargs="+", type=Path, help="text files or directories of text files"
     )
-    titles_help = "table with source, title, author and bytes of each document"
-    blend.add_argument("--titles", required=True, type=Path, help=titles_help)
+    titles_help = (
+        "tables with source, title, author and bytes of each document, in the order of the texts"
+    )
+    blend.add_argument("--titles", required=True, nargs="+", type=Path, help=titles_help)
     blend.add_argument(
         "--mixture", required=True, type=Path, help="JSON file with the share of each source"
     )
@@ -31,7 +33,8 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def mix_command(options: argparse.Namespace) -> None:
     """Write the documents that a mixture selects to one plain-text file."""
     documents = read_documents(text_files(options.texts))
-    chosen = mix(documents, read_document_sources(options.titles), Mixture.read(options.mixture))
+    sources = list(chain.from_iterable(map(read_document_sources, options.titles)))
+    chosen = mix(documents, sources, Mixture.read(options.mixture))
     if options.leave_out:
         measured = SentenceFilter(chain.from_iterable(map(evaluation_sentences, options.leave_out)))
         chosen = list(filter(None, map(measured.remove_from, chosen)))

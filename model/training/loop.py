@@ -20,6 +20,7 @@ from model.data.corpus import SpecialTokens, TokenRows
 from model.data.masking import MaskedBatch, Masker
 from model.data.short_texts import ShortTexts
 from model.encoder.encoder import TiedEncoder
+from model.memory import release_memory
 from model.quantization.rounding import RoundedEncoder
 from model.quantization.rounding_plan import RoundingPlan
 from model.training.batches import TrainingBatches
@@ -165,6 +166,8 @@ class Pretraining:
                     )
                 if log and (self.step % config.evaluate_every_steps == 0 or self.step == last):
                     self._evaluate(log, tokens, bar.write)
+                    # an evaluation fragments the memory, so that every further one would need more
+                    release_memory()
                 # all processes stop after the same step
                 stopped = self.processes.sum(stop(), self.device) > 0
                 due = self.step % config.checkpoint_every_steps == 0 or self.step == last

@@ -86,18 +86,22 @@ def test_a_mixture_leaves_out_what_is_measured(tmp_path: Path) -> None:
     texts = tmp_path / "texts.txt"
     texts.write_text(f"Time is money.\n\nKeep this.\nTime is money, they say.\nAs {LONG}.\n")
     (tmp_path / "held_out.txt").write_text(LONG)
-    rows = "".join(f"tatoeba\ttitle {n}\tauthor\t1\n" for n in range(2))
-    (tmp_path / "titles.tsv.xz").write_bytes(lzma.compress(rows.encode()))
-    mixture = {"seed": 1, "shares": {"tatoeba": 1}, "only_authors": {}}
+    (tmp_path / "more.txt").write_text("Time is money.\nKeep this too.")
+    for name, source in (("titles.tsv.xz", "tatoeba"), ("more.tsv.xz", "generics")):
+        rows = f"{source}\ttitle\tauthor\t1\n" * (2 if source == "tatoeba" else 1)
+        (tmp_path / name).write_bytes(lzma.compress(rows.encode()))
+    mixture = {"seed": 1, "shares": {"tatoeba": 1, "generics": 2}, "only_authors": {}}
     (tmp_path / "mixture.json").write_text(json.dumps(mixture))
     (tmp_path / "probe.tsv").write_text("idiom\tTime is [MASK].\tmoney\n")
     output = tmp_path / "mixed.txt"
     status = main(
         [
-            *("mix", str(texts), "--titles", str(tmp_path / "titles.tsv.xz")),
+            *("mix", str(texts), str(tmp_path / "more.txt")),
+            *("--titles", str(tmp_path / "titles.tsv.xz"), str(tmp_path / "more.tsv.xz")),
             *("--mixture", str(tmp_path / "mixture.json"), "--output", str(output)),
             *("--leave-out", str(tmp_path / "probe.tsv"), str(tmp_path / "held_out.txt")),
         ]
     )
     assert status == 0
-    assert output.read_text() == "Keep this.\n"
+    documents = output.read_text().removesuffix("\n").split("\n\n")
+    assert sorted(documents) == ["Keep this too.", "Keep this too.", "Keep this."]
