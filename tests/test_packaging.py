@@ -67,6 +67,7 @@ def test_wheel_describes_itself(wheel: Path) -> None:
         "fillmask_entry_points.py",
     }
     assert {"service/py.typed", "model/py.typed", "export/py.typed"} <= set(names)
+    assert not any(name.startswith("model/recipes/") and name.endswith(".xz") for name in names)
     assert {command for command, _ in commands} == {
         "fillmask",
         "fillmask-serve",
