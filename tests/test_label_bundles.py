@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from service.bundles.bundle import DESCRIPTION_FILE, Bundle, read_bundle
+from service.bundles.bundle import read_bundle
 from service.errors import BundleError, InvalidRequestError, NotFoundError
 from service.observability.statistics import ProcessStatistics
 from service.registry.golden import GoldenTolerance
@@ -272,11 +271,3 @@ async def test_lookup_of_a_task_that_no_model_has(
         assert caught.value.text == (
             f"{subject} does not have the task text-classification; use another task."
         )
-
-
-def test_the_built_in_bundle_has_the_task_of_its_version() -> None:
-    # Version 2 of bundle.json has no fields for tasks.
-    path = Path("service/bundles/default")
-    assert json.loads((path / DESCRIPTION_FILE).read_text())["schema_version"] == 2
-    bundle: Bundle = read_bundle(path)
-    assert (bundle.tasks, bundle.pairs) == (("fill-mask",), False)

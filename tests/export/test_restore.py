@@ -18,6 +18,7 @@ from model.checkpoints.checkpoint import load_checkpoint
 from model.encoder.encoder import TiedEncoder
 from model.quantization.rounding import RoundedEncoder
 from service.bundles.bundle import default_bundle_path, read_bundle
+from service.tokenization.encoded_text import TextPair
 from service.tokenization.tokenizer import Tokenizer
 from tests.export.label_bundles import label_checkpoint, write_label_bundle
 from tests.model.samples import plan_of, random_ids
@@ -118,7 +119,8 @@ def test_restored_built_in_encoder_gives_the_golden_fills(tmp_path: Path) -> Non
     tokenizer = Tokenizer.from_bundle(BUILT_IN)
     different = 0
     for prompt in BUILT_IN.golden.prompts:
-        encoded = tokenizer.encode(prompt.text)
+        pair = prompt.text_pair
+        encoded = tokenizer.encode(prompt.text if pair is None else TextPair(prompt.text, pair))
         ids = torch.from_numpy(encoded.input_ids)[None]
         masked = torch.zeros_like(ids, dtype=torch.bool)
         masked[0, encoded.mask_positions] = True
