@@ -19,6 +19,8 @@ from export.weights import encoder_weights
 from export.write_bundle import BundleMetadata, SampleTexts, check_output, write_bundle
 from model.checkpoints.checkpoint import load_checkpoint
 from model.files import read_text
+from model.output_files import reject_inputs
+from service.bundles.bundle import DESCRIPTION_FILE, FILES
 from service.errors import StartupError
 
 VERIFICATION_TEXTS = Path(__file__).parent / "verification_texts.txt"
@@ -66,6 +68,9 @@ def _write_bundle(options: argparse.Namespace) -> None:
     check_output(output, overwrite=options.overwrite)
     texts = SampleTexts(_read_lines(options.texts), _read_lines(options.calibrate))
     source = _find_checkpoint(options)
+    names = (*FILES, DESCRIPTION_FILE)
+    inputs = [*(source.directory / name for name in names), options.texts, options.calibrate]
+    reject_inputs(inputs, [output / name for name in names])
     metadata = BundleMetadata(
         name=options.name or name,
         license=options.license,
@@ -138,13 +143,16 @@ def _read_lines(path: Path) -> list[str]:
 
 
 def _write_reference(options: argparse.Namespace) -> None:
+    file = options.reference
+    if file.exists() and not options.overwrite:
+        raise ValueError(f"{file} exists; add --overwrite to replace it, or choose another file")
     checkpoint = load_checkpoint(_find_checkpoint(options).directory)
     checkpoint.require_head()
     model = checkpoint.model
     graph = reference_graph(model.config, encoder_weights(model))
     onnx.checker.check_model(graph, full_check=True)
-    onnx.save(graph, options.reference)
-    print(f"written: {options.reference} ({options.reference.stat().st_size / 1e6:.1f} MB)")
+    onnx.save(graph, file)
+    print(f"written: {file} ({file.stat().st_size / 1e6:.1f} MB)")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -173,7 +181,9 @@ def _parser() -> argparse.ArgumentParser:
         "its name",
     )
     parser.add_argument(
-        "--overwrite", action="store_true", help="replace an existing bundle after verification"
+        "--overwrite",
+        action="store_true",
+        help="replace an existing bundle after verification, or an existing reference graph",
     )
     parser.add_argument("--reference", type=Path, help="file of the reference graph to write")
     parser.add_argument(

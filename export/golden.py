@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from model.files import atomic_replace
 from service.bundles.bundle import DESCRIPTION_FILE, read_bundle
 from service.bundles.description import Pooling
 from service.engine.batch_arrays import Batch
@@ -113,7 +114,8 @@ def renew_golden_results(path: Path, texts: Sequence[str]) -> int:
 def write_description(description: dict[str, Any], file: Path) -> None:
     """Write bundle.json."""
     text = json.dumps(description, indent=2, ensure_ascii=False)
-    file.write_text(text + "\n", encoding="utf-8")
+    with atomic_replace(file) as temporary:
+        temporary.write_text(text + "\n", encoding="utf-8")
 
 
 def _inputs(

@@ -29,9 +29,10 @@ from numpy.typing import NDArray
 
 from export.verify import encoder_log_probs
 from export.weights import POSITIONS, POSITIONS_BY_TYPE
-from model.checkpoints.checkpoint import save_checkpoint
+from model.checkpoints.checkpoint import FILES, is_own_checkpoint, save_checkpoint
 from model.encoder.config import EncoderConfig
 from model.encoder.encoder import HEAD_BIAS, TABLE, TiedEncoder
+from model.output_files import reject_foreign_files
 from service.bundles.bundle import Bundle, read_bundle
 from service.engine.passes import ModelPass, no_targets
 from service.errors import StartupError
@@ -222,6 +223,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("output", type=Path, help="directory for the checkpoint")
     options = parser.parse_args(arguments)
     try:
+        own = is_own_checkpoint(options.output)
+        reject_foreign_files(options.output, FILES, own=own)
         bundle = read_bundle(options.bundle)
         save_checkpoint(options.output, restore(bundle), bundle.tokenizer_path.read_bytes())
     except (ValueError, OSError, StartupError) as error:

@@ -24,7 +24,9 @@ from model.data.corpus import SpecialTokens, read_tokenizer
 from model.encoder.classifier import ClassificationHead, ClassifierConfig
 from model.encoder.config import EncoderConfig
 from model.encoder.counting import count_parameters
+from model.files import read_object
 from model.memory import page_out_files
+from model.output_files import reject_foreign_files
 from service import __version__
 from service.bundles.bundle import (
     DESCRIPTION_FILE,
@@ -209,13 +211,22 @@ def check_output(output: Path, *, overwrite: bool) -> None:
     """
     if not output.exists():
         return
-    if not (output / DESCRIPTION_FILE).is_file():
+    if not _is_bundle(output):
         raise ValueError(f"{output} exists but is not a bundle; choose another directory")
     if not overwrite:
         raise ValueError(
             f"{output} is an existing bundle; add --overwrite to replace it, or choose another "
             "directory"
         )
+    reject_foreign_files(output, FILES, own=True)
+
+
+def _is_bundle(directory: Path) -> bool:
+    """Return whether a directory has the description of a bundle, whose files may be damaged."""
+    try:
+        return "schema_version" in read_object(directory / DESCRIPTION_FILE)
+    except (ValueError, OSError):
+        return False
 
 
 def _classification(head: ClassifierConfig) -> dict[str, Any]:

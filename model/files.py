@@ -46,15 +46,28 @@ def atomic_replace(path: Path) -> Iterator[Path]:
     The function syncs the temporary file to disk before the rename to `path`. The old file
     therefore survives an error, a killed process and a power failure.
     """
-    temporary = path.with_name(f"{path.name}.tmp")
+    temporary = _create_beside(path)
     try:
         yield temporary
         _sync(temporary)
+        temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    temporary.replace(path)
     _sync(path.parent)
+
+
+def _create_beside(path: Path) -> Path:
+    """Create an empty file with a new name beside a path and return its path."""
+    created, number = path.with_name(f"{path.name}.tmp"), 0
+    while True:
+        try:
+            created.open("x").close()
+        except FileExistsError:  # it may be the user's
+            number += 1
+            created = path.with_name(f"{path.name}.{number}.tmp")
+        else:
+            return created
 
 
 def _sync(path: Path) -> None:

@@ -32,6 +32,8 @@ from model.quantization.rounding_plan import RoundingPlan
 from model.tokenizers.loading import read_tokenizer_files
 
 OWN_MODEL_TYPE = "fillmask"
+CONFIG_NAME = "config.json"
+FILES = (CONFIG_NAME, "tokenizer.json", "model.safetensors")  # in the order of `save_checkpoint`
 FILL_MASK, TEXT_CLASSIFICATION = "fill-mask", "text-classification"
 ROUNDING = "rounding."  # name prefix of rounding factors in model.safetensors
 
@@ -111,7 +113,8 @@ def save_checkpoint(
         fields["classifier"] = model.classifier.config.to_dict()
     if not fills:
         fields["tasks"] = [TEXT_CLASSIFICATION]
-    with atomic_replace(directory / "config.json") as temporary:
+    # the configuration first, because it shows that the other files come from fillmask
+    with atomic_replace(directory / CONFIG_NAME) as temporary:
         temporary.write_text(json.dumps(fields, indent=2) + "\n")
     with atomic_replace(directory / "tokenizer.json") as temporary:
         temporary.write_bytes(tokenizer_json)
@@ -125,6 +128,14 @@ def save_checkpoint(
     # an interrupted save must leave the previous weights readable
     with atomic_replace(directory / "model.safetensors") as temporary:
         save_file(tensors, temporary, metadata={"format": "pt"})
+
+
+def is_own_checkpoint(directory: Path) -> bool:
+    """Return whether `save_checkpoint` has written the configuration in a directory."""
+    try:
+        return read_object(directory / CONFIG_NAME).get("model_type") == OWN_MODEL_TYPE
+    except (ValueError, OSError):
+        return False
 
 
 def load_checkpoint(directory: Path) -> Checkpoint:

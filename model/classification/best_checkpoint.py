@@ -54,12 +54,13 @@ class BestCheckpoint:
         If the epoch is the best so far, its model replaces the checkpoint.
         """
         self.epochs.append(epoch)
-        append_history(self.directory, epoch)
-        draw_curve(self.directory / CURVE_NAME, self.epochs, self.run.problem_type)
+        # the checkpoint first, because it shows that the other files come from fillmask
         if self.best is None or self._rank(epoch) > self._rank(self.best):
             self.best = epoch
             model = self.run.published_model()
             save_checkpoint(self.directory, model, self.tokenizer_json, fills=False)
+        append_history(self.directory, epoch)
+        draw_curve(self.directory / CURVE_NAME, self.epochs, self.run.problem_type)
 
     def _rank(self, epoch: Epoch) -> tuple[float, float]:
         """Return a key that is larger for a better epoch.

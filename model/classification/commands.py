@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from model.checkpoints.checkpoint import FILES, is_own_checkpoint
 from model.classification.best_checkpoint import BestCheckpoint
 from model.classification.comparison.commands import add_compare_command
 from model.classification.data.dataset import Dataset, read_dataset
@@ -23,11 +24,13 @@ from model.classification.options import (
     read_training_data,
 )
 from model.classification.prediction import LabelledTexts
+from model.classification.report import REPORT_NAMES
 from model.classification.start import Start
 from model.classification.training import FineTuning
 from model.encoder.classifier import ClassifierConfig, ProblemType
 from model.encoder.counting import count_parameters
 from model.memory import keep_freed_memory, limit_kernel_cache
+from model.output_files import reject_foreign_files, reject_inputs
 from model.training.interruption import StopRequest
 
 PROBLEM_TYPES: dict[str, ProblemType] = {
@@ -90,6 +93,7 @@ def classify_command(options: argparse.Namespace) -> None:
     problem_type, columns = PROBLEM_TYPES[options.problem_type], columns_of(options)
     best_by = _best_by(options, problem_type)
     config = config_of(options)
+    _check_output(options)
     training, validation, notes = read_training_data(options, problem_type)
     test = read_dataset(options.test, columns, problem_type) if options.test else None
     if test:
@@ -151,6 +155,18 @@ def _best_by(options: argparse.Namespace, problem_type: ProblemType) -> str:
             f"{options.problem_type} (got {chosen})"
         )
     return chosen
+
+
+def _check_output(options: argparse.Namespace) -> None:
+    """Reject an output in which the run would replace its inputs or files of the user."""
+    names = [*FILES, *REPORT_NAMES]
+    starts = [path / name for path in (options.init, options.like) if path for name in FILES]
+    data = [options.data, options.validation, options.test]
+    reject_inputs(
+        [*data, *starts, options.config, options.tokenizer],
+        [options.output / name for name in names],
+    )
+    reject_foreign_files(options.output, names, own=is_own_checkpoint(options.output))
 
 
 def _start(options: argparse.Namespace, training: Dataset) -> Start:

@@ -9,6 +9,8 @@ from pathlib import Path
 from model.data.corpus import read_documents, text_files
 from model.data.decontamination import SentenceFilter, evaluation_sentences
 from model.data.mixture import Mixture, mix, read_document_sources
+from model.files import atomic_replace
+from model.output_files import reject_inputs
 
 
 def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -32,12 +34,16 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def mix_command(options: argparse.Namespace) -> None:
     """Write the documents that a mixture selects to one plain-text file."""
-    documents = read_documents(text_files(options.texts))
+    files = text_files(options.texts)
+    inputs = [*files, *options.titles, options.mixture, *options.leave_out]
+    reject_inputs(inputs, [options.output])
+    documents = read_documents(files)
     sources = list(chain.from_iterable(map(read_document_sources, options.titles)))
     chosen = mix(documents, sources, Mixture.read(options.mixture))
     if options.leave_out:
         measured = SentenceFilter(chain.from_iterable(map(evaluation_sentences, options.leave_out)))
         chosen = list(filter(None, map(measured.remove_from, chosen)))
     options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text("\n\n".join(chosen) + "\n", encoding="utf-8")
+    with atomic_replace(options.output) as temporary:
+        temporary.write_text("\n\n".join(chosen) + "\n", encoding="utf-8")
     print(f"{len(chosen):,} documents, {options.output.stat().st_size:,} bytes: {options.output}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,9 +18,17 @@ from typing import Any
 import numpy as np
 
 from model.data.corpus import TokenRows
-from model.files import atomic_replace
+from model.files import atomic_replace, read_object
 
 KEY_NAME = "key.json"
+# every key has these fields, also the keys of earlier versions
+_KEY_FIELDS = frozenset({"texts", "held_out", "tokenizer"})
+_UNFINISHED = "unfinished"  # additional field of the key while the arrays are incomplete
+# names of all arrays of `load_or_build_rows` and model/training/pair_data.py
+_ARRAY = r"(?:packed|short_\d{4,}|(?:training|held_out)\w*)\.npy"
+_TEMPORARY = r"(?:\.\d+)?\.tmp"  # left by a killed process
+_OWN_NAME = re.compile(rf"{_ARRAY}(?:{_TEMPORARY})?")
+_KEY_DRAFT = re.compile(rf"{re.escape(KEY_NAME)}{_TEMPORARY}")
 _TWO_BYTES = np.iinfo(np.uint16).max
 
 
@@ -45,8 +53,11 @@ def load_or_build_rows(
     """Map a directory's rows into memory, after building the rows if the key differs.
 
     Args:
-        directory: directory with only rows. New rows replace rows with another key.
+        directory: directory of the rows. New rows replace rows with another key.
         key: all inputs that determine the rows, as a JSON object.
+
+    Raises:
+        ValueError: the directory belongs to the user.
     """
 
     def arrays() -> dict[str, TokenRows]:
@@ -69,17 +80,40 @@ def load_or_build_arrays(
     """Map a directory's arrays into memory by name, after building them if the key differs.
 
     Args:
-        directory: directory with only these arrays. New arrays replace arrays with another key.
+        directory: directory of the arrays. New arrays replace arrays with another key. Other files
+            in the directory stay.
         key: all inputs that determine the arrays, as a JSON object.
         make: function that creates the arrays. Arrays without a value above 65,535 become uint16.
+
+    Raises:
+        ValueError: the directory belongs to the user.
     """
-    if not _has_key(directory, key):
-        shutil.rmtree(directory, ignore_errors=True)
-        _write(directory, make())
-        # write the key last, because the loader ignores files without a key
-        with atomic_replace(directory / KEY_NAME) as temporary:
-            temporary.write_text(json.dumps(key, indent=2) + "\n", encoding="utf-8")
-    return {path.stem: _map(path) for path in directory.glob("*.npy")}
+    if _read_key(directory) != key:
+        reject_foreign_directory(directory)
+        _write(directory, make(), key)
+    return {path.stem: _map(path) for path in _own_files(directory) if path.suffix == ".npy"}
+
+
+def reject_foreign_directory(directory: Path) -> None:
+    """Reject a path at which arrays would replace something that is not from an earlier run.
+
+    Raises:
+        ValueError: the path is no directory, or the directory has files but no key of a run.
+    """
+    if not directory.exists() or has_arrays(directory):
+        return
+    # a process killed before its first key leaves an empty directory or the draft of a key
+    if not directory.is_dir() or not all(_KEY_DRAFT.fullmatch(p.name) for p in directory.iterdir()):
+        raise ValueError(
+            f"{directory} exists and does not come from fillmask-train, which writes prepared text "
+            "there; move it away or choose another --output"
+        )
+
+
+def has_arrays(directory: Path) -> bool:
+    """Return whether a directory has arrays of a run, also incomplete arrays."""
+    key = _read_key(directory)
+    return key is not None and key.keys() >= _KEY_FIELDS
 
 
 def sha256_of(files: Iterable[Path]) -> str:
@@ -91,17 +125,35 @@ def sha256_of(files: Iterable[Path]) -> str:
     return together.hexdigest()
 
 
-def _has_key(directory: Path, key: Mapping[str, Any]) -> bool:
+def _read_key(directory: Path) -> dict[str, Any] | None:
+    """Return the key of a directory, or None for a directory without a valid key."""
     path = directory / KEY_NAME
-    return path.is_file() and json.loads(path.read_text(encoding="utf-8")) == key
+    try:
+        return read_object(path) if path.is_file() else None
+    except ValueError:
+        return None
 
 
-def _write(directory: Path, arrays: Mapping[str, TokenRows]) -> None:
-    directory.mkdir(parents=True)
+def _own_files(directory: Path) -> list[Path]:
+    return [path for path in directory.iterdir() if _OWN_NAME.fullmatch(path.name)]
+
+
+def _write(directory: Path, arrays: Mapping[str, TokenRows], key: Mapping[str, Any]) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    # this key marks the files as files of a run, but no run uses them
+    _write_key(directory, {**key, _UNFINISHED: True})
+    for path in _own_files(directory):
+        path.unlink()
     for name, part in arrays.items():
         fits = part.size == 0 or part.max() <= _TWO_BYTES
         with atomic_replace(directory / f"{name}.npy") as temporary, temporary.open("wb") as stream:
             np.save(stream, part.astype(np.uint16) if fits else part)
+    _write_key(directory, key)
+
+
+def _write_key(directory: Path, key: Mapping[str, Any]) -> None:
+    with atomic_replace(directory / KEY_NAME) as temporary:
+        temporary.write_text(json.dumps(key, indent=2) + "\n", encoding="utf-8")
 
 
 def _map(path: Path) -> TokenRows:

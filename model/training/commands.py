@@ -15,17 +15,29 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 
-from model.checkpoints.checkpoint import CheckpointError, load_checkpoint
+from model.checkpoints.checkpoint import (
+    FILES,
+    CheckpointError,
+    is_own_checkpoint,
+    load_checkpoint,
+)
 from model.data.corpus import SpecialTokens, pack_rows, read_documents, read_tokenizer, text_files
 from model.data.masking import Masker
 from model.data.pair_template import PairTemplate
-from model.data.row_files import TrainingRows, load_or_build_rows, sha256_of
+from model.data.row_files import (
+    TrainingRows,
+    has_arrays,
+    load_or_build_rows,
+    reject_foreign_directory,
+    sha256_of,
+)
 from model.data.short_texts import LONGEST_TOKENS, ShortTexts, short_rows
 from model.encoder.config import EncoderConfig
 from model.encoder.counting import count_parameters
 from model.encoder.encoder import TiedEncoder
 from model.files import read_object
 from model.memory import keep_freed_memory, limit_kernel_cache
+from model.output_files import reject_foreign_files, reject_inputs
 from model.tokenizers.word_pieces import train_word_pieces
 from model.training.config import TrainConfig
 from model.training.evaluation import CONFIDENCE, EVALUATION_SEED, evaluate
@@ -38,7 +50,10 @@ from model.training.objectives.next_sentence import (
 )
 from model.training.pair_data import load_pairs, read_held_out_pairs, rows_beside_pairs
 from model.training.processes import Processes
+from model.training.progress import CURVE_NAME, LOG_NAME
+from model.training.state import STATE_NAME
 
+ROWS_NAME, SENTENCES_NAME = "rows", "sentences"
 HELD_OUT_ONE_IN = 100  # without --held-out, one row in 100 is held-out text
 DEFAULT_VOCAB_SIZE = 30_000
 DEFAULT_ENCODER = {"d_model": 256, "num_layers": 4, "num_heads": 4, "d_ff": 1024}
@@ -123,6 +138,10 @@ def _prepare_run(
     options: argparse.Namespace, config: TrainConfig, processes: Processes
 ) -> Pretraining:
     files = text_files(options.texts)
+    held_out = text_files([options.held_out]) if options.held_out else []
+    output = options.output
+    if processes.is_first:
+        _check_output(options, [*files, *held_out])
     start = load_checkpoint(options.init) if options.init else None
     inherited = start.tokenizer_json if start else None
     # process 0 sends its tokenizer, because a new tokenizer numbers tokens at random
@@ -140,15 +159,14 @@ def _prepare_run(
         model, new = prepare_encoder(model, PairTemplate.from_tokenizer(tokenizer))
         print(f"new parts: {', '.join(new) or 'none'}", flush=True)
     print(f"{count_parameters(model.config).tied:,} parameters", flush=True)
-    held_out, output = text_files([options.held_out]) if options.held_out else [], options.output
-    rows = processes.in_turn(lambda: _rows(output / "rows", files, held_out, tokenizer, config))
+    rows = processes.in_turn(lambda: _rows(output / ROWS_NAME, files, held_out, tokenizer, config))
     return Pretraining(
         model=model,
         rows=rows.packed,
         held_out=rows.held_out,
         short_texts=_short_texts(rows, config),
         next_sentence=processes.in_turn(
-            lambda: _pairs(output / "sentences", files, held_out, tokenizer, config)
+            lambda: _pairs(output / SENTENCES_NAME, files, held_out, tokenizer, config)
         ),
         tokenizer_json=tokenizer.to_str().encode(),
         special=special,
@@ -157,6 +175,24 @@ def _prepare_run(
         device=options.device,
         processes=processes,
     )
+
+
+def _check_output(options: argparse.Namespace, texts: list[Path]) -> None:
+    """Reject an output in which the run would replace its inputs or files of the user."""
+    output = options.output
+    caches = [output / ROWS_NAME, *([output / SENTENCES_NAME] if options.next_sentence else [])]
+    reject_inputs([*texts, options.init, options.tokenizer, options.config], caches)
+    names, logs = [*FILES, STATE_NAME], [LOG_NAME, CURVE_NAME]
+    if not options.resume:  # a resumed run replaces only files of its own
+        start = [options.init / name for name in FILES] if options.init else []
+        written = [output / name for name in (*names, *logs)]
+        reject_inputs([*texts, *start, options.tokenizer, options.config], written)
+    for directory in caches:
+        reject_foreign_directory(directory)
+    own = is_own_checkpoint(output)
+    reject_foreign_files(output, names, own=own)
+    # the logs begin before the first checkpoint
+    reject_foreign_files(output, logs, own=own or has_arrays(output / ROWS_NAME))
 
 
 def evaluate_command(options: argparse.Namespace) -> None:

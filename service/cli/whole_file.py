@@ -44,14 +44,19 @@ def check_output(path: Path, source: Path, *, overwrite: bool) -> None:
         overwrite: allow an existing output.
 
     Raises:
-        CommandError: the output is the input, has no supported extension or already exists, or its
-            directory does not exist.
+        CommandError: the output is the input, has no supported extension or already exists, its
+            directory does not exist, or its directory of parts contains the input.
     """
     check_extension(path, WRITTEN)
     if not path.parent.is_dir():
         raise CommandError(f"The command cannot write {path}; {path.parent} must be a directory.")
     if path.exists() and path.samefile(source):
         raise CommandError(f"{path} is the input file; choose another --output.")
+    if source.resolve().is_relative_to(parts_directory(path).resolve()):
+        raise CommandError(
+            f"The command replaces the files in {parts_directory(path)}, which contains the input; "
+            "choose another --output."
+        )
     if not parts_directory(path).exists():
         check_new(path, overwrite=overwrite)
 
@@ -128,6 +133,7 @@ async def process_file(command: FileCommand, settings: Settings) -> None:
                 f"{command.input} has changed since the start of the command; start again with "
                 "--restart."
             )
+        check_new(command.output, overwrite=command.overwrite)  # the user may have written one
         job.publish()
         job.remove_directory()
     print_status(f"{command.output.name}: {problems}.")

@@ -72,6 +72,16 @@ def test_resuming_keeps_tokenizer_and_weights() -> None:
     )
 
 
+@pytest.mark.usefixtures("no_curve")
+def test_a_run_killed_before_its_first_checkpoint_starts_again() -> None:
+    # Such a run leaves only rows and a log.
+    assert pretrain("--output=run", "--tokenizer=tokenizer.json") == 0
+    for name in ("config.json", "tokenizer.json", "model.safetensors", "train_state.pt"):
+        Path("run", name).unlink()
+    assert pretrain("--output=run", "--tokenizer=tokenizer.json") == 0
+    assert pretrain("--output=run", "--tokenizer=tokenizer.json") == 0
+
+
 def test_pretraining_can_start_from_a_checkpoint(tokenizer: Tokenizer) -> None:
     # The first weights, the sizes and the tokenizer come from the checkpoint.
     tokenizer_json = tokenizer.to_str().encode()

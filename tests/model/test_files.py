@@ -44,3 +44,21 @@ def test_content_is_on_the_disk_before_the_name(
     with atomic_replace(path) as temporary:
         temporary.write_text("content")
     assert seen == [("file.tmp", False), (tmp_path.name, True)]
+
+
+def test_a_file_with_the_name_of_the_temporary_file_stays(tmp_path: Path) -> None:
+    path, mine = tmp_path / "file", tmp_path / "file.tmp"
+    mine.write_text("mine")
+    (tmp_path / "file.1.tmp").mkdir()
+    with atomic_replace(path) as temporary:
+        temporary.write_text("after")
+    assert (path.read_text(), mine.read_text()) == ("after", "mine")
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["file", "file.1.tmp", "file.tmp"]
+
+
+def test_a_failed_rename_leaves_no_temporary_file(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.mkdir()
+    with pytest.raises(IsADirectoryError), atomic_replace(path) as temporary:
+        temporary.write_text("after")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]

@@ -9,7 +9,14 @@ from pathlib import Path
 
 from model.classification.comparison.plot import draw_comparison
 from model.classification.comparison.results import Method, RunResult, format_table, summarise
-from model.classification.comparison.runs import Comparison, ComparisonData, check_key
+from model.classification.comparison.runs import (
+    KEY_NAME,
+    RUNS_NAME,
+    Comparison,
+    ComparisonData,
+    check_key,
+    is_own_comparison,
+)
 from model.classification.config import FineTuneConfig
 from model.classification.data.dataset import Dataset
 from model.classification.data.labels import encode_targets, label_names
@@ -28,6 +35,7 @@ from model.classification.start import Start
 from model.data.row_files import sha256_of
 from model.encoder.classifier import ClassifierConfig, ProblemType
 from model.memory import keep_freed_memory, limit_kernel_cache
+from model.output_files import reject_foreign_files, reject_inputs
 from model.training.interruption import StopRequest
 
 RESULTS_NAME = "results.json"
@@ -72,6 +80,7 @@ def compare_command(options: argparse.Namespace) -> None:
     keep_freed_memory()
     limit_kernel_cache()
     config = config_of(options)
+    _check_output(options)
     scratch_rate = options.scratch_learning_rate or config.learning_rate
     training, validation, notes = read_training_data(options, _PROBLEM_TYPE)
     for note in notes:
@@ -143,6 +152,20 @@ def compare_command(options: argparse.Namespace) -> None:
     table = format_table(results)
     (options.output / TABLE_NAME).write_text(f"{table}\n", encoding="utf-8")
     print(table)
+
+
+def _check_output(options: argparse.Namespace) -> None:
+    """Reject an output in which the comparison would replace its inputs or files of the user."""
+    output, names = options.output, [KEY_NAME, RESULTS_NAME, PLOT_NAME, TABLE_NAME]
+    written = [output / RUNS_NAME, *(output / name for name in names)]
+    reject_inputs([options.data, options.validation, options.init], written)
+    own = is_own_comparison(output)
+    reject_foreign_files(output, names, own=own)
+    if (output / RUNS_NAME).exists() and not own:
+        raise ValueError(
+            f"{output / RUNS_NAME} exists and does not come from fillmask; move it away or choose "
+            "another --output"
+        )
 
 
 def _epochs_by_size(options: argparse.Namespace) -> dict[int, int]:

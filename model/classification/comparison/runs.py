@@ -133,6 +133,14 @@ def stratified_order(targets: NDArray[np.int64], seed: int) -> NDArray[np.int64]
     return np.argsort(place, kind="stable")
 
 
+def is_own_comparison(directory: Path) -> bool:
+    """Return whether `check_key` has written the inputs in a directory."""
+    try:
+        return read_object(directory / KEY_NAME).keys() >= {"data", "checkpoint"}
+    except (ValueError, OSError):
+        return False
+
+
 def check_key(directory: Path, key: dict[str, Any]) -> None:
     """Check that the results in a directory come from the given inputs.
 

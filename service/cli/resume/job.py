@@ -43,8 +43,9 @@ if os.name == "posix":
 
 INPUT = "input"
 _DESCRIPTION, _LOCK, _JOINED = "job.json", "lock", "joined"
+_DRAFT, _DRAFT_START = f"{_DESCRIPTION}.draft", b'{\n  "job": '
 # The last file to remove is the description, which shows that the other files belong to the job.
-_FILES = (UNFINISHED, _JOINED, f"{_DESCRIPTION}.draft", _DESCRIPTION)
+_FILES = (UNFINISHED, _JOINED, _DRAFT, _DESCRIPTION)
 
 
 class Job:
@@ -75,17 +76,16 @@ class Job:
             True if the job has work left. False if the output is already complete.
 
         Raises:
-            CommandError: the directory belongs to another job, contains unknown files or has an
-                invalid description.
+            CommandError: the directory belongs to another job or contains unknown files.
         """
         known = None if restart else _read_description(self.directory / _DESCRIPTION)
-        if known is None or not (known.get("joined") or self._has_parts()):
+        if known is None or not (known["joined"] or self._has_parts()):
             self._reject_unknown_files()
             self._remove_files()
             self._write_description(joined=False)
             return True
-        self._reject_other_job(known.get("job"))
-        return not known.get("joined") or self.joined.exists() or not self._output.exists()
+        self._reject_other_job(known["job"])
+        return not known["joined"] or self.joined.exists() or not self._output.exists()
 
     def publish(self) -> None:
         """Move the complete output to its final path."""
@@ -114,14 +114,11 @@ class Job:
 
     def _reject_unknown_files(self) -> None:
         for path in sorted(self.directory.iterdir()):
-            if path.name not in {*_FILES, _LOCK} and not PART_NAME.fullmatch(path.name):
-                raise CommandError(
-                    f"{self.directory} contains {quote(path.name)}, which does not belong to a "
-                    "job; move it away."
-                )
+            known = path.name in {*_FILES, _LOCK} or PART_NAME.fullmatch(path.name)
+            if not known or not path.is_file():
+                raise _foreign(path)
 
-    def _reject_other_job(self, known: object) -> None:
-        before = known if isinstance(known, dict) else {}
+    def _reject_other_job(self, before: Mapping[str, Any]) -> None:
         differences = [
             f"{name} {_quote_value(before.get(name))} instead of {_quote_value(value)}"
             if name != INPUT
@@ -147,10 +144,17 @@ def locked(output: Path) -> Iterator[None]:
 
     Raises:
         RetryError: another process has locked the directory.
+        CommandError: the directory belongs to the user.
     """
     directory = parts_directory(output)
+    if directory.exists() and not directory.is_dir():
+        raise CommandError(f"{directory} must be a directory (got a file); move it away.")
     directory.mkdir(exist_ok=True)
-    with (directory / _LOCK).open("w") as stream:
+    lock = directory / _LOCK
+    if lock.is_dir():
+        raise _foreign(lock)
+    is_new = not lock.exists()
+    with lock.open("a") as stream:  # keeps the content of a user's file
         if os.name == "posix":
             try:
                 fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -160,17 +164,55 @@ def locked(output: Path) -> Iterator[None]:
                 ) from error
             except OSError:
                 pass  # some network file systems have no locks
+        try:
+            _reject_foreign_directory(directory)
+        except CommandError:
+            if is_new:
+                lock.unlink(missing_ok=True)
+            raise
         yield
 
 
+def _reject_foreign_directory(directory: Path) -> None:
+    """Reject a directory with files but without the description of a job."""
+    if _read_description(directory / _DESCRIPTION) is None:
+        for path in sorted(directory.iterdir()):
+            if not _is_left_over(path):
+                raise _foreign(path)
+
+
+def _is_left_over(path: Path) -> bool:
+    """Return whether a file comes from a process that ended before it described its job."""
+    if path.name not in {_LOCK, _DRAFT} or not path.is_file():
+        return False
+    content = path.read_bytes()
+    return not content or (path.name == _DRAFT and content.startswith(_DRAFT_START))
+
+
+def _foreign(path: Path) -> CommandError:
+    return CommandError(
+        f"{path.parent} contains {quote(path.name)}, which does not belong to a job; move it away."
+    )
+
+
 def _read_description(path: Path) -> dict[str, Any] | None:
+    """Return the description of a job, or None if there is no file.
+
+    Raises:
+        CommandError: the file is not the description of a job.
+    """
     try:
         content = json.loads(path.read_bytes())
     except FileNotFoundError:
         return None
-    except ValueError as error:
-        raise CommandError(f"{path} is not valid JSON; start again with --restart.") from error
-    return content if isinstance(content, dict) else {}
+    except (ValueError, IsADirectoryError):
+        content = None
+    fields = content if isinstance(content, dict) else {}
+    if not isinstance(fields.get("job"), dict) or not isinstance(fields.get("joined"), bool):
+        raise CommandError(
+            f"{path} is not the description of a job; move the directory {path.parent} away."
+        )
+    return fields
 
 
 def _quote_value(value: object) -> str:

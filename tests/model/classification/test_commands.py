@@ -236,7 +236,7 @@ def test_long_texts_can_be_truncated(capsys: pytest.CaptureFixture[str]) -> None
         ({}, ("--best-by=spearman",), "--best-by must be one of accuracy, macro_f1"),
         ({}, ("--text-column=body",), "has no column 'body'"),
         ({}, ("--validation-share=2",), "--validation-share must be above 0 and below 1"),
-        ({}, ("--like=run", "--tokenizer=t.json"), "remove --config and --tokenizer"),
+        ({}, ("--like=first", "--tokenizer=t.json"), "remove --config and --tokenizer"),
         ({}, ("--problem-type=regression",), "data.csv, row 1: label must be a number"),
         (
             {"other.csv": [{"text": "x", "label": "new"}]},

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from model.data.corpus import TokenRows
-from model.data.row_files import TrainingRows, load_or_build_rows, sha256_of
+from model.data.row_files import TrainingRows, has_arrays, load_or_build_rows, sha256_of
 from model.training import commands
 from tests.model.command_line import pretrain
 from tests.model.samples import repetitive_text
+
+KEY = {"texts": "a", "held_out": "b", "tokenizer": "c"}
 
 
 def some_rows(largest: int = 60_000) -> TrainingRows:
@@ -40,7 +42,7 @@ def test_rows_are_made_once_and_mapped(
     tmp_path: Path, largest: int, dtype: type[np.generic]
 ) -> None:
     # Token ids take two bytes each if all ids are below 65,536.
-    made, key = some_rows(largest), {"texts": "a"}
+    made, key = some_rows(largest), KEY
     for make in (lambda: made, unexpected):
         rows = load_or_build_rows(tmp_path / "rows", key, make)
         pairs: list[tuple[TokenRows, TokenRows]] = [
@@ -56,20 +58,81 @@ def test_rows_are_made_once_and_mapped(
 
 
 def test_rows_of_another_key_are_replaced(tmp_path: Path) -> None:
-    load_or_build_rows(tmp_path / "rows", {"texts": "a"}, some_rows)
+    load_or_build_rows(tmp_path / "rows", KEY, some_rows)
     other = TrainingRows(np.zeros((1, 8), np.int32), np.zeros((1, 8), np.int32), {})
-    rows = load_or_build_rows(tmp_path / "rows", {"texts": "b"}, lambda: other)
+    rows = load_or_build_rows(tmp_path / "rows", KEY | {"texts": "b"}, lambda: other)
     assert rows.packed.shape == (1, 8)
     assert rows.short == {}
 
 
-def test_rows_cut_short_are_made_again(tmp_path: Path) -> None:
-    # A process that is killed early leaves no key.json, the mark of complete files.
-    load_or_build_rows(tmp_path / "rows", {"texts": "a"}, some_rows)
-    (tmp_path / "rows" / "key.json").unlink()
-    (tmp_path / "rows" / "packed.npy").write_bytes(b"\x93NUMPY")
-    rows = load_or_build_rows(tmp_path / "rows", {"texts": "a"}, some_rows)
+def test_rows_cut_short_are_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The key of incomplete files has a mark, so that only the next run replaces them.
+    saved = np.save
+
+    def killed(*arguments: object) -> None:
+        saved(*arguments)  # type: ignore[arg-type]
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(np, "save", killed)
+        with pytest.raises(KeyboardInterrupt):
+            load_or_build_rows(tmp_path / "rows", KEY, some_rows)
+    (tmp_path / "rows" / "packed.npy.tmp").write_bytes(b"\x93NUMPY")
+    assert has_arrays(tmp_path / "rows")
+    rows = load_or_build_rows(tmp_path / "rows", KEY, some_rows)
     np.testing.assert_array_equal(rows.packed, some_rows().packed)
+    assert not (tmp_path / "rows" / "packed.npy.tmp").exists()
+
+
+@pytest.mark.parametrize("names", [[], ["key.json.tmp"]])
+def test_a_directory_without_its_first_key_is_used(tmp_path: Path, names: list[str]) -> None:
+    # A process that is killed while it writes the first key leaves such a directory.
+    (tmp_path / "rows").mkdir()
+    for name in names:
+        (tmp_path / "rows" / name).write_text('{"texts"')
+    rows = load_or_build_rows(tmp_path / "rows", KEY, some_rows)
+    np.testing.assert_array_equal(rows.packed, some_rows().packed)
+
+
+USER_FILES = {
+    "no key": {"packed.npy": "mine"},
+    "another key": {"key.json": '{"secret": 1}', "packed.npy": "mine"},
+    "a broken key": {"key.json": "{", "packed.npy": "mine"},
+    "no arrays": {"cat.txt": "mine", "deeper/cat.txt": "mine"},
+}
+
+
+@pytest.mark.parametrize("files", USER_FILES.values(), ids=USER_FILES)
+def test_a_directory_of_the_user_is_rejected(tmp_path: Path, files: dict[str, str]) -> None:
+    for name, content in files.items():
+        path = tmp_path / "rows" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    with pytest.raises(ValueError, match="rows exists and does not come from fillmask-train"):
+        load_or_build_rows(tmp_path / "rows", KEY, some_rows)
+    assert {
+        str(path.relative_to(tmp_path / "rows")): path.read_text()
+        for path in (tmp_path / "rows").rglob("*")
+        if path.is_file()
+    } == files
+
+
+def test_files_of_the_user_beside_replaced_rows_stay(tmp_path: Path) -> None:
+    load_or_build_rows(tmp_path / "rows", KEY, some_rows)
+    for name in ("notes.txt", "mine.npy"):
+        (tmp_path / "rows" / name).write_text("mine")
+    rows = load_or_build_rows(tmp_path / "rows", KEY | {"texts": "b"}, some_rows)
+    np.testing.assert_array_equal(rows.packed, some_rows().packed)
+    assert {(tmp_path / "rows" / name).read_text() for name in ("notes.txt", "mine.npy")} == {
+        "mine"
+    }
+
+
+def test_an_error_keeps_the_rows_from_before(tmp_path: Path) -> None:
+    load_or_build_rows(tmp_path / "rows", KEY, some_rows)
+    with pytest.raises(AssertionError):
+        load_or_build_rows(tmp_path / "rows", KEY | {"texts": "b"}, unexpected)
+    load_or_build_rows(tmp_path / "rows", KEY, unexpected)
 
 
 def test_a_digest_follows_contents_and_their_parts(tmp_path: Path) -> None:

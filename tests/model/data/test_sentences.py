@@ -92,8 +92,15 @@ def test_no_document_is_an_empty_text() -> None:
 def test_sentences_survive_the_disk(tmp_path: Path) -> None:
     # Arrays on disk take two bytes per value if all values are small.
     made = read_sentences(DOCUMENTS, TOKENIZER, 99)
-    arrays = load_or_build_arrays(tmp_path / "sentences", {}, made.to_arrays)
-    assert arrays["starts"].dtype == np.uint16
-    read = Sentences.from_arrays(arrays)
+    key = {"texts": "a", "held_out": "b", "tokenizer": "c"}
+    arrays = load_or_build_arrays(
+        tmp_path / "sentences",
+        key,
+        lambda: {f"training_{name}": part for name, part in made.to_arrays().items()},
+    )
+    assert arrays["training_starts"].dtype == np.uint16
+    read = Sentences.from_arrays(
+        {name.removeprefix("training_"): part for name, part in arrays.items()}
+    )
     assert read.starts.dtype == np.int64
     assert texts_of(read) == texts_of(made)

@@ -462,3 +462,24 @@ def test_rows_with_reserved_field_names_are_reported(
         assert [row.get("id") for row in written] == [0, None, None, 3]
         assert written[1]["error"].startswith('The row has the field "fills"')
         assert written[2]["error"].startswith('The row has the field "error"')
+
+
+def test_an_output_written_in_the_meantime_stays(
+    tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The command keeps its answers, so that a second command with --overwrite only joins them.
+    source, output = write_rows(tmp_path / "in.jsonl", MIXED[:2]), tmp_path / "out.jsonl"
+    join = whole_file._join_parts
+
+    def write_other(*arguments: Any) -> Any:
+        output.write_text("mine")
+        return join(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(whole_file, "_join_parts", write_other)
+        done = fill(tiny, source, output)
+    assert done.code == 2
+    assert "already exists; use --overwrite" in done.err
+    assert output.read_text() == "mine"
+    assert fill(tiny, source, output, "--overwrite").code == 0
+    assert len(read_rows(output)) == 2

@@ -139,16 +139,50 @@ def test_directory_with_unknown_files_is_rejected(output: Path) -> None:
     assert (directory / "unfinished").exists()
 
 
-def test_invalid_description_is_an_error(output: Path) -> None:
+@pytest.mark.parametrize("content", ["{", "[]", "{}", '{"job": 1, "joined": false}', '{"job": {}}'])
+@pytest.mark.parametrize("restart", [False, True])
+def test_description_of_the_user_is_an_error(output: Path, content: str, *, restart: bool) -> None:
     # Only a user can damage the description, because the job writes it atomically.
     begin(output)
-    (parts_directory(output) / "job.json").write_text("{")
-    with pytest.raises(CommandError, match=r"job.json is not valid JSON; start again"):
+    part = touch_part(output)
+    (parts_directory(output) / "job.json").write_text(content)
+    with pytest.raises(CommandError, match=r"job.json is not the description of a job; move the"):
+        begin(output, restart=restart)
+    assert part.exists()
+
+
+@pytest.mark.parametrize("name", ["lock", "unfinished", "joined", "job.json.draft", "0" * 12])
+@pytest.mark.parametrize("restart", [False, True])
+def test_directory_of_the_user_is_rejected(output: Path, name: str, *, restart: bool) -> None:
+    # The directory has no description of a job, so that even the names of a job are the user's.
+    path = parts_directory(output) / (f"{name}-{name}.jsonl" if name.isdigit() else name)
+    path.parent.mkdir()
+    path.write_text("mine")
+    with pytest.raises(CommandError, match=f'"{path.name}", which does not belong to a job; move'):
+        begin(output, restart=restart)
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+    assert path.read_text() == "mine"
+
+
+@pytest.mark.parametrize("draft", ["", '{\n  "job": {\n    "vers'])
+def test_job_killed_before_its_description_is_begun_again(output: Path, draft: str) -> None:
+    directory = parts_directory(output)
+    directory.mkdir()
+    (directory / "lock").touch()
+    (directory / "job.json.draft").write_text(draft)
+    assert begin(output)
+
+
+@pytest.mark.parametrize("name", ["lock", "unfinished", "job.json"])
+def test_directories_are_not_files_of_a_job(output: Path, name: str) -> None:
+    (parts_directory(output) / name).mkdir(parents=True)
+    with pytest.raises(CommandError, match="move"):
         begin(output)
-    assert begin(output, restart=True)
-    touch_part(output)
-    (parts_directory(output) / "job.json").write_text("[]")
-    with pytest.raises(CommandError, match="belongs to another job"):
+
+
+def test_a_file_in_place_of_the_directory_is_an_error(output: Path) -> None:
+    parts_directory(output).write_text("mine")
+    with pytest.raises(CommandError, match="must be a directory"):
         begin(output)
 
 

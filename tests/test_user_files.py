@@ -1,0 +1,370 @@
+"""Files of the user at the paths that the commands write.
+
+A command either ends with exit code 2 before it changes anything, or works beside the user's files.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import torch
+
+import export.commands
+import export.restore
+import model.commands
+from model.checkpoints.checkpoint import save_checkpoint
+from tests.export.label_bundles import TEXTS, label_checkpoint, write_label_bundle
+from tests.model.classification.samples import TINY, topic_rows, write_rows
+from tests.model.command_line import ENCODER, QUICK
+from tests.model.samples import repetitive_text, verse_tokenizer
+from tests.service import tiny
+from tests.service.cli.command_line import fillmask
+
+CHECKPOINT = ("config.json", "tokenizer.json", "model.safetensors")
+BUNDLE = ("bundle.json", "model.onnx", "weights.bin", "tokenizer.json")
+PART = "000000000000-000000000001.jsonl"
+JOB = ("lock", "job.json", "job.json.draft", "unfinished", "joined", PART)
+ARRAYS = ("key.json", "packed.npy", "held_out.npy", "short_0006.npy")
+MINE = "a text of the user\n"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Directory with small inputs of all commands."""
+    directory = tmp_path_factory.mktemp("inputs")
+    checkpoint = label_checkpoint("fills", num_layers=1)
+    save_checkpoint(directory / "start", checkpoint.model, checkpoint.tokenizer_json or b"")
+    write_label_bundle(directory / "bundle", checkpoint)
+    tiny.write_bundle(directory / "tiny")
+    verse_tokenizer().save(str(directory / "tokenizer.json"))
+    (directory / "texts").mkdir()
+    (directory / "texts/text.txt").write_text(repetitive_text(60))
+    (directory / "held-out.txt").write_text(repetitive_text(30))
+    (directory / "encoder.json").write_text(json.dumps(ENCODER))
+    (directory / "small.json").write_text(json.dumps(TINY))
+    (directory / "sentences.txt").write_text("\n".join(TEXTS))
+    write_rows(directory / "data.csv", topic_rows(30))
+    (directory / "titles.tsv").write_text("x\tA\tB\t1\n" * 60)
+    mixture = {"shares": {"x": 1}, "only_authors": {}, "seed": 0}
+    (directory / "mixture.json").write_text(json.dumps(mixture))
+    (directory / "in.jsonl").write_text('{"inputs": "the [MASK] of"}\n')
+    return directory
+
+
+@pytest.fixture(autouse=True)
+def workplace(inputs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """New working directory with a copy of the inputs."""
+    shutil.copytree(inputs, tmp_path / "work")
+    monkeypatch.chdir(tmp_path / "work")
+    return tmp_path / "work"
+
+
+def train(*arguments: str) -> Callable[[], int]:
+    """Return a run of `fillmask-train`."""
+    return lambda: model.commands.main(list(arguments))
+
+
+def convert(*arguments: str) -> Callable[[], int]:
+    """Return a run of `fillmask-export`."""
+    return lambda: export.commands.main([*arguments, "--texts=sentences.txt"])
+
+
+def restore() -> int:
+    """Run `python -m export.restore`, which ends the process after an error."""
+    try:
+        export.restore.main(["bundle", "out"])
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0
+
+
+def fill(output: str, source: str = "in.jsonl", *flags: str) -> Callable[[], int]:
+    """Return a run of `fillmask` on a file."""
+
+    def run() -> int:
+        done = fillmask(f"--input={source}", f"--output={output}", "--bundle=tiny", *flags)
+        sys.stderr.write(done.err)
+        return done.code
+
+    return run
+
+
+@dataclass(frozen=True)
+class Writer:
+    """A command that writes.
+
+    Attributes:
+        run: function that runs the command and returns its exit code.
+        paths: paths of all files and directories that the command creates.
+        replaces: whether the user asks the command to replace an existing file.
+    """
+
+    run: Callable[[], int]
+    paths: tuple[str, ...]
+    replaces: bool = False
+
+
+def under(directory: str, *names: Iterable[str]) -> tuple[str, ...]:
+    """Return the paths of names in a directory."""
+    return tuple(f"{directory}/{name}" for group in names for name in group)
+
+
+PRETRAIN = ("pretrain", "texts", "--tokenizer=tokenizer.json", "--config=encoder.json", *QUICK)
+CLASSIFY = ("classify", "data.csv", "--epochs=1", "--device=cpu", "--output=out")
+PRETRAINED = ("train_state.pt", "metrics.jsonl", "curve.png")
+FINE_TUNED = ("history.jsonl", "metrics.json", "curve.png", "confusion.png")
+COMPARED = ("comparison.json", "results.json", "comparison.png", "table.md")
+RUN = "runs/pretrained_12_0.json"
+WRITERS = {
+    **{
+        f"fillmask {ending}": Writer(
+            fill(f"out.{ending}"),
+            (f"out.{ending}", f"out.{ending}.parts", *under(f"out.{ending}.parts", JOB)),
+        )
+        for ending in ("jsonl", "csv", "parquet")
+    },
+    "pretrain": Writer(
+        train(*PRETRAIN, "--output=out"),
+        ("out", "out/rows", *under("out", CHECKPOINT, PRETRAINED), *under("out/rows", ARRAYS)),
+    ),
+    "pretrain --next-sentence": Writer(
+        train(*PRETRAIN, "--next-sentence", "--held-out=held-out.txt", "--output=out"),
+        (
+            *("out", "out/rows", "out/sentences"),
+            *under("out", CHECKPOINT, PRETRAINED),
+            *under("out/sentences", ["key.json", "training_tokens.npy"]),
+        ),
+    ),
+    "classify": Writer(
+        train(*CLASSIFY, "--from-scratch", "--config=small.json"),
+        ("out", *under("out", CHECKPOINT, FINE_TUNED)),
+    ),
+    "compare": Writer(
+        train(
+            *("compare", "data.csv", "--init=start", "--output=out", "--sizes=12", "--seeds=1"),
+            *("--epochs=1", "--device=cpu"),
+        ),
+        ("out", "out/runs", *under("out", COMPARED, [RUN])),
+    ),
+    "mix": Writer(
+        train(
+            *("mix", "texts", "--titles=titles.tsv", "--mixture=mixture.json"),
+            "--output=out/mixed.txt",
+        ),
+        ("out", "out/mixed.txt"),
+        replaces=True,
+    ),
+    "export": Writer(convert("start", "--output=out"), ("out", *under("out", BUNDLE))),
+    "export --bundles": Writer(
+        convert("start", "--bundles=out"), ("out", "out/start", *under("out/start", BUNDLE))
+    ),
+    "export --overwrite": Writer(
+        convert("start", "--output=out", "--overwrite"), ("out", *under("out", BUNDLE))
+    ),
+    "export --reference": Writer(convert("start", "--reference=out.onnx"), ("out.onnx",)),
+    "restore": Writer(restore, ("out", *under("out", CHECKPOINT))),
+}
+AT = [
+    pytest.param(writer, path, id=f"{name}-{path}")
+    for name, writer in WRITERS.items()
+    for path in writer.paths
+]
+
+
+def contents(directory: Path) -> dict[Path, bytes]:
+    """Return the content of every file under a directory by path."""
+    return {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+def keeps(before: dict[Path, bytes]) -> bool:
+    """Return whether all files still have their content."""
+    return all(path.is_file() and path.read_bytes() == content for path, content in before.items())
+
+
+@pytest.mark.parametrize(("writer", "path"), AT)
+def test_a_directory_of_the_user_survives_every_command(
+    writer: Writer, path: str, workplace: Path
+) -> None:
+    for name in ("cat.txt", "deeper/cat.txt"):
+        file = Path(path, name)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(MINE)
+    before = contents(workplace)
+    assert writer.run() in {0, 2}
+    assert keeps(before)
+
+
+@pytest.mark.parametrize(("writer", "path"), [at for at in AT if not at.values[0].replaces])  # type: ignore[union-attr]
+def test_a_file_of_the_user_survives_every_command(
+    writer: Writer, path: str, workplace: Path
+) -> None:
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text(MINE)
+    before = contents(workplace)
+    assert writer.run() == 2
+    assert contents(workplace) == before
+
+
+def replaced_files(paths: Iterable[str]) -> list[str]:
+    """Return the files that a command replaces by a temporary file in the same directory."""
+    names = (*CHECKPOINT, *PRETRAINED, *FINE_TUNED, *COMPARED, "mixed.txt")
+    return [path for path in paths if path.endswith(names)]
+
+
+BESIDE = {
+    **{
+        name: (writer.run, replaced_files(writer.paths))
+        for name, writer in WRITERS.items()
+        if "export" not in name and "fillmask" not in name
+    },
+    "export --renew-golden": (convert("bundle", "--renew-golden"), ["bundle/bundle.json"]),
+}
+
+
+@pytest.mark.parametrize(("run", "replaced"), BESIDE.values(), ids=BESIDE)
+def test_files_with_temporary_names_survive_every_command(
+    run: Callable[[], int], replaced: list[str], workplace: Path
+) -> None:
+    # The output directory exists already.
+    for name in replaced:
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(f"{name}.tmp").write_text(MINE)
+        Path(f"{name}.1.tmp").mkdir()
+    before = contents(workplace)
+    before.pop(workplace / "bundle/bundle.json")  # which --renew-golden replaces
+    assert run() == 0
+    assert keeps(before)
+
+
+def copy(source: str, target: str) -> Callable[[], None]:
+    """Return a function that copies an input to a path in an output."""
+
+    def prepare() -> None:
+        Path(target).parent.mkdir(parents=True, exist_ok=True)
+        (shutil.copytree if Path(source).is_dir() else shutil.copy)(source, target)
+
+    return prepare
+
+
+def cached() -> None:
+    """Write a text into a directory of rows from an earlier run."""
+    copy("texts/text.txt", "out/rows/text.txt")()
+    key = {"texts": "a", "held_out": "b", "tokenizer": "c"}
+    Path("out/rows/key.json").write_text(json.dumps(key))
+
+
+def linked() -> None:
+    """Write a text into a directory of rows and a link to it."""
+    copy("held-out.txt", "out/rows/a.txt")()
+    Path("link.txt").symlink_to("out/rows/a.txt")
+
+
+def bundle_with(name: str) -> Callable[[], None]:
+    """Return a function that puts a directory into a bundle at the path of a file."""
+
+    def prepare() -> None:
+        shutil.copytree("bundle", "out")
+        Path("out", name).unlink()
+        copy("texts", f"out/{name}")()
+
+    return prepare
+
+
+def unknown_bundle() -> None:
+    """Write a bundle.json of another program."""
+    Path("out").mkdir()
+    Path("out/bundle.json").write_text('{"dependencies": []}')
+
+
+MIX = ("mix", "texts", "--titles=titles.tsv", "--mixture=mixture.json")
+SCRATCH = (*CLASSIFY, "--from-scratch")
+OVERWRITE = ("--output=out", "--overwrite")
+REFUSED: dict[str, tuple[Callable[[], object], Callable[[], int]]] = {
+    "texts in the rows": (
+        copy("texts/text.txt", "data/rows/text.txt"),
+        train("pretrain", "data/rows", "--config=encoder.json", *QUICK, "--output=data"),
+    ),
+    "texts in the rows of a run": (
+        cached,
+        train("pretrain", "out/rows", "--config=encoder.json", *QUICK, "--output=out"),
+    ),
+    "held-out text in the rows": (
+        copy("held-out.txt", "out/rows/a.txt"),
+        train(*PRETRAIN, "--held-out=out/rows/a.txt", "--output=out"),
+    ),
+    "resumed held-out text in the rows": (
+        copy("held-out.txt", "out/rows/a.txt"),
+        train(*PRETRAIN, "--held-out=out/rows/a.txt", "--output=out", "--resume"),
+    ),
+    "a link to a text in the rows": (
+        linked,
+        train(*PRETRAIN, "--held-out=link.txt", "--output=out"),
+    ),
+    "the start of pretraining": (
+        list,
+        train("pretrain", "texts", "--init=start", *QUICK, "--output=start/../start"),
+    ),
+    "the tokenizer of pretraining": (
+        copy("tokenizer.json", "out/tokenizer.json"),
+        train(*PRETRAIN, "--tokenizer=out/tokenizer.json", "--output=out"),
+    ),
+    "the configuration of pretraining": (
+        copy("encoder.json", "out/config.json"),
+        train(*PRETRAIN, "--config=out/config.json", "--output=out"),
+    ),
+    "the start of fine-tuning": (list, train(*CLASSIFY, "--init=start", "--output=start")),
+    "the sizes of fine-tuning": (list, train(*SCRATCH, "--like=start", "--output=start")),
+    "the data of fine-tuning": (
+        lambda: write_rows(Path("start/history.jsonl"), topic_rows(30)),
+        train("classify", "start/history.jsonl", "--from-scratch", "--output=start"),
+    ),
+    "the data of a comparison": (
+        copy("data.csv", "out/runs/data.csv"),
+        train("compare", "out/runs/data.csv", "--init=start", "--output=out", "--sizes=12"),
+    ),
+    "a text of the mixture": (list, train(*MIX, "--output=texts/text.txt")),
+    "the titles of the mixture": (list, train(*MIX, "--output=titles.tsv")),
+    "the shares of the mixture": (list, train(*MIX, "--output=mixture.json")),
+    "the probe of the mixture": (
+        list,
+        train(*MIX, "--leave-out=held-out.txt", "--output=held-out.txt"),
+    ),
+    "a checkpoint with a bundle.json": (
+        copy("bundle/bundle.json", "start/bundle.json"),
+        convert("start", "--output=start", "--overwrite"),
+    ),
+    "a bundle of another program": (unknown_bundle, convert("start", *OVERWRITE)),
+    "a directory in place of a graph": (bundle_with("model.onnx"), convert("start", *OVERWRITE)),
+    "a directory in place of weights": (bundle_with("weights.bin"), convert("start", *OVERWRITE)),
+    "the bundle of a restored checkpoint": (copy("bundle", "out"), restore),
+    "an input in the parts": (
+        copy("in.jsonl", f"out.jsonl.parts/{PART}"),
+        fill("out.jsonl", f"out.jsonl.parts/{PART}", "--restart"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("prepare", "run"), REFUSED.values(), ids=REFUSED)
+def test_inputs_that_a_command_would_replace_are_refused(
+    prepare: Callable[[], object],
+    run: Callable[[], int],
+    workplace: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    prepare()
+    capsys.readouterr()
+    before = contents(workplace)
+    assert run() == 2
+    assert contents(workplace) == before
+    assert "choose another" in capsys.readouterr().err.splitlines()[-1]
