@@ -10,20 +10,27 @@ T = TypeVar("T")
 async def gather_or_cancel(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """Run coroutines concurrently and return their results in order.
 
-    The first error cancels the other coroutines.
+    The first error cancels the other coroutines. A cancellation of the call has priority over
+    errors. The call ends after all coroutines.
 
     Raises:
-        BaseException: the first error of a coroutine.
+        BaseException: the error of the first coroutine that has failed.
     """
     pending = list(coroutines)
-    if len(pending) == 1:  # saves the creation of a task
-        return [await pending[0]]
+    if len(pending) < 2:  # saves the creation of a task
+        return [await coroutine for coroutine in pending]
+    tasks = [asyncio.create_task(coroutine) for coroutine in pending]
     try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(coroutine) for coroutine in pending]
-    except BaseExceptionGroup as failures:
-        raise failures.exceptions[0] from None
-    return [task.result() for task in tasks]
+        # A TaskGroup of Python 3.11 or 3.12 and asyncio.gather drop a cancellation that arrives
+        # together with an error.
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+        return [task.result() for task in tasks if task.done()]
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        # raises nothing but a cancellation, which then replaces the error
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
 
 
 class UseCounter:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 
 import pytest
 
@@ -52,6 +53,59 @@ async def test_cancelling_the_group_cancels_each() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert ended == ["waiting", "waiting"]
+
+
+async def test_cancellation_has_priority_over_an_error() -> None:
+    # The cancellation arrives in each iteration of the event loop from the start to the end of the
+    # call, so also in the iterations of the error and of the wait for the other coroutine.
+    async def wait() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+
+    async def fail() -> None:
+        await asyncio.sleep(0)
+        raise LookupError
+
+    for iterations in range(1, 20):
+        task = asyncio.create_task(gather_or_cancel([wait(), fail()]))
+        for _ in range(iterations):
+            await asyncio.sleep(0)
+        if not task.cancel():
+            break
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert task.cancelling() == 1
+    with pytest.raises(LookupError):
+        task.result()
+    assert iterations > 4
+
+
+async def test_error_leaves_no_pending_cancellation() -> None:
+    async def fail() -> None:
+        await asyncio.sleep(0)
+        raise LookupError
+
+    task = asyncio.current_task()
+    assert task is not None
+    with pytest.raises(LookupError):
+        await gather_or_cancel([asyncio.Event().wait(), fail()])
+    assert task.cancelling() == 0
+
+
+async def test_only_the_first_of_several_errors_is_reported() -> None:
+    # asyncio logs errors of tasks that nothing has read.
+    async def fail(error: Exception) -> None:
+        await asyncio.sleep(0)
+        raise error
+
+    logged: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: logged.append(context))
+    with pytest.raises(KeyError):
+        await gather_or_cancel(map(fail, [KeyError(), IndexError(), ValueError()]))
+    gc.collect()
+    assert logged == []
 
 
 async def test_counter_waits_for_all_uses() -> None:

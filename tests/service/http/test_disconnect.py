@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from starlette.types import Message
 
+from service.concurrency import gather_or_cancel
 from service.http import disconnect
 from service.http.disconnect import CancelOnDisconnect, ClientDisconnectedError
 
@@ -79,6 +80,22 @@ async def test_error_of_the_work_is_raised(connection: Connection) -> None:
     async with asyncio.timeout(20):
         with pytest.raises(ValueError, match="of the work"), CancelOnDisconnect(connection.receive):
             await work()
+
+
+@pytest.mark.usefixtures("_no_patience")
+async def test_disconnect_at_the_time_of_an_error_is_a_disconnect(connection: Connection) -> None:
+    # The error and the cancellation reach the group in the same iteration of the event loop.
+    async def fail() -> None:
+        await connection.watched.wait()
+        connection.ended.set()
+        raise LookupError
+
+    async with asyncio.timeout(20):
+        with pytest.raises(ClientDisconnectedError), CancelOnDisconnect(connection.receive):
+            await gather_or_cancel([asyncio.Event().wait(), fail()])
+        task = asyncio.current_task()
+        assert task is not None
+        assert task.cancelling() == 0
 
 
 @pytest.mark.usefixtures("_no_patience")

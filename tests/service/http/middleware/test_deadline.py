@@ -1,14 +1,16 @@
 """Timeout of a request."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from pydantic_core import from_json
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from service.concurrency import gather_or_cancel
 from service.errors import quote
 from service.http.middleware.deadline import MAX_TIMEOUT_MS, DeadlineMiddleware
 from tests.service.fake_runtime import FakeRuntime, running_batcher, text
@@ -37,6 +39,41 @@ async def in_the_same_moment(_scope: Scope, _receive: Receive, send: Send) -> No
 
     async with asyncio.TaskGroup() as group:
         group.create_task(answer())
+
+
+async def fails_in_the_same_moment(scope: Scope, receive: Receive, send: Send) -> None:
+    """Application that fails in a group and responds, in the iteration of the timeout."""
+
+    async def fail() -> None:
+        time.sleep(0.05)  # noqa: ASYNC251 - the timeout must pass during this call
+        await asyncio.sleep(0)  # in the next iteration, the timeout follows the error
+        raise LookupError
+
+    try:
+        await gather_or_cancel([asyncio.Event().wait(), fail()])
+    except LookupError:
+        await slow(scope, receive, send)
+
+
+async def responds_late(scope: Scope, receive: Receive, send: Send) -> None:
+    """Application that drops its cancellation and responds."""
+    with contextlib.suppress(asyncio.CancelledError):
+        await asyncio.Event().wait()
+    await slow(scope, receive, send)
+
+
+async def returns_late(_scope: Scope, _receive: Receive, _send: Send) -> None:
+    """Application that drops its cancellation and ends without a response."""
+    with contextlib.suppress(asyncio.CancelledError):
+        await asyncio.Event().wait()
+
+
+async def fails_late(_scope: Scope, _receive: Receive, _send: Send) -> None:
+    """Application that raises an error instead of its cancellation."""
+    try:
+        await asyncio.Event().wait()
+    finally:
+        raise LookupError
 
 
 async def broken(_scope: Scope, _receive: Receive, _send: Send) -> None:
@@ -73,10 +110,30 @@ async def test_late_answer_is_504(headers: list[tuple[bytes, bytes]], named: int
     assert f"longer than {named} ms;" in from_json(body["body"])["error"]
 
 
-async def test_answer_that_begins_at_the_deadline_is_late() -> None:
-    # The response is 504, not 500.
-    sent = await call(in_the_same_moment)
+@pytest.mark.parametrize(
+    "app", [in_the_same_moment, fails_in_the_same_moment, responds_late, returns_late, fails_late]
+)
+async def test_request_past_its_deadline_gets_one_504(app: ASGIApp) -> None:
+    # The response is 504, not 500, even if the application drops the cancellation. The calling
+    # task has no pending cancellation.
+    async with asyncio.timeout(5):
+        sent = await call(app)
     assert [message.get("status") for message in sent] == [504, None]
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.cancelling() == 0
+    await asyncio.sleep(0)  # raises if a cancellation remains
+
+
+async def test_cancellation_by_the_server_is_not_the_deadline() -> None:
+    # The result is the same if the deadline passes at the same moment.
+    task = asyncio.create_task(call(late))
+    await asyncio.sleep(0)
+    time.sleep(0.05)  # noqa: ASYNC251 - the timeout must pass during this call
+    await asyncio.sleep(0)  # in the next iteration, the timeout follows the step
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
 
 
 async def test_answer_that_has_begun_is_not_cut_off() -> None:
