@@ -10,7 +10,7 @@ import asyncio
 import random
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
@@ -22,7 +22,8 @@ WARM_UP_S = 2  # excluded from the figures, because clients still open their con
 MOST_CONNECTIONS = 800
 
 
-def _request(text: str) -> bytes:
+def encode_request(text: str) -> bytes:
+    """Return a complete request to fill the masks of a text."""
     body = request_body(text).encode()
     return (
         b"POST /fill-mask HTTP/1.1\r\nHost: fillmask\r\nContent-Type: application/json\r\n"
@@ -31,7 +32,7 @@ def _request(text: str) -> bytes:
 
 
 # complete requests in the order of the texts
-REQUESTS = [_request(text) for text in masked_texts()]
+REQUESTS = [encode_request(text) for text in masked_texts()]
 
 
 @dataclass
@@ -77,13 +78,17 @@ class Wire(asyncio.Protocol):
         result: counts to update.
         free: list that receives the connection after each response. None to send the next request
             immediately.
+        requests: requests to choose from.
     """
 
     # random, because a fixed order of texts can synchronise with the batches
     _random = random.Random(0)  # noqa: S311 - a choice, not a secret
 
-    def __init__(self, result: Result, free: list[Wire] | None) -> None:
+    def __init__(
+        self, result: Result, free: list[Wire] | None, requests: Sequence[bytes] = REQUESTS
+    ) -> None:
         self._result = result
+        self._requests = requests
         self._free = free
         self._received = b""
         self._started = 0.0
@@ -97,7 +102,7 @@ class Wire(asyncio.Protocol):
         """Send a random request."""
         self._received = b""
         self._started = time.perf_counter()
-        self._transport.write(self._random.choice(REQUESTS))
+        self._transport.write(self._random.choice(self._requests))
 
     def data_received(self, data: bytes) -> None:
         """Collect a response and count it when it is complete."""

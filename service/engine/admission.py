@@ -7,34 +7,67 @@ from service.observability.statistics import BatchStatistics, QueueLoad
 
 # share by which each new batch reduces the previous sums of tokens and seconds
 _DECAY = 0.1
+# A smaller limit would also cut off stalls that every third batch has, such as those of throttled
+# CPUs.
+_MAX_SLOWDOWN = 4
 
 
 class Throughput:
-    """Recent throughput of a worker in tokens per second, over its large batches.
+    """Recent throughput of a worker in tokens per second, in large batches on one thread.
 
-    The throughput predicts the duration of a long queue, which workers compute in large batches.
-    Small batches have a lower throughput. A batch of one short text has a third of the throughput
-    of a large batch.
+    The throughput predicts the duration of a long queue, which workers compute in such batches.
+    All other batches have a lower throughput per thread, down to a third with one short text. The
+    estimate is therefore the larger of two means, one over recent large batches and one over all
+    recent batches. If the first mean is too low for the admission of large batches, the second one
+    still follows the batches that run, so that no wrong estimate can last. In both means a batch
+    counts as at most _MAX_SLOWDOWN times slower than before, because its duration may include a
+    freeze of the whole process.
 
     Args:
-        min_batch_tokens: tokens of the smallest batch to record.
+        min_batch_tokens: tokens of the smallest large batch.
     """
 
     def __init__(self, min_batch_tokens: int) -> None:
         self._min_batch_tokens = min_batch_tokens
-        self._tokens = 0.0
-        self._seconds = 0.0
+        self._large = _RecentMean()
+        self._all = _RecentMean()
 
-    def record(self, tokens: int, seconds: float) -> None:
-        """Record a batch if it has at least `min_batch_tokens` tokens."""
-        if tokens >= self._min_batch_tokens:
-            self._tokens += tokens - _DECAY * self._tokens
-            self._seconds += seconds - _DECAY * self._seconds
+    def record(self, tokens: int, seconds: float, threads: int = 1) -> None:
+        """Record a batch.
+
+        Args:
+            seconds: duration of the batch.
+            threads: number of threads that the batch could use.
+        """
+        self._all.add(tokens, seconds * threads)
+        if threads == 1 and tokens >= self._min_batch_tokens:
+            self._large.add(tokens, seconds)
 
     @property
     def tokens_per_s(self) -> float | None:
         """Recent throughput in tokens per second, or None before the first large batch."""
-        return self._tokens / self._seconds if self._seconds else None
+        large = self._large.tokens_per_s
+        return max(large, self._all.tokens_per_s) if large else None
+
+
+class _RecentMean:
+    """Tokens of recent batches divided by their seconds."""
+
+    def __init__(self) -> None:
+        self._tokens = 0.0
+        self._seconds = 0.0
+
+    def add(self, tokens: int, seconds: float) -> None:
+        """Add a batch, as at most _MAX_SLOWDOWN times slower than the mean."""
+        if self._seconds:
+            seconds = min(seconds, _MAX_SLOWDOWN * tokens / self.tokens_per_s)
+        self._tokens += tokens - _DECAY * self._tokens
+        self._seconds += seconds - _DECAY * self._seconds
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Tokens per second, or 0 before the first batch."""
+        return self._tokens / self._seconds if self._seconds else 0.0
 
 
 MAX_RETRY_AFTER_S = 30
@@ -147,10 +180,6 @@ class Admission:
     def release(self, tokens: int, *, bulk: bool) -> None:
         """Subtract the tokens of completed or cancelled passes from the count of their lane."""
         self._accepted[bulk] -= tokens
-
-    def release_all(self) -> None:
-        """Set the counts of both lanes to 0."""
-        self._accepted = {False: 0, True: 0}
 
     def _is_overloaded(self, tokens: int, *, bulk: bool, unread_tokens: int = 0) -> bool:
         """Record a rejection and return True if the tokens exceed a limit of the lane."""

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from service.engine.admission import Admission
 from service.engine.batch_arrays import Batch
@@ -185,16 +185,16 @@ class Batcher:
 
     def _discard(self, request: PendingRequest) -> None:
         with self._lock:
-            for queued in self._queue.remove(lambda queued: queued.request is request):
-                self._admission.release(queued.model_pass.tokens, bulk=queued.bulk)
+            self._release_tokens(self._queue.remove(lambda queued: queued.request is request))
 
     def _work(self) -> None:
         batch: list[QueuedPass] = []
         try:
             while batch := self._next_batch():
-                started_s = time.perf_counter()
-                results, threads = self._compute(batch)
-                self._release(batch, time.perf_counter() - started_s, threads)
+                try:
+                    results = self._compute(batch)
+                finally:
+                    self._release(batch)
                 self._deliver(batch, results)
         except BaseException as error:  # noqa: BLE001 - any error ends the thread
             self._fail(batch, error)
@@ -214,8 +214,8 @@ class Batcher:
                 batch_budget(self._admission.tokens, len(self._workers), self._max_batch_tokens)
             )
 
-    def _compute(self, queued: Sequence[QueuedPass]) -> tuple[list[PassOutputs | Exception], int]:
-        """Return the result of each pass and the number of threads of the run."""
+    def _compute(self, queued: Sequence[QueuedPass]) -> list[PassOutputs | Exception]:
+        """Return the result of each pass."""
         started_s = time.perf_counter()
         try:
             batch = Batch.pack([one.model_pass for one in queued])
@@ -224,10 +224,16 @@ class Batcher:
         except Exception as error:  # noqa: BLE001 - the caller receives any error
             self._statistics.record_failure()
             if len(queued) == 1:
-                return [error], 1
+                return [error]
             _log.warning("a batch has failed, so each pass runs alone:\n%s", safe_traceback(error))
-            return [result for one in queued for result in self._compute([one])[0]], 1
+            return [result for one in queued for result in self._compute([one])]
         ended_s = time.perf_counter()
+        # excludes bulk batches, which may cost more per token and do not delay other requests
+        if not queued[0].bulk:
+            with self._lock:
+                self._admission.throughput.record(
+                    batch.tokens, ended_s - started_s, outputs.threads
+                )
         self._statistics.record_batch(
             batch.tokens,
             batch.slots,
@@ -243,18 +249,16 @@ class Batcher:
                 ended_s,
                 {"fillmask.batch.tokens": batch.tokens, "fillmask.batch.sequences": len(queued)},
             )
-        return results, outputs.threads
+        return results
 
-    def _release(self, batch: Sequence[QueuedPass], elapsed_s: float, threads: int) -> None:
-        tokens = sum(queued.model_pass.tokens for queued in batch)
+    def _release(self, batch: Sequence[QueuedPass]) -> None:
         with self._lock:
-            for queued in batch:
-                self._admission.release(queued.model_pass.tokens, bulk=queued.bulk)
-            # Excludes bulk batches, which may cost more per token and do not delay other requests.
-            # Also excludes batches on several threads, which are faster than batches under load.
-            if not batch[0].bulk and threads == 1:
-                self._admission.throughput.record(tokens, elapsed_s)
+            self._release_tokens(batch)
             self._last_batch_s = time.monotonic()
+
+    def _release_tokens(self, passes: Iterable[QueuedPass]) -> None:
+        for queued in passes:
+            self._admission.release(queued.model_pass.tokens, bulk=queued.bulk)
 
     def _deliver(
         self, batch: Sequence[QueuedPass], results: Sequence[PassOutputs | Exception]
@@ -275,8 +279,10 @@ class Batcher:
         with self._lock:
             self._failure = failure
             self._closing = True
-            batch = [*batch, *self._queue.remove(lambda _: True)]
-            self._admission.release_all()
+            waiting = self._queue.remove(lambda _: True)
+            # without the running batches, because each worker releases its own
+            self._release_tokens(waiting)
             self._wake(len(self._workers))
         self._loop.call_soon_threadsafe(self._on_failure, failure)
-        self._deliver(batch, [NotReadyError(failure)] * len(batch))
+        failed = [*batch, *waiting]
+        self._deliver(failed, [NotReadyError(failure)] * len(failed))

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 
 import numpy as np
@@ -78,14 +78,16 @@ async def running_batcher(
     max_wait_s: float = 100,
     statistics: BatchStatistics | None = None,
     failures: list[str] | None = None,
+    run: Callable[[Batch], BatchOutputs] | None = None,
 ) -> AsyncIterator[Batcher]:
     """Run a batcher with the fake runtime for at most 20 s.
 
     Args:
         failures: list that receives the batcher's failures.
+        run: function that computes a batch, by default that of the fake runtime.
     """
     batcher = Batcher(
-        fake.run,
+        run or fake.run,
         workers,
         max_batch_tokens,
         max_waiting_tokens,

@@ -5,9 +5,18 @@ import threading
 
 import pytest
 
+from service.engine.batch_arrays import Batch
+from service.engine.passes import BatchOutputs
 from service.errors import NotReadyError
 from service.observability.statistics import BatchStatistics, QueueLoad
-from tests.service.fake_runtime import BAD_ID, FakeRuntime, ends, running_batcher, text
+from tests.service.fake_runtime import (
+    BAD_ID,
+    FakeRuntime,
+    FatalError,
+    ends,
+    running_batcher,
+    text,
+)
 
 
 async def test_every_caller_gets_its_own_answer() -> None:
@@ -139,6 +148,36 @@ async def test_death_of_a_worker_fails_all_waiting_callers() -> None:
     assert failures == ["The service has failed; restart it."]
 
 
+async def test_death_of_a_worker_gives_back_all_tokens() -> None:
+    # The other workers still compute their batches.
+    fake = FakeRuntime()
+    dies = threading.Event()
+
+    def run(batch: Batch) -> BatchOutputs:
+        if BAD_ID in batch.input_ids:
+            assert dies.wait(10)
+            raise FatalError
+        return fake.run(batch)
+
+    async with running_batcher(fake, workers=2, run=run) as batcher:
+        fake.go.clear()
+        other = asyncio.create_task(batcher.submit([text(1, 6)]))
+        await fake.wait_until_at_work()
+        failing = [
+            asyncio.create_task(batcher.submit([text(BAD_ID, 6)])),
+            asyncio.create_task(batcher.submit([text(2, 6)])),
+            asyncio.create_task(batcher.submit([text(3, 6), text(4, 6)], bulk=True)),
+        ]
+        await asyncio.sleep(0)
+        dies.set()
+        for result in await asyncio.gather(*failing, return_exceptions=True):
+            assert isinstance(result, NotReadyError)
+        assert batcher.accepted_tokens == 6
+        fake.go.set()
+        assert ends(await other) == [[1, 1]]
+        assert batcher.load.waiting_tokens == {"interactive": 0, "bulk": 0}
+
+
 async def test_close_answers_accepted_requests() -> None:
     fake = FakeRuntime()
 
@@ -168,6 +207,31 @@ async def test_throughput_is_that_of_one_thread(threads: int) -> None:
         await batcher.submit([text(1, 6)])
         assert (batcher.load.tokens_per_s is not None) == (threads == 1)
     assert statistics.threads.total == threads
+
+
+async def test_neither_bulk_nor_failed_batches_count_in_the_throughput() -> None:
+    # Bulk batches may cost more per token. A failed batch may end before its computation.
+    async with running_batcher(FakeRuntime()) as batcher:
+        await batcher.submit([text(1, 6)], bulk=True)
+        with pytest.raises(ValueError, match="a bad id"):
+            await batcher.submit([text(BAD_ID, 6)])
+        assert batcher.load.tokens_per_s is None
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+async def test_idle_batcher_accepts_at_any_estimate(threads: int) -> None:
+    # Each of these requests raises the estimate, although none is a large batch on one thread.
+    fake = FakeRuntime()
+    fake.threads = threads
+
+    async with running_batcher(fake, max_wait_s=0.1) as batcher:
+        batcher.record_throughput(6, 1e9)
+        for _ in range(200):
+            batcher.raise_if_overloaded()
+            assert batcher.retry_after_s() is None
+            await batcher.submit([text(1, 2)])
+        assert batcher.load.tokens_per_s is not None
+        assert batcher.load.tokens_per_s > 1
 
 
 async def test_batches_are_counted() -> None:
