@@ -14,8 +14,9 @@ from service.bundles.description import Pooling
 from service.engine.batch_arrays import Batch
 from service.engine.passes import ModelPass, no_targets
 from service.engine.runtime import Runtime
+from service.parameters.texts import InputText, TextPair
 from service.registry.golden import largest_int8_difference
-from service.tokenization.encoded_text import EncodedText, InputText, TextPair
+from service.tokenization.encoded_text import EncodedText
 from service.tokenization.tokenizer import Tokenizer
 
 # Maximum number of golden prompts and of texts with golden labels. 16 prompts have enough masks for

@@ -36,8 +36,8 @@ from model.output_files import reject_foreign_files
 from service.bundles.bundle import Bundle, read_bundle
 from service.engine.passes import ModelPass, no_targets
 from service.errors import StartupError
+from service.parameters.texts import TextPair
 from service.registry.golden import GoldenTolerance
-from service.tokenization.encoded_text import TextPair
 from service.tokenization.tokenizer import Tokenizer
 
 Floats = NDArray[np.float32]

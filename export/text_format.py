@@ -8,7 +8,8 @@ from typing import Self
 
 from model.data.corpus import read_tokenizer
 from model.encoder.config import EncoderConfig
-from service.tokenization.encoded_text import EncodedText, InputText, TextPair
+from service.parameters.texts import InputText, TextPair
+from service.tokenization.encoded_text import EncodedText
 from service.tokenization.tokenizer import Tokenizer
 
 

@@ -40,8 +40,8 @@ class NotFoundError(FillMaskError):
     status = 404
 
 
-class InvalidRequestError(FillMaskError):
-    """Error for a JSON body with invalid parameters or input."""
+class InvalidRequestError(FillMaskError, ValueError):
+    """Error for invalid parameters or input."""
 
     status = 422
 

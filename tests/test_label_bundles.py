@@ -14,13 +14,13 @@ import torch
 from service.bundles.bundle import read_bundle
 from service.errors import BundleError, InvalidRequestError, NotFoundError
 from service.observability.statistics import ProcessStatistics
+from service.parameters.classify import ClassificationOptions
+from service.parameters.texts import TextPair
 from service.registry.golden import GoldenTolerance
 from service.registry.loader import load_model
 from service.registry.registry import ModelRegistry
 from service.registry.served_model import ServedModel
 from service.settings import Settings
-from service.tasks.classification import ClassificationOptions
-from service.tokenization.encoded_text import TextPair
 from tests.broken_bundles import copy_bundle, edit_description
 from tests.export.label_bundles import TASKS, Kind, label_checkpoint, write_label_bundle
 

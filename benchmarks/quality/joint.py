@@ -23,8 +23,8 @@ from service.bundles.bundle import default_bundle_path, read_bundle
 from service.engine.batch_arrays import Batch
 from service.engine.passes import ModelPass, PassOutputs
 from service.engine.runtime import Runtime
+from service.parameters.fill_mask import Order
 from service.tasks.joint import fill_jointly
-from service.tasks.options import Order
 from service.tokenization.tokenizer import Tokenizer
 
 PAIRS_A_TEXT = 3
@@ -73,7 +73,7 @@ async def compare(directory: Path, texts: Sequence[str]) -> tuple[Counter[str], 
                 [best] = await fill_jointly(
                     masked, encoded, tokenizer, submit, top_k=1, order=order
                 )
-                right[order] += best.tokens == expected
+                right[order] += list(best.tokens) == expected
     return right, pairs
 
 

@@ -33,9 +33,10 @@ from service.bundles.bundle import read_bundle
 from service.engine.batcher import Batcher
 from service.engine.runtime import Runtime
 from service.host import usable_cpus
+from service.parameters.score import ScoreOptions, Variant
+from service.results.scores import TextScore
 from service.settings import Settings
-from service.tasks.score_plan import ScoreOptions, Variant
-from service.tasks.scoring import ScoringPipeline, TextScore
+from service.tasks.scoring import ScoringPipeline
 from service.tokenization.tokenizer import Tokenizer
 
 TEXTS, ROUNDS, TOGETHER = 20, 2, 8

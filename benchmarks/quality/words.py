@@ -22,8 +22,8 @@ from service.bundles.bundle import default_bundle_path, read_bundle
 from service.engine.batch_arrays import Batch
 from service.engine.passes import ModelPass, PassOutputs, no_targets
 from service.engine.runtime import Runtime
+from service.results.fills import WordFill
 from service.tasks.ranking import rank_tokens
-from service.tasks.results import WordFill
 from service.tasks.words import WordSearch
 from service.tokenization.tokenizer import Tokenizer
 

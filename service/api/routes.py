@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from service.api.bodies.classify import ClassifyResponse
 from service.api.bodies.fill_response import FillMaskResponse
-from service.api.bodies.score import ScoreRequest, ScoreResponse, scores_to_json
+from service.api.bodies.score import ScoreRequest, ScoreResponse
 from service.api.dependencies import get_model, get_ready_model, get_registry
 from service.bundles.description import Task
 from service.errors import NotReadyError
@@ -16,6 +16,7 @@ from service.http.disconnect import CancelOnDisconnect
 from service.observability.health import Health
 from service.observability.request_context import RESERVE
 from service.registry.served_model import ModelInfo
+from service.results.scores import scores_to_json
 
 
 class HealthStatus(BaseModel):

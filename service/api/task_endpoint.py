@@ -6,9 +6,8 @@ from typing import TypeVar
 
 from starlette.types import Receive, Scope, Send
 
-from service.api.bodies.classify import ClassifyRequest, labels_to_json
+from service.api.bodies.classify import ClassifyRequest
 from service.api.bodies.fill_request import FillMaskRequest
-from service.api.bodies.fill_response import fills_to_json
 from service.api.bodies.request_body import TextsRequest
 from service.bundles.description import Task
 from service.errors import FillMaskError
@@ -18,6 +17,8 @@ from service.http.send_json import send_error, send_json
 from service.observability.request_context import MODEL, RESERVE
 from service.registry.registry import ModelRegistry
 from service.registry.served_model import ServedModel
+from service.results.fills import fills_to_json
+from service.results.labels import labels_to_json
 from service.tasks.response_size import Reserve
 
 # function that returns the response body for a request body with its content type

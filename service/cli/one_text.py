@@ -16,9 +16,9 @@ from service.cli.tasks import TASKS
 from service.cli.tasks.base import check_bundle
 from service.cli.terminal.style import Style
 from service.errors import InvalidRequestError
+from service.parameters.texts import TextPair
 from service.registry.loader import load_model
 from service.settings import Settings
-from service.tokenization.encoded_text import TextPair
 
 _LABEL = "The text"
 

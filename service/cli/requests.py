@@ -4,16 +4,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from service.api.bodies.values import describe
 from service.bundles.bundle import Bundle
 from service.cli.errors import CommandError
 from service.cli.formats.answers import Problem
 from service.cli.formats.base import Block, Fields, Rows, UnreadableRow, describe_name_clash
 from service.cli.tasks.base import AnyTask
 from service.errors import InvalidRequestError, quote
+from service.parameters.limits import Limits
+from service.parameters.texts import InputText, TextPair
+from service.parameters.values import describe
 from service.settings import Settings
-from service.tasks.options import Limits
-from service.tokenization.encoded_text import InputText, TextPair
 
 # a row with this many passes takes about 200 MB of memory while the row waits
 MAX_PASSES = 2**16
@@ -184,15 +184,8 @@ def _read_text(fields: Fields, name: str, flag: str) -> str | Problem:
         return Problem(f"The row has no field {quote(name)}; {existing}")
     text = fields[name]
     if not isinstance(text, str) or not text:
-        return Problem(f"{name} must be a non-empty text (got {_describe_value(text)}).")
+        return Problem(f"{name} must be a non-empty text (got {describe(text)}).")
     return text
-
-
-def _describe_value(value: object) -> str:
-    try:
-        return describe(value)
-    except TypeError:  # the value has a Parquet type without a counterpart in JSON
-        return f"a value of type {type(value).__name__}"
 
 
 def _list_fields(noun: str, names: Mapping[str, Any] | tuple[str, ...], flag: str) -> str:

@@ -11,11 +11,11 @@ import numpy as np
 from service.bundles.bundle import Bundle, GoldenFill, GoldenPrompt
 from service.bundles.description import GoldenLabels
 from service.errors import BundleError, FillMaskError
+from service.parameters.fill_mask import FillOptions
+from service.parameters.texts import InputText, TextPair
+from service.results.fills import Fill
 from service.tasks.classification import ClassificationPipeline
 from service.tasks.fill_mask import FillMaskPipeline
-from service.tasks.options import FillOptions
-from service.tasks.results import Fill
-from service.tokenization.encoded_text import InputText, TextPair
 
 # measured standard deviation of a mask's mean difference, divided by the mean over all masks
 MASK_DEVIATION = 0.5

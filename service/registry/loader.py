@@ -17,12 +17,12 @@ from service.engine.warm_up import warm_up
 from service.errors import BundleError, SettingsError
 from service.observability.statistics import ProcessStatistics
 from service.observability.tracing import Tracer
+from service.parameters.limits import Limits
 from service.registry.golden import check_golden_labels, check_golden_prompts
 from service.registry.served_model import ModelInfo, ServedModel
 from service.settings import Settings
 from service.tasks.classification import ClassificationPipeline
 from service.tasks.fill_mask import FillMaskPipeline
-from service.tasks.options import Limits
 from service.tasks.scoring import ScoringPipeline
 from service.tokenization.tokenizer import Tokenizer
 

@@ -13,9 +13,9 @@ from service.concurrency import UseCounter
 from service.engine.batcher import Batcher
 from service.engine.probe import Probe
 from service.errors import InvalidRequestError, quote
+from service.parameters.limits import Limits
 from service.tasks.classification import ClassificationPipeline
 from service.tasks.fill_mask import FillMaskPipeline
-from service.tasks.options import Limits
 from service.tasks.scoring import ScoringPipeline
 
 

@@ -2,9 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +14,10 @@ from service.engine.batcher import Batcher
 from service.engine.passes import ModelPass
 from service.errors import InvalidRequestError
 from service.observability.tracing import Tracer
+from service.parameters.classify import ClassificationOptions, FunctionToApply
+from service.parameters.texts import InputText
+from service.results.labels import ClassificationResult, LabelScore
+from service.results.rejected import RejectedText
 from service.tasks.response_size import (
     JSON_COPIES,
     LARGE_RANKING,
@@ -24,12 +26,9 @@ from service.tasks.response_size import (
     Reserve,
     reserve_nothing,
 )
-from service.tasks.results import RejectedText
-from service.tokenization.encoded_text import EncodedText, InputText
+from service.tokenization.encoded_text import EncodedText
 from service.tokenization.reader import TextReader, text_label
 from service.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
-
-FunctionToApply = Literal["softmax", "sigmoid", "none"]
 
 # functions of transformers' text-classification pipeline by problem type
 _DEFAULT_FUNCTIONS: dict[str, FunctionToApply] = {
@@ -41,50 +40,6 @@ _DEFAULT_FUNCTIONS: dict[str, FunctionToApply] = {
 _PASS_BYTES, _LOGIT_BYTES = 2_000, 4
 # a label's score as an object, and as JSON without its name
 _SCORE_BYTES, _FRAME_BYTES = 90, 45
-
-
-@dataclass(frozen=True, slots=True)
-class ClassificationOptions:
-    """Options for classifying a text.
-
-    Attributes:
-        top_k: maximum number of labels. None means all labels.
-        function_to_apply: function from logits to scores. None means the function of the model's
-            problem type.
-    """
-
-    top_k: int | None = None
-    function_to_apply: FunctionToApply | None = None
-
-
-@dataclass(slots=True)
-class LabelScore:
-    """A label of a text, with its score.
-
-    Attributes:
-        score: probability, or the logit for function "none".
-    """
-
-    label: str
-    score: float
-
-
-@dataclass(frozen=True, slots=True)
-class ClassificationResult:
-    """Result of a classification request.
-
-    Attributes:
-        labels: labels of each text, best first, or the error of the text.
-        is_large: true if serializing takes too long for the event loop.
-    """
-
-    labels: Sequence[list[LabelScore] | RejectedText]
-    is_large: bool
-
-    @property
-    def accepted(self) -> list[list[LabelScore]]:
-        """Labels of the texts without an error."""
-        return [one for one in self.labels if not isinstance(one, RejectedText)]
 
 
 class ClassificationPipeline:

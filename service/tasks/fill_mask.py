@@ -8,13 +8,14 @@ from service.concurrency import gather_or_cancel
 from service.engine.batcher import Batcher
 from service.errors import InvalidRequestError
 from service.observability.tracing import Tracer
-from service.tasks.options import FillOptions
+from service.parameters.fill_mask import FillOptions
+from service.parameters.texts import InputText
+from service.results.fills import FillResult
+from service.results.rejected import RejectedText
 from service.tasks.plan import FillPlan, FillPlanner
 from service.tasks.response_size import Reserve, estimate_response_size, reserve_nothing
-from service.tasks.results import FillResult, RejectedText
 from service.tasks.strategies import FillStrategies
 from service.tasks.targets.targets import check_targets_size
-from service.tokenization.encoded_text import InputText
 from service.tokenization.reader import text_label
 from service.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
 

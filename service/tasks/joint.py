@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from service.arrays import IntArray
 from service.engine.passes import ModelPass, PassOutputs, Submit, no_targets
-from service.tasks.options import Order
-from service.tasks.results import NO_SINGLE_TOKEN, JointFill
+from service.parameters.fill_mask import Order
+from service.results.fills import NO_SINGLE_TOKEN, JointFill
 from service.tokenization.encoded_text import EncodedText
 from service.tokenization.tokenizer import Tokenizer
 
@@ -148,6 +148,6 @@ def _to_fill(
         token_str=token_strs[0] if single else " ".join(map(str.strip, token_strs)),
         sequence=sequence,
         log_prob=hypothesis.log_prob,
-        tokens=list(hypothesis.tokens),
-        token_strs=token_strs,
+        tokens=hypothesis.tokens,
+        token_strs=tuple(token_strs),
     )

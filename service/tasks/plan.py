@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from service.errors import InvalidRequestError
+from service.parameters.fill_mask import DEFAULT_TOP_K, FillOptions
+from service.parameters.texts import InputText
 from service.tasks.joint import max_joint_passes
-from service.tasks.options import DEFAULT_TOP_K, FillOptions
 from service.tasks.targets.target_passes import count_target_passes
 from service.tasks.targets.targets import Targets
 from service.tasks.words import max_word_passes
 from service.tokenization.byte_cache import ByteCache
-from service.tokenization.encoded_text import EncodedText, InputText
+from service.tokenization.encoded_text import EncodedText
 from service.tokenization.reader import TextReader
 from service.tokenization.tokenizer import Tokenizer
 from service.tokenization.windows import Window

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.engine.passes import PassOutputs
-from service.tasks.results import NO_SINGLE_TOKEN, Fill, TargetFill
+from service.results.fills import NO_SINGLE_TOKEN, Fill, TargetFill
 from service.tasks.targets.targets import Targets
 from service.tokenization.detokenizer import MaskSlot
 from service.tokenization.encoded_text import EncodedText

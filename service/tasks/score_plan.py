@@ -5,41 +5,18 @@ Shapes: T tokens of a text or a pair, t tokens that are not special, s scored to
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from service.arrays import IntArray
 from service.engine.passes import ModelPass
 from service.errors import InvalidRequestError, quote
-from service.tokenization.encoded_text import EncodedWords, InputText
-
-Variant = Literal["within_word", "original"]
-Part = Literal["text", "text_pair"]
-DEFAULT_VARIANT: Variant = "within_word"
+from service.parameters.score import ScoreOptions, Variant
+from service.parameters.texts import InputText
+from service.tokenization.encoded_text import EncodedWords
 
 # one pass, with its queue entry, its arrays, and its score as an object and as JSON
 _PASS_BYTES = 3_000
-
-
-@dataclass(frozen=True, slots=True)
-class ScoreOptions:
-    """Options for scoring a text.
-
-    The other tokens of the text are context, which the model reads without scoring it.
-
-    Attributes:
-        variant: selection of the tokens to mask besides the predicted token.
-        span: start and end of the characters to score. None means all characters.
-        prefix: the first characters of the text, which are context. None means no prefix.
-        part: part of a pair to score, in which `span` and `prefix` apply. None means the whole
-            text or both parts.
-    """
-
-    variant: Variant = DEFAULT_VARIANT
-    span: tuple[int, int] | None = None
-    prefix: str | None = None
-    part: Part | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,59 +12,21 @@ pseudo-log-likelihood, given the rest of the text.
 
 import asyncio
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 from service.engine.batcher import Batcher
 from service.engine.passes import PassOutputs
 from service.errors import InvalidRequestError
 from service.observability.tracing import Tracer
+from service.parameters.score import Part, ScoreOptions
+from service.parameters.texts import InputText, TextPair
+from service.results.rejected import RejectedText
+from service.results.scores import TextScore, TokenScore, rank_scores
 from service.tasks.response_size import Reserve, reserve_nothing
-from service.tasks.results import RejectedText
-from service.tasks.score_plan import Part, ScoreOptions, ScorePlan, plan_scores
-from service.tokenization.encoded_text import InputText, TextPair
+from service.tasks.score_plan import ScorePlan, plan_scores
 from service.tokenization.reader import TextReader, text_label
 from service.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
-
-
-@dataclass(slots=True)
-class TokenScore:
-    """Score of one token.
-
-    Attributes:
-        token: the token's id.
-        start: index of the token's first character in the text, or in its part of a pair.
-        end: index after the token's last character.
-        log_prob: log-probability given the tokens that the model sees, in nats.
-        surprisal: -log2 of the same probability, in bits.
-        part: part of the pair that contains the token. None for a single text.
-    """
-
-    token: int
-    token_str: str
-    start: int
-    end: int
-    log_prob: float
-    surprisal: float
-    part: Part | None = None
-
-
-@dataclass(slots=True)
-class TextScore:
-    """Score of one text.
-
-    Attributes:
-        log_prob: pseudo-log-likelihood, the sum of the tokens' log-probabilities, in nats.
-        pseudo_perplexity: exponential of the negative mean log-probability of the tokens.
-        rank: rank by log_prob among the texts of the request. The most probable text has rank 1.
-        tokens: scores of the scored tokens in order, without special tokens.
-    """
-
-    log_prob: float
-    pseudo_perplexity: float
-    rank: int
-    tokens: list[TokenScore]
 
 
 class ScoringPipeline:
@@ -176,32 +138,26 @@ class ScoringPipeline:
             own = islice(remaining, len(plan.scored))
             log_probs = [float(output.target_log_probs[0, 0]) for output in own]
             total = math.fsum(log_probs)
-            tokens = [
-                TokenScore(
-                    token=token,
-                    token_str=self._tokenizer.token_str(token),
-                    start=start,
-                    end=end,
-                    log_prob=log_prob,
-                    surprisal=-log_prob / math.log(2),
-                )
-                for token, (start, end), log_prob in zip(
-                    plan.tokens.tolist(), plan.spans, log_probs, strict=True
-                )
-            ]
-            if isinstance(text, TextPair):
-                _name_parts(tokens, plan, text)
+            tokens = tuple(self._token_scores(text, plan, log_probs))
             scores.append(TextScore(total, math.exp(-total / len(tokens)), 1, tokens))
-        scored = [score for score in scores if isinstance(score, TextScore)]
-        for score in scored:
-            score.rank += sum(other.log_prob > score.log_prob for other in scored)
-        return scores
+        return rank_scores(scores)
 
-
-def _name_parts(tokens: Sequence[TokenScore], plan: ScorePlan, pair: TextPair) -> None:
-    """Store the part of each token of a pair. Spans then count from the start of their part."""
-    for token, part in zip(tokens, plan.parts.tolist(), strict=True):
-        token.part = "text_pair" if part else "text"
-        if part:
-            token.start -= pair.second_start
-            token.end -= pair.second_start
+    def _token_scores(
+        self, text: InputText, plan: ScorePlan, log_probs: Sequence[float]
+    ) -> Iterator[TokenScore]:
+        """Yield the score of each token. In a pair, spans count from the start of their part."""
+        pair = text if isinstance(text, TextPair) else None
+        for token, (start, end), second, log_prob in zip(
+            plan.tokens.tolist(), plan.spans, plan.parts.tolist(), log_probs, strict=True
+        ):
+            offset = pair.second_start if pair is not None and second else 0
+            part: Part = "text_pair" if second else "text"
+            yield TokenScore(
+                token=token,
+                token_str=self._tokenizer.token_str(token),
+                start=start - offset,
+                end=end - offset,
+                log_prob=log_prob,
+                surprisal=-log_prob / math.log(2),
+                part=None if pair is None else part,
+            )

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -9,10 +10,10 @@ from typing import Any
 from service.concurrency import gather_or_cancel
 from service.engine.batcher import Batcher
 from service.engine.passes import ModelPass, Submit, no_targets
+from service.results.fills import Fill, JointFill, TargetFill, WordFill
 from service.tasks.joint import fill_jointly, max_joint_passes
 from service.tasks.plan import FillPlan
 from service.tasks.ranking import rank_targets, rank_tokens
-from service.tasks.results import Fill, JointFill, TargetFill, WordFill
 from service.tasks.targets.target_passes import TargetPasses
 from service.tasks.targets.targets import Targets
 from service.tasks.words import WordSearch, max_word_passes
@@ -159,8 +160,9 @@ def _merge_windows(
         for window in plan.windows:
             window_fills = next(remaining)
             if window.span is not None:
-                for fill in (fill for mask in window_fills for fill in mask):
-                    fill.window = window.span
+                window_fills = [
+                    [replace(fill, window=window.span) for fill in mask] for mask in window_fills
+                ]
             text_fills += window_fills
         merged.append(text_fills)
     return merged

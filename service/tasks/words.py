@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from service.concurrency import gather_or_cancel
 from service.engine.passes import ModelPass, Submit, no_targets
-from service.tasks.results import NO_SINGLE_TOKEN, WordFill
+from service.results.fills import NO_SINGLE_TOKEN, WordFill
 from service.tokenization.detokenizer import TokenText
 from service.tokenization.encoded_text import EncodedText
 from service.tokenization.tokenizer import Tokenizer

@@ -1,4 +1,4 @@
-"""Texts and pairs of texts, as strings and as tokens.
+"""Texts and pairs of texts as tokens.
 
 Shapes: T tokens of a text or a pair, m masks, t tokens that are not special.
 """
@@ -10,36 +10,6 @@ from typing import Self
 import numpy as np
 
 from service.arrays import IntArray, int_array
-
-
-@dataclass(frozen=True, slots=True)
-class TextPair:
-    """A pair of texts that the model reads together.
-
-    Outside the tokenizer a pair is its joined text, with one space between the parts. Spans of
-    fills count characters of the joined text.
-
-    Attributes:
-        text: the first text.
-        text_pair: the second text.
-    """
-
-    text: str
-    text_pair: str
-
-    def __str__(self) -> str:
-        return f"{self.text} {self.text_pair}"
-
-    def __len__(self) -> int:
-        return self.second_start + len(self.text_pair)
-
-    @property
-    def second_start(self) -> int:
-        """Start of the second text in the joined text, in characters."""
-        return len(self.text) + 1
-
-
-InputText = str | TextPair
 
 
 @dataclass(frozen=True, slots=True, eq=False)

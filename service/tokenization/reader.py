@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.errors import InvalidRequestError
-from service.tokenization.encoded_text import EncodedText, EncodedWords, InputText, TextPair
+from service.parameters.texts import InputText, TextPair
+from service.tokenization.encoded_text import EncodedText, EncodedWords
 from service.tokenization.tokenizer import Tokenizer
 from service.tokenization.windows import Window, split_into_windows
 

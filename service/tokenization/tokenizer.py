@@ -11,8 +11,9 @@ from tokenizers import Encoding
 from service.arrays import IntArray, int_array
 from service.bundles.bundle import Bundle
 from service.errors import BundleError, InvalidRequestError, quote
+from service.parameters.texts import InputText, TextPair
 from service.tokenization.detokenizer import Detokenizer, MaskSlot, TokenText
-from service.tokenization.encoded_text import EncodedText, EncodedWords, InputText, TextPair
+from service.tokenization.encoded_text import EncodedText, EncodedWords
 from service.tokenization.tokenizer_file import load_tokenizer
 
 # The calling thread tokenizes, because the library's thread pool competes with batches for CPUs.

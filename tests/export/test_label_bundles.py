@@ -25,7 +25,7 @@ from service.bundles.bundle import Bundle, read_bundle
 from service.bundles.description import GoldenLabels, GoldenPrompt
 from service.engine.batch_arrays import Batch
 from service.engine.runtime import Runtime
-from service.tokenization.encoded_text import InputText, TextPair
+from service.parameters.texts import InputText, TextPair
 from service.tokenization.tokenizer import Tokenizer
 from tests.export.label_bundles import (
     HEAD,

@@ -18,7 +18,7 @@ from model.checkpoints.checkpoint import load_checkpoint
 from model.encoder.encoder import TiedEncoder
 from model.quantization.rounding import RoundedEncoder
 from service.bundles.bundle import default_bundle_path, read_bundle
-from service.tokenization.encoded_text import TextPair
+from service.parameters.texts import TextPair
 from service.tokenization.tokenizer import Tokenizer
 from tests.export.label_bundles import label_checkpoint, write_label_bundle
 from tests.model.samples import plan_of, random_ids

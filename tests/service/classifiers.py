@@ -12,7 +12,7 @@ from model.checkpoints.checkpoint import Checkpoint
 from model.encoder.classifier import ClassifierConfig
 from model.encoder.config import EncoderConfig
 from model.encoder.encoder import TiedEncoder
-from service.tokenization.encoded_text import InputText, TextPair
+from service.parameters.texts import InputText, TextPair
 from tests.service.tiny import VOCABULARY, build_tokenizer
 
 _MASK = "[MASK]"

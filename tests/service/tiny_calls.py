@@ -6,9 +6,9 @@ import pytest
 
 from service.engine.batcher import Batcher
 from service.engine.runtime import Runtime
+from service.parameters.fill_mask import FillOptions
+from service.results.fills import Fill
 from service.tasks.fill_mask import FillMaskPipeline
-from service.tasks.options import FillOptions
-from service.tasks.results import Fill
 from service.tokenization.tokenizer import Tokenizer
 from tests.service.tiny import MASK_ID, MAX_TOKENS, SPECIAL, VOCABULARY, Tiny
 

@@ -1,33 +1,12 @@
 """The response body of /fill-mask."""
 
-from collections.abc import Iterable, Sequence
 from typing import Annotated
 
-from pydantic import BaseModel, Field, RootModel, TypeAdapter
+from pydantic import BaseModel, Field, RootModel
 
 from service.api.bodies.json_schema import never_null
 from service.api.bodies.request_body import ErrorResponse
-from service.errors import InvalidRequestError
-from service.tasks.results import (
-    NO_SINGLE_TOKEN,
-    Fill,
-    FillResult,
-    JointFill,
-    RejectedTarget,
-    RejectedText,
-    TargetFill,
-    WordFill,
-)
-
-# a serializer for one type is twice as fast as pydantic's serializer for any type
-_SERIALIZERS = {
-    Fill: TypeAdapter(list[Fill]).serializer,
-    TargetFill: TypeAdapter(list[TargetFill]).serializer,
-    WordFill: TypeAdapter(list[WordFill]).serializer,
-    JointFill: TypeAdapter(list[JointFill]).serializer,
-}
-_REJECTED_TEXT = TypeAdapter(RejectedText).serializer
-_REJECTED_TARGETS = TypeAdapter(Sequence[RejectedTarget]).serializer
+from service.results.fills import NO_SINGLE_TOKEN
 
 
 class FillBody(BaseModel):
@@ -87,54 +66,3 @@ class FillMaskResponse(RootModel[MaskFills | list[MaskFills | list[MaskFills] | 
     A text with several masks has one list per mask. With joint filling, every text has a single
     list. A list of texts has one list per text.
     """
-
-
-def fills_to_json(result: FillResult, *, single: bool) -> bytes:
-    """Return the response body, nested as in Hugging Face's API.
-
-    Args:
-        single: true if the request has one text instead of a list.
-
-    Raises:
-        InvalidRequestError: the single text is invalid.
-    """
-    return b"".join(response_parts(result, single=single))
-
-
-def response_parts(result: FillResult, *, single: bool) -> list[bytes]:
-    """Return the response body in parts.
-
-    The caller joins the parts once, because each join copies all bytes.
-
-    Raises:
-        InvalidRequestError: the single text is invalid.
-    """
-    texts: list[list[bytes]] = []
-    for index, text in enumerate(result.fills):
-        if index in result.rejected_texts:
-            rejected = result.rejected_texts[index]
-            if single:
-                raise InvalidRequestError(rejected.error)
-            texts.append([_REJECTED_TEXT.to_json(rejected)])
-            continue
-        targets = result.rejected_targets.get(index)
-        # one mask per call, because a single call for a large result blocks all other threads
-        masks = [_fills_json(mask, targets) for mask in text]
-        texts.append(masks if len(masks) == 1 else _list_parts([mask] for mask in masks))
-    return texts[0] if single else _list_parts(texts)
-
-
-def _fills_json(fills: Sequence[Fill], rejected: Sequence[RejectedTarget] | None) -> bytes:
-    content = _SERIALIZERS[type(fills[0]) if fills else Fill].to_json(fills, exclude_none=True)
-    # Pydantic writes NaN as null. No text contains these bytes, because pydantic escapes quotes.
-    if b'"score":null' in content:
-        raise ValueError("the model returns NaN or infinity; export its bundle again")
-    return content[:-1] + b"," + _REJECTED_TARGETS.to_json(rejected)[1:] if rejected else content
-
-
-def _list_parts(items: Iterable[list[bytes]]) -> list[bytes]:
-    """Return the parts of a JSON list from the parts of its items."""
-    parts = []
-    for item in items:
-        parts += [b",", *item]
-    return [b"[", *parts[1:], b"]"]

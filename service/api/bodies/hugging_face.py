@@ -3,8 +3,8 @@
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from service.api.bodies.request_body import TextsRequest
-from service.api.bodies.values import client_error, describe
 from service.errors import quote
+from service.parameters.values import client_error, describe
 
 
 class HuggingFaceOptions(BaseModel):

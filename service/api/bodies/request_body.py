@@ -1,7 +1,6 @@
 """The base class of request bodies, which checks limits and creates error messages."""
 
-from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
+from typing import Any, ClassVar, Self
 
 from pydantic import (
     BaseModel,
@@ -14,37 +13,27 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
+from service.api.bodies.json_body import read_json
 from service.api.bodies.json_schema import Components, request_components
-from service.api.bodies.strict_json import read_json
-from service.api.bodies.texts import PAIR, Pair, read_inputs
-from service.api.bodies.values import CLIENT_ERROR, client_error, describe, integer_of
-from service.errors import InvalidRequestError, quote
-from service.tasks.options import Limits
-from service.tokenization.encoded_text import InputText
-
-OnError = Literal["error", "report"]
-_ON_ERROR: tuple[str, ...] = get_args(OnError)
+from service.errors import InvalidRequestError
+from service.parameters.limits import Limits
+from service.parameters.texts import PAIR, InputText, Pair, read_inputs
+from service.parameters.validation import (
+    OnError,
+    TaskParameters,
+    ValidationContext,
+    check_on_error,
+    reject_extra_fields,
+    unknown_field,
+    validation_context,
+)
+from service.parameters.values import CLIENT_ERROR, client_error, describe
 
 
 class ErrorResponse(BaseModel):
     """The body of an error response."""
 
     error: str = Field(description="Description of the problem and of its solution.")
-
-
-class ValidationContext(NamedTuple):
-    """Limits of a request, with the labels of its fields in error messages.
-
-    Attributes:
-        texts: label of the texts, such as `instances` in the V1 protocol.
-        parameters: label of the parameters, such as `parameters[0]`.
-        targets: label of the targets. None if the targets are a parameter.
-    """
-
-    limits: Limits
-    texts: str = "inputs"
-    parameters: str = "parameters"
-    targets: str | None = None
 
 
 class TextsRequest(BaseModel):
@@ -56,7 +45,7 @@ class TextsRequest(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    parameters_model: ClassVar[type[BaseModel]]
+    parameters_model: ClassVar[type[TaskParameters]]
 
     inputs: InputText | list[InputText]
     parameters: Any = None
@@ -69,9 +58,7 @@ class TextsRequest(BaseModel):
     @field_validator("on_error", mode="before")
     @classmethod
     def _check_on_error(cls, value: object) -> object:
-        if value is None or value in _ON_ERROR:
-            return value
-        raise client_error(f"on_error must be {' or '.join(_ON_ERROR)} (got {describe(value)}).")
+        return check_on_error(value)
 
     # after a plain validator, pydantic does not check each text again
     @field_validator("inputs", mode="plain", json_schema_input_type=str | Pair | list[str | Pair])
@@ -131,7 +118,7 @@ class TextsRequest(BaseModel):
         Raises:
             InvalidRequestError: the request is invalid. The message describes the first error.
         """
-        _reject_extra_fields(value, "the body", cls)
+        reject_extra_fields(value, "the body", cls)
         if isinstance(value, dict) and value.get("parameters") is not None:
             value = value | {"parameters": cls._check_parameters(value["parameters"], context)}
         try:
@@ -142,7 +129,7 @@ class TextsRequest(BaseModel):
     @classmethod
     def _check_parameters(
         cls, value: object, context: ValidationContext
-    ) -> BaseModel | list[BaseModel]:
+    ) -> TaskParameters | list[TaskParameters]:
         """Check one object of parameters or a list of such objects.
 
         A model validator compares the length of the list with the number of texts.
@@ -156,25 +143,9 @@ class TextsRequest(BaseModel):
             each = []
             for index, item in enumerate(value):
                 labelled = context._replace(parameters=f"{context.parameters}[{index}]")
-                each.append(cls._check_object({} if item is None else item, labelled))
+                each.append(cls.parameters_model.read({} if item is None else item, labelled))
             return each
-        return cls._check_object(value, context)
-
-    @classmethod
-    def _check_object(cls, value: object, context: ValidationContext) -> BaseModel:
-        _reject_extra_fields(value, context.parameters, cls.parameters_model)
-        try:
-            return cls.parameters_model.model_validate(value, context=context)
-        except ValidationError as error:
-            first = error.errors()[0]
-            if first["type"] == "extra_forbidden":
-                name = str(first["loc"][-1])
-                message = _unknown_field(name, context.parameters, cls.parameters_model)
-            elif first["type"] == CLIENT_ERROR:
-                message = first["msg"]
-            else:
-                message = f"{context.parameters} must be a JSON object (got {describe(value)})."
-            raise InvalidRequestError(message) from None
+        return cls.parameters_model.read(value, context)
 
     @classmethod
     def components(cls, max_texts: int) -> Components:
@@ -197,61 +168,7 @@ class TextsRequest(BaseModel):
         if error["type"] == CLIENT_ERROR:
             return error["msg"]
         if error["type"] == "extra_forbidden":
-            return _unknown_field(str(error["loc"][-1]), "the body", cls)
+            return unknown_field(str(error["loc"][-1]), "the body", cls)
         if error["type"] == "missing":
             return f"inputs is missing; it must be a text, {PAIR} or a list of these."
         return f"The body must be a JSON object (got {describe(error['input'])})."
-
-
-def _reject_extra_fields(value: object, label: str, model: type[BaseModel]) -> None:
-    """Reject an object with too many fields, because pydantic creates one error per field."""
-    if isinstance(value, dict) and len(value) > len(model.model_fields):
-        allowed = _names(model)
-        unknown = next(name for name in value if name not in allowed)
-        raise InvalidRequestError(_unknown_field(unknown, label, model))
-
-
-def _unknown_field(name: str, label: str, model: type[BaseModel]) -> str:
-    return f"Unknown field {quote(name)} in {label}; allowed: {', '.join(_names(model))}."
-
-
-def _names(model: type[BaseModel]) -> list[str]:
-    """Return the names of a model's fields in JSON."""
-    return [field.alias or name for name, field in model.model_fields.items()]
-
-
-def validation_context(info: ValidationInfo) -> ValidationContext:
-    """Return the context that `check` passed to pydantic."""
-    assert isinstance(info.context, ValidationContext)  # noqa: S101 - only `check` validates
-    return info.context
-
-
-def check_choice(value: object, allowed: Sequence[str], info: ValidationInfo) -> object:
-    """Return the value of a parameter if the value is null or one of the allowed strings.
-
-    Raises:
-        PydanticCustomError: the parameter has another value.
-    """
-    if value is None or value in allowed:
-        return value
-    name = f"{validation_context(info).parameters}.{info.field_name}"
-    raise client_error(f"{name} must be {' or '.join(allowed)} (got {describe(value)}).")
-
-
-def check_whole_number(value: object, info: ValidationInfo, maximum: int | None = None) -> object:
-    """Return the value of a parameter as an integer, or None for null.
-
-    Args:
-        value: parsed JSON.
-        info: name of the parameter and context of the validation.
-        maximum: largest allowed number. None means no maximum.
-
-    Raises:
-        PydanticCustomError: the value is neither null nor a whole number from 1 to `maximum`.
-    """
-    number = integer_of(value)
-    if value is None or (number is not None and 1 <= number <= (maximum or number)):
-        return number
-    name = f"{validation_context(info).parameters}.{info.field_name}"
-    allowed = "of at least 1" if maximum is None else f"from 1 to {maximum}"
-    raise client_error(f"{name} must be a whole number {allowed} (got {describe(value)}).")

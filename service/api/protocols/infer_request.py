@@ -20,14 +20,14 @@ from pydantic import (
 
 from service.api.bodies.classify import ClassifyRequest
 from service.api.bodies.fill_request import FillMaskRequest
-from service.api.bodies.request_body import ValidationContext
-from service.api.bodies.strict_json import read_json
-from service.api.bodies.values import CLIENT_ERROR, client_error, describe, integer_of
+from service.api.bodies.json_body import read_json
 from service.api.protocols.metadata import OUTPUTS, TARGETS, TEXT_PAIR
 from service.api.protocols.tensors import check_shape, read_texts, split_body
 from service.bundles.description import Task
 from service.errors import MAX_QUOTED_CHARS, InvalidRequestError, quote
-from service.tasks.options import Limits
+from service.parameters.limits import Limits
+from service.parameters.validation import ValidationContext
+from service.parameters.values import CLIENT_ERROR, client_error, describe, integer_of
 
 _TASK = "task"
 _TASKS: tuple[Task, ...] = get_args(Task)

@@ -14,8 +14,8 @@ from service.api.bodies.json_schema import never_null
 from service.api.protocols.infer_request import InferRequest
 from service.api.protocols.metadata import MODEL_VERSION, OUTPUTS
 from service.api.protocols.tensors import WireTensor
-from service.tasks.classification import LabelScore
-from service.tasks.results import NO_SINGLE_TOKEN, Fill
+from service.results.fills import NO_SINGLE_TOKEN, Fill
+from service.results.labels import LabelScore
 
 # padding for masks with fewer fills than other masks
 _PADDING = Fill(score=0.0, token=NO_SINGLE_TOKEN, token_str="", sequence="")

@@ -4,18 +4,19 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from service.api.bodies.classify import ClassifyRequest, ClassifyResponse, labels_to_json
+from service.api.bodies.classify import ClassifyRequest, ClassifyResponse
 from service.api.bodies.fill_request import FillMaskRequest
-from service.api.bodies.fill_response import MaskFills, response_parts
+from service.api.bodies.fill_response import MaskFills
+from service.api.bodies.json_body import read_json
 from service.api.bodies.json_schema import Components
-from service.api.bodies.request_body import ErrorResponse, ValidationContext
-from service.api.bodies.strict_json import read_json
-from service.api.bodies.values import describe
+from service.api.bodies.request_body import ErrorResponse
 from service.bundles.description import Task
 from service.errors import InvalidRequestError, quote
-from service.tasks.classification import ClassificationResult
-from service.tasks.options import Limits
-from service.tasks.results import FillResult
+from service.parameters.limits import Limits
+from service.parameters.validation import ValidationContext
+from service.parameters.values import describe
+from service.results.fills import FillResult, response_parts
+from service.results.labels import ClassificationResult, labels_to_json
 
 _FIELDS = ("instances", "parameters", "on_error")
 

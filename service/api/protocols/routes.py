@@ -27,8 +27,8 @@ from service.errors import NotFoundError, quote
 from service.http.disconnect import CancelOnDisconnect
 from service.observability.request_context import RESERVE
 from service.registry.served_model import ServedModel
-from service.tasks.classification import ClassificationResult
-from service.tasks.results import FillResult
+from service.results.fills import FillResult
+from service.results.labels import ClassificationResult
 
 PREDICT_PATH = "/v1/models/{name}:predict"
 _MODEL, _VERSION = "/v2/models/{name}", "/v2/models/{name}/versions/{version}"

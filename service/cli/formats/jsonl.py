@@ -9,8 +9,6 @@ from typing import BinaryIO
 
 from pydantic_core import to_json
 
-from service.api.bodies.strict_json import parse_json
-from service.api.bodies.values import describe
 from service.cli.formats.answers import parse_problem
 from service.cli.formats.base import (
     ERROR,
@@ -28,6 +26,8 @@ from service.cli.formats.base import (
 from service.cli.formats.durable_files import create, sync
 from service.cli.formats.lines import MAX_LINE_BYTES, Stream, read_lines
 from service.errors import FillMaskError
+from service.parameters.values import describe
+from service.strict_json import parse_json
 
 OpenStream = Callable[[], AbstractContextManager[Stream]]
 

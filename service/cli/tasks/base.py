@@ -9,9 +9,9 @@ from service.bundles.description import Task as BundleTask
 from service.cli.errors import CommandError
 from service.cli.terminal.style import Style
 from service.errors import quote
+from service.parameters.limits import Limits
+from service.parameters.texts import InputText
 from service.registry.served_model import ServedModel
-from service.tasks.options import Limits
-from service.tokenization.encoded_text import InputText
 
 TaskName = Literal["fill-mask", "score", "classify"]
 _TASKS_OF_BUNDLES: dict[BundleTask, tuple[TaskName, ...]] = {
@@ -38,7 +38,7 @@ class Task(ABC, Generic[Options, Result]):
 
     @abstractmethod
     def read_options(self, parameters: object, limits: Limits) -> Options:
-        """Validate parameters against the request schema of the HTTP API.
+        """Validate parameters by the rules that HTTP and Python share.
 
         Raises:
             InvalidRequestError: a parameter is invalid.

@@ -4,17 +4,17 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from service.api.bodies.classify import ClassifyRequest, labels_to_json
-from service.api.bodies.request_body import ValidationContext
 from service.bundles.bundle import Bundle
 from service.bundles.description import Classification
 from service.cli.tasks.base import Task
 from service.cli.terminal.style import Style
 from service.cli.terminal.text_tables import format_labels
+from service.parameters.classify import ClassificationOptions, ClassifyParameters
+from service.parameters.limits import Limits
+from service.parameters.texts import InputText
+from service.parameters.validation import ValidationContext
 from service.registry.served_model import ServedModel
-from service.tasks.classification import ClassificationOptions, LabelScore
-from service.tasks.options import Limits
-from service.tokenization.encoded_text import InputText
+from service.results.labels import LabelScore, labels_to_json
 
 Labels = list[LabelScore]
 _CHARS_PER_LABEL = 60  # characters of a label's JSON without its name
@@ -29,10 +29,7 @@ class ClassifyTask(Task[ClassificationOptions, Labels]):
 
     def read_options(self, parameters: object, limits: Limits) -> ClassificationOptions:
         """See `Task`."""
-        # the validation ignores the text
-        body = {"inputs": "-", "parameters": parameters}
-        [options] = ClassifyRequest.check(body, ValidationContext(limits)).options
-        return options
+        return ClassifyParameters.read(parameters, ValidationContext(limits)).options
 
     async def run(
         self, model: ServedModel, text: InputText, options: ClassificationOptions, label: str

@@ -5,17 +5,16 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from service.api.bodies.fill_request import FillMaskRequest
-from service.api.bodies.fill_response import fills_to_json
-from service.api.bodies.request_body import ValidationContext
 from service.bundles.bundle import Bundle
 from service.cli.tasks.base import Task
 from service.cli.terminal.fills_table import format_fills
 from service.cli.terminal.style import Style
+from service.parameters.fill_mask import DEFAULT_TOP_K, FillMaskParameters, FillOptions
+from service.parameters.limits import Limits
+from service.parameters.texts import InputText
+from service.parameters.validation import ValidationContext
 from service.registry.served_model import ServedModel
-from service.tasks.options import DEFAULT_TOP_K, FillOptions, Limits
-from service.tasks.results import FillResult
-from service.tokenization.encoded_text import InputText
+from service.results.fills import FillResult, fills_to_json
 
 _CHARS_PER_FILL = 150  # characters of a fill's JSON without its sequence
 _POSITION_COLUMNS = ("row", "mask", "rank")
@@ -40,11 +39,7 @@ class FillMaskTask(Task[FillOptions, FillResult]):
 
     def read_options(self, parameters: object, limits: Limits) -> FillOptions:
         """See `Task`."""
-        # the validation ignores the text
-        body = {"inputs": "-", "parameters": parameters}
-        options = FillMaskRequest.check(body, ValidationContext(limits)).options
-        assert isinstance(options, FillOptions)  # noqa: S101 - only a list of texts has a list of options
-        return options
+        return FillMaskParameters.read(parameters, ValidationContext(limits)).options
 
     def check_options(self, model: ServedModel, options: FillOptions) -> None:
         """See `Task`. The method rejects invalid targets."""

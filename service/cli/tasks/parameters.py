@@ -1,7 +1,6 @@
 """Request parameters of the tasks as flags of the command.
 
-The request schema of the HTTP API validates the values later, so that the command and the API have
-the same error messages.
+`service.parameters` validates the values later, in the same words as over HTTP.
 """
 
 import re
@@ -10,8 +9,8 @@ from typing import Any, NamedTuple, get_args
 
 from service.cli.errors import CommandError
 from service.errors import quote
-from service.tasks.classification import FunctionToApply
-from service.tasks.options import (
+from service.parameters.classify import FunctionToApply
+from service.parameters.fill_mask import (
     DEFAULT_TOP_K,
     DEFAULT_WORD_TOKENS,
     MAX_WORD_TOKENS,
@@ -20,7 +19,7 @@ from service.tasks.options import (
     Order,
     Strategy,
 )
-from service.tasks.score_plan import Part, Variant
+from service.parameters.score import Part, Variant
 
 
 class Parameter(NamedTuple):

@@ -4,17 +4,16 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from service.api.bodies.request_body import ValidationContext
-from service.api.bodies.score import ScoreRequest, scores_to_json
 from service.bundles.bundle import Bundle
 from service.cli.tasks.base import Task
 from service.cli.terminal.style import Style
 from service.cli.terminal.text_tables import format_scores
+from service.parameters.limits import Limits
+from service.parameters.score import ScoreOptions, ScoreParameters
+from service.parameters.texts import InputText
+from service.parameters.validation import ValidationContext
 from service.registry.served_model import ServedModel
-from service.tasks.options import Limits
-from service.tasks.score_plan import ScoreOptions
-from service.tasks.scoring import TextScore
-from service.tokenization.encoded_text import InputText
+from service.results.scores import TextScore, scores_to_json
 
 _CHARS_PER_TOKEN = 150  # characters of a token's JSON
 _COLUMNS = ("log_prob", "pseudo_perplexity")
@@ -29,10 +28,7 @@ class ScoreTask(Task[ScoreOptions, TextScore]):
 
     def read_options(self, parameters: object, limits: Limits) -> ScoreOptions:
         """See `Task`."""
-        # the validation ignores the text
-        body = {"inputs": "-", "parameters": parameters}
-        [options] = ScoreRequest.check(body, ValidationContext(limits)).options
-        return options
+        return ScoreParameters.read(parameters, ValidationContext(limits)).options
 
     async def run(
         self, model: ServedModel, text: InputText, options: ScoreOptions, label: str

@@ -14,7 +14,7 @@ from service.cli.terminal.style import (
     format_number,
     visible,
 )
-from service.tasks.results import Fill, TargetFill
+from service.results.fills import Fill, TargetFill
 
 _MIN_TEXT_CELLS = 16
 

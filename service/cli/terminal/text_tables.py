@@ -12,8 +12,8 @@ from service.cli.terminal.style import (
     format_number,
     visible,
 )
-from service.tasks.classification import LabelScore
-from service.tasks.scoring import TextScore
+from service.results.labels import LabelScore
+from service.results.scores import TextScore
 
 
 def format_labels(labels: Sequence[LabelScore], style: Style, *, has_logits: bool) -> Iterator[str]:

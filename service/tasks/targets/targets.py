@@ -11,11 +11,9 @@ from pydantic_core import to_json
 
 from service.arrays import IntArray
 from service.errors import InvalidRequestError, quote
-from service.tasks.results import RejectedTarget
+from service.results.fills import RejectedTarget
 from service.tokenization.tokenizer import Tokenizer
 
-# maximum number of targets in one object of parameters
-MAX_TARGETS = 10_000
 # the size of 10,000 words of 26 letters. Tokenizing larger lists takes too long.
 MAX_TARGETS_BYTES = 2**18
 

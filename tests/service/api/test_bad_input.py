@@ -12,8 +12,8 @@ from tests.service.refusal import check_refusal
 JSON = {"content-type": "application/json"}
 PAIR = 'a pair {"text", "text_pair"}'
 LIST = f"it must be a text, {PAIR} or a list of these."
-TOP_K = "parameters.top_k must be a whole number from 1 to 20 (got"
-TARGETS = "parameters.targets must be a list of 1 to 10000 texts (got"
+TOP_K = "top_k must be a whole number from 1 to 20 (got"
+TARGETS = "targets must be a list of 1 to 10000 texts (got"
 NO_OBJECT = "The body must be a JSON object (got"
 NO_TEXT = f"inputs must be a text, {PAIR} or a list of these (got"
 NO_MASK = "inputs has no mask; write [MASK] in place of a word."
@@ -173,8 +173,8 @@ INVALID: dict[str, tuple[Any, str]] = {
     "targets a text": (parameters(targets="dog"), f'{TARGETS} "dog").'),
     "targets an object": (parameters(targets={}), f"{TARGETS} an object)."),
     "too many targets": (parameters(targets=["a"] * 10001), f"{TARGETS} a list of 10001)."),
-    "a target a number": (parameters(targets=["dog", 3]), f"parameters.targets[1] {NOT_EMPTY} 3)."),
-    "a target empty": (parameters(targets=[" "]), f'parameters.targets[0] {NOT_EMPTY} " ").'),
+    "a target a number": (parameters(targets=["dog", 3]), f"targets[1] {NOT_EMPTY} 3)."),
+    "a target empty": (parameters(targets=[" "]), f'targets[0] {NOT_EMPTY} " ").'),
     "a target twice": (
         parameters(targets=["dog", "cat", "dog"]),
         'The target "dog" is a duplicate; list it once.',

@@ -70,17 +70,17 @@ def test_a_table_has_the_same_fills(tiny: Tiny) -> None:
         (
             "[MASK]",
             ["--top-k=99"],
-            "parameters.top_k must be a whole number from 1 to 39 (got 99).",
+            "top_k must be a whole number from 1 to 39 (got 99).",
         ),
         (
             "[MASK]",
             ["--top-k=two"],
-            'parameters.top_k must be a whole number from 1 to 39 (got "two").',
+            'top_k must be a whole number from 1 to 39 (got "two").',
         ),
         (
             "[MASK]",
             ["--strategy=jointly"],
-            'parameters.strategy must be independent or joint (got "jointly").',
+            'strategy must be independent or joint (got "jointly").',
         ),
         (
             "[MASK]",
@@ -95,7 +95,7 @@ def test_a_table_has_the_same_fills(tiny: Tiny) -> None:
         (
             "[MASK]",
             ["--target= "],
-            'parameters.targets[0] must be a non-blank text (got " ").',
+            'targets[0] must be a non-blank text (got " ").',
         ),
         ("[MASK]", ["--threads=0"], '--threads must be a whole number from 1 to 1024 (got "0").'),
         (

@@ -21,10 +21,10 @@ from service.engine.batcher import Batcher
 from service.engine.passes import BatchOutputs
 from service.engine.runtime import Runtime
 from service.errors import InvalidRequestError
+from service.parameters.fill_mask import FillOptions
 from service.registry.served_model import ServedModel
+from service.results.fills import Fill, FillResult
 from service.tasks.fill_mask import FillMaskPipeline
-from service.tasks.options import FillOptions
-from service.tasks.results import Fill, FillResult
 from tests.service.cli.command_line import dice, random_texts
 from tests.service.tiny import MAX_TOKENS, VOCABULARY, Tiny
 from tests.service.tiny_calls import make_tokenizer

@@ -25,8 +25,9 @@ from service.cli.requests import (
 )
 from service.cli.tasks.fill_mask import FillMaskTask
 from service.errors import InvalidRequestError
+from service.parameters.fill_mask import FillOptions
+from service.parameters.limits import Limits
 from service.settings import Settings
-from service.tasks.options import FillOptions, Limits
 from tests.service.cli.command_line import write_rows
 from tests.service.tiny import SPECIAL, VOCABULARY, Tiny
 
@@ -115,7 +116,7 @@ def test_parameters_of_a_row_override_the_defaults(tmp_path: Path) -> None:
         ({"inputs": "a", "parameters": 1}, "parameters must be a JSON object (got 1)."),
         (
             {"inputs": "a", "parameters": {"top_k": 0}},
-            "parameters.top_k must be a whole number from 1 to 50 (got 0).",
+            "top_k must be a whole number from 1 to 50 (got 0).",
         ),
         (
             {"inputs": "a", "parameters": {"topk": 1}},
@@ -162,7 +163,7 @@ def test_reserved_field_name_is_a_problem(tmp_path: Path) -> None:
 
 
 def test_default_parameters_are_validated_first(tmp_path: Path) -> None:
-    with pytest.raises(InvalidRequestError, match=r"parameters.top_k must be a whole number"):
+    with pytest.raises(InvalidRequestError, match=r"top_k must be a whole number"):
         ask(tmp_path, {"inputs": "a"}, top_k="x")
 
 

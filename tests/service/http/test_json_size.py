@@ -6,7 +6,7 @@ import tracemalloc
 
 import pytest
 
-from service.api.bodies.strict_json import read_json
+from service.api.bodies.json_body import read_json
 from service.errors import InvalidRequestError
 from service.http.json_size import MAX_VALUES, check_value_count
 

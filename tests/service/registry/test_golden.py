@@ -11,10 +11,10 @@ from service.bundles.bundle import GoldenFill, read_bundle
 from service.engine.batcher import Batcher
 from service.engine.runtime import Runtime
 from service.errors import BundleError
+from service.parameters.fill_mask import FillOptions
 from service.registry.golden import GoldenTolerance, check_golden_prompts
+from service.results.fills import Fill
 from service.tasks.fill_mask import FillMaskPipeline
-from service.tasks.options import FillOptions
-from service.tasks.results import Fill
 from service.tokenization.tokenizer import Tokenizer
 from tests.service.conftest import EditBundle
 from tests.service.tiny import MAX_TOKENS, VOCABULARY, Tiny

@@ -18,9 +18,9 @@ import pytest
 
 from service.app import create_app
 from service.bundles.bundle import default_bundle_path
+from service.parameters.fill_mask import FillOptions
+from service.parameters.score import ScoreOptions
 from service.settings import Settings
-from service.tasks.options import FillOptions
-from service.tasks.score_plan import ScoreOptions
 from tests.service.conftest import StartServer
 from tests.service.put_bundle import put_bundle, until
 from tests.service.slow_model import SLOW

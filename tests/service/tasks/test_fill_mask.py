@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from service.errors import InvalidRequestError
+from service.results.fills import Fill
 from service.tasks import response_size
-from service.tasks.results import Fill
 from tests.service.tiny import SPECIAL, VOCABULARY, Tiny
 from tests.service.tiny_calls import fill, make_tokenizer
 

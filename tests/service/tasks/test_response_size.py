@@ -10,18 +10,19 @@ from typing import Any
 import pytest
 from pydantic_core import to_json
 
-from service.api.bodies.fill_response import fills_to_json
 from service.api.protocols.infer_request import InferRequest
 from service.api.protocols.infer_response import fill_tensors, response_body
 from service.api.protocols.predict_v1 import response_json
 from service.engine.batcher import Batcher
 from service.engine.runtime import Runtime
 from service.errors import InvalidRequestError, OverloadedError
+from service.parameters.fill_mask import FillOptions
+from service.parameters.limits import Limits
+from service.parameters.score import ScoreOptions
+from service.results.fills import fills_to_json
 from service.tasks.fill_mask import FillMaskPipeline
-from service.tasks.options import FillOptions, Limits
 from service.tasks.plan import FillPlanner
 from service.tasks.response_size import MAX_RESPONSE_BYTES, ResponseSize, estimate_response_size
-from service.tasks.score_plan import ScoreOptions
 from service.tasks.scoring import ScoringPipeline
 from tests.service.tiny import MAX_TOKENS, VOCABULARY, Tiny
 from tests.service.tiny_calls import make_tokenizer

@@ -9,9 +9,11 @@ from fastapi.testclient import TestClient
 
 from service.app import create_app
 from service.errors import InvalidRequestError
+from service.parameters.score import ScoreOptions
+from service.parameters.texts import InputText, TextPair
 from service.settings import Settings
-from service.tasks.score_plan import ScoreOptions, plan_scores
-from service.tokenization.encoded_text import EncodedWords, InputText, TextPair
+from service.tasks.score_plan import plan_scores
+from service.tokenization.encoded_text import EncodedWords
 from tests.service.tasks.test_scoring import SPANS, TEXT, TOKENS, TOLERANCE, expected, score
 from tests.service.tiny import MASK_ID, VOCABULARY, Tiny
 from tests.service.tiny_calls import make_tokenizer
@@ -151,12 +153,9 @@ def test_parts_of_a_pair(tiny: Tiny, options: ScoreOptions, names: list[str]) ->
         ({"span": [[0], 2.5]}, "two whole numbers of at least 0 (got [a list, 2.5])."),
         (
             {"span": "0:3"},
-            (
-                "parameters.span must be [start, end] with two whole numbers of at least 0 "
-                '(got "0:3").'
-            ),
+            ('span must be [start, end] with two whole numbers of at least 0 (got "0:3").'),
         ),
-        ({"span": [3, 3]}, "The start of parameters.span must be less than its end (got [3, 3])."),
+        ({"span": [3, 3]}, "The start of span must be less than its end (got [3, 3])."),
         (
             {"span": [0, 8]},
             "span must end at 7 or before, because inputs has 7 characters (got [0, 8]).",
@@ -171,7 +170,7 @@ def test_parts_of_a_pair(tiny: Tiny, options: ScoreOptions, names: list[str]) ->
         ),
         ({"span": [1, 7]}, f'"the" of inputs, which starts at character 0 and ends at 3; {CUT}'),
         ({"span": [3, 4]}, "span selects no token of inputs; include at least one word."),
-        ({"prefix": 5}, "parameters.prefix must be a text (got 5)."),
+        ({"prefix": 5}, "prefix must be a text (got 5)."),
         ({"prefix": "The"}, 'inputs must start with prefix "The"; change one of them.'),
         (
             {"prefix": "the d"},
@@ -183,10 +182,10 @@ def test_parts_of_a_pair(tiny: Tiny, options: ScoreOptions, names: list[str]) ->
         ({"prefix": "the dog"}, "inputs has no tokens after prefix; shorten prefix."),
         (
             {"prefix": "the", "span": [0, 3]},
-            "parameters.span and parameters.prefix exclude each other; choose one.",
+            "span and prefix exclude each other; choose one.",
         ),
         ({"part": "text_pair"}, "inputs has no text_pair; remove part or add text_pair."),
-        ({"part": "second"}, 'parameters.part must be text or text_pair (got "second").'),
+        ({"part": "second"}, 'part must be text or text_pair (got "second").'),
     ],
 )
 def test_parts_that_do_not_fit(client: TestClient, parameters: dict[str, Any], reason: str) -> None:

@@ -12,9 +12,9 @@ from tokenizers import Tokenizer as TokenizerFile
 
 from service.app import create_app
 from service.engine.passes import ModelPass, PassOutputs
+from service.parameters.texts import InputText, TextPair
 from service.settings import Settings
 from service.tasks.words import BEAM_WIDTH, WordSearch, max_word_passes
-from service.tokenization.encoded_text import InputText, TextPair
 from service.tokenization.tokenizer import Tokenizer
 from tests.service.tiny import MASK_ID, SPECIAL, VOCABULARY, Tiny, build_tokenizer
 from tests.service.tiny_calls import make_tokenizer

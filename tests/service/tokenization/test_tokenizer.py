@@ -10,7 +10,7 @@ from tokenizers import Tokenizer as TokenizersTokenizer
 from tokenizers import models, pre_tokenizers
 
 from service.errors import BundleError, InvalidRequestError
-from service.tokenization.encoded_text import TextPair
+from service.parameters.texts import TextPair
 from service.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
 from tests.service.tiny import MASK_ID, SPECIAL, VOCABULARY, build_tokenizer
 
@@ -120,7 +120,7 @@ def test_long_and_short_texts_are_encoded_alike(tokenizer: Tokenizer) -> None:
 
 ENCODE_A_LONG_TEXT = """
 import os, sys
-from service.tokenization.encoded_text import TextPair
+from service.parameters.texts import TextPair
 from service.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
 tokenizer = Tokenizer(sys.stdin.buffer.read(), "[MASK]", int(sys.argv[1]), [])
 before = len(os.listdir("/proc/self/task"))

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from service.api.bodies.fill_request import FillMaskRequest
-from service.api.bodies.fill_response import fills_to_json
-from service.tasks.options import FillOptions, Limits
-from service.tasks.results import Fill, FillResult
-from service.tasks.targets.targets import MAX_TARGETS
+from service.parameters.fill_mask import MAX_TARGETS, FillOptions
+from service.parameters.limits import Limits
+from service.results.fills import Fill, FillResult, fills_to_json
 
 LIMITS = Limits(
     max_tokens=32, max_texts=3, max_masks=5, max_top_k=9, max_passes=2, max_body_bytes=1000

@@ -15,8 +15,8 @@ NOT_EMPTY = "must be a non-blank text (got"
 JSON = {"content-type": "application/json"}
 BOTH = "/models/both"
 CLASSIFY, SCORE = f"{BOTH}/classify", f"{BOTH}/score"
-TOP_K = "parameters.top_k must be a whole number of at least 1 (got"
-FUNCTION = "parameters.function_to_apply must be softmax or sigmoid or none (got"
+TOP_K = "top_k must be a whole number of at least 1 (got"
+FUNCTION = "function_to_apply must be softmax or sigmoid or none (got"
 NO_PAIRS = "is a pair, but this model reads only single texts; remove text_pair."
 LONG = "the cat sat " * 9
 

@@ -111,7 +111,7 @@ def test_errors_reach_the_client(client_of_triton: Any) -> None:
         ("tiny", CLASSIFY, 'Model "tiny" does not have the task text-classification; use a'),
         ("labels", {"task": "fill-mask"}, "does not have the task fill-mask"),
         ("both", {"function_to_apply": "none"}, 'Unknown field "function_to_apply" in parameters'),
-        ("labels", {"top_k": 0}, "parameters.top_k must be a whole number of at least 1"),
+        ("labels", {"top_k": 0}, "top_k must be a whole number of at least 1"),
     ):
         inputs = [tensor("text", ["the [MASK]"], binary=True)]
         with pytest.raises(InferenceServerException, match=message) as caught:

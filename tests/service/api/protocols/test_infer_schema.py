@@ -10,7 +10,7 @@ from service.api.bodies.fill_request import FillMaskRequest
 from service.api.protocols.infer_request import InferRequest
 from service.api.protocols.infer_schema import infer_components
 from service.errors import InvalidRequestError
-from service.tasks.options import Limits
+from service.parameters.limits import Limits
 
 LIMITS = Limits(
     max_tokens=9, max_texts=3, max_masks=9, max_top_k=7, max_passes=9, max_body_bytes=999

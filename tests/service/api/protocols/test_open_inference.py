@@ -18,8 +18,8 @@ from tritonclient.utils import InferenceServerException
 from service import __version__
 from service.api.protocols.infer_request import InferRequest
 from service.api.protocols.infer_response import fill_tensors, response_body
-from service.tasks.options import Limits
-from service.tasks.results import Fill
+from service.parameters.limits import Limits
+from service.results.fills import Fill
 from tests.service.conftest import StartServer
 from tests.service.tiny import Tiny
 
@@ -217,7 +217,7 @@ def test_data_may_be_nested_as_the_shape_is(client: TestClient) -> None:
         (body(tensor={"parameters": {"binary_data_size": 9}}), "from 0 to 0 (got 9 and data)."),
         (body(tensor={"data": ["a"]}), "text has no mask"),
         (body(parameters={"timeout": 5}), 'Unknown field "timeout" in parameters'),
-        (body(parameters={"top_k": "3"}), "parameters.top_k must be a whole number"),
+        (body(parameters={"top_k": "3"}), "top_k must be a whole number"),
         (body(parameters={"binary_data_output": 1}), "must be true or false (got 1)."),
         (body(outputs=[{"name": "logits"}]), 'Unknown output "logits"; allowed: text_index'),
         (

@@ -12,7 +12,7 @@ from service.cli.formats.csv import CsvRows, CsvRowWriter
 from service.cli.formats.jsonl import JsonRows, JsonRowWriter, TextRows
 from service.cli.formats.parquet import ParquetRowWriter
 from service.cli.tasks.fill_mask import FillMaskTask
-from service.tasks.options import FillOptions
+from service.parameters.fill_mask import FillOptions
 
 GIVEN = OutputOptions(FillMaskTask(), FillOptions(), report_errors=False)
 

@@ -18,7 +18,7 @@ from service.cli.formats.base import Fields, OutputOptions, UnreadableRow
 from service.cli.formats.by_extension import open_rows
 from service.cli.formats.csv import CsvRows, CsvRowWriter
 from service.cli.tasks.fill_mask import FillMaskTask
-from service.tasks.options import FillOptions
+from service.parameters.fill_mask import FillOptions
 from tests.service.cli.command_line import write_rows
 
 ALWAYS = ["row", "mask", "rank", "score", "token", "token_str", "sequence"]

@@ -14,7 +14,7 @@ from service.cli.formats.by_extension import open_rows
 from service.cli.formats.jsonl import JsonBlock, JsonRowWriter, write_lines
 from service.cli.formats.lines import read_lines
 from service.cli.tasks.fill_mask import FillMaskTask
-from service.tasks.options import FillOptions
+from service.parameters.fill_mask import FillOptions
 from tests.service.cli.command_line import write_rows
 
 

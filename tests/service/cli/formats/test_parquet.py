@@ -19,7 +19,7 @@ from service.cli.formats.by_extension import open_rows
 from service.cli.formats.parquet import ParquetRows, ParquetRowWriter
 from service.cli.formats.parquet_types import FILL_TYPE
 from service.cli.tasks.fill_mask import FillMaskTask
-from service.tasks.options import FillOptions
+from service.parameters.fill_mask import FillOptions
 from tests.service.cli.command_line import write_rows
 
 FILL = {"score": 0.5, "token": 7, "token_str": "a", "sequence": "a b"}

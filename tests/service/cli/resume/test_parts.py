@@ -30,7 +30,7 @@ from service.cli.formats.durable_files import (
 from service.cli.formats.jsonl import JsonBlock
 from service.cli.resume.parts import UNFINISHED, PartFiles
 from service.cli.tasks.fill_mask import FillMaskTask
-from service.tasks.options import FillOptions
+from service.parameters.fill_mask import FillOptions
 from tests.service.cli.command_line import dice
 from tests.service.tiny import Tiny
 

@@ -3,13 +3,14 @@
 import io
 import math
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from service.cli.terminal.fills_table import format_fills
 from service.cli.terminal.style import Style
-from service.tasks.results import Fill, JointFill, TargetFill
+from service.results.fills import Fill, JointFill, TargetFill
 
 TEXT = "Paris is the [MASK] of France."
 
@@ -76,16 +77,15 @@ def test_masks_filled_together_are_one_table() -> None:
         token_str="new york",  # noqa: S106 - a token of another kind
         sequence="He lives in new york.",
         log_prob=-0.7,
-        tokens=[1, 2],
-        token_strs=["new", "york"],
+        tokens=(1, 2),
+        token_strs=("new", "york"),
     )
     [line] = format_fills("He lives in [MASK] [MASK].", [[joint]], Style())
     assert line.endswith("new york  He lives in new york.")
 
 
 def test_window_is_printed() -> None:
-    one = fill(0.5, "a")
-    one.window = (12, 345)
+    one = replace(fill(0.5, "a"), window=(12, 345))
     assert next(format_fills(TEXT, [[one]], Style())) == (
         "The model reads characters 12 to 345 of the text."
     )

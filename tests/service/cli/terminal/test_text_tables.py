@@ -2,8 +2,8 @@
 
 from service.cli.terminal.style import Style
 from service.cli.terminal.text_tables import format_labels, format_scores
-from service.tasks.classification import LabelScore
-from service.tasks.scoring import TextScore, TokenScore
+from service.results.labels import LabelScore
+from service.results.scores import TextScore, TokenScore
 
 LABELS = [LabelScore("good", 0.9), LabelScore("b\x1bad\n", 1e-7)]
 
@@ -26,7 +26,7 @@ def test_logits_have_no_bars() -> None:
 
 def score(*surprisals: float) -> TextScore:
     """Return the score of a text whose tokens have these surprisals."""
-    tokens = [TokenScore(1, f"t{n}", 0, 1, -1.0, bits) for n, bits in enumerate(surprisals)]
+    tokens = tuple(TokenScore(1, f"t{n}", 0, 1, -1.0, bits) for n, bits in enumerate(surprisals))
     return TextScore(-2.5, 3.5, 1, tokens)
 
 

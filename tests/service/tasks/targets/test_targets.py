@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from service.errors import InvalidRequestError
-from service.tasks.results import Fill, TargetFill
+from service.results.fills import Fill, TargetFill
 from service.tasks.targets.targets import Targets, check_targets_size
 from tests.service import tiny_calls
 from tests.service.tiny import MASK_ID, MAX_TOKENS, VOCABULARY, Tiny

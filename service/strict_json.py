@@ -12,12 +12,10 @@ import sys
 from typing import Any, NoReturn
 
 from service.errors import (
-    ContentTypeError,
     InvalidRequestError,
     MalformedRequestError,
     quote,
 )
-from service.http.json_size import check_value_count
 
 # escapes of surrogates, which form a character only in pairs
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -29,25 +27,6 @@ class _ConstantError(ValueError):
 
 class _UnpairedSurrogateError(ValueError):
     """Error for an escape of only one half of a surrogate pair."""
-
-
-def read_json(body: bytes, content_type: str | None) -> object:
-    """Parse the JSON of a request body.
-
-    Raises:
-        ContentTypeError: the content type is not application/json.
-        MalformedRequestError: the body is empty, or `parse_json` raises this error.
-        InvalidRequestError: the body has more values than any valid request, a duplicate field or
-            an unpaired surrogate. Such fields and surrogates are ambiguous.
-    """
-    if (content_type or "").partition(";")[0].strip().lower() != "application/json":
-        raise ContentTypeError(
-            f"The content type must be application/json (got {quote(content_type or '')})."
-        )
-    if not body or body.isspace():
-        raise MalformedRequestError("The body is empty; it must be a JSON object.")
-    check_value_count(body, "The body")
-    return parse_json(body, "The body")
 
 
 def parse_json(content: bytes, label: str, first_line: int = 1) -> object:
@@ -68,6 +47,8 @@ def parse_json(content: bytes, label: str, first_line: int = 1) -> object:
         value = _decode(content.decode())
         if _SURROGATE_ESCAPE.search(content):
             _reject_surrogates(value)
+    except InvalidRequestError:  # also a ValueError
+        raise
     except UnicodeDecodeError as error:
         raise MalformedRequestError(
             f"{label} is not valid UTF-8 at byte {error.start + 1}; encode it as UTF-8."

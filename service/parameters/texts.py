@@ -1,17 +1,46 @@
-"""Texts and pairs of texts in request bodies.
+"""Texts and pairs of texts, the input of every task.
 
 The checks are plain functions. A pydantic model per text takes more time than a check of the text's
 type.
 """
 
+from dataclasses import asdict, dataclass
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from service.api.bodies.values import NOT_BLANK, client_error, describe
 from service.errors import quote
-from service.tokenization.encoded_text import InputText, TextPair
+from service.parameters.values import NOT_BLANK, client_error, describe
 
+
+@dataclass(frozen=True, slots=True)
+class TextPair:
+    """A pair of texts that the model reads together.
+
+    Outside the tokenizer a pair is its joined text, with one space between the parts. Spans of
+    fills count characters of the joined text.
+
+    Attributes:
+        text: the first text.
+        text_pair: the second text.
+    """
+
+    text: str
+    text_pair: str
+
+    def __str__(self) -> str:
+        return f"{self.text} {self.text_pair}"
+
+    def __len__(self) -> int:
+        return self.second_start + len(self.text_pair)
+
+    @property
+    def second_start(self) -> int:
+        """Start of the second text in the joined text, in characters."""
+        return len(self.text) + 1
+
+
+InputText = str | TextPair
 PAIR = 'a pair {"text", "text_pair"}'
 
 
@@ -31,7 +60,7 @@ def read_inputs(value: object, label: str, max_texts: int) -> InputText | list[I
     """Return the inputs of a request, which are a text, a pair or a list of texts and pairs.
 
     Args:
-        value: parsed JSON.
+        value: parsed JSON, or the same with pairs as TextPair.
         label: name of the field, for error messages.
 
     Raises:
@@ -39,8 +68,8 @@ def read_inputs(value: object, label: str, max_texts: int) -> InputText | list[I
     """
     if isinstance(value, str) and value:
         return value
-    if isinstance(value, dict):
-        return _read_pair(value, label)
+    if isinstance(value, dict | TextPair):
+        return _read_item(value, label)
     if not isinstance(value, str | list):
         raise client_error(
             f"{label} must be a text, {PAIR} or a list of these (got {describe(value)})."
@@ -58,6 +87,8 @@ def read_inputs(value: object, label: str, max_texts: int) -> InputText | list[I
 def _read_item(value: object, label: str) -> InputText:
     if isinstance(value, dict):
         return _read_pair(value, label)
+    if isinstance(value, TextPair):
+        return _read_pair(asdict(value), label)
     raise client_error(f"{label} must be a text or {PAIR} (got {describe(value)}).")
 
 

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 from pydantic_core import PydanticCustomError
 
-from service.api.bodies.texts import read_inputs
-from service.tokenization.encoded_text import TextPair
+from service.parameters.texts import TextPair, read_inputs
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,9 @@
 
 import pytest
 
-from service.api.bodies.strict_json import parse_json, read_json
+from service.api.bodies.json_body import read_json
 from service.errors import FillMaskError
+from service.strict_json import parse_json
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""Parameters of every task, with their rules and the messages that refuse them."""

@@ -1,0 +1,1 @@
+"""Results of every task, and their JSON form."""
