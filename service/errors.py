@@ -75,11 +75,11 @@ class StartupError(Exception):
     """Error that prevents the start or a reload, with a message for the operator."""
 
 
-class BundleError(StartupError):
+class BundleError(StartupError, ValueError):
     """Error for a bundle that is unreadable or invalid."""
 
 
-class SettingsError(StartupError):
+class SettingsError(StartupError, ValueError):
     """Error for an unknown setting or an invalid value."""
 
 

@@ -46,7 +46,7 @@ def execute(arguments: Sequence[str]) -> int:
         return _INVALID
     try:
         parsed = parse_arguments(arguments)
-        settings = read_settings(parsed.settings)
+        settings = read_settings(parsed.settings).without_limits()
         run_until_signal(lambda: _run(parsed.command, settings))
         with name_in_errors(STANDARD_OUTPUT):
             sys.stdout.flush()

@@ -10,14 +10,13 @@ from service.cli.errors import CommandError, RowError
 from service.cli.formats.base import Fields, UnreadableRow, is_encodable, row_label
 from service.cli.formats.durable_files import STANDARD_OUTPUT, name_in_errors
 from service.cli.formats.jsonl import TextRows
-from service.cli.requests import limits_of, without_limits
 from service.cli.stream import STANDARD_INPUT, open_standard_input
 from service.cli.tasks import TASKS
 from service.cli.tasks.base import check_bundle
 from service.cli.terminal.style import Style
 from service.errors import InvalidRequestError
 from service.parameters.texts import TextPair
-from service.registry.loader import load_model
+from service.registry.loader import limits_of, load_model
 from service.settings import Settings
 
 _LABEL = "The text"
@@ -45,10 +44,10 @@ async def process_text(command: TextCommand, settings: Settings) -> None:
     if command.text_pair is not None:
         _check_text(command.text_pair, "--text-pair")
     task = TASKS[command.task]
-    async with aclosing(await load_model(without_limits(settings), lambda _: None)) as model:
+    async with aclosing(await load_model(settings, lambda _: None)) as model:
         bundle = model.bundle
         check_bundle(task, bundle, pairs=command.text_pair is not None)
-        options = task.read_options(command.parameters, limits_of(bundle))
+        options = task.read_options(command.parameters, limits_of(settings, bundle))
 
         async def process(text: str, number: int) -> None:
             given = text if command.text_pair is None else TextPair(text, command.text_pair)

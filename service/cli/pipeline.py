@@ -1,7 +1,6 @@
 """The row pipeline, which processes many rows at a time in bounded memory."""
 
 import asyncio
-import contextlib
 import math
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -9,15 +8,12 @@ from dataclasses import dataclass
 
 from service.cli.formats.answers import Problem
 from service.cli.formats.base import Block, Write
-from service.cli.requests import Item, RequestBlock
+from service.cli.requests import Item, RequestBlock, RowRequest
 from service.cli.tasks.base import AnyTask
+from service.engine.feed import QueueFeed
 from service.errors import InvalidRequestError
 from service.registry.served_model import ServedModel
 
-# number of queued batches per worker, so that no worker is idle while the next texts are tokenized
-_WAITING_BATCHES = 8
-# minimum number of rows in flight, because a single row leaves workers idle during its last passes
-_MIN_ROWS = 2
 # limits for started rows without a written answer, in rows and in characters of texts and answers
 _MAX_ROWS = 4096
 _MAX_CHARS = 2**25
@@ -25,8 +21,6 @@ _MAX_CHARS = 2**25
 # last write is this old.
 _LONG_ANSWERS_BYTES = 2**20
 _WRITE_EVERY_S = 1.0
-# interval of checks for room, because completed passes make room without setting the event
-_CHECK_EVERY_S = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +47,6 @@ class _InFlightRow:
 class RowPipeline:
     """Pipeline that runs a task for the rows of a file or a stream.
 
-    The pipeline starts rows while the batcher has too few tokens to keep its workers busy. Batches
-    are therefore full, both for rows of one pass and for rows of thousands of passes. The queue of
-    the batcher stays short.
-
     Args:
         model: model that has the task.
         field: field of the texts, for error messages.
@@ -67,13 +57,12 @@ class RowPipeline:
         self._task = task
         self._model = model
         self._field = field
-        self._max_tokens = _WAITING_BATCHES * batch_tokens
+        self._feed = QueueFeed(model.batcher, batch_tokens)
         self._rows: asyncio.Queue[_InFlightRow | None] = asyncio.Queue()  # None marks the end
         self._ready: list[tuple[_InFlightRow, bytes]] = []
         self._ready_bytes = 0
         self._last_write_s = -math.inf
-        self._in_flight = self._unwritten = self._chars = 0
-        self._changed = asyncio.Event()
+        self._unwritten = self._chars = 0
         # one thread for reading and one for writing, because reads and writes block the event loop
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="fillmask-files")
 
@@ -123,7 +112,7 @@ class RowPipeline:
         self._last_write_s = loop.time()
         self._unwritten -= len(ready)
         self._chars -= sum(row.chars for row, _ in ready)
-        self._changed.set()
+        self._feed.changed.set()
 
     async def _start_rows(self, blocks: Iterator[RequestBlock]) -> None:
         """Start the rows in order and wait while too many rows are in flight."""
@@ -148,28 +137,20 @@ class RowPipeline:
     async def _answer(self, item: Item) -> bytes:
         if isinstance(item, Problem):
             return item.line
-        self._in_flight += 1
+        return await self._feed.run(self._compute(item))
+
+    async def _compute(self, item: RowRequest) -> bytes:
         try:
             result = await self._task.run(self._model, item.text, item.options, self._field)
             return await self._task.answer(result)
         except InvalidRequestError as error:
             return Problem(error.text).line
-        finally:
-            self._in_flight -= 1
-            self._changed.set()
 
     async def _wait_for_room(self, chars: int) -> None:
-        while self._unwritten >= _MAX_ROWS or (
-            self._in_flight >= _MIN_ROWS
-            and (
-                self._chars + chars > _MAX_CHARS
-                or self._model.batcher.accepted_tokens >= self._max_tokens
-            )
-        ):
-            self._changed.clear()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_CHECK_EVERY_S):
-                    await self._changed.wait()
+        await self._feed.wait_for_room(
+            lambda: self._unwritten >= _MAX_ROWS,
+            lambda: self._chars + chars > _MAX_CHARS,
+        )
 
     def _chars_of(self, item: Item) -> int:
         if isinstance(item, Problem):

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from service.bundles.bundle import Bundle
 from service.cli.errors import CommandError
 from service.cli.formats.answers import Problem
 from service.cli.formats.base import Block, Fields, Rows, UnreadableRow, describe_name_clash
@@ -13,41 +12,6 @@ from service.errors import InvalidRequestError, quote
 from service.parameters.limits import Limits
 from service.parameters.texts import InputText, TextPair
 from service.parameters.values import describe
-from service.settings import Settings
-
-# a row with this many passes takes about 200 MB of memory while the row waits
-MAX_PASSES = 2**16
-_NO_LIMIT = 2**62
-
-
-def without_limits(settings: Settings) -> Settings:
-    """Return the settings without the limits that protect a server from its clients.
-
-    The command needs no such limits, because its row pipeline bounds the queued work. Only the
-    limit MAX_PASSES remains, which bounds the memory of a row.
-    """
-    return settings.model_copy(
-        update={
-            "max_masks": _NO_LIMIT,
-            "max_passes": MAX_PASSES,
-            "max_waiting_tokens": _NO_LIMIT,
-            "max_bulk_tokens": _NO_LIMIT,
-            "max_wait_ms": _NO_LIMIT,
-        }
-    )
-
-
-def limits_of(bundle: Bundle) -> Limits:
-    """Return the limits for parameters. The maximum of `top_k` is the number of ordinary tokens."""
-    return Limits(
-        max_tokens=bundle.max_tokens,
-        max_texts=1,
-        max_masks=_NO_LIMIT,
-        max_top_k=bundle.architecture.vocab_size - len(bundle.special_token_ids),
-        max_passes=MAX_PASSES,
-        max_body_bytes=_NO_LIMIT,
-    )
-
 
 PARAMETERS = "parameters"
 _MAX_NAMED = 8  # maximum number of fields that an error message names

@@ -20,10 +20,10 @@ from service.cli.formats.jsonl import JsonRows, JsonRowWriter, write_lines
 from service.cli.formats.lines import Stream
 from service.cli.pipeline import RowPipeline
 from service.cli.progress import print_status, show_progress
-from service.cli.requests import RowRequestReader, limits_of, without_limits
+from service.cli.requests import RowRequestReader
 from service.cli.tasks import TASKS
 from service.cli.tasks.base import check_bundle
-from service.registry.loader import load_model
+from service.registry.loader import limits_of, load_model
 from service.settings import Settings
 
 STANDARD_INPUT = "standard input"  # in error messages
@@ -43,7 +43,7 @@ async def process_stream(command: StreamCommand, settings: Settings) -> None:
     rows = await asyncio.to_thread(_open, command.input, row_options.field)
     bundle = await asyncio.to_thread(read_bundle, settings.bundle)
     check_bundle(task, bundle, pairs=row_options.text_pair_column is not None)
-    limits = limits_of(bundle)
+    limits = limits_of(settings, bundle)
     options = task.read_options(row_options.parameters, limits)
     writer = JsonRowWriter(rows, OutputOptions(task, options, row_options.on_error == "report"))
     reader = RowRequestReader(
@@ -63,7 +63,7 @@ async def process_stream(command: StreamCommand, settings: Settings) -> None:
             progress.update(len(block))
 
         problems = ErrorPolicy(write, rows.name, row_options.on_error)
-        async with aclosing(await load_model(without_limits(settings), lambda _: None)) as model:
+        async with aclosing(await load_model(settings, lambda _: None)) as model:
             task.check_options(model, options)
             batch_tokens = settings.threads * settings.max_batch_tokens
             pipeline = RowPipeline(task, model, row_options.field, batch_tokens)

@@ -23,12 +23,12 @@ from service.cli.formats.by_extension import (
 )
 from service.cli.pipeline import RowPipeline
 from service.cli.progress import print_status, show_progress
-from service.cli.requests import RowRequestReader, limits_of, without_limits
+from service.cli.requests import RowRequestReader
 from service.cli.resume.job import Job, fingerprint, locked, parts_directory
 from service.cli.resume.parts import PartFiles
 from service.cli.tasks import TASKS
 from service.cli.tasks.base import AnyTask, check_bundle
-from service.registry.loader import load_model
+from service.registry.loader import limits_of, load_model
 from service.settings import Settings
 
 
@@ -145,7 +145,7 @@ def _make_plan(command: FileCommand, settings: Settings) -> _Plan:
     bundle = read_bundle(settings.bundle)
     check_bundle(task, bundle, pairs=row_options.text_pair_column is not None)
     rows = open_rows(command.input, row_options.field)
-    limits = limits_of(bundle)
+    limits = limits_of(settings, bundle)
     options = task.read_options(row_options.parameters, limits)
     writer = make_writer(
         command.output, rows, OutputOptions(task, options, row_options.on_error == "report")
@@ -178,7 +178,7 @@ async def _process_rows(
             parts.write(block, answers)
             progress.update(len(block))
 
-        async with aclosing(await load_model(without_limits(settings), lambda _: None)) as model:
+        async with aclosing(await load_model(settings, lambda _: None)) as model:
             plan.task.check_options(model, plan.reader.options)
             batch_tokens = settings.threads * settings.max_batch_tokens
             pipeline = RowPipeline(plan.task, model, row_options.field, batch_tokens)

@@ -1,7 +1,7 @@
 """Parameters of the task classify."""
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, TypedDict, get_args
 
 from pydantic import Field, ValidationInfo, field_validator
 
@@ -23,6 +23,13 @@ class ClassificationOptions:
 
     top_k: int | None = None
     function_to_apply: FunctionToApply | None = None
+
+
+class ClassifyKeywords(TypedDict, total=False):
+    """The same parameters as keyword arguments in Python."""
+
+    top_k: int | None
+    function_to_apply: FunctionToApply | None
 
 
 class ClassifyParameters(TaskParameters):

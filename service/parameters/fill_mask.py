@@ -1,7 +1,8 @@
 """Parameters of the task fill-mask."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Self, get_args
+from typing import Literal, Self, TypedDict, get_args
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
@@ -56,6 +57,18 @@ class FillOptions:
     strategy: Strategy = "independent"
     order: Order = "confidence"
     on_long_text: OnLongText = "error"
+
+
+class FillMaskKeywords(TypedDict, total=False):
+    """The same parameters as keyword arguments in Python."""
+
+    top_k: int | None
+    targets: Sequence[str] | None
+    granularity: Granularity | None
+    max_word_tokens: int | None
+    strategy: Strategy | None
+    order: Order | None
+    on_long_text: OnLongText | None
 
 
 class FillMaskParameters(TaskParameters):

@@ -1,7 +1,8 @@
 """Parameters of the task score."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, Literal, Self, TypedDict, get_args
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
@@ -32,6 +33,15 @@ class ScoreOptions:
     span: tuple[int, int] | None = None
     prefix: str | None = None
     part: Part | None = None
+
+
+class ScoreKeywords(TypedDict, total=False):
+    """The same parameters as keyword arguments in Python."""
+
+    variant: Variant | None
+    prefix: str | None
+    span: Sequence[int] | None
+    part: Part | None
 
 
 class ScoreParameters(TaskParameters):

@@ -56,6 +56,21 @@ class Pair(BaseModel):
     )
 
 
+def check_unicode(text: InputText, label: str) -> None:
+    """Reject a text that no encoding of Unicode allows. JSON and files cannot contain one.
+
+    Raises:
+        PydanticCustomError: the text has an unpaired surrogate.
+    """
+    try:
+        str(text).encode()
+    except UnicodeEncodeError as error:
+        raise client_error(
+            f"{label} has an unpaired surrogate at character {error.start}; remove it or complete "
+            "the pair."
+        ) from None
+
+
 def read_inputs(value: object, label: str, max_texts: int) -> InputText | list[InputText]:
     """Return the inputs of a request, which are a text, a pair or a list of texts and pairs.
 

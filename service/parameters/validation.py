@@ -3,8 +3,9 @@
 HTTP, the command and Python validate here, so they refuse the same values in the same words.
 """
 
+from abc import abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar, Literal, NamedTuple, Self, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo
 
@@ -41,6 +42,11 @@ class TaskParameters(BaseModel):
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True)
 
+    @property
+    @abstractmethod
+    def options(self) -> Any:
+        """The parameters in the form that the task reads, with its defaults."""
+
     @classmethod
     def read(cls, value: object, context: ValidationContext) -> Self:
         """Check an object of parameters.
@@ -61,6 +67,49 @@ class TaskParameters(BaseModel):
             else:
                 message = f"{context.parameters} must be a JSON object (got {describe(value)})."
             raise InvalidRequestError(message) from None
+
+    @classmethod
+    def read_each(cls, value: object, context: ValidationContext) -> Self | list[Self]:
+        """Check one object of parameters for all texts, or a list with one object per text.
+
+        Raises:
+            InvalidRequestError: as for `read`, or the list is longer than any list of texts.
+        """
+        if not isinstance(value, list):
+            return cls.read(value, context)
+        if len(value) > (most := context.limits.max_texts):
+            raise InvalidRequestError(
+                f"{context.parameters} must have at most {most} objects, one per text "
+                f"(got {len(value)})."
+            )
+        each = []
+        for index, item in enumerate(value):
+            labelled = context._replace(parameters=f"{context.parameters}[{index}]")
+            each.append(cls.read({} if item is None else item, labelled))
+        return each
+
+
+def check_same_length(parameters: object, texts: object, context: ValidationContext) -> None:
+    """Check that a list of parameters has one object per text.
+
+    Args:
+        parameters: parameters of all texts, or the list with those of each text.
+        texts: one text, or the list of texts.
+
+    Raises:
+        PydanticCustomError: the lengths differ, or there is only one text.
+    """
+    if not isinstance(parameters, list):
+        return
+    if not isinstance(texts, list):
+        raise client_error(
+            f"parameters is a list but {context.texts} is one text; send one object."
+        )
+    if len(parameters) != len(texts):
+        raise client_error(
+            f"parameters must have one object per text of {context.texts}, "
+            f"{len(texts)} in total (got {len(parameters)})."
+        )
 
 
 def reject_extra_fields(value: object, label: str, model: type[BaseModel]) -> None:

@@ -23,12 +23,15 @@ from service.registry.served_model import ModelInfo, ServedModel
 from service.settings import Settings
 from service.tasks.classification import ClassificationPipeline
 from service.tasks.fill_mask import FillMaskPipeline
+from service.tasks.response_size import MAX_RESPONSE_BYTES
 from service.tasks.scoring import ScoringPipeline
 from service.tokenization.tokenizer import Tokenizer
 
 _log = logging.getLogger(__name__)
 
 CHECK_INTERVAL_S = 1.0
+# the default of max_top_k
+_WARM_UP_TOP_K = 100
 
 
 async def load_model(
@@ -39,6 +42,7 @@ async def load_model(
     background: bool = False,
     statistics: ProcessStatistics | None = None,
     tracer: Tracer | None = None,
+    max_response_bytes: int = MAX_RESPONSE_BYTES,
 ) -> ServedModel:
     """Load and verify a model.
 
@@ -51,6 +55,7 @@ async def load_model(
             requests.
         statistics: counters of the process, which include the batches.
         tracer: tracer of tokenization and batches, by default none.
+        max_response_bytes: maximum size of a request's results as JSON.
 
     Returns:
         The loaded model. Its `aclose` finishes the accepted requests and frees the model.
@@ -91,6 +96,7 @@ async def load_model(
                 max_tokens=bundle.max_tokens,
                 vocab_size=bundle.architecture.vocab_size,
                 tracer=tracer,
+                max_response_bytes=max_response_bytes,
             )
             # without the request limits, because a golden prompt may have more masks than a request
             await check_golden_prompts(bundle, fills(max_masks=bundle.max_tokens, max_passes=1))
@@ -100,7 +106,7 @@ async def load_model(
             )
         if (head := bundle.classification) is not None:
             classification = ClassificationPipeline(
-                tokenizer, batcher, head, bundle.max_tokens, tracer
+                tokenizer, batcher, head, bundle.max_tokens, tracer, max_response_bytes
             )
             await check_golden_labels(bundle, classification)
         return ServedModel(
@@ -170,7 +176,7 @@ def _read(
 ) -> tuple[Bundle, Fingerprint, Limits, Runtime, Tokenizer, tuple[int, float]]:
     before = fingerprint(path)
     bundle = read_bundle(path)
-    limits = _limits(settings, bundle)
+    limits = limits_of(settings, bundle)
     # the model loads before the tokenizer, because loading the model needs the most memory
     threads = settings.threads if settings.intra_op_parallelism else 1
     runtime = Runtime(bundle.model_path, threads)
@@ -187,7 +193,7 @@ def _read(
         max_tokens=bundle.max_tokens,
         max_batch_tokens=settings.max_batch_tokens,
         max_masks=settings.max_masks,
-        top_k=limits.max_top_k,
+        top_k=min(limits.max_top_k, _WARM_UP_TOP_K),
         pooling=None if bundle.classification is None else bundle.classification.pooling,
         fills="fill-mask" in bundle.tasks,
     )
@@ -209,7 +215,12 @@ def _check_tasks(bundle: Bundle, runtime: Runtime) -> None:
         )
 
 
-def _limits(settings: Settings, bundle: Bundle) -> Limits:
+def limits_of(settings: Settings, bundle: Bundle) -> Limits:
+    """Return the limits of the requests to a model.
+
+    Raises:
+        SettingsError: the model's longest text would not fit into the queue.
+    """
     if settings.max_waiting_tokens < bundle.max_tokens:
         raise SettingsError(
             f"max_waiting_tokens must be at least {bundle.max_tokens}, the max_tokens of the "

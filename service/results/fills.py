@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from pydantic import TypeAdapter
 
@@ -103,6 +104,18 @@ class FillResult:
     is_large: bool
     rejected_texts: Mapping[int, RejectedText] = field(default_factory=dict)
     rejected_targets: Mapping[int, Sequence[RejectedTarget]] = field(default_factory=dict)
+
+    def of_text(self, index: int) -> list[Any] | RejectedText:
+        """Return the fills of a text, nested as in Hugging Face's API.
+
+        A text with one list of fills has no list around it. Rejected targets follow the fills of
+        each mask.
+        """
+        if index in self.rejected_texts:
+            return self.rejected_texts[index]
+        rejected = self.rejected_targets.get(index, ())
+        masks = [[*fills, *rejected] for fills in self.fills[index]]
+        return masks[0] if len(masks) == 1 else masks
 
 
 # a serializer for one type is twice as fast as pydantic's serializer for any type

@@ -49,6 +49,7 @@ class ClassificationPipeline:
         head: labels, problem type and pooling of the classification head.
         max_tokens: maximum length of a text in tokens, including special tokens.
         tracer: tracer that records a span for tokenization. The batcher records its own spans.
+        max_response_bytes: maximum size of a request's labels as JSON.
     """
 
     def __init__(
@@ -58,7 +59,9 @@ class ClassificationPipeline:
         head: Classification,
         max_tokens: int,
         tracer: Tracer | None = None,
+        max_response_bytes: int = MAX_RESPONSE_BYTES,
     ) -> None:
+        self._max_bytes = max_response_bytes
         self._reader = TextReader(tokenizer, max_tokens)
         self._batcher = batcher
         self._head = head
@@ -85,16 +88,16 @@ class ClassificationPipeline:
             reserve: function that reserves the request's memory before the first pass.
 
         Raises:
-            InvalidRequestError: the response can exceed MAX_RESPONSE_BYTES. Without
+            InvalidRequestError: the response can exceed `max_response_bytes`. Without
                 `report_errors`, an invalid text also raises this error.
             FillMaskError: the batcher rejects the passes, or `reserve` rejects the request.
         """
         labels = [self._label_count(chosen) for chosen in options]
         json_bytes = sum(self._json_bytes[count] for count in labels)
-        if json_bytes > MAX_RESPONSE_BYTES:
+        if json_bytes > self._max_bytes:
             raise InvalidRequestError(
                 f"The response could have {json_bytes} bytes; the limit is "
-                f"{MAX_RESPONSE_BYTES}. Use fewer texts or a smaller top_k."
+                f"{self._max_bytes}. Use fewer texts or a smaller top_k."
             )
         if sum(map(len, texts)) < LONG_TEXT_CHARS:
             encoded = self._tokenize_all(texts, label, report_errors=report_errors)

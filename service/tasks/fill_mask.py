@@ -13,7 +13,12 @@ from service.parameters.texts import InputText
 from service.results.fills import FillResult
 from service.results.rejected import RejectedText
 from service.tasks.plan import FillPlan, FillPlanner
-from service.tasks.response_size import Reserve, estimate_response_size, reserve_nothing
+from service.tasks.response_size import (
+    MAX_RESPONSE_BYTES,
+    Reserve,
+    estimate_response_size,
+    reserve_nothing,
+)
 from service.tasks.strategies import FillStrategies
 from service.tasks.targets.targets import check_targets_size
 from service.tokenization.reader import text_label
@@ -33,6 +38,7 @@ class FillMaskPipeline:
         max_passes: maximum number of passes for one request. The passes of plain fills do not
             count.
         tracer: tracer that records a span for tokenization. The batcher records its own spans.
+        max_response_bytes: maximum size of a request's fills as JSON.
     """
 
     def __init__(
@@ -45,7 +51,9 @@ class FillMaskPipeline:
         max_masks: int,
         max_passes: int,
         tracer: Tracer | None = None,
+        max_response_bytes: int = MAX_RESPONSE_BYTES,
     ) -> None:
+        self._max_bytes = max_response_bytes
         self._planner = FillPlanner(tokenizer, max_tokens, max_passes)
         self._batcher = batcher
         self._strategies = FillStrategies(tokenizer, batcher, vocab_size)
@@ -104,7 +112,7 @@ class FillMaskPipeline:
             )
         plans = {index: plan for index, plan in enumerate(planned) if isinstance(plan, FillPlan)}
         self._check_work(plans.values())
-        _, memory_bytes, is_large = estimate_response_size(plans.values())
+        _, memory_bytes, is_large = estimate_response_size(plans.values(), self._max_bytes)
         reserve(memory_bytes)
         groups = [list(plans)] if same_options and plans else _group_by_options(plans)
         found = await gather_or_cancel(

@@ -53,11 +53,13 @@ class ResponseSize(NamedTuple):
     is_large: bool
 
 
-def estimate_response_size(plans: Iterable[FillPlan]) -> ResponseSize:
+def estimate_response_size(
+    plans: Iterable[FillPlan], max_bytes: int = MAX_RESPONSE_BYTES
+) -> ResponseSize:
     """Estimate the size of the response to all texts of a request.
 
     Raises:
-        InvalidRequestError: the response can exceed MAX_RESPONSE_BYTES.
+        InvalidRequestError: the response can exceed `max_bytes`.
     """
     json_bytes = memory_bytes = cost_chars = ranked = 0
     for plan in plans:
@@ -78,10 +80,10 @@ def estimate_response_size(plans: Iterable[FillPlan]) -> ResponseSize:
         cost_chars += fills * (len(text) + _FILL_COST_CHARS)
         cost_chars += 0 if targets is None else lists * targets.rejected_json_bytes
         memory_bytes += fills * (text_bytes + _FILL_BYTES) + plan.passes * _PASS_BYTES
-    if json_bytes > MAX_RESPONSE_BYTES:
+    if json_bytes > max_bytes:
         raise InvalidRequestError(
-            f"The response could have {json_bytes} bytes; the limit is "
-            f"{MAX_RESPONSE_BYTES}. Use fewer texts, masks or fills."
+            f"The response could have {json_bytes} bytes; the limit is {max_bytes}. Use fewer "
+            "texts, masks or fills."
         )
     return ResponseSize(
         json_bytes,

@@ -23,11 +23,12 @@ from service.parameters.validation import (
     TaskParameters,
     ValidationContext,
     check_on_error,
+    check_same_length,
     reject_extra_fields,
     unknown_field,
     validation_context,
 )
-from service.parameters.values import CLIENT_ERROR, client_error, describe
+from service.parameters.values import CLIENT_ERROR, describe
 
 
 class ErrorResponse(BaseModel):
@@ -69,15 +70,7 @@ class TextsRequest(BaseModel):
 
     @model_validator(mode="after")
     def _check_same_length(self, info: ValidationInfo) -> Self:
-        if isinstance(self.parameters, list):
-            name = validation_context(info).texts
-            if self.single:
-                raise client_error(f"parameters is a list but {name} is one text; send one object.")
-            if len(self.parameters) != len(self.texts):
-                raise client_error(
-                    f"parameters must have one object per text of {name}, "
-                    f"{len(self.texts)} in total (got {len(self.parameters)})."
-                )
+        check_same_length(self.parameters, self.inputs, validation_context(info))
         return self
 
     @property
@@ -120,32 +113,13 @@ class TextsRequest(BaseModel):
         """
         reject_extra_fields(value, "the body", cls)
         if isinstance(value, dict) and value.get("parameters") is not None:
-            value = value | {"parameters": cls._check_parameters(value["parameters"], context)}
+            value = value | {
+                "parameters": cls.parameters_model.read_each(value["parameters"], context)
+            }
         try:
             return cls.model_validate(value, context=context)
         except ValidationError as error:
             raise InvalidRequestError(cls._message(error.errors()[0])) from None
-
-    @classmethod
-    def _check_parameters(
-        cls, value: object, context: ValidationContext
-    ) -> TaskParameters | list[TaskParameters]:
-        """Check one object of parameters or a list of such objects.
-
-        A model validator compares the length of the list with the number of texts.
-        """
-        if isinstance(value, list):
-            if len(value) > (most := context.limits.max_texts):
-                raise InvalidRequestError(
-                    f"{context.parameters} must have at most {most} objects, one per text "
-                    f"(got {len(value)})."
-                )
-            each = []
-            for index, item in enumerate(value):
-                labelled = context._replace(parameters=f"{context.parameters}[{index}]")
-                each.append(cls.parameters_model.read({} if item is None else item, labelled))
-            return each
-        return cls.parameters_model.read(value, context)
 
     @classmethod
     def components(cls, max_texts: int) -> Components:

@@ -9,42 +9,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from service.bundles.bundle import read_bundle
 from service.cli.errors import CommandError
 from service.cli.formats.answers import Problem
 from service.cli.formats.base import Rows
 from service.cli.formats.by_extension import open_rows
 from service.cli.requests import (
-    MAX_PASSES,
     Item,
     RowRequest,
     RowRequestReader,
     TextFields,
-    limits_of,
-    without_limits,
 )
 from service.cli.tasks.fill_mask import FillMaskTask
 from service.errors import InvalidRequestError
 from service.parameters.fill_mask import FillOptions
 from service.parameters.limits import Limits
-from service.settings import Settings
 from tests.service.cli.command_line import write_rows
-from tests.service.tiny import SPECIAL, VOCABULARY, Tiny
-
-
-def test_top_k_may_be_the_whole_vocabulary(tiny: Tiny) -> None:
-    limits = limits_of(read_bundle(tiny.path))
-    assert limits.max_top_k == len(VOCABULARY) - len(SPECIAL)
-    assert limits.max_passes == MAX_PASSES
-
-
-def test_without_limits(tiny: Tiny) -> None:
-    before = Settings(bundle=tiny.path, threads=3, max_batch_tokens=77, max_waiting_tokens=1)
-    after = without_limits(before)
-    assert (after.bundle, after.threads, after.max_batch_tokens) == (tiny.path, 3, 77)
-    assert min(after.max_waiting_tokens, after.max_bulk_tokens, after.max_masks) > 2**40
-    assert before.max_waiting_tokens == 1
-
 
 LIMITS = Limits(
     max_tokens=32, max_texts=1, max_masks=9, max_top_k=50, max_passes=9, max_body_bytes=9

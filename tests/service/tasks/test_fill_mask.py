@@ -8,7 +8,6 @@ import pytest
 
 from service.errors import InvalidRequestError
 from service.results.fills import Fill
-from service.tasks import response_size
 from tests.service.tiny import SPECIAL, VOCABULARY, Tiny
 from tests.service.tiny_calls import fill, make_tokenizer
 
@@ -114,10 +113,9 @@ async def test_rejects(
     assert caught.value.text == reason
 
 
-async def test_answer_has_a_limit(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_answer_has_a_limit(tiny: Tiny) -> None:
     # A small request may have a huge response, because each fill contains the entire text.
-    monkeypatch.setattr(response_size, "MAX_RESPONSE_BYTES", 2620)
     text = "the [MASK]"
-    assert len((await fill(tiny, [text], top_k=10))[0][0]) == 10
+    assert len((await fill(tiny, [text], top_k=10, max_response_bytes=2620))[0][0]) == 10
     with pytest.raises(InvalidRequestError, match="have 2882 bytes; the limit is 2620"):
-        await fill(tiny, [text], top_k=11)
+        await fill(tiny, [text], top_k=11, max_response_bytes=2620)
