@@ -1,0 +1,319 @@
+"""The face in Python: its answers are those of HTTP, from any thread, loop or process."""
+
+import asyncio
+import gc
+import json
+import multiprocessing
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+
+import service
+from service import Fill, FillMask, InvalidRequestError, RejectedTarget, RejectedText, TextPair
+from service.app import create_app
+from service.parameters.texts import PAIR
+from service.settings import Settings
+from tests.service.classifiers import write_classifier
+from tests.service.cli.command_line import random_texts
+from tests.service.tiny import MASK_ID, MAX_TOKENS, SPECIAL, VOCABULARY, Tiny, build_tokenizer
+
+TEXT = "paris is the [MASK] of france ."
+TWO = "the [MASK] drank a cup of [MASK] ."
+LONG = " ".join(["a dog", *["the cat"] * 20, "drank [MASK]"])
+# calls whose answers are compared with those of HTTP: method, inputs, parameters
+CALLS: list[tuple[str, Any, dict[str, Any]]] = [
+    ("fill", TEXT, {}),
+    ("fill", TWO, {"top_k": 2}),
+    ("fill", [TEXT, TWO], {"top_k": 3}),
+    ("fill", [TEXT], {}),
+    ("fill", TEXT, {"targets": ["capital", "cup of tea"]}),
+    ("fill", [TEXT, TWO], {"granularity": "word", "max_word_tokens": 2}),
+    ("fill", [TEXT, TWO], {"strategy": "joint", "order": "left_to_right"}),
+    ("fill", LONG, {"on_long_text": "window", "top_k": 1}),
+    ("score", "paris is the capital .", {}),
+    ("score", ["paris is the capital .", "rome is the capital ."], {"variant": "original"}),
+    ("score", ["the dog ran", "the dog barked"], {"prefix": "the dog"}),
+    ("classify", "the dog barked .", {}),
+    ("classify", ["the dog barked .", "rome was a city ."], {"top_k": 2}),
+    ("classify", {"text": "is it ?", "text_pair": "it is ."}, {"function_to_apply": "none"}),
+]
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Bundle of a model that classifies texts."""
+    return write_classifier(tmp_path_factory.mktemp("classifier") / "topics")
+
+
+@pytest.fixture(scope="module")
+def model(tiny: Tiny) -> Iterator[FillMask]:
+    """Tiny model."""
+    with FillMask(tiny.path, threads=2) as opened:
+        yield opened
+
+
+def to_json(result: Any) -> Any:
+    """Return a result as the JSON of HTTP."""
+    return [to_json(one) for one in result] if isinstance(result, list) else result.to_dict()
+
+
+def assert_near(found: Any, expected: Any) -> None:
+    """Compare JSON, numbers to 1e-6."""
+    if isinstance(expected, list):
+        assert len(found) == len(expected)
+        for one, other in zip(found, expected, strict=True):
+            assert_near(one, other)
+    elif isinstance(expected, dict):
+        assert found.keys() == expected.keys()
+        for name, value in expected.items():
+            assert_near(found[name], value)
+    elif isinstance(expected, float):
+        assert found == pytest.approx(expected, abs=1e-6)
+    else:
+        assert found == expected
+
+
+def test_answers_are_those_of_http(model: FillMask, tiny: Tiny, bundle: Path) -> None:
+    with (
+        FillMask(bundle) as labels,
+        TestClient(create_app(Settings(bundle=tiny.path))) as fills_over_http,
+        TestClient(create_app(Settings(bundle=bundle))) as labels_over_http,
+    ):
+        for method, inputs, parameters in CALLS:
+            path = {"fill": "/fill-mask"}.get(method, f"/{method}")
+            client = labels_over_http if method == "classify" else fills_over_http
+            response = client.post(path, json={"inputs": inputs, "parameters": parameters})
+            assert response.status_code == 200, response.text
+            expected = response.json()
+            if method == "classify" and not isinstance(inputs, list):
+                [expected] = expected  # over HTTP one text has a list around its labels
+            opened = labels if method == "classify" else model
+            found = getattr(opened, method)(inputs, **parameters)
+            assert_near(to_json(found), expected)
+            json.dumps(to_json(found))  # plain values
+            again = asyncio.run(getattr(opened, f"a{method}")(inputs, **parameters))
+            assert again == found
+
+
+def test_a_fill_matches_the_oracle(model: FillMask, tiny: Tiny) -> None:
+    # The oracle is NumPy in float64. The whole vocabulary may be ranked.
+    encoding = build_tokenizer()
+    encoding.no_truncation()
+    encoding.no_padding()
+    ids = encoding.encode(TEXT).ids
+    fills = model.fill(TEXT, top_k=len(VOCABULARY) - len(SPECIAL))
+    best = tiny.best(ids, ids.index(MASK_ID), len(VOCABULARY))
+    assert len(fills) == len(best)
+    found = {fill.token: np.log(fill.score) for fill in fills}
+    assert found == pytest.approx(dict(best), abs=1e-4)
+
+
+def test_results_are_frozen_and_turn_into_dicts(model: FillMask) -> None:
+    [fill] = model.fill(TEXT, top_k=1)
+    assert isinstance(fill, Fill)
+    assert list(fill.to_dict()) == ["score", "token", "token_str", "sequence"]
+    with pytest.raises(AttributeError):
+        setattr(fill, "score", 1.0)  # noqa: B010 - mypy refuses the assignment too
+
+
+def test_inputs_of_other_types(model: FillMask) -> None:
+    expected, int_like = model.fill([TEXT, TWO]), cast("Any", np.int64(5))
+    assert model.fill((TEXT, TWO)) == expected
+    assert model.fill(text for text in (TEXT, TWO)) == expected
+    assert model.fill(np.array([TEXT, TWO], dtype=object)) == expected
+    assert model.fill(np.array([TEXT, TWO])) == expected
+    assert model.fill({"text": TEXT}) == expected[0]
+    assert model.fill(TEXT, top_k=int_like) == expected[0]
+    targets: Any = {"capital": 1, "city": 2}.keys()
+    assert model.fill(TEXT, targets=targets) == model.fill(TEXT, targets=["capital", "city"])
+
+
+def test_each_text_may_have_its_own_parameters(model: FillMask) -> None:
+    own = [{"top_k": 1}, None, {"top_k": None, "targets": ["cat"]}]
+    one, two, three = model.fill([TEXT] * 3, top_k=2, parameters=own)
+    assert one == model.fill(TEXT, top_k=1)
+    assert two == model.fill(TEXT, top_k=2)
+    assert three == model.fill(TEXT, top_k=2, targets=["cat"])
+    with pytest.raises(InvalidRequestError, match=r"^parameters\[1\].top_k must be a whole number"):
+        model.fill([TEXT] * 2, parameters=[{}, {"top_k": 0}])
+
+
+def test_errors_name_the_text_or_take_its_place(model: FillMask) -> None:
+    texts = [TEXT] * 300 + ["no mask"]
+    sentence = "inputs[300] has no mask; write [MASK] in place of a word."
+    with pytest.raises(InvalidRequestError) as caught:
+        model.fill(texts)
+    assert str(caught.value) == sentence
+    *fills, rejected = model.fill(texts, on_error="report")
+    assert fills == [model.fill(TEXT)] * 300
+    assert rejected == RejectedText(sentence)
+    with pytest.raises(InvalidRequestError, match=r"^inputs has no mask"):
+        model.fill("no mask", on_error="report")
+    best, other = model.fill([TEXT], targets=["cat", "Cat"], on_error="report")[0]
+    assert (best.token_str, type(other)) == ("cat", RejectedTarget)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "sentence"),
+    [
+        (3, f"inputs must be a text, {PAIR} or a list of these (got 3)."),
+        ([], f"inputs is empty; it must be a text, {PAIR} or a list of these."),
+        ([TEXT, None], f"inputs[1] must be a text or {PAIR} (got null)."),
+        ([TEXT, b"x"], f"inputs[1] must be a text or {PAIR} (got a value of type bytes)."),
+        (
+            "\ud800 [MASK]",
+            "inputs has an unpaired surrogate at character 0; remove it or complete the pair.",
+        ),
+        (TextPair("the [MASK]", " "), 'inputs.text_pair must be a non-blank text (got " ").'),
+        (
+            TextPair("the [MASK]", "a"),
+            "inputs is a pair, but this model reads only single texts; remove text_pair.",
+        ),
+    ],
+)
+def test_invalid_inputs(model: FillMask, inputs: Any, sentence: str) -> None:
+    with pytest.raises(InvalidRequestError) as caught:
+        model.fill(inputs)
+    assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize("threads", [0, 1025, 1.5, "2", True])
+def test_invalid_threads(threads: Any) -> None:
+    with pytest.raises(ValueError, match=r"^threads must be a whole number from 1 to 1024"):
+        FillMask(threads=threads)
+
+
+def test_a_bundle_that_does_not_exist(tmp_path: Path) -> None:
+    before = threading.active_count()
+    with pytest.raises(ValueError, match="is not a directory; set bundle to the directory"):
+        FillMask(tmp_path / "nothing")
+    assert threading.active_count() == before
+
+
+def test_a_task_that_the_model_lacks(model: FillMask) -> None:
+    with pytest.raises(ValueError, match="does not have the task text-classification"):
+        model.classify("the dog")
+
+
+def test_the_environment_changes_nothing(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FILLMASK_THREADS", "none")
+    monkeypatch.setenv("FILLMASK_MAX_MASKS", "1")
+    with FillMask(tiny.path, threads=1) as opened:
+        assert len(opened.fill([TEXT] * 10_000, top_k=1)) == 10_000
+
+
+def test_threads_get_their_own_answers(model: FillMask) -> None:
+    texts = random_texts(200)
+    expected = model.fill(texts)
+    with ThreadPoolExecutor(16) as pool:
+        assert list(pool.map(model.fill, texts)) == expected
+
+
+async def test_loops_get_their_own_answers(model: FillMask) -> None:
+    texts = random_texts(100)
+    found = await asyncio.gather(*map(model.afill, texts))
+    assert found == await asyncio.to_thread(model.fill, texts)
+
+
+async def test_a_cancelled_call_leaves_the_queue(model: FillMask) -> None:
+    call = asyncio.create_task(model.afill(random_texts(20_000)))
+    await asyncio.sleep(0.05)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    # the queue is first in, first out, so only the passes that run already come before this one
+    assert model.fill(TEXT)
+    assert model._model.batcher.accepted_tokens == 0
+
+
+def test_close_frees_the_threads_and_refuses_calls(tiny: Tiny) -> None:
+    before = threading.active_count()
+    opened = FillMask(tiny.path, threads=2)
+    assert threading.active_count() > before
+    opened.close()
+    opened.close()
+    assert threading.active_count() == before
+    with pytest.raises(RuntimeError, match=r"^The model is closed; open it again.$"):
+        opened.fill(TEXT)
+
+
+def test_a_forgotten_model_is_closed(tiny: Tiny) -> None:
+    before = threading.active_count()
+    opened = FillMask(tiny.path, threads=2)
+    opened.fill(TEXT)
+    del opened
+    gc.collect()
+    assert threading.active_count() == before
+
+
+def test_a_pickled_model_opens_again(model: FillMask, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = pickle.dumps(model)
+    assert len(content) < 1000
+    monkeypatch.chdir("/")
+    with pickle.loads(content) as other:  # noqa: S301 - our own pickle
+        assert other is not model
+        assert other.fill(TEXT) == model.fill(TEXT)
+
+
+def test_a_spawned_process_computes(model: FillMask) -> None:
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=spawn) as pool:
+        assert pool.submit(model.fill, TEXT).result(60) == model.fill(TEXT)
+
+
+def test_a_forked_process_is_refused_and_may_open_its_own(model: FillMask) -> None:
+    code = """
+import os, sys
+from service import FillMask
+model = FillMask(sys.argv[1], threads=1)
+if os.fork() == 0:
+    try:
+        model.fill("the [MASK]")
+    except RuntimeError as error:
+        print(error, flush=True)
+    model.close()
+    os._exit(0)
+os.wait()
+print(len(model.fill("the [MASK]")))
+"""
+    path = str(model._model.bundle.path)
+    command = [sys.executable, "-c", code, path]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.splitlines() == [
+        "The model was opened before this process forked; open it in each process.",
+        "5",
+    ]
+
+
+def test_the_import_loads_nothing() -> None:
+    code = (
+        "import sys, service; before = set(sys.modules); "
+        "assert not {'onnxruntime', 'numpy', 'pydantic', 'fastapi'} & before, before; "
+        "service.Fill; assert 'onnxruntime' not in sys.modules; "
+        "service.FillMask; assert 'onnxruntime' in sys.modules; "
+        "assert not {'fastapi', 'uvicorn', 'torch'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_every_public_name_exists() -> None:
+    for name in service.__all__:
+        assert getattr(service, name).__name__ == name
+    assert set(service.__all__) <= set(dir(service))
+    with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
+        service.Nothing  # noqa: B018
+
+
+def test_properties(model: FillMask) -> None:
+    assert (model.tasks, model.mask_token, model.labels) == (("fill-mask",), "[MASK]", None)
+    assert model.max_tokens == MAX_TOKENS
+    assert repr(model) == f"<FillMask {model.name}>"
