@@ -20,6 +20,7 @@ from tests.docs.shell_examples import check_shell_examples
 
 README = pages.read(pages.ROOT / "README.md")
 MAX_LINES, MAX_BYTES = 130, 7000
+PYTHON = [block.split("```")[0] for block in README.split("```python")[1:]]
 CURL_BODY = re.compile(r"-d '(\{.*?\})'", re.DOTALL)
 
 
@@ -49,13 +50,22 @@ def url() -> Iterator[str]:
         yield server.url
 
 
-def test_python_example_prints_five_fills(url: str) -> None:
-    code = README.split("```python")[1].split("```")[0]
-    assert "http://127.0.0.1:8000" in code
-    code = code.replace("http://127.0.0.1:8000", url)
-    printed = subprocess.run(
+def run_python(code: str) -> str:
+    """Run Python code in another process and return its output."""
+    return subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout
+
+
+def test_the_library_prints_the_best_fill() -> None:
+    assert run_python(PYTHON[0]) == "Paris is the capital of France.\n"
+
+
+def test_python_example_prints_five_fills(url: str) -> None:
+    code = PYTHON[1]
+    assert "http://127.0.0.1:8000" in code
+    code = code.replace("http://127.0.0.1:8000", url)
+    printed = run_python(code)
     assert re.fullmatch(r"(0\.\d{3} \S+\n){5}", printed)
 
 
