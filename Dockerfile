@@ -2,7 +2,7 @@
 # model/ or export/.
 #   docker build --tag fillmask . && docker run --read-only --stop-timeout 40 --publish 127.0.0.1:8000:8000 fillmask
 # The image also has the command `fillmask`, which needs no server:
-#   docker run --rm --entrypoint python fillmask -m service.cli "Paris is the [MASK] of France."
+#   docker run --rm --entrypoint python fillmask -m fillmask.cli "Paris is the [MASK] of France."
 #
 # The tests and constraints/serve.txt use Python 3.11. trixie is Debian's stable release. The tag has no patch level, so
 # that a rebuild includes the security fixes of both projects.
@@ -29,11 +29,11 @@ RUN --mount=type=cache,target=/root/.cache/pip \
 FROM python AS code
 WORKDIR /app
 COPY LICENSE ./
-COPY service/ service/
+COPY service/fillmask/ fillmask/
 # The built-in model has its own layer, so that a change of code does not change this layer.
 # chmod makes the files of a checkout with a strict umask readable for the image's user.
 RUN chmod -R a+rX . \
-    && mv service/bundles/default /default_bundle
+    && mv fillmask/bundles/default /default_bundle
 
 
 # The image of `docker compose run export`, which makes bundles from checkpoints. `docker build` builds it only with
@@ -54,15 +54,15 @@ RUN --mount=type=cache,target=/root/.cache/pip --mount=type=cache,target=/root/.
     && rm -r /build \
     && mkdir --mode 1777 /cache
 COPY --from=code /app /app
-COPY model/ model/
-COPY export/ export/
+COPY model/fillmask_model/ fillmask_model/
+COPY export/fillmask_export/ fillmask_export/
 RUN chmod -R a+rX .
 # Every user can write to the cache of downloaded models.
 ENV HF_HOME=/cache \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1
 USER 65532:65532
-ENTRYPOINT ["python", "-m", "export"]
+ENTRYPOINT ["python", "-m", "fillmask_export"]
 CMD []
 
 
@@ -70,13 +70,13 @@ FROM python
 # The running image installs no packages.
 RUN ["python", "-B", "-m", "pip", "uninstall", "--yes", "--root-user-action", "ignore", "setuptools", "wheel", "pip"]
 COPY --from=dependencies /opt/venv /opt/venv
-COPY --from=code /default_bundle /app/service/bundles/default
+COPY --from=code /default_bundle /app/fillmask/bundles/default
 COPY --from=code /app /app
 WORKDIR /app
 ENV PATH=/opt/venv/bin:$PATH
 # Writes the bytecode of every module that the start of the service or of the command imports. The base image has no
 # bytecode of the standard library. A read-only root cannot store bytecode.
-RUN ["python", "-c", "import service.__main__, service.serve, service.cli.__main__"]
+RUN ["python", "-c", "import fillmask.__main__, fillmask.serve, fillmask.cli.__main__"]
 ENV PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
     FILLMASK_HOST=0.0.0.0 \
@@ -88,7 +88,7 @@ USER 65532:65532
 HEALTHCHECK --interval=5s --timeout=3s --start-period=60s --retries=3 \
     CMD ["python", "-c", "import http.client, os; c = http.client.HTTPConnection('127.0.0.1', int(os.environ['FILLMASK_PORT']), timeout=2); c.request('GET', '/health/ready'); raise SystemExit(c.getresponse().status != 200)"]
 # Without a shell, SIGTERM reaches the service. The service then finishes the accepted requests and exits with code 0.
-ENTRYPOINT ["python", "-m", "service"]
+ENTRYPOINT ["python", "-m", "fillmask"]
 CMD []
 # The label is last, so that a new version number does not change the other layers.
 LABEL org.opencontainers.image.title="fillmask" \

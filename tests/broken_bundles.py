@@ -11,7 +11,7 @@ from typing import Any
 import onnx
 from onnx import GraphProto, NodeProto, TensorProto, helper, numpy_helper
 
-from service.bundles.bundle import (
+from fillmask.bundles.bundle import (
     DESCRIPTION_FILE,
     FILES,
     MODEL_FILE,

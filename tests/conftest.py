@@ -1,9 +1,16 @@
 """Settings of pytest and its plugins for all tests."""
 
 import gc
+import os
 from pathlib import Path
 
 import pytest
+
+from benchmarks.running_server import SOURCE_ROOTS
+
+# The processes of the tests import this checkout, not the one that is installed.
+INHERITED = [path for path in [os.environ.get("PYTHONPATH")] if path]
+os.environ["PYTHONPATH"] = os.pathsep.join([*map(str, SOURCE_ROOTS), *INHERITED])
 
 # These files take long, mostly waiting. A worker that starts one of them last ends last.
 STARTED_FIRST = [

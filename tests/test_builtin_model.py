@@ -11,14 +11,14 @@ from fastapi.testclient import TestClient
 
 from benchmarks.comparison.texts import masked_texts
 from benchmarks.quality.target_pairs import compare
-from service.app import create_app
-from service.bundles.bundle import WEIGHTS_FILE, default_bundle_path, read_bundle
-from service.engine import helper_threads
-from service.engine.batch_arrays import Batch
-from service.engine.passes import ModelPass, no_targets
-from service.engine.runtime import Runtime
-from service.settings import Settings
-from service.tokenization.tokenizer import Tokenizer
+from fillmask.app import create_app
+from fillmask.bundles.bundle import WEIGHTS_FILE, default_bundle_path, read_bundle
+from fillmask.engine import helper_threads
+from fillmask.engine.batch_arrays import Batch
+from fillmask.engine.passes import ModelPass, no_targets
+from fillmask.engine.runtime import Runtime
+from fillmask.settings import Settings
+from fillmask.tokenization.tokenizer import Tokenizer
 
 
 @pytest.fixture(scope="module")

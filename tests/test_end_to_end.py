@@ -11,10 +11,10 @@ import torch
 import transformers
 from fastapi.testclient import TestClient
 
-from export.commands import main as export_main
-from model.tokenizers.word_pieces import train_word_pieces
-from service.app import create_app
-from service.settings import Settings
+from fillmask.app import create_app
+from fillmask.settings import Settings
+from fillmask_export.commands import main as export_main
+from fillmask_model.tokenizers.word_pieces import train_word_pieces
 from tests.model.samples import VERSES
 
 TOLERANCE = 1e-4  # scores, fp32 bundle against transformers on the same weights

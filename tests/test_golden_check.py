@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from service.bundles.bundle import read_bundle
-from service.engine.batcher import Batcher
-from service.engine.runtime import Runtime
-from service.errors import BundleError
-from service.registry.golden import check_golden_prompts
-from service.tasks.fill_mask import FillMaskPipeline
-from service.tokenization.tokenizer import Tokenizer
+from fillmask.bundles.bundle import read_bundle
+from fillmask.engine.batcher import Batcher
+from fillmask.engine.runtime import Runtime
+from fillmask.errors import BundleError
+from fillmask.registry.golden import check_golden_prompts
+from fillmask.tasks.fill_mask import FillMaskPipeline
+from fillmask.tokenization.tokenizer import Tokenizer
 from tests.broken_bundles import (
     copy_bundle,
     flip_bits,

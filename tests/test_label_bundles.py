@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 import torch
 
-from service.bundles.bundle import read_bundle
-from service.errors import BundleError, InvalidRequestError, NotFoundError
-from service.observability.statistics import ProcessStatistics
-from service.parameters.classify import ClassificationOptions
-from service.parameters.texts import TextPair
-from service.registry.golden import GoldenTolerance
-from service.registry.loader import load_model
-from service.registry.registry import ModelRegistry
-from service.registry.served_model import ServedModel
-from service.settings import Settings
+from fillmask.bundles.bundle import read_bundle
+from fillmask.errors import BundleError, InvalidRequestError, NotFoundError
+from fillmask.observability.statistics import ProcessStatistics
+from fillmask.parameters.classify import ClassificationOptions
+from fillmask.parameters.texts import TextPair
+from fillmask.registry.golden import GoldenTolerance
+from fillmask.registry.loader import load_model
+from fillmask.registry.registry import ModelRegistry
+from fillmask.registry.served_model import ServedModel
+from fillmask.settings import Settings
 from tests.broken_bundles import copy_bundle, edit_description
 from tests.export.label_bundles import TASKS, Kind, label_checkpoint, write_label_bundle
 

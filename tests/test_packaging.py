@@ -61,13 +61,17 @@ def test_wheel_describes_itself(wheel: Path) -> None:
         commands = re.findall(r"^([\w-]+) = (\w+):", archive.read(path).decode(), re.MULTILINE)
     top = {name.partition("/")[0] for name in names}
     assert {name for name in top if not name.endswith(".dist-info")} == {
-        "service",
-        "model",
-        "export",
+        "fillmask",
+        "fillmask_model",
+        "fillmask_export",
         "fillmask_entry_points.py",
     }
-    assert {"service/py.typed", "model/py.typed", "export/py.typed"} <= set(names)
-    assert not any(name.startswith("model/recipes/") and name.endswith(".xz") for name in names)
+    assert {"fillmask/py.typed", "fillmask_model/py.typed", "fillmask_export/py.typed"} <= set(
+        names
+    )
+    assert not any(
+        name.startswith("fillmask_model/recipes/") and name.endswith(".xz") for name in names
+    )
     assert {command for command, _ in commands} == {
         "fillmask",
         "fillmask-serve",
@@ -117,8 +121,11 @@ def test_serves_the_builtin_model_and_stops_on_sigterm(environment: Path, tmp_pa
 
 
 def test_carries_the_playground(environment: Path) -> None:
-    [installed] = environment.glob("lib/python*/site-packages/service/playground")
-    files = {path.name: path.read_bytes() for path in (ROOT / "service" / "playground").iterdir()}
+    [installed] = environment.glob("lib/python*/site-packages/fillmask/playground")
+    files = {
+        path.name: path.read_bytes()
+        for path in (ROOT / "service" / "fillmask" / "playground").iterdir()
+    }
     assert "index.html" in files
     assert {path.name: path.read_bytes() for path in installed.iterdir()} == files
 
@@ -144,10 +151,10 @@ def test_first_fill_needs_two_commands(environment: Path, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("command", "package"),
     [
-        ("fillmask", "service"),
-        ("fillmask-serve", "service"),
-        ("fillmask-export", "model"),
-        ("fillmask-train", "model"),
+        ("fillmask", "fillmask"),
+        ("fillmask-serve", "fillmask"),
+        ("fillmask-export", "fillmask_model"),
+        ("fillmask-train", "fillmask_model"),
     ],
 )
 def test_another_package_stops_a_command(
@@ -210,7 +217,11 @@ def test_fills_without_a_server(environment: Path, tmp_path: Path) -> None:
 def test_commands_that_need_torch_say_so(environment: Path, command: str) -> None:
     # The error is one line and names the missing extra.
     done = subprocess.run(
-        [environment / "bin" / command], capture_output=True, text=True, check=False
+        [environment / "bin" / command],
+        env=VARIABLES,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 2
     assert "pip install 'PATH/TO/WHEEL[train]'" in done.stderr

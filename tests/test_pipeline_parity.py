@@ -15,10 +15,10 @@ import torch
 import transformers
 from fastapi.testclient import TestClient
 
-from export.commands import main as export_main
-from model.checkpoints.families.registry import FAMILIES
-from service.app import create_app
-from service.settings import Settings
+from fillmask.app import create_app
+from fillmask.settings import Settings
+from fillmask_export.commands import main as export_main
+from fillmask_model.checkpoints.families.registry import FAMILIES
 from tests.model.samples import randomise
 from tests.model.tokenizers.tokenizer_directories import KINDS, Kind, write_directory
 

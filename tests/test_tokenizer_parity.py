@@ -18,10 +18,10 @@ import pytest
 from transformers import AutoTokenizer
 from transformers.pipelines.fill_mask import FillMaskPipeline
 
-from model.data.corpus import SpecialTokens, read_tokenizer
-from model.tokenizers.loading import read_tokenizer_files
-from service.errors import InvalidRequestError
-from service.tokenization.tokenizer import Tokenizer
+from fillmask.errors import InvalidRequestError
+from fillmask.tokenization.tokenizer import Tokenizer
+from fillmask_model.data.corpus import SpecialTokens, read_tokenizer
+from fillmask_model.tokenizers.loading import read_tokenizer_files
 from tests.model.tokenizers.tokenizer_directories import (
     KINDS,
     Kind,

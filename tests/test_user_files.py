@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 import torch
 
-import export.commands
-import export.restore
-import model.commands
-from model.checkpoints.checkpoint import save_checkpoint
+import fillmask_export.commands
+import fillmask_export.restore
+import fillmask_model.commands
+from fillmask_model.checkpoints.checkpoint import save_checkpoint
 from tests.export.label_bundles import TEXTS, label_checkpoint, write_label_bundle
 from tests.model.classification.samples import TINY, topic_rows, write_rows
 from tests.model.command_line import ENCODER, QUICK
@@ -72,18 +72,18 @@ def workplace(inputs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def train(*arguments: str) -> Callable[[], int]:
     """Return a run of `fillmask-train`."""
-    return lambda: model.commands.main(list(arguments))
+    return lambda: fillmask_model.commands.main(list(arguments))
 
 
 def convert(*arguments: str) -> Callable[[], int]:
     """Return a run of `fillmask-export`."""
-    return lambda: export.commands.main([*arguments, "--texts=sentences.txt"])
+    return lambda: fillmask_export.commands.main([*arguments, "--texts=sentences.txt"])
 
 
 def restore() -> int:
-    """Run `python -m export.restore`, which ends the process after an error."""
+    """Run `python -m fillmask_export.restore`, which ends the process after an error."""
     try:
-        export.restore.main(["bundle", "out"])
+        fillmask_export.restore.main(["bundle", "out"])
     except SystemExit as end:
         return int(end.code or 0)
     return 0

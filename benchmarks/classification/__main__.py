@@ -16,11 +16,11 @@ from benchmarks import generated_block
 from benchmarks.classification.bundle_accuracy import evaluate_bundles, example_response
 from benchmarks.classification.paragraphs import DATA, HEADER, Example, read
 from benchmarks.classification.style import style_accuracy
-from export.commands import main as export_main
-from export.restore import main as restore_main
-from model.commands import main as train_main
-from model.training.interruption import StopRequest
-from service.bundles.bundle import default_bundle_path
+from fillmask.bundles.bundle import default_bundle_path
+from fillmask_export.commands import main as export_main
+from fillmask_export.restore import main as restore_main
+from fillmask_model.commands import main as train_main
+from fillmask_model.training.interruption import StopRequest
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "classification.md"

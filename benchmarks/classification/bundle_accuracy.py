@@ -10,8 +10,8 @@ from pathlib import Path
 from fastapi.testclient import TestClient
 
 from benchmarks.classification.paragraphs import Example
-from service.app import create_app
-from service.settings import Settings
+from fillmask.app import create_app
+from fillmask.settings import Settings
 
 TEXTS_PER_REQUEST = 50
 # the request of docs/classification.md

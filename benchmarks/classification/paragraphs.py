@@ -30,11 +30,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from model.data.corpus import open_text, read_documents
-from model.data.mixture import Mixture, mix
+from fillmask_model.data.corpus import open_text, read_documents
+from fillmask_model.data.mixture import Mixture, mix
 
 DATA = Path(__file__).parent / "data"
-RECIPES = Path(__file__).parents[2] / "model" / "recipes"
+RECIPES = Path(__file__).parents[2] / "model" / "fillmask_model" / "recipes"
 # mixtures whose documents the built-in model has read
 READ_MIXTURES = tuple(RECIPES / f"default_mixture_{number}.json" for number in range(1, 5))
 LABELS = {

@@ -40,7 +40,7 @@ from benchmarks.comparison.workspace import (
     ROOT,
     Workspace,
 )
-from service.tokenization.encoded_text import EncodedText
+from fillmask.tokenization.encoded_text import EncodedText
 
 SEED = 0
 CALIBRATION_TEXTS = 100
@@ -75,7 +75,7 @@ def prepare(workspace: Workspace) -> None:
 
 def export_sources() -> list[Path]:
     """Return the files that determine a bundle, except the checkpoint."""
-    sources = list((ROOT / "service" / "bundles").glob("*.py"))
+    sources = list((ROOT / "service" / "fillmask" / "bundles").glob("*.py"))
     for package in ("export", "model"):
         sources += [f for f in (ROOT / package).rglob("*") if f.suffix in {".py", ".txt"}]
     return sources
@@ -229,7 +229,7 @@ def _calibration(texts: Sequence[EncodedText], *, indicator: bool) -> Iterator[d
 
 
 def _export(workspace: Workspace, *arguments: str) -> None:
-    command = [sys.executable, "-m", "export", str(workspace.checkpoint), *arguments]
+    command = [sys.executable, "-m", "fillmask_export", str(workspace.checkpoint), *arguments]
     subprocess.run(command, cwd=ROOT, check=True)
 
 

@@ -26,7 +26,7 @@ from benchmarks.comparison.machine import describe
 from benchmarks.comparison.process import environment
 from benchmarks.comparison.results import Comparison, SizeResults
 from benchmarks.comparison.workspace import LARGE_VOCABULARY_SIZE, ROOT, Workspace
-from service.bundles.bundle import default_bundle_path
+from fillmask.bundles.bundle import default_bundle_path
 
 
 def run_comparison(plan: Plan, sizes: Iterable[str], *, with_installed_sizes: bool) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.comparison.texts import MASK_TOKEN
-from service.tokenization.tokenizer import Tokenizer
+from fillmask.tokenization.tokenizer import Tokenizer
 
 ROOT = Path(__file__).parents[2]
 CACHE = ROOT / "build" / ".comparison-cache"

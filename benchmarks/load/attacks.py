@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequen
 from contextlib import asynccontextmanager
 
 from benchmarks.load.attackers import PAUSE_S, ask, connected, head, many, post, random_word
-from service.bundles.bundle import default_bundle_path
+from fillmask.bundles.bundle import default_bundle_path
 from tests.service.http.conformance.cases import CASES
 
 MIB = 2**20

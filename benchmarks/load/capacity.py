@@ -20,11 +20,11 @@ from dataclasses import dataclass, field
 from benchmarks import generated_block
 from benchmarks.comparison.texts import masked_texts
 from benchmarks.load import pod_size
-from service.bundles.bundle import default_bundle_path, read_bundle
-from service.engine.admission import Throughput
-from service.engine.batch_formation import LaneQueue, batch_budget
-from service.settings import Settings
-from service.tokenization.tokenizer import Tokenizer
+from fillmask.bundles.bundle import default_bundle_path, read_bundle
+from fillmask.engine.admission import Throughput
+from fillmask.engine.batch_formation import LaneQueue, batch_budget
+from fillmask.settings import Settings
+from fillmask.tokenization.tokenizer import Tokenizer
 
 NAME = "load/capacity"
 CPUS = 2

@@ -40,7 +40,7 @@ class Footprint:
 def main() -> None:
     """Print sizes, start time and memory."""
     environment = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / ".venv"
-    bundle = ROOT / "service" / "bundles" / "default"
+    bundle = ROOT / "service" / "fillmask" / "bundles" / "default"
     starts = [measure(environment / "bin" / "fillmask-serve", bundle) for _ in range(STARTS)]
     print(f"serving environment   {_size_mb(environment):7.1f} MB")
     print(f"built-in bundle       {_size_mb(bundle):7.1f} MB")

@@ -24,7 +24,7 @@ import time
 from pathlib import Path
 
 from benchmarks.load.attacks import ATTACKS, under
-from service.bundles.bundle import default_bundle_path
+from fillmask.bundles.bundle import default_bundle_path
 from tests.chaos.load import Outcome, ask_until
 from tests.chaos.memory import MB, deleted_maps, resident_bytes
 from tests.chaos.process import serving

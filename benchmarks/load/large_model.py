@@ -115,7 +115,9 @@ def make_checkpoint(directory: Path) -> None:
 
 def tokenizer() -> Tokenizer:
     """Create a Unigram tokenizer of 250,002 pieces from real words, letters and random words."""
-    sentences = (ROOT / "export" / "verification_texts.txt").read_text(encoding="utf-8")
+    sentences = (ROOT / "export" / "fillmask_export" / "verification_texts.txt").read_text(
+        encoding="utf-8"
+    )
     words = sorted({*re.findall(r"\w+", sentences), *footprint.WORDS})
     draw = random.Random(0)  # noqa: S311 - a choice, not a secret
     pieces = dict.fromkeys(["▁", *string.printable[:94], *(f"▁{word}" for word in words)])

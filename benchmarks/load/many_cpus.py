@@ -32,14 +32,14 @@ from benchmarks.comparison.machine import hardware
 from benchmarks.comparison.page.table import table
 from benchmarks.comparison.process import running
 from benchmarks.comparison.texts import TOP_K, masked_texts
-from service.__main__ import main as serve
-from service.bundles.bundle import Bundle, default_bundle_path, read_bundle
-from service.engine.batch_arrays import Batch
-from service.engine.passes import BatchOutputs, ModelPass, no_targets
-from service.engine.runtime import Runtime
-from service.registry.golden import check_golden_prompts
-from service.tasks.fill_mask import FillMaskPipeline
-from service.tokenization.tokenizer import Tokenizer
+from fillmask.__main__ import main as serve
+from fillmask.bundles.bundle import Bundle, default_bundle_path, read_bundle
+from fillmask.engine.batch_arrays import Batch
+from fillmask.engine.passes import BatchOutputs, ModelPass, no_targets
+from fillmask.engine.runtime import Runtime
+from fillmask.registry.golden import check_golden_prompts
+from fillmask.tasks.fill_mask import FillMaskPipeline
+from fillmask.tokenization.tokenizer import Tokenizer
 
 PAGE = Path(__file__).parents[2] / "docs" / "deploy.md"
 NAME = "load/many_cpus"
@@ -93,7 +93,7 @@ def serve_imitation(run_ms: float, token_ms: float) -> None:
 
     with (
         mock.patch.object(Runtime, "run", run),
-        mock.patch("service.registry.loader.check_golden_prompts", check_once),
+        mock.patch("fillmask.registry.loader.check_golden_prompts", check_once),
     ):
         sys.exit(serve())
 
@@ -147,7 +147,7 @@ def _requests_per_s(
 ) -> float:
     """Measure the service on real or imitated CPUs, with enough clients for full batches."""
     if imitated_ms is None:
-        command = [sys.executable, "-m", "service"]
+        command = [sys.executable, "-m", "fillmask"]
         server_cpus = usable[:cpus]
     else:
         command = [sys.executable, "-m", "benchmarks.load.many_cpus", "--imitate"]

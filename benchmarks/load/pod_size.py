@@ -3,8 +3,8 @@
     .venv-dev/bin/python -m benchmarks.load.pod_size
 
 `taskset` binds the service with the built-in model to one or two CPUs. The service then uses as
-many threads as a pod with that number of CPUs (`service/host.py`). The clients of a closed loop run
-on the other CPUs, if any. The script needs Linux and a quiet machine.
+many threads as a pod with that number of CPUs (`service/fillmask/host.py`). The clients of a closed
+loop run on the other CPUs, if any. The script needs Linux and a quiet machine.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from benchmarks.comparison.machine import hardware
 from benchmarks.comparison.process import HOST, ServerError, running
 from benchmarks.comparison.texts import masked_texts
 from benchmarks.load.http_load import REQUESTS
-from service.bundles.bundle import default_bundle_path, read_bundle
-from service.tokenization.tokenizer import Tokenizer
+from fillmask.bundles.bundle import default_bundle_path, read_bundle
+from fillmask.tokenization.tokenizer import Tokenizer
 
 PAGE = Path(__file__).parents[2] / "docs" / "deploy.md"
 NAME = "load/pod_size"
@@ -100,7 +100,7 @@ def measure(cpus: int) -> list[PodSize]:
         raise SystemExit(f"the measurement needs {cpus} CPUs (got {len(usable)})")
     tokens = tokens_per_request()
     sizes = []
-    command = [sys.executable, "-m", "service"]
+    command = [sys.executable, "-m", "fillmask"]
     with running(command, usable[:cpus], "/health/ready", f"pod-{cpus}") as server:
         os.sched_setaffinity(0, usable[cpus:] or usable)
         try:

@@ -108,7 +108,7 @@ def main() -> None:
     """
     minutes = float(sys.argv[1]) if len(sys.argv) > 1 else 20
     cpus = sorted(os.sched_getaffinity(0))
-    with running([sys.executable, "-m", "service"], cpus, "/health/ready", "soak") as server:
+    with running([sys.executable, "-m", "fillmask"], cpus, "/health/ready", "soak") as server:
         answers, samples = asyncio.run(soak(server, 60 * minutes))
     statuses = sorted({status for _, status in answers})
     print(f"| request | {' | '.join(str(status or 'disconnected') for status in statuses)} |")

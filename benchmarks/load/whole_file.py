@@ -27,16 +27,16 @@ from pathlib import Path
 from benchmarks.comparison.http.load import check_wrk, load
 from benchmarks.comparison.process import environment, running
 from benchmarks.comparison.texts import FILE, TOP_K, mask_words, request_body
-from service.bundles.bundle import default_bundle_path, read_bundle
-from service.engine.batch_arrays import Batch
-from service.engine.passes import ModelPass, no_targets
-from service.engine.runtime import Runtime
-from service.settings import Settings
-from service.tokenization.tokenizer import Tokenizer
+from fillmask.bundles.bundle import default_bundle_path, read_bundle
+from fillmask.engine.batch_arrays import Batch
+from fillmask.engine.passes import ModelPass, no_targets
+from fillmask.engine.runtime import Runtime
+from fillmask.settings import Settings
+from fillmask.tokenization.tokenizer import Tokenizer
 
 ROWS, ROUNDS = 20_000, 3
 CONNECTIONS = 32
-COMMAND = [sys.executable, "-m", "service.cli"]
+COMMAND = [sys.executable, "-m", "fillmask.cli"]
 ALONE, WITH_START, WITHOUT_START, HTTP = (
     "the runtime alone, ideal batches",
     "`fillmask`, a process from start to end",
@@ -142,7 +142,7 @@ def seconds_of(arguments: Sequence[str]) -> float:
 def texts_per_s_over_http(bodies: Path, seconds: float) -> float:
     """Return the texts/s of the service with 32 connections from the same CPUs."""
     cpus = sorted(os.sched_getaffinity(0))
-    service = [sys.executable, "-m", "service"]
+    service = [sys.executable, "-m", "fillmask"]
     with running(service, cpus, "/health/ready", "whole-file") as server:
         cell = load(
             server.port,

@@ -16,11 +16,15 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import generated_block
-from model.checkpoints.checkpoint import load_checkpoint
-from model.data.corpus import SpecialTokens, pack_rows, read_documents, read_tokenizer
-from model.data.masking import MaskedBatch, Masker
-from model.data.short_texts import short_rows
-from model.training.evaluation import (
+from fillmask.bundles.bundle import default_bundle_path, read_bundle
+from fillmask.engine.batch_arrays import Batch
+from fillmask.engine.passes import ModelPass
+from fillmask.engine.runtime import Runtime
+from fillmask_model.checkpoints.checkpoint import load_checkpoint
+from fillmask_model.data.corpus import SpecialTokens, pack_rows, read_documents, read_tokenizer
+from fillmask_model.data.masking import MaskedBatch, Masker
+from fillmask_model.data.short_texts import short_rows
+from fillmask_model.training.evaluation import (
     EVALUATION_SEED,
     TOP_K,
     Predictions,
@@ -28,10 +32,6 @@ from model.training.evaluation import (
     evaluate,
     score,
 )
-from service.bundles.bundle import default_bundle_path, read_bundle
-from service.engine.batch_arrays import Batch
-from service.engine.passes import ModelPass
-from service.engine.runtime import Runtime
 
 ROW_TOKENS = (128, 256)
 

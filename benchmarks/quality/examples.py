@@ -13,8 +13,8 @@ from pathlib import Path
 from fastapi.testclient import TestClient
 
 from benchmarks import generated_block
-from service.app import create_app
-from service.settings import Settings
+from fillmask.app import create_app
+from fillmask.settings import Settings
 
 PAGE = Path(__file__).parents[2] / "docs" / "built-in-model.md"
 HEAD = ["| text | first five fills, and the first one's probability |", "| --- | --- |"]

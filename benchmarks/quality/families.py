@@ -32,14 +32,14 @@ from benchmarks.comparison.in_process.throughput import Job, drive
 from benchmarks.comparison.machine import describe
 from benchmarks.comparison.process import output_of
 from benchmarks.comparison.texts import masked_texts
-from export.graph_files import int8_weights, save_graph
-from model.checkpoints.checkpoint import load_checkpoint
-from service.bundles.bundle import default_bundle_path, read_bundle
-from service.engine.batch_arrays import Batch
-from service.engine.passes import ModelPass, no_targets
-from service.engine.runtime import Runtime
-from service.host import usable_cpus
-from service.tokenization.tokenizer import Tokenizer
+from fillmask.bundles.bundle import default_bundle_path, read_bundle
+from fillmask.engine.batch_arrays import Batch
+from fillmask.engine.passes import ModelPass, no_targets
+from fillmask.engine.runtime import Runtime
+from fillmask.host import usable_cpus
+from fillmask.tokenization.tokenizer import Tokenizer
+from fillmask_export.graph_files import int8_weights, save_graph
+from fillmask_model.checkpoints.checkpoint import load_checkpoint
 
 PAGE = Path(__file__).parents[2] / "docs" / "models.md"
 COMPARED_TEXTS, CALIBRATION_TEXTS = 48, 60

@@ -19,13 +19,13 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.comparison.texts import FILE as TEXTS
-from service.bundles.bundle import default_bundle_path, read_bundle
-from service.engine.batch_arrays import Batch
-from service.engine.passes import ModelPass, PassOutputs
-from service.engine.runtime import Runtime
-from service.parameters.fill_mask import Order
-from service.tasks.joint import fill_jointly
-from service.tokenization.tokenizer import Tokenizer
+from fillmask.bundles.bundle import default_bundle_path, read_bundle
+from fillmask.engine.batch_arrays import Batch
+from fillmask.engine.passes import ModelPass, PassOutputs
+from fillmask.engine.runtime import Runtime
+from fillmask.parameters.fill_mask import Order
+from fillmask.tasks.joint import fill_jointly
+from fillmask.tokenization.tokenizer import Tokenizer
 
 PAIRS_A_TEXT = 3
 ORDERS: tuple[Order, ...] = ("confidence", "left_to_right")

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.quality.cloze import probe, table
-from service.bundles.bundle import default_bundle_path
+from fillmask.bundles.bundle import default_bundle_path
 
 FACTS = Path(__file__).with_name("plain_facts.tsv")
 

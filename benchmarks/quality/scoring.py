@@ -29,15 +29,15 @@ from minicons.scorer import MaskedLMScorer
 
 from benchmarks.comparison.texts import FILE
 from benchmarks.comparison.workspace import Workspace
-from service.bundles.bundle import read_bundle
-from service.engine.batcher import Batcher
-from service.engine.runtime import Runtime
-from service.host import usable_cpus
-from service.parameters.score import ScoreOptions, Variant
-from service.results.scores import TextScore
-from service.settings import Settings
-from service.tasks.scoring import ScoringPipeline
-from service.tokenization.tokenizer import Tokenizer
+from fillmask.bundles.bundle import read_bundle
+from fillmask.engine.batcher import Batcher
+from fillmask.engine.runtime import Runtime
+from fillmask.host import usable_cpus
+from fillmask.parameters.score import ScoreOptions, Variant
+from fillmask.results.scores import TextScore
+from fillmask.settings import Settings
+from fillmask.tasks.scoring import ScoringPipeline
+from fillmask.tokenization.tokenizer import Tokenizer
 
 TEXTS, ROUNDS, TOGETHER = 20, 2, 8
 METRICS: dict[Variant, str] = {"within_word": "within_word_l2r", "original": "original"}

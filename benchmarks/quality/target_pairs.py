@@ -16,12 +16,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from service.bundles.bundle import default_bundle_path, read_bundle
-from service.engine.batch_arrays import Batch
-from service.engine.runtime import Runtime
-from service.tasks.targets.target_passes import TargetPasses
-from service.tasks.targets.targets import Targets
-from service.tokenization.tokenizer import Tokenizer
+from fillmask.bundles.bundle import default_bundle_path, read_bundle
+from fillmask.engine.batch_arrays import Batch
+from fillmask.engine.runtime import Runtime
+from fillmask.tasks.targets.target_passes import TargetPasses
+from fillmask.tasks.targets.targets import Targets
+from fillmask.tokenization.tokenizer import Tokenizer
 
 MAX_PASSES = 512
 PAIRS = Path(__file__).with_name("target_pairs.tsv")

@@ -16,7 +16,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from benchmarks.running_server import ROOT
-from model.training.progress import LOG_NAME, MILLION
+from fillmask_model.training.progress import LOG_NAME, MILLION
 
 COLUMNS = ("phase", "step", "tokens", "held_out_loss", "held_out_top_1", "held_out_top_5")
 TABLE = ROOT / "docs" / "training_long_run.tsv"

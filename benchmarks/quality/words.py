@@ -18,14 +18,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.comparison.texts import FILE as TEXTS
-from service.bundles.bundle import default_bundle_path, read_bundle
-from service.engine.batch_arrays import Batch
-from service.engine.passes import ModelPass, PassOutputs, no_targets
-from service.engine.runtime import Runtime
-from service.results.fills import WordFill
-from service.tasks.ranking import rank_tokens
-from service.tasks.words import WordSearch
-from service.tokenization.tokenizer import Tokenizer
+from fillmask.bundles.bundle import default_bundle_path, read_bundle
+from fillmask.engine.batch_arrays import Batch
+from fillmask.engine.passes import ModelPass, PassOutputs, no_targets
+from fillmask.engine.runtime import Runtime
+from fillmask.results.fills import WordFill
+from fillmask.tasks.ranking import rank_tokens
+from fillmask.tasks.words import WordSearch
+from fillmask.tokenization.tokenizer import Tokenizer
 
 TOP_K = 5
 MAX_WORD_TOKENS = 3

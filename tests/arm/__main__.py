@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.running_server import ROOT, running_server
-from export.commands import VERIFICATION_TEXTS
-from export.write_bundle import BundleMetadata, SampleTexts, write_bundle
-from model.checkpoints.checkpoint import load_checkpoint
-from service.bundles.bundle import default_bundle_path
+from fillmask.bundles.bundle import default_bundle_path
+from fillmask_export.commands import VERIFICATION_TEXTS
+from fillmask_export.write_bundle import BundleMetadata, SampleTexts, write_bundle
+from fillmask_model.checkpoints.checkpoint import load_checkpoint
 from tests.arm.emulation import Emulation, UnavailableError, environment
 from tests.broken_bundles import (
     copy_bundle,
@@ -46,9 +46,9 @@ START_S = 600
 QUICK = ("--threads", "1", "--max-batch-tokens", "32", "--max-masks", "8")  # a short warm-up
 # Removes VNNI from the CPU flags that programs read, because QEMU reports this machine's flags.
 WITHOUT_VNNI = """
-import sys, service.engine.runtime
-service.engine.runtime.may_saturate_int8 = lambda: {exact}
-from service.__main__ import main
+import sys, fillmask.engine.runtime
+fillmask.engine.runtime.may_saturate_int8 = lambda: {exact}
+from fillmask.__main__ import main
 sys.exit(main())
 """
 EXAMPLE = re.compile(r"```sh\n(curl [^`]*/fill-mask [^`]*)```\n\n```json\n([^`]*)```")
@@ -68,7 +68,7 @@ def main() -> int:
         fp32 = write_fp32_bundle(Path(scratch) / "fp32")
         broken = broken_bundles(Path(scratch))
         for cpu, python in pythons.items():
-            service = EmulatedService(cpu, (*python, "-m", "service"), emulation.environment)
+            service = EmulatedService(cpu, (*python, "-m", "fillmask"), emulation.environment)
             service.check_built_in_bundle(*QUICK)
             service.check_fp32_bundle(fp32)
             for name, (path, message) in broken.items():

@@ -14,6 +14,8 @@ import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from benchmarks.running_server import SOURCE_ROOTS
+
 ROOT = Path(__file__).parents[2]
 STORE = ROOT / "build/arm"
 PYTHON = "python3.11"  # the Python version of constraints/serve.txt
@@ -97,7 +99,7 @@ class Emulation:
 def environment(*packages: Path) -> dict[str, str]:
     """Return environment variables for Python with this checkout, without FILLMASK_ settings."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("FILLMASK_")}
-    path = os.pathsep.join(map(str, [*packages, ROOT]))
+    path = os.pathsep.join(map(str, [*packages, *SOURCE_ROOTS]))
     return kept | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
 
 

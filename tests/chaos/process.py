@@ -29,7 +29,7 @@ async def serving(
         code: Python code that starts the service, in place of `fillmask-serve`.
         on_start: callback that receives the process id at the start.
     """
-    start = ["-c", code] if code is not None else ["-m", "service"]
+    start = ["-c", code] if code is not None else ["-m", "fillmask"]
     process = await asyncio.create_subprocess_exec(
         sys.executable, *start, f"--port={port}", *flags, stdout=asyncio.subprocess.PIPE
     )

@@ -13,7 +13,7 @@ CLOCKLESS = """
 import itertools, sys, time
 now, jumps = time.time, itertools.cycle((-604800, 604800, 0))
 time.time = lambda: now() + next(jumps)
-from service.__main__ import main
+from fillmask.__main__ import main
 sys.exit(main())
 """
 
@@ -21,14 +21,14 @@ sys.exit(main())
 FULL_DISK = """
 import os, sys
 os.dup2(os.open("/dev/full", os.O_WRONLY), 2)
-from service.engine.runtime import Runtime
+from fillmask.engine.runtime import Runtime
 run = Runtime.run
 def fail(self, batch):
     if len(batch.passes) == 2:
         raise ValueError
     return run(self, batch)
 Runtime.run = fail
-from service.__main__ import main
+from fillmask.__main__ import main
 sys.exit(main())
 """
 

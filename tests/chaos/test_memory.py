@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.load.attacks import ATTACKS, under
-from service.bundles.bundle import default_bundle_path
-from service.engine.memory import RETURN_EVERY_S
+from fillmask.bundles.bundle import default_bundle_path
+from fillmask.engine.memory import RETURN_EVERY_S
 from tests.chaos.load import Client, Outcome, ask_until
 from tests.chaos.memory import MB, deleted_maps, forget_peak, peak_bytes, resident_bytes
 from tests.chaos.process import serving

@@ -1,7 +1,7 @@
 import pytest
 
-from service.app import create_app
-from service.settings import Settings
+from fillmask.app import create_app
+from fillmask.settings import Settings
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from service.settings import ENV_PREFIX, Settings
+from fillmask.settings import ENV_PREFIX, Settings
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = ROOT / "Dockerfile"

@@ -8,8 +8,8 @@ from typing import Any
 import promql_parser
 from fastapi.testclient import TestClient
 
-from service.app import create_app
-from service.settings import Settings
+from fillmask.app import create_app
+from fillmask.settings import Settings
 from tests.deploy import files
 
 MONITORING = files.K8S / "monitoring"

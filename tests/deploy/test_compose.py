@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from service import __version__
+from fillmask import __version__
 from tests.deploy import files
 from tests.docs import pages
 
@@ -92,7 +92,7 @@ def test_export_writes_to_where_the_service_reads() -> None:
     assert written["target"] == read["target"]
     shell, flag, script, _ = EXPORT["entrypoint"]
     assert [shell, flag] == ["sh", "-c"]
-    assert f"python -m export --bundles {written['target']} " in script
+    assert f"python -m fillmask_export --bundles {written['target']} " in script
     # A bundle of the export and a variable of the shell are all that the service needs.
     assert FILLMASK["environment"] == ["FILLMASK_BUNDLE"]
     assert f"FILLMASK_BUNDLE={read['target']}/" in files.COMPOSE.read_text()

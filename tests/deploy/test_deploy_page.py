@@ -8,8 +8,8 @@ import yaml
 from fastapi.testclient import TestClient
 
 from benchmarks.load import capacity, pod_size
-from service import __version__
-from service.app import create_app
+from fillmask import __version__
+from fillmask.app import create_app
 from tests.deploy import files, kustomize
 
 PAGE = pod_size.PAGE.read_text(encoding="utf-8")

@@ -21,7 +21,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from benchmarks.running_server import running_server
-from service import __version__
+from fillmask import __version__
 from tests.deploy import files
 
 STAGES = files.stages(files.DOCKERFILE.read_text())
@@ -55,9 +55,9 @@ def test_serving_image_is_the_last_stage_and_has_nothing_of_the_export() -> None
         "--from=dependencies",
         "--from=code",
     }
-    assert files.values(stage("code"), "COPY") == ["LICENSE ./", "service/ service/"]
+    assert files.values(stage("code"), "COPY") == ["LICENSE ./", "service/fillmask/ fillmask/"]
     assert "dev.txt" not in " ".join(files.values(stage("dependencies"), "COPY"))
-    assert json.loads(files.values(IMAGE, "ENTRYPOINT")[0]) == ["python", "-m", "service"]
+    assert json.loads(files.values(IMAGE, "ENTRYPOINT")[0]) == ["python", "-m", "fillmask"]
 
 
 def test_image_of_the_export_has_pytorchs_build_for_cpus() -> None:
@@ -68,7 +68,11 @@ def test_image_of_the_export_has_pytorchs_build_for_cpus() -> None:
     assert re.search(
         r"^torch==", (files.ROOT / "constraints" / "dev.txt").read_text(), re.MULTILINE
     )
-    assert json.loads(files.values(stage("export"), "ENTRYPOINT")[0]) == ["python", "-m", "export"]
+    assert json.loads(files.values(stage("export"), "ENTRYPOINT")[0]) == [
+        "python",
+        "-m",
+        "fillmask_export",
+    ]
 
 
 def without_the_hubs_client() -> tuple[set[str], set[str]]:
@@ -112,7 +116,7 @@ def test_service_answers_without_the_hubs_client() -> None:
     assert "huggingface_hub" in missing
     script = (
         f"import sys; sys.modules.update(dict.fromkeys({sorted(missing)})); "
-        "from service.__main__ import main; main()"
+        "from fillmask.__main__ import main; main()"
     )
     with running_server(command=(sys.executable, "-c", script)) as server:
         filled = httpx.post(f"{server.url}/fill-mask", json={"inputs": "The [MASK] barked."})
@@ -120,7 +124,7 @@ def test_service_answers_without_the_hubs_client() -> None:
 
 
 def test_image_imports_for_bytecode_what_there_is() -> None:
-    (compiling,) = (run for run in files.values(IMAGE, "RUN") if "import service" in run)
+    (compiling,) = (run for run in files.values(IMAGE, "RUN") if "import fillmask" in run)
     _, *arguments = json.loads(compiling)
     subprocess.run([sys.executable, *arguments], cwd=files.ROOT, check=True)
 

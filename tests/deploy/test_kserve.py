@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from service.settings import Settings
+from fillmask.settings import Settings
 from tests.deploy import files, kustomize, pod_security
 from tests.deploy.kustomize import Objects
 from tests.kserve_python import kserve_python

@@ -10,7 +10,7 @@ from typing import Any
 import kubernetes_validate
 import pytest
 
-from service import __version__
+from fillmask import __version__
 from tests.deploy import files, kustomize
 
 OLDEST_KUBERNETES = "1.30"

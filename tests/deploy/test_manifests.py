@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from service.http.server import _FORCED_EXIT_AFTER_S
-from service.settings import ENV_PREFIX
+from fillmask.http.server import _FORCED_EXIT_AFTER_S
+from fillmask.settings import ENV_PREFIX
 from tests.deploy import files, kustomize, pod_security
 from tests.deploy.kustomize import Objects, containers, names
 

@@ -6,8 +6,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from service.engine.admission import Admission
-from service.observability.statistics import BatchStatistics
+from fillmask.engine.admission import Admission
+from fillmask.observability.statistics import BatchStatistics
 from tests.deploy import files, monitoring
 
 SERVICES = files.read_yaml(files.COMPOSE)["services"]

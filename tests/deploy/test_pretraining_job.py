@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from torch.distributed.run import get_args_parser
 
-from model.commands import _parser
+from fillmask_model.commands import _parser
 from tests.deploy import files, kustomize
 
 DIRECTORY = files.K8S / "examples" / "pretraining"
@@ -83,7 +83,7 @@ def test_each_pod_is_a_node_of_one_run(volume: Path) -> None:
         assert node.node_rank == index
         assert node.master_port == port
         assert node.module
-        assert node.training_script == "model"
+        assert node.training_script == "fillmask_model"
         options = _parser().parse_args(node.training_script_args)
         assert not options.resume
         assert options.texts == [volume / "texts"]

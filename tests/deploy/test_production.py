@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from fastapi.routing import APIRoute
 
-from service.app import create_app
-from service.settings import Settings
+from fillmask.app import create_app
+from fillmask.settings import Settings
 from tests.deploy import files, kustomize, monitoring
 
 REQUEST_TIMEOUT_S = Settings.model_fields["request_timeout_ms"].default / 1000

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from service import __version__
+from fillmask import __version__
 from tests.deploy import files
 
 # The program answers the inspections: $TAGS names the tag in the registry, $BUILDERS the builder.

@@ -132,7 +132,8 @@ def test_nothing_else_has_a_name_of_the_first_release(both: Releases) -> None:
     names = {each["metadata"]["name"] for each in both.first}
     if both.in_one_namespace:
         names.remove(releases.FIRST)  # the name of the namespace
-    old_name = re.compile(rf"(?<![\w/-])({'|'.join(map(re.escape, names))})(?![\w-])")
+    # `python -m fillmask.cli` names no object
+    old_name = re.compile(rf"(?<![\w/-])({'|'.join(map(re.escape, names))})(?![\w-]|\.cli\b)")
     for each in both.second:
         for path, value in strings(each):
             if not path.endswith(tuple(SHARED)):

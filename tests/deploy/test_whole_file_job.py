@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from service.cli import signals
-from service.cli.arguments import parse_arguments
-from service.cli.commands import FileCommand, Shard
-from service.cli.errors import CommandError, RetryError
+from fillmask.cli import signals
+from fillmask.cli.arguments import parse_arguments
+from fillmask.cli.commands import FileCommand, Shard
+from fillmask.cli.errors import CommandError, RetryError
 from tests.deploy import files
 from tests.service.cli.command_line import fillmask, numbered, random_texts, write_rows
 from tests.service.tiny import Tiny, write_bundle

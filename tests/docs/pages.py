@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from service.settings import ENV_PREFIX, Settings
+from fillmask.settings import ENV_PREFIX, Settings
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -1,16 +1,16 @@
-"""Generator of docs/settings.md from service/settings.py: `python -m tests.docs.settings_page`."""
+"""Generator of docs/settings.md from the settings: `python -m tests.docs.settings_page`."""
 
 from typing import Any
 
-from service.settings import ENV_PREFIX, Settings, allowed, settings_by_group
-from service.startup.flags import default_text
+from fillmask.settings import ENV_PREFIX, Settings, allowed, settings_by_group
+from fillmask.startup.flags import default_text
 from tests.docs.pages import DOCS
 
 PAGE = DOCS / "settings.md"
 HEAD = """\
 # Settings
 
-`make settings-page` writes this page from `service/settings.py`.
+`make settings-page` writes this page from `service/fillmask/settings.py`.
 
 A setting is an environment variable or a flag of `fillmask-serve`. For example,
 `FILLMASK_MAX_TEXTS=8` has the same effect as `--max-texts 8`. A flag takes precedence over a

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
 # a block of code, and the optional block of output directly under it
 EXAMPLE = re.compile(r"```bash\n(.*?)```(?:\n\n```(?:text|json|csv)\n(.*?)```)?", re.DOTALL)
 NUMBER = re.compile(r"\d+\.\d+(?:e-?\d+)?")
@@ -28,13 +27,10 @@ def check_shell_examples(page: str, directory: Path) -> int:
     command = directory / "bin" / "fillmask"
     command.parent.mkdir()
     # the installed command may belong to another checkout
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m service.cli "$@"\n')
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m fillmask.cli "$@"\n')
     command.chmod(0o755)
     inherited = {k: v for k, v in os.environ.items() if not k.startswith("FILLMASK_")}
-    variables = inherited | {
-        "PATH": f"{command.parent}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": str(ROOT),
-    }
+    variables = inherited | {"PATH": f"{command.parent}{os.pathsep}{os.environ['PATH']}"}
     shown = 0
     for code, expected in EXAMPLE.findall(page):
         done = subprocess.run(

@@ -12,9 +12,9 @@ import pytest
 from benchmarks import generated_block
 from benchmarks.quality.cloze import probe, table
 from benchmarks.quality.examples import HEAD, PAGE, answered, rows
-from export.commands import main as export_main
-from model.commands import main as train_main
-from service.bundles.bundle import default_bundle_path, read_bundle
+from fillmask.bundles.bundle import default_bundle_path, read_bundle
+from fillmask_export.commands import main as export_main
+from fillmask_model.commands import main as train_main
 from tests.model.command_line import ENCODER
 from tests.model.samples import repetitive_text
 

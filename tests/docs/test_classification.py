@@ -14,12 +14,12 @@ import pytest
 from benchmarks import generated_block
 from benchmarks.classification.bundle_accuracy import EXAMPLE
 from benchmarks.running_server import running_server
-from export import restore
-from export.commands import main as export_main
-from model.checkpoints.checkpoint import save_checkpoint
-from model.commands import main as train_main
-from model.tokenizers.word_pieces import train_word_pieces
-from service.bundles.bundle import read_bundle
+from fillmask.bundles.bundle import read_bundle
+from fillmask_export import restore
+from fillmask_export.commands import main as export_main
+from fillmask_model.checkpoints.checkpoint import save_checkpoint
+from fillmask_model.commands import main as train_main
+from fillmask_model.tokenizers.word_pieces import train_word_pieces
 from tests.docs import pages
 from tests.docs.client_examples import run_client
 from tests.model.samples import VERSES, random_encoder, small_config

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks import generated_block
 from benchmarks.load import capacity, overload, pod_size
-from service.bundles.bundle import default_bundle_path, read_bundle
+from fillmask.bundles.bundle import default_bundle_path, read_bundle
 from tests.docs import pages
 
 README = pages.read(pages.ROOT / "README.md")

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from service.app import create_app
-from service.settings import Settings
+from benchmarks.running_server import SOURCE_ROOTS
+from fillmask.app import create_app
+from fillmask.settings import Settings
 from tests.docs import pages
 
 ROUTE = re.compile(r"^\| `((?:GET|POST) /\S*)` \|", re.MULTILINE)
@@ -51,9 +52,10 @@ def test_make_targets_exist(page: Path) -> None:
 
 @every_current_page
 def test_modules_exist(page: Path) -> None:
-    for module in re.findall(r"python -m ((?:service|tests|benchmarks)[\w.]*)", pages.read(page)):
-        path = pages.ROOT.joinpath(*module.split("."))
-        assert path.with_suffix(".py").exists() or (path / "__main__.py").exists(), module
+    for module in re.findall(r"python -m ((?:fillmask|tests|benchmarks)[\w.]*)", pages.read(page)):
+        paths = [root.joinpath(*module.split(".")) for root in (pages.ROOT, *SOURCE_ROOTS)]
+        names = [file for path in paths for file in (path.with_suffix(".py"), path / "__main__.py")]
+        assert any(name.exists() for name in names), module
 
 
 @every_current_page

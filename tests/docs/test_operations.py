@@ -6,16 +6,16 @@ import re
 
 import pytest
 
-from service.app import ANSWERS_BYTES, BODIES_BYTES, FREE_ANSWER_BYTES, FREE_BODY_BYTES
-from service.http.json_size import MAX_VALUES
-from service.http.unsent_responses import MAX_UNSENT_BYTES
-from service.observability.logs import FIELDS
-from service.observability.metrics import REJECTED_CONNECTIONS, REJECTED_REQUESTS
-from service.settings import Settings
-from service.tasks.plan import CACHED_TARGETS_BYTES
-from service.tasks.response_size import MAX_RESPONSE_BYTES
-from service.tasks.targets.targets import MAX_TARGETS_BYTES
-from service.tokenization.unigram import CACHED_WORDS_BYTES
+from fillmask.app import ANSWERS_BYTES, BODIES_BYTES, FREE_ANSWER_BYTES, FREE_BODY_BYTES
+from fillmask.http.json_size import MAX_VALUES
+from fillmask.http.unsent_responses import MAX_UNSENT_BYTES
+from fillmask.observability.logs import FIELDS
+from fillmask.observability.metrics import REJECTED_CONNECTIONS, REJECTED_REQUESTS
+from fillmask.settings import Settings
+from fillmask.tasks.plan import CACHED_TARGETS_BYTES
+from fillmask.tasks.response_size import MAX_RESPONSE_BYTES
+from fillmask.tasks.targets.targets import MAX_TARGETS_BYTES
+from fillmask.tokenization.unigram import CACHED_WORDS_BYTES
 from tests.deploy import monitoring
 from tests.docs import pages
 

@@ -13,8 +13,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from benchmarks.running_server import running_server
-from service.app import create_app
-from service.settings import Settings
+from fillmask.app import create_app
+from fillmask.settings import Settings
 from tests.docs import pages
 from tests.docs.shell_examples import check_shell_examples
 

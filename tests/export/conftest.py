@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from export.write_bundle import SampleTexts
-from model.checkpoints.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
-from model.quantization import smoothing
+from fillmask_export.write_bundle import SampleTexts
+from fillmask_model.checkpoints.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from fillmask_model.quantization import smoothing
 from tests.model.samples import VERSES, random_encoder, small_config, verse_tokenizer
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
-from export.write_bundle import BundleMetadata, SampleTexts, write_bundle
-from model.checkpoints.checkpoint import Checkpoint
-from model.encoder.classifier import ClassifierConfig
-from model.encoder.encoder import TiedEncoder
+from fillmask_export.write_bundle import BundleMetadata, SampleTexts, write_bundle
+from fillmask_model.checkpoints.checkpoint import Checkpoint
+from fillmask_model.encoder.classifier import ClassifierConfig
+from fillmask_model.encoder.encoder import TiedEncoder
 from tests.model.samples import VERSES, randomise, small_config, verse_tokenizer
 
 Kind = Literal["fills", "labels", "both"]

@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from model.encoder.config import EncoderConfig
-from model.encoder.encoder import TiedEncoder
-from service.engine.passes import ModelPass
+from fillmask.engine.passes import ModelPass
+from fillmask_model.encoder.config import EncoderConfig
+from fillmask_model.encoder.encoder import TiedEncoder
 from tests.model.samples import small_config
 
 CONFIGS: dict[str, EncoderConfig] = {

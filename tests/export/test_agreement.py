@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 import torch
 
-from export.agreement import Fp32Predictions, Int8Figures, measure_agreement
-from export.verify import VerificationError
-from export.write_bundle import BundleMetadata, SampleTexts, write_bundle
-from model.checkpoints.checkpoint import Checkpoint
-from model.encoder.encoder import TiedEncoder
-from service.bundles.bundle import read_bundle
-from service.engine.runtime import Runtime
-from service.tokenization.tokenizer import Tokenizer
+from fillmask.bundles.bundle import read_bundle
+from fillmask.engine.runtime import Runtime
+from fillmask.tokenization.tokenizer import Tokenizer
+from fillmask_export.agreement import Fp32Predictions, Int8Figures, measure_agreement
+from fillmask_export.verify import VerificationError
+from fillmask_export.write_bundle import BundleMetadata, SampleTexts, write_bundle
+from fillmask_model.checkpoints.checkpoint import Checkpoint
+from fillmask_model.encoder.encoder import TiedEncoder
 from tests.model.samples import VERSES
 
 
@@ -64,7 +64,7 @@ def test_few_of_many_tokens_are_masked(
     checkpoint: Checkpoint, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The masks are spread evenly over the texts.
-    monkeypatch.setattr("export.agreement.MAX_MASKS", len(VERSES))
+    monkeypatch.setattr("fillmask_export.agreement.MAX_MASKS", len(VERSES))
     short = [" ".join(verse.split()[:3]) for verse in VERSES]
     requests = Fp32Predictions.from_texts(checkpoint.model, short, tokenizer, 24).requests
     places = [
@@ -89,9 +89,9 @@ def test_figures_are_what_they_say(
     runtime: Runtime, checkpoint: Checkpoint, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The expected figures come from PyTorch in a loop over the masks.
-    monkeypatch.setattr("export.agreement.REQUESTS_AT_ONCE", 5)
-    monkeypatch.setattr("export.agreement.MIN_AGREEMENT", 0)
-    monkeypatch.setattr("export.agreement.MAX_P99", 100)
+    monkeypatch.setattr("fillmask_export.agreement.REQUESTS_AT_ONCE", 5)
+    monkeypatch.setattr("fillmask_export.agreement.MIN_AGREEMENT", 0)
+    monkeypatch.setattr("fillmask_export.agreement.MAX_P99", 100)
     exact, served = shaken(checkpoint.model), checkpoint.model
     same, differences = [], []
     for verse in VERSES:

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from export.commands import main
+from fillmask_export.commands import main
 from tests.model.checkpoints.families.samples import SAMPLES
 from tests.model.samples import VERSES, change_config, change_tensors
 from tests.model.tokenizers.tokenizer_directories import KINDS, write_directory

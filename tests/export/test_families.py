@@ -13,17 +13,17 @@ import pytest
 from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 
-from export.graph import served_graph
-from export.graph_files import int8_weights
-from export.int8_operators import Int8GraphBuilder
-from export.operators import GraphBuilder
-from export.reference import reference_graph
-from export.weights import encoder_weights
-from model.checkpoints.checkpoint import Checkpoint, load_checkpoint
-from model.encoder.encoder import TiedEncoder
-from service.engine.batch_arrays import Batch
-from service.engine.passes import ModelPass
-from service.engine.runtime import Runtime
+from fillmask.engine.batch_arrays import Batch
+from fillmask.engine.passes import ModelPass
+from fillmask.engine.runtime import Runtime
+from fillmask_export.graph import served_graph
+from fillmask_export.graph_files import int8_weights
+from fillmask_export.int8_operators import Int8GraphBuilder
+from fillmask_export.operators import GraphBuilder
+from fillmask_export.reference import reference_graph
+from fillmask_export.weights import encoder_weights
+from fillmask_model.checkpoints.checkpoint import Checkpoint, load_checkpoint
+from fillmask_model.encoder.encoder import TiedEncoder
 from tests.model.checkpoints.families.samples import SAMPLES, Inputs, reading_tokens
 
 TOLERANCE = 1e-4  # log-probabilities in nats, fp32

@@ -13,17 +13,17 @@ import torch
 from numpy.typing import NDArray
 from onnx import TensorProto
 
-from export.graph import served_graph
-from export.graph_files import int8_weights
-from export.int8_operators import Int8GraphBuilder
-from export.operators import GraphBuilder, float_tensor
-from export.ranking import MASKS_PER_ROUND
-from export.weights import encoder_weights
-from model.checkpoints.checkpoint import Checkpoint
-from model.encoder.encoder import TiedEncoder
-from service.engine.batch_arrays import Batch
-from service.engine.passes import ModelPass, PassOutputs
-from service.engine.runtime import Runtime
+from fillmask.engine.batch_arrays import Batch
+from fillmask.engine.passes import ModelPass, PassOutputs
+from fillmask.engine.runtime import Runtime
+from fillmask_export.graph import served_graph
+from fillmask_export.graph_files import int8_weights
+from fillmask_export.int8_operators import Int8GraphBuilder
+from fillmask_export.operators import GraphBuilder, float_tensor
+from fillmask_export.ranking import MASKS_PER_ROUND
+from fillmask_export.weights import encoder_weights
+from fillmask_model.checkpoints.checkpoint import Checkpoint
+from fillmask_model.encoder.encoder import TiedEncoder
 from tests.export.samples import CONFIGS, padded_batch
 from tests.model.samples import random_encoder
 
@@ -80,8 +80,8 @@ def test_long_rows_are_attended_in_rounds(
     model = random_encoder(config)
     batch = Batch.pack(padded_batch(config.vocab_size).requests(np.zeros((5, 1), np.int64), 50))
     at_once = _runtime(tmp_path, model, int8=False).run(batch)
-    monkeypatch.setattr("export.attention.LONG_TOKENS", 1)
-    monkeypatch.setattr("export.attention.CHUNK_SLOTS", 5)
+    monkeypatch.setattr("fillmask_export.attention.LONG_TOKENS", 1)
+    monkeypatch.setattr("fillmask_export.attention.CHUNK_SLOTS", 5)
     in_rounds = _runtime(tmp_path, model, int8=False).run(batch)
     nodes = onnx.load(tmp_path / "model.onnx").graph.node
     # One loop per layer except the last, which computes only masks, and one loop for the ranking.

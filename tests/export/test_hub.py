@@ -25,13 +25,13 @@ from huggingface_hub import close_session, constants
 from safetensors.torch import load_file, save_file
 
 from benchmarks.running_server import running_server
-from export import hub as hub_module
-from export.commands import main
-from export.hub import Snapshot, download_checkpoint
-from export.hub_errors import HubError
-from export.progress import DownloadProgress
-from model.checkpoints.checkpoint import CheckpointError, load_checkpoint
-from service.bundles.bundle import read_bundle
+from fillmask.bundles.bundle import read_bundle
+from fillmask_export import hub as hub_module
+from fillmask_export.commands import main
+from fillmask_export.hub import Snapshot, download_checkpoint
+from fillmask_export.hub_errors import HubError
+from fillmask_export.progress import DownloadProgress
+from fillmask_model.checkpoints.checkpoint import CheckpointError, load_checkpoint
 from tests.export.local_hub import ONE, OTHER, LocalHub, Repository, local_hub
 from tests.model.checkpoints.families.samples import SAMPLES
 from tests.model.samples import VERSES, assert_same_weights, change_config
@@ -429,7 +429,7 @@ def make_export() -> list[str]:
     ).stdout
     program, *arguments = shlex.split(printed)
     assert program == ".venv-export/bin/fillmask-export"
-    return [sys.executable, "-m", "export", *arguments]
+    return [sys.executable, "-m", "fillmask_export", *arguments]
 
 
 def test_two_commands_from_an_id_to_an_answer(
@@ -438,7 +438,7 @@ def test_two_commands_from_an_id_to_an_answer(
     # A killed export leaves no bundle. The environment of the processes names the hub.
     command = make_export()
     inherited = {k: v for k, v in os.environ.items() if not k.startswith(("FILLMASK_", "HF_"))}
-    variables = inherited | {"PYTHONPATH": str(ROOT), "HF_HOME": str(tmp_path / "home")}
+    variables = inherited | {"HF_HOME": str(tmp_path / "home")}
     options: dict[str, Any] = {"cwd": tmp_path, "env": variables | {"HF_ENDPOINT": hub.url}}
     hub.stalls = True
     with subprocess.Popen(command, **options) as process:

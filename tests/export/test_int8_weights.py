@@ -7,12 +7,12 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from export.int8_weights import Int8Weights
-from export.quantize import GELU_SMALLEST_STEP, GELU_ZERO, QuantizedRows
-from model.quantization.input_recorder import InputStatistics
-from model.quantization.rounding import round_weight
-from model.quantization.rounding_plan import RoundingPlan, choose_float_channels
-from model.quantization.smoothing import smoothing_factors
+from fillmask_export.int8_weights import Int8Weights
+from fillmask_export.quantize import GELU_SMALLEST_STEP, GELU_ZERO, QuantizedRows
+from fillmask_model.quantization.input_recorder import InputStatistics
+from fillmask_model.quantization.rounding import round_weight
+from fillmask_model.quantization.rounding_plan import RoundingPlan, choose_float_channels
+from fillmask_model.quantization.smoothing import smoothing_factors
 from tests.model.oracle import gelu_tanh
 
 Floats = NDArray[np.float64]

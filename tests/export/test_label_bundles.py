@@ -13,20 +13,20 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer as TokenizerFile
 from tokenizers import processors
 
-from export.commands import main
-from export.label_verification import ExpectedLabels, measure_label_agreement
-from export.text_format import TextFormat
-from export.verify import VerificationError
-from export.weights import encoder_weights
-from model.checkpoints.checkpoint import Checkpoint, CheckpointError, save_checkpoint
-from model.encoder.classifier import ClassifierConfig
-from model.encoder.encoder import TiedEncoder
-from service.bundles.bundle import Bundle, read_bundle
-from service.bundles.description import GoldenLabels, GoldenPrompt
-from service.engine.batch_arrays import Batch
-from service.engine.runtime import Runtime
-from service.parameters.texts import InputText, TextPair
-from service.tokenization.tokenizer import Tokenizer
+from fillmask.bundles.bundle import Bundle, read_bundle
+from fillmask.bundles.description import GoldenLabels, GoldenPrompt
+from fillmask.engine.batch_arrays import Batch
+from fillmask.engine.runtime import Runtime
+from fillmask.parameters.texts import InputText, TextPair
+from fillmask.tokenization.tokenizer import Tokenizer
+from fillmask_export.commands import main
+from fillmask_export.label_verification import ExpectedLabels, measure_label_agreement
+from fillmask_export.text_format import TextFormat
+from fillmask_export.verify import VerificationError
+from fillmask_export.weights import encoder_weights
+from fillmask_model.checkpoints.checkpoint import Checkpoint, CheckpointError, save_checkpoint
+from fillmask_model.encoder.classifier import ClassifierConfig
+from fillmask_model.encoder.encoder import TiedEncoder
 from tests.export.label_bundles import (
     HEAD,
     MEAN_HEAD,
@@ -172,7 +172,7 @@ def test_a_wrong_graph_is_not_written(
         weights = encoder_weights(model, max_tokens, token_types)
         return weights | {weight: weights[weight] * np.float32(1.5)}
 
-    monkeypatch.setattr("export.graph_files.encoder_weights", changed)
+    monkeypatch.setattr("fillmask_export.graph_files.encoder_weights", changed)
     with pytest.raises(VerificationError, match=message):
         write_label_bundle(tmp_path / "bundle", label_checkpoint("labels"))
     assert list(tmp_path.iterdir()) == []
@@ -201,8 +201,8 @@ def test_a_head_that_is_not_finite_is_not_written(tmp_path: Path) -> None:
 def test_int8_that_loses_too_much_is_not_written(
     limit: str, value: float, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(f"export.label_verification.{limit}", value)
-    monkeypatch.setattr("export.label_verification.MAX_RELATIVE_P99", 0.0)
+    monkeypatch.setattr(f"fillmask_export.label_verification.{limit}", value)
+    monkeypatch.setattr("fillmask_export.label_verification.MAX_RELATIVE_P99", 0.0)
     with pytest.raises(VerificationError, match=message):
         write_label_bundle(tmp_path / "bundle", label_checkpoint("labels"), "int8")
     assert list(tmp_path.iterdir()) == []

@@ -10,21 +10,21 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from export.graph import served_graph
-from export.graph_files import int8_weights
-from export.int8_operators import Int8GraphBuilder
-from export.int8_weights import Int8Weights
-from export.operators import GraphBuilder
-from export.weights import encoder_weights
-from model.checkpoints.checkpoint import Checkpoint
-from model.encoder.classifier import ClassifierConfig
-from model.encoder.config import EncoderConfig
-from model.encoder.encoder import TiedEncoder
-from service.arrays import IntArray
-from service.bundles.bundle import MODEL_FILE, default_bundle_path
-from service.engine.batch_arrays import Batch
-from service.engine.passes import ModelPass, PassOutputs
-from service.engine.runtime import Runtime
+from fillmask.arrays import IntArray
+from fillmask.bundles.bundle import MODEL_FILE, default_bundle_path
+from fillmask.engine.batch_arrays import Batch
+from fillmask.engine.passes import ModelPass, PassOutputs
+from fillmask.engine.runtime import Runtime
+from fillmask_export.graph import served_graph
+from fillmask_export.graph_files import int8_weights
+from fillmask_export.int8_operators import Int8GraphBuilder
+from fillmask_export.int8_weights import Int8Weights
+from fillmask_export.operators import GraphBuilder
+from fillmask_export.weights import encoder_weights
+from fillmask_model.checkpoints.checkpoint import Checkpoint
+from fillmask_model.encoder.classifier import ClassifierConfig
+from fillmask_model.encoder.config import EncoderConfig
+from fillmask_model.encoder.encoder import TiedEncoder
 from tests.export.samples import CONFIGS
 from tests.model.samples import plan_of, random_encoder, randomise
 

@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from export.progress import (
+from fillmask_export.progress import (
     COMPARISON,
     PREDICTION,
     ROUNDING,
@@ -39,7 +39,7 @@ def test_a_log_gets_a_line_per_stage(monkeypatch: pytest.MonkeyPatch) -> None:
         f"{stage} blocks.0.query" for stage in (PREDICTION, SMOOTHING, ROUNDING, COMPARISON)
     ]
     assert all(line.endswith(" left") for line in lines)
-    monkeypatch.setattr("export.progress._LINE_EVERY_S", 0)
+    monkeypatch.setattr("fillmask_export.progress._LINE_EVERY_S", 0)
     stream = io.StringIO()
     with closing(ExportProgress(stream)) as progress:
         report_all(progress)

@@ -12,14 +12,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from export import operators
-from export.restore import main, restore
-from model.checkpoints.checkpoint import load_checkpoint
-from model.encoder.encoder import TiedEncoder
-from model.quantization.rounding import RoundedEncoder
-from service.bundles.bundle import default_bundle_path, read_bundle
-from service.parameters.texts import TextPair
-from service.tokenization.tokenizer import Tokenizer
+from fillmask.bundles.bundle import default_bundle_path, read_bundle
+from fillmask.parameters.texts import TextPair
+from fillmask.tokenization.tokenizer import Tokenizer
+from fillmask_export import operators
+from fillmask_export.restore import main, restore
+from fillmask_model.checkpoints.checkpoint import load_checkpoint
+from fillmask_model.encoder.encoder import TiedEncoder
+from fillmask_model.quantization.rounding import RoundedEncoder
 from tests.export.label_bundles import label_checkpoint, write_label_bundle
 from tests.model.samples import plan_of, random_ids
 from tests.service import tiny

@@ -9,18 +9,18 @@ import numpy as np
 import onnx
 import pytest
 
-from export import operators
-from export.graph import served_graph
-from export.graph_files import int8_weights
-from export.int8_operators import Int8GraphBuilder
-from export.operators import GraphBuilder
-from export.weight_file import WeightFile
-from export.weights import encoder_weights
-from model.checkpoints.checkpoint import Checkpoint
-from model.encoder.encoder import TABLE, TiedEncoder
-from service.engine.batch_arrays import Batch
-from service.engine.passes import BatchOutputs, ModelPass
-from service.engine.runtime import Runtime
+from fillmask.engine.batch_arrays import Batch
+from fillmask.engine.passes import BatchOutputs, ModelPass
+from fillmask.engine.runtime import Runtime
+from fillmask_export import operators
+from fillmask_export.graph import served_graph
+from fillmask_export.graph_files import int8_weights
+from fillmask_export.int8_operators import Int8GraphBuilder
+from fillmask_export.operators import GraphBuilder
+from fillmask_export.weight_file import WeightFile
+from fillmask_export.weights import encoder_weights
+from fillmask_model.checkpoints.checkpoint import Checkpoint
+from fillmask_model.encoder.encoder import TABLE, TiedEncoder
 from tests.export.samples import CONFIGS
 from tests.model.samples import random_encoder
 

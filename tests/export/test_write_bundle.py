@@ -14,22 +14,22 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from export.commands import main
-from export.graph_files import save_graph
-from export.verify import VerificationError
-from export.weights import encoder_weights
-from export.write_bundle import BundleMetadata, SampleTexts, write_bundle
-from model.checkpoints.checkpoint import (
+from fillmask.bundles.bundle import read_bundle
+from fillmask.engine.runtime import Runtime
+from fillmask_export.commands import main
+from fillmask_export.graph_files import save_graph
+from fillmask_export.verify import VerificationError
+from fillmask_export.weights import encoder_weights
+from fillmask_export.write_bundle import BundleMetadata, SampleTexts, write_bundle
+from fillmask_model.checkpoints.checkpoint import (
     Checkpoint,
     CheckpointError,
     load_checkpoint,
     save_checkpoint,
 )
-from model.data.corpus import read_tokenizer
-from model.encoder.encoder import TiedEncoder
-from model.quantization.rounding import RoundedEncoder
-from service.bundles.bundle import read_bundle
-from service.engine.runtime import Runtime
+from fillmask_model.data.corpus import read_tokenizer
+from fillmask_model.encoder.encoder import TiedEncoder
+from fillmask_model.quantization.rounding import RoundedEncoder
 from tests.model.samples import VERSES, plan_of, random_encoder
 
 
@@ -152,7 +152,7 @@ def test_a_wrong_graph_is_not_written(
         weights = encoder_weights(model, max_tokens, token_types)
         return weights | {"blocks.1.ffn_in.bias": weights["blocks.1.ffn_in.bias"] + 0.1}
 
-    monkeypatch.setattr("export.graph_files.encoder_weights", changed)
+    monkeypatch.setattr("fillmask_export.graph_files.encoder_weights", changed)
     with pytest.raises(
         VerificationError, match="the graph must have the PyTorch encoder's top 5 tokens"
     ):
@@ -176,9 +176,9 @@ def test_the_encoder_is_gone_before_a_graph_is_loaded(
             alive_at_load.append(encoders[0]() is not None)
             super().__init__(*arguments, **options)
 
-    monkeypatch.setattr("export.write_bundle.save_graph", save)
-    monkeypatch.setattr("export.write_bundle.Runtime", Watched)
-    monkeypatch.setattr("export.expected_results.Runtime", Watched)
+    monkeypatch.setattr("fillmask_export.write_bundle.save_graph", save)
+    monkeypatch.setattr("fillmask_export.write_bundle.Runtime", Watched)
+    monkeypatch.setattr("fillmask_export.expected_results.Runtime", Watched)
     sentences = tmp_path / "texts.txt"
     sentences.write_text("\n".join(texts.verification))
     files = ["--texts", str(sentences), "--calibrate", str(sentences)]
@@ -192,7 +192,7 @@ def test_int8_that_loses_too_much_is_not_written(
     checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The error message contains the loss of accuracy and an alternative.
-    monkeypatch.setattr("export.agreement.MIN_AGREEMENT", 1.01)
+    monkeypatch.setattr("fillmask_export.agreement.MIN_AGREEMENT", 1.01)
     with pytest.raises(
         VerificationError, match=r"the int8 graph must have fp32's top .*--precision fp32"
     ):

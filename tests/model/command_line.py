@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from model.checkpoints.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
-from model.commands import main
+from fillmask_model.checkpoints.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from fillmask_model.commands import main
 from tests.model.samples import random_encoder, small_config
 
 # an encoder and a run so small that a test takes little time

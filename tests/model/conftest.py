@@ -12,11 +12,11 @@ import torch
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from model.data.corpus import SpecialTokens, pack_rows
-from model.encoder.encoder import TiedEncoder
-from model.training import loop
-from model.training.config import TrainConfig
-from model.training.loop import Pretraining
+from fillmask_model.data.corpus import SpecialTokens, pack_rows
+from fillmask_model.encoder.encoder import TiedEncoder
+from fillmask_model.training import loop
+from fillmask_model.training.config import TrainConfig
+from fillmask_model.training.loop import Pretraining
 from tests.model.command_line import ENCODER
 from tests.model.samples import ROW_TOKENS, VERSES, repetitive_text, small_config, verse_tokenizer
 

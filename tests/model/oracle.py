@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from model.encoder.classifier import ClassifierConfig
-from model.encoder.config import EncoderConfig
+from fillmask_model.encoder.classifier import ClassifierConfig
+from fillmask_model.encoder.config import EncoderConfig
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -28,7 +28,7 @@ _erf = np.vectorize(math.erf, otypes=[np.float64])
 
 @dataclass(frozen=True, slots=True)
 class PackedWeights:
-    """Weights of the packed pre-norm form: float64 copies of the arguments of `model.forward`."""
+    """Weights of the packed pre-norm form: the arguments of `fillmask_model.forward` in float64."""
 
     w_emb: Floats
     pos_embed: Floats

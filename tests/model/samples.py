@@ -14,12 +14,12 @@ from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, models
 from torch import Tensor, nn
 
-from model.encoder.classifier import ClassifierConfig
-from model.encoder.config import EncoderConfig
-from model.encoder.encoder import TiedEncoder
-from model.quantization.input_recorder import VOCABULARY, is_int8_linear, shared_input_name
-from model.quantization.rounding_plan import RoundingPlan
-from model.tokenizers.word_pieces import train_word_pieces
+from fillmask_model.encoder.classifier import ClassifierConfig
+from fillmask_model.encoder.config import EncoderConfig
+from fillmask_model.encoder.encoder import TiedEncoder
+from fillmask_model.quantization.input_recorder import VOCABULARY, is_int8_linear, shared_input_name
+from fillmask_model.quantization.rounding_plan import RoundingPlan
+from fillmask_model.tokenizers.word_pieces import train_word_pieces
 
 SMALL: dict[str, Any] = {
     "vocab_size": 61,

@@ -11,8 +11,8 @@ import pytest
 import torch
 from tokenizers import AddedToken, Tokenizer
 
-from model.checkpoints.checkpoint import save_checkpoint
-from model.commands import main
+from fillmask_model.checkpoints.checkpoint import save_checkpoint
+from fillmask_model.commands import main
 from tests.model.command_line import ENCODER, QUICK, pretrain, save_small
 from tests.model.samples import VERSES
 

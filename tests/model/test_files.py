@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from model.files import atomic_replace
+from fillmask_model.files import atomic_replace
 
 
 def test_a_file_is_replaced_at_the_end(tmp_path: Path) -> None:
@@ -40,7 +40,9 @@ def test_content_is_on_the_disk_before_the_name(
 ) -> None:
     # The order is fsync of the file, rename, fsync of the directory.
     path, seen = tmp_path / "file", []
-    monkeypatch.setattr("model.files._sync", lambda what: seen.append((what.name, path.exists())))
+    monkeypatch.setattr(
+        "fillmask_model.files._sync", lambda what: seen.append((what.name, path.exists()))
+    )
     with atomic_replace(path) as temporary:
         temporary.write_text("content")
     assert seen == [("file.tmp", False), (tmp_path.name, True)]

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from model.forward import mlm_forward, mlm_forward_tied
+from fillmask_model.forward import mlm_forward, mlm_forward_tied
 from tests.model import oracle
 from tests.model.samples import random_ids
 

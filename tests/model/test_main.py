@@ -1,4 +1,4 @@
-"""`python -m model` as a real process."""
+"""`python -m fillmask_model` as a real process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_a_mistake_ends_the_process_with_status_2(tmp_path: Path) -> None:
     # The process prints one line to standard error, without a traceback.
-    ended = run("-m", "model", "parameters", str(tmp_path / "nowhere.json"))
+    ended = run("-m", "fillmask_model", "parameters", str(tmp_path / "nowhere.json"))
     assert ended.returncode == 2
     assert ended.stdout == ""
     (line,) = ended.stderr.splitlines()
@@ -30,7 +30,7 @@ def test_a_missing_dependency_is_named() -> None:
     ended = run(
         "-c",
         "import sys; sys.modules['torch'] = None\n"
-        "from model.__main__ import main; sys.exit(main())",
+        "from fillmask_model.__main__ import main; sys.exit(main())",
     )
     assert ended.returncode == 2
     (line,) = ended.stderr.splitlines()

@@ -15,8 +15,8 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from model.checkpoints.tensor_files import TensorFiles
-from model.memory import page_out_files, release_memory
+from fillmask_model.checkpoints.tensor_files import TensorFiles
+from fillmask_model.memory import page_out_files, release_memory
 
 VALUES = 8_000_000  # 32 MB
 
@@ -71,7 +71,7 @@ def test_files_that_are_read_through_take_little_memory(
         full_mb = mapped_mb()
     release_memory([tensor])
     assert mapped_mb() < full_mb - 25
-    monkeypatch.setattr("model.memory._PAGE_OUT_BYTES", 8 << 20)
+    monkeypatch.setattr("fillmask_model.memory._PAGE_OUT_BYTES", 8 << 20)
     with page_out_files("weights.bin"):
         assert tensor.sum(dtype=torch.float64) == total
         time.sleep(0.3)
@@ -98,7 +98,7 @@ def test_an_error_ends_the_paging() -> None:
 TEN_BLOCKS = """
 import resource
 import torch
-from model.memory import keep_freed_memory
+from fillmask_model.memory import keep_freed_memory
 
 def faults(kept):
     if kept:
@@ -128,7 +128,7 @@ def test_what_is_kept_is_not_asked_of_linux_again() -> None:
 FORTY_SHAPES = """
 import torch
 from torch.nn import functional as F
-from model.memory import limit_kernel_cache
+from fillmask_model.memory import limit_kernel_cache
 
 def kernel(few):
     if few:

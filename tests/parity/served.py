@@ -12,9 +12,9 @@ import torch
 import transformers
 from fastapi.testclient import TestClient
 
-from export.commands import main as export_main
-from service.app import create_app
-from service.settings import Settings
+from fillmask.app import create_app
+from fillmask.settings import Settings
+from fillmask_export.commands import main as export_main
 from tests.model.tokenizers.tokenizer_directories import KINDS, write_directory
 from tests.test_pipeline_parity import make_model
 

@@ -7,12 +7,12 @@ from typing import Any
 import torch
 from tokenizers import Tokenizer, processors
 
-from export.write_bundle import BundleMetadata, SampleTexts, write_bundle
-from model.checkpoints.checkpoint import Checkpoint
-from model.encoder.classifier import ClassifierConfig
-from model.encoder.config import EncoderConfig
-from model.encoder.encoder import TiedEncoder
-from service.parameters.texts import InputText, TextPair
+from fillmask.parameters.texts import InputText, TextPair
+from fillmask_export.write_bundle import BundleMetadata, SampleTexts, write_bundle
+from fillmask_model.checkpoints.checkpoint import Checkpoint
+from fillmask_model.encoder.classifier import ClassifierConfig
+from fillmask_model.encoder.config import EncoderConfig
+from fillmask_model.encoder.encoder import TiedEncoder
 from tests.service.tiny import VOCABULARY, build_tokenizer
 
 _MASK = "[MASK]"

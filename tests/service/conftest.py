@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from service.app import create_app
-from service.settings import Settings
+from fillmask.app import create_app
+from fillmask.settings import Settings
 from tests.service.server_process import start_process
 from tests.service.tiny import Tiny, describe_files, write_bundle
 

@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 
 import numpy as np
 
-from service.engine.batch_arrays import Batch
-from service.engine.batcher import Batcher
-from service.engine.passes import BatchOutputs, ModelPass, PassOutputs
-from service.observability.statistics import BatchStatistics
+from fillmask.engine.batch_arrays import Batch
+from fillmask.engine.batcher import Batcher
+from fillmask.engine.passes import BatchOutputs, ModelPass, PassOutputs
+from fillmask.observability.statistics import BatchStatistics
 
 BAD_ID = 666
 

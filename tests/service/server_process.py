@@ -11,7 +11,7 @@ import pytest
 
 @contextlib.contextmanager
 def start_process(
-    *flags: str, command: tuple[str, ...] = ("-m", "service")
+    *flags: str, command: tuple[str, ...] = ("-m", "fillmask")
 ) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """Start the service, yield the process and its address, and kill it at the end.
 

@@ -3,13 +3,13 @@
 # the service with a slow model that prints the start of each run
 SLOW = """
 import sys, time
-from service.engine.runtime import Runtime
+from fillmask.engine.runtime import Runtime
 run = Runtime.run
 def slow(self, batch):
     print("running", flush=True)
     time.sleep(0.7)
     return run(self, batch)
 Runtime.run = slow
-from service.__main__ import main
+from fillmask.__main__ import main
 sys.exit(main())
 """

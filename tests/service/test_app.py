@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from service.app import create_app
-from service.engine.batcher import Batcher
-from service.errors import BundleError, SettingsError, StartupError
-from service.http.throttle import THROTTLE_ABOVE_WAIT_S, LoopThrottle
-from service.settings import Settings
+from fillmask.app import create_app
+from fillmask.engine.batcher import Batcher
+from fillmask.errors import BundleError, SettingsError, StartupError
+from fillmask.http.throttle import THROTTLE_ABOVE_WAIT_S, LoopThrottle
+from fillmask.settings import Settings
 from tests.service.conftest import EditBundle
 from tests.service.tiny import Tiny
 
@@ -84,13 +84,13 @@ PROBE = """
 import sys
 from pathlib import Path
 from fastapi.testclient import TestClient
-from service.app import create_app
-from service.engine.batcher import Batcher
-from service.http.throttle import THROTTLE_ABOVE_WAIT_S, LoopThrottle
-from service.settings import Settings
+from fillmask.app import create_app
+from fillmask.engine.batcher import Batcher
+from fillmask.http.throttle import THROTTLE_ABOVE_WAIT_S, LoopThrottle
+from fillmask.settings import Settings
 with TestClient(create_app(Settings(bundle=Path(sys.argv[1]), threads=1))) as client:
     assert client.post("/fill-mask", json={"inputs": "[MASK]"}).status_code == 200
-unwanted = {"torch", "onnx", "safetensors", "transformers", "model", "export"}
+unwanted = {"torch", "onnx", "safetensors", "transformers", "fillmask_model", "fillmask_export"}
 print(sorted(unwanted & set(sys.modules)))
 """
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from service.arrays import int_array, ordinals_in_group, start_offsets
+from fillmask.arrays import int_array, ordinals_in_group, start_offsets
 
 
 def test_int_array_is_int64() -> None:

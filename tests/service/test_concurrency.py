@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from service.concurrency import UseCounter, gather_or_cancel
+from fillmask.concurrency import UseCounter, gather_or_cancel
 
 
 async def soon(value: int) -> int:

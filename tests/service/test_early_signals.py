@@ -17,7 +17,7 @@ class Interrupt:
         if name == "uvicorn":
             os.kill(os.getpid(), signal.{signal})
 sys.meta_path.insert(0, Interrupt())
-from service.__main__ import main
+from fillmask.__main__ import main
 sys.exit(main())
 """
 

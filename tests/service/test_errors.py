@@ -1,6 +1,6 @@
 """Errors with quotes of a user's text. Tracebacks without the text."""
 
-from service.errors import MAX_QUOTED_CHARS, quote, safe_traceback
+from fillmask.errors import MAX_QUOTED_CHARS, quote, safe_traceback
 
 
 def test_quote_shows_a_short_text_whole() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from service.host import may_saturate_int8, memory_limit_bytes, usable_cpus
+from fillmask.host import may_saturate_int8, memory_limit_bytes, usable_cpus
 
 
 @pytest.fixture(autouse=True)

@@ -17,11 +17,11 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-import service
-from service import Fill, FillMask, InvalidRequestError, RejectedTarget, RejectedText, TextPair
-from service.app import create_app
-from service.parameters.texts import PAIR
-from service.settings import Settings
+import fillmask
+from fillmask import Fill, FillMask, InvalidRequestError, RejectedTarget, RejectedText, TextPair
+from fillmask.app import create_app
+from fillmask.parameters.texts import PAIR
+from fillmask.settings import Settings
 from tests.service.classifiers import write_classifier
 from tests.service.cli.command_line import random_texts
 from tests.service.tiny import MASK_ID, MAX_TOKENS, SPECIAL, VOCABULARY, Tiny, build_tokenizer
@@ -273,7 +273,7 @@ def test_a_spawned_process_computes(model: FillMask) -> None:
 def test_a_forked_process_is_refused_and_may_open_its_own(model: FillMask) -> None:
     code = """
 import os, sys
-from service import FillMask
+from fillmask import FillMask
 model = FillMask(sys.argv[1], threads=1)
 if os.fork() == 0:
     try:
@@ -296,21 +296,21 @@ print(len(model.fill("the [MASK]")))
 
 def test_the_import_loads_nothing() -> None:
     code = (
-        "import sys, service; before = set(sys.modules); "
+        "import sys, fillmask; before = set(sys.modules); "
         "assert not {'onnxruntime', 'numpy', 'pydantic', 'fastapi'} & before, before; "
-        "service.Fill; assert 'onnxruntime' not in sys.modules; "
-        "service.FillMask; assert 'onnxruntime' in sys.modules; "
+        "fillmask.Fill; assert 'onnxruntime' not in sys.modules; "
+        "fillmask.FillMask; assert 'onnxruntime' in sys.modules; "
         "assert not {'fastapi', 'uvicorn', 'torch'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 def test_every_public_name_exists() -> None:
-    for name in service.__all__:
-        assert getattr(service, name).__name__ == name
-    assert set(service.__all__) <= set(dir(service))
+    for name in fillmask.__all__:
+        assert getattr(fillmask, name).__name__ == name
+    assert set(fillmask.__all__) <= set(dir(fillmask))
     with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
-        service.Nothing  # noqa: B018
+        fillmask.Nothing  # noqa: B018
 
 
 def test_properties(model: FillMask) -> None:

@@ -14,10 +14,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from service.app import create_app
-from service.errors import SettingsError
-from service.serve import _bind, _overload_check
-from service.settings import Settings
+from fillmask.app import create_app
+from fillmask.errors import SettingsError
+from fillmask.serve import _bind, _overload_check
+from fillmask.settings import Settings
 from tests.service.conftest import EditBundle, StartServer
 from tests.service.slow_model import SLOW
 from tests.service.tiny import Tiny
@@ -28,7 +28,7 @@ BODY = {"inputs": "the [MASK]"}
 def refuse(*flags: str, **variables: str) -> str:
     """Start a service that fails and return its only line of output."""
     process = subprocess.run(
-        [sys.executable, "-m", "service", *flags],
+        [sys.executable, "-m", "fillmask", *flags],
         env=os.environ | variables,
         capture_output=True,
         text=True,
@@ -114,7 +114,7 @@ def test_second_signal_ends_it_at_once(start_server: StartServer) -> None:
 def test_process_that_hangs_is_ended(start_server: StartServer) -> None:
     # The process ends after the grace period, even if a model never returns.
     hanging = SLOW.replace("time.sleep(0.7)", "time.sleep(600 if len(batch.passes) == 2 else 0)")
-    ceiling = "from service.http import server\nserver._FORCED_EXIT_AFTER_S = 1\n"
+    ceiling = "from fillmask.http import server\nserver._FORCED_EXIT_AFTER_S = 1\n"
     flags = ("--threads=1", "--drain-delay-s=0", "--shutdown-grace-s=0")
     with (
         start_server(*flags, command=("-c", ceiling + hanging)) as (process, url),
@@ -130,14 +130,14 @@ def test_process_that_hangs_is_ended(start_server: StartServer) -> None:
 # the service with a worker that ends on a batch of two texts
 MORTAL = """
 import sys
-from service.engine.runtime import Runtime
+from fillmask.engine.runtime import Runtime
 run = Runtime.run
 def die(self, batch):
     if len(batch.passes) == 2:
         raise SystemExit("what the user wrote")
     return run(self, batch)
 Runtime.run = die
-from service.__main__ import main
+from fillmask.__main__ import main
 sys.exit(main())
 """
 
@@ -185,7 +185,7 @@ def test_sigterm_while_loading(tiny: Tiny) -> None:
 # the service, which prints its event loop and its HTTP parser at the end
 SPY = """
 import sys
-from service.__main__ import main
+from fillmask.__main__ import main
 code = main()
 print("loop", "uvloop" in sys.modules, "parser", "httptools" in sys.modules)
 sys.exit(code)
@@ -246,7 +246,7 @@ LATE = """
 import socket
 import sys
 import threading
-from service import serve
+from fillmask import serve
 taken = socket.socket()
 taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 taken.bind(("127.0.0.1", 0))
@@ -276,7 +276,7 @@ def test_port_in_use_since_the_bind_is_one_sentence(tiny: Tiny) -> None:
 def test_names_that_the_encoding_of_the_output_lacks(tiny: Tiny) -> None:
     flags = ["--port=0", "--bundle", str(tiny.path), "--served-name=modèle"]
     with subprocess.Popen(
-        [sys.executable, "-m", "service", *flags],
+        [sys.executable, "-m", "fillmask", *flags],
         env=os.environ | {"PYTHONIOENCODING": "ascii"},
         stdout=subprocess.PIPE,
         text=True,

@@ -13,7 +13,7 @@ _OPEN_A_SESSION = """
 import sys
 from pathlib import Path
 {first}
-from service.engine.runtime import Runtime
+from fillmask.engine.runtime import Runtime
 Runtime(Path(sys.argv[1]))
 """
 
@@ -21,7 +21,7 @@ Runtime(Path(sys.argv[1]))
 def _files_left_at_home(home: Path, first: str, model_path: Path) -> list[str]:
     home.mkdir()
     # without other variables, because CI=true also disables onnxruntime's telemetry
-    variables = {"PATH": os.environ["PATH"]}
+    variables = {name: os.environ[name] for name in ("PATH", "PYTHONPATH")}
     subprocess.run(
         [sys.executable, "-c", _OPEN_A_SESSION.format(first=first), model_path],
         env=variables | {"HOME": str(home), "XDG_CACHE_HOME": str(home / "cache")},

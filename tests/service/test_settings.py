@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from service.errors import SettingsError
-from service.host import usable_cpus
-from service.settings import _GROUPS, Settings, allowed, read_settings, settings_by_group
-from service.startup.flags import flag
+from fillmask.errors import SettingsError
+from fillmask.host import usable_cpus
+from fillmask.settings import _GROUPS, Settings, allowed, read_settings, settings_by_group
+from fillmask.startup.flags import flag
 
 
 def test_defaults() -> None:
     settings = read_settings([])
     assert settings.host == "127.0.0.1"
     assert settings.port == 8000
-    assert settings.bundle.parts[-3:] == ("service", "bundles", "default")
+    assert settings.bundle.parts[-3:] == ("fillmask", "bundles", "default")
     assert settings.threads == usable_cpus()
     assert settings.max_body_bytes == 2**20
     assert (settings.max_texts, settings.max_masks, settings.max_top_k) == (64, 128, 100)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from service.api.bodies.json_body import read_json
-from service.errors import FillMaskError
-from service.strict_json import parse_json
+from fillmask.api.bodies.json_body import read_json
+from fillmask.errors import FillMaskError
+from fillmask.strict_json import parse_json
 
 
 @pytest.mark.parametrize(

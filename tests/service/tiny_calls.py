@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from service.engine.batcher import Batcher
-from service.engine.runtime import Runtime
-from service.parameters.fill_mask import FillOptions
-from service.results.fills import Fill
-from service.tasks.fill_mask import FillMaskPipeline
-from service.tasks.response_size import MAX_RESPONSE_BYTES
-from service.tokenization.tokenizer import Tokenizer
+from fillmask.engine.batcher import Batcher
+from fillmask.engine.runtime import Runtime
+from fillmask.parameters.fill_mask import FillOptions
+from fillmask.results.fills import Fill
+from fillmask.tasks.fill_mask import FillMaskPipeline
+from fillmask.tasks.response_size import MAX_RESPONSE_BYTES
+from fillmask.tokenization.tokenizer import Tokenizer
 from tests.service.tiny import MASK_ID, MAX_TOKENS, SPECIAL, VOCABULARY, Tiny
 
 

@@ -50,7 +50,14 @@ def main() -> None:
             _make_checkpoint()
     with made_from([*own, *export_sources()], BUNDLES) as outdated:
         for precision in PRECISIONS if outdated else ():
-            command = [sys.executable, "-m", "export", str(CHECKPOINT), "--precision", precision]
+            command = [
+                sys.executable,
+                "-m",
+                "fillmask_export",
+                str(CHECKPOINT),
+                "--precision",
+                precision,
+            ]
             output = ["--output", str(BUNDLES / precision)]
             subprocess.run([*command, *output], cwd=ROOT, check=True)
 

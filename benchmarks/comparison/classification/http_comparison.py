@@ -39,7 +39,7 @@ def contenders(cpus: int) -> list[Contender]:
     ours = [
         Contender(
             name=name,
-            command=(sys.executable, "-m", "service", "--bundle", str(BUNDLES / precision)),
+            command=(sys.executable, "-m", "fillmask", "--bundle", str(BUNDLES / precision)),
             settings=(Setting("the default values of all settings"),),
             environment="fillmask",
             exact=precision == "fp32",

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.comparison.engines.graphs import at_masks, onnxruntime_session
-from service.arrays import FloatArray
-from service.tokenization.encoded_text import EncodedText
+from fillmask.arrays import FloatArray
+from fillmask.tokenization.encoded_text import EncodedText
 
 # files of the head, not in `ctranslate2_model`, whose imports would add to the memory of servers
 HEAD, HEAD_INT8, HEAD_ARRAYS = "head.onnx", "head-int8.onnx", "head.npz"

@@ -19,7 +19,7 @@ import onnxruntime.quantization as ort_quantization
 from onnx import TensorProto, helper, numpy_helper
 
 from benchmarks.comparison.engines.ctranslate2_engine import HEAD, HEAD_ARRAYS, HEAD_INT8
-from service.arrays import FloatArray
+from fillmask.arrays import FloatArray
 
 OPSET = 20  # first version with Gelu
 

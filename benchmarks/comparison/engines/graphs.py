@@ -14,8 +14,8 @@ import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
 
-from service.arrays import FloatArray
-from service.tokenization.encoded_text import EncodedText
+from fillmask.arrays import FloatArray
+from fillmask.tokenization.encoded_text import EncodedText
 
 INDICATOR = "mask_indicator"
 

@@ -133,7 +133,7 @@ def _ours(workspace: Workspace, precision: str) -> Contender:
 
 def our_command(workspace: Workspace, precision: str) -> tuple[str, ...]:
     """Return the command that serves this project's bundle."""
-    service = (sys.executable, "-m", "service", "--max-wait-ms", str(MAX_WAIT_MS))
+    service = (sys.executable, "-m", "fillmask", "--max-wait-ms", str(MAX_WAIT_MS))
     return (*service, "--bundle", str(workspace.bundle(precision)))
 
 

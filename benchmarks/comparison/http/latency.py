@@ -17,7 +17,7 @@ from benchmarks.comparison.process import running
 from benchmarks.comparison.results import SizeResults
 from benchmarks.comparison.texts import FILE, MASK_TOKEN
 from benchmarks.comparison.workspace import Workspace
-from service.tokenization.tokenizer import Tokenizer
+from fillmask.tokenization.tokenizer import Tokenizer
 
 LENGTHS_TOKENS = (16, 64, 128, 256, 512)
 TEXTS_PER_LENGTH = 4

@@ -16,8 +16,8 @@ from benchmarks.comparison.http.load import load
 from benchmarks.comparison.process import running
 from benchmarks.comparison.texts import FILE, MASK_TOKEN
 from benchmarks.comparison.workspace import CACHE
-from service.bundles.bundle import Bundle, read_bundle
-from service.tokenization.tokenizer import Tokenizer
+from fillmask.bundles.bundle import Bundle, read_bundle
+from fillmask.tokenization.tokenizer import Tokenizer
 
 REQUESTS = 50_000
 WARM_UP_REQUESTS = 2_000
@@ -53,7 +53,7 @@ def measure(bundle_path: Path, plan: Plan, requests: int) -> Memory:
     path = CACHE / "random-bodies.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(f"{body}\n" for body in random_bodies(bundle, BODIES)))
-    command = (sys.executable, "-m", "service", "--bundle", str(bundle_path))
+    command = (sys.executable, "-m", "fillmask", "--bundle", str(bundle_path))
     samples = []
     with running(command, plan.server_cpus, "/health/ready", "memory") as server:
         answered = 0

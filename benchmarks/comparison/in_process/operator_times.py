@@ -24,7 +24,7 @@ from benchmarks.comparison.in_process.throughput import LIMIT_S, our_batches
 from benchmarks.comparison.process import output_of
 from benchmarks.comparison.texts import masked_texts
 from benchmarks.comparison.workspace import Workspace
-from service.engine.runtime import Runtime
+from fillmask.engine.runtime import Runtime
 
 # excluded operator, because its time includes the operators inside the loop
 CONTAINER = "Loop"
@@ -81,7 +81,7 @@ def _profiled_runtime(workspace: Workspace, directory: Path) -> Runtime:
             self.enable_profiling = True
             self.profile_file_prefix = str(directory / "profile")
 
-    with mock.patch("service.engine.runtime.ort.SessionOptions", Profiled):
+    with mock.patch("fillmask.engine.runtime.ort.SessionOptions", Profiled):
         return Runtime(workspace.bundle("int8") / "model.onnx")
 
 

@@ -23,10 +23,10 @@ from benchmarks.comparison.process import output_of
 from benchmarks.comparison.results import Kept
 from benchmarks.comparison.texts import TOP_K
 from benchmarks.comparison.workspace import LARGE_VOCABULARY_SIZE, PRECISIONS, Workspace
-from service.bundles.bundle import MODEL_FILE, WEIGHTS_FILE
-from service.engine.batch_arrays import Batch
-from service.engine.passes import ModelPass, no_targets
-from service.engine.runtime import Runtime
+from fillmask.bundles.bundle import MODEL_FILE, WEIGHTS_FILE
+from fillmask.engine.batch_arrays import Batch
+from fillmask.engine.passes import ModelPass, no_targets
+from fillmask.engine.runtime import Runtime
 
 SIZE = "minilm"
 LENGTHS_TOKENS = (8, 16, 32, 64, 128, 256, 512)

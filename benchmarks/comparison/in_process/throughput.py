@@ -25,12 +25,12 @@ from benchmarks.comparison.engines.graphs import Engine, OnnxRuntimeEngine, Open
 from benchmarks.comparison.process import output_of
 from benchmarks.comparison.texts import TOP_K, masked_texts
 from benchmarks.comparison.workspace import Workspace
-from service.engine.batch_arrays import Batch
-from service.engine.memory import collapse_heap
-from service.engine.passes import ModelPass, no_targets
-from service.engine.runtime import Runtime
-from service.settings import Settings
-from service.tokenization.encoded_text import EncodedText
+from fillmask.engine.batch_arrays import Batch
+from fillmask.engine.memory import collapse_heap
+from fillmask.engine.passes import ModelPass, no_targets
+from fillmask.engine.runtime import Runtime
+from fillmask.settings import Settings
+from fillmask.tokenization.encoded_text import EncodedText
 
 GATHER_GRAPH, SESSION_ALONE = "gather graph", ", session alone"
 PEER_TEXTS_PER_RUN = (1, 8)

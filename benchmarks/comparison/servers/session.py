@@ -16,9 +16,9 @@ from benchmarks.comparison.engines.ctranslate2_engine import HEADS, CTranslate2E
 from benchmarks.comparison.engines.graphs import Engine, OnnxRuntimeEngine, OpenVinoEngine
 from benchmarks.comparison.servers.minimal_app import serve
 from benchmarks.comparison.workspace import Workspace
-from service.arrays import FloatArray
-from service.tokenization.encoded_text import EncodedText
-from service.tokenization.tokenizer import Tokenizer
+from fillmask.arrays import FloatArray
+from fillmask.tokenization.encoded_text import EncodedText
+from fillmask.tokenization.tokenizer import Tokenizer
 
 
 def fills(

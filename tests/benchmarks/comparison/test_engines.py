@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.comparison.engines.graphs import padded_inputs
-from service.tokenization.encoded_text import EncodedText
+from fillmask.tokenization.encoded_text import EncodedText
 
 TEXTS = [
     EncodedText(np.array([2, 9, 4, 3]), np.array([2]), ((0, 1),)),

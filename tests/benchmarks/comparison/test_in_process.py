@@ -13,7 +13,7 @@ from benchmarks.comparison.in_process.throughput import (
     drive,
     variants,
 )
-from service.tokenization.encoded_text import EncodedText
+from fillmask.tokenization.encoded_text import EncodedText
 
 
 def _text(tokens: int) -> EncodedText:

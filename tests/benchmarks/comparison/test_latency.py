@@ -12,8 +12,8 @@ from benchmarks.comparison.http.latency import (
     texts_of_length,
 )
 from benchmarks.comparison.workspace import Workspace
-from service.bundles.bundle import default_bundle_path, read_bundle
-from service.tokenization.tokenizer import Tokenizer
+from fillmask.bundles.bundle import default_bundle_path, read_bundle
+from fillmask.tokenization.tokenizer import Tokenizer
 
 
 def test_texts_have_exactly_the_length() -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.comparison.http.memory import MAX_MASKS, MAX_TEXTS, MAX_TOP_K, Memory, random_bodies
-from service.bundles.bundle import read_bundle
-from service.tokenization.tokenizer import Tokenizer
+from fillmask.bundles.bundle import read_bundle
+from fillmask.tokenization.tokenizer import Tokenizer
 from tests.service.tiny import MAX_TOKENS, write_bundle
 
 

@@ -8,8 +8,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.comparison.in_process.operations import Sizes, operations
-from model.encoder.config import EncoderConfig
-from model.encoder.encoder import TiedEncoder
+from fillmask_model.encoder.config import EncoderConfig
+from fillmask_model.encoder.encoder import TiedEncoder
 
 CONFIG = EncoderConfig(
     vocab_size=211, d_model=48, num_layers=3, num_heads=4, d_ff=80, max_positions=32

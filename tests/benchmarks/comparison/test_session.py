@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.comparison.servers.session import fills
-from service.tokenization.tokenizer import Tokenizer
+from fillmask.tokenization.tokenizer import Tokenizer
 from tests.service.tiny import MASK_ID, SPECIAL, VOCABULARY, build_tokenizer
 
 TOKENIZER = Tokenizer(

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.load import capacity
 from benchmarks.load.capacity import Arrival, Pod, pods_needed, simulate
-from service.settings import Settings
+from fillmask.settings import Settings
 
 POD_TOKENS_PER_S = 17_000.0
 RATE = 5_000

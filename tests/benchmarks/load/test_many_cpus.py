@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from benchmarks.load.many_cpus import amdahl, imitated_outputs, line_through
-from service.engine.batch_arrays import Batch
-from service.engine.passes import ModelPass, no_targets
+from fillmask.engine.batch_arrays import Batch
+from fillmask.engine.passes import ModelPass, no_targets
 
 
 def test_a_line_through_durations() -> None:

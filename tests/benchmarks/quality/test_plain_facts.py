@@ -8,9 +8,9 @@ import pytest
 
 from benchmarks.quality import plain_facts
 from benchmarks.quality.cloze import PROBE, Tally
-from model.data.decontamination import SentenceFilter, probe_sentences
-from service.bundles.bundle import default_bundle_path, read_bundle
-from service.tokenization.tokenizer import Tokenizer
+from fillmask.bundles.bundle import default_bundle_path, read_bundle
+from fillmask.tokenization.tokenizer import Tokenizer
+from fillmask_model.data.decontamination import SentenceFilter, probe_sentences
 
 
 def test_each_of_six_kinds_has_ten_facts_that_the_built_in_model_could_tell() -> None:

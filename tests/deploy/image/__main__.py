@@ -88,7 +88,7 @@ def main() -> None:
             print(seen)
             expect(RIGHTS, seen)
             expect("/bin/sh Permission denied", seen)
-            expect("/app holds LICENSE service\n", seen)
+            expect("/app holds LICENSE fillmask\n", seen)
             if "can be" in seen:
                 raise SystemExit("something can be written, installed or run")
             filled = output(inside(pid, configuration, ["python", "-c", FILL]))

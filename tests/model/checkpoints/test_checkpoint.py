@@ -12,11 +12,11 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from model.checkpoints import checkpoint as checkpoint_module
-from model.checkpoints.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
-from model.encoder.classifier import ClassifierConfig
-from model.encoder.config import EncoderConfig
-from model.quantization.rounding_plan import RoundingPlan
+from fillmask_model.checkpoints import checkpoint as checkpoint_module
+from fillmask_model.checkpoints.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
+from fillmask_model.encoder.classifier import ClassifierConfig
+from fillmask_model.encoder.config import EncoderConfig
+from fillmask_model.quantization.rounding_plan import RoundingPlan
 from tests.model.samples import (
     assert_same_weights,
     change_config,

@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from model.checkpoints.tensor_files import TensorFiles
+from fillmask_model.checkpoints.tensor_files import TensorFiles
 
 TENSORS = {"a.weight": torch.arange(6.0).reshape(2, 3), "b.bias": torch.ones(4).half()}
 

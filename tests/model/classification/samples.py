@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 from tokenizers import Tokenizer
 
-from model.classification.config import FineTuneConfig
-from model.classification.data.dataset import Columns, Dataset, Example, read_dataset
-from model.classification.data.labels import encode_targets, label_names
-from model.classification.data.tokens import tokenize
-from model.classification.prediction import LabelledTexts
-from model.classification.start import Start
-from model.classification.training import Epoch, FineTuning
-from model.encoder.classifier import ClassifierConfig, ProblemType
-from model.encoder.config import EncoderConfig
+from fillmask_model.classification.config import FineTuneConfig
+from fillmask_model.classification.data.dataset import Columns, Dataset, Example, read_dataset
+from fillmask_model.classification.data.labels import encode_targets, label_names
+from fillmask_model.classification.data.tokens import tokenize
+from fillmask_model.classification.prediction import LabelledTexts
+from fillmask_model.classification.start import Start
+from fillmask_model.classification.training import Epoch, FineTuning
+from fillmask_model.encoder.classifier import ClassifierConfig, ProblemType
+from fillmask_model.encoder.config import EncoderConfig
 
 WORDS = {
     "animal": "cat dog fox bird hen",

@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 import torch
 
-from model.checkpoints.checkpoint import load_checkpoint, save_checkpoint
-from model.classification import best_checkpoint
-from model.classification.data.tokens import tokenize
-from model.classification.prediction import predict
-from model.classification.training import FineTuning
-from model.commands import main
-from model.data.corpus import read_tokenizer
-from model.encoder.classifier import ClassifierConfig
+from fillmask_model.checkpoints.checkpoint import load_checkpoint, save_checkpoint
+from fillmask_model.classification import best_checkpoint
+from fillmask_model.classification.data.tokens import tokenize
+from fillmask_model.classification.prediction import predict
+from fillmask_model.classification.training import FineTuning
+from fillmask_model.commands import main
+from fillmask_model.data.corpus import read_tokenizer
+from fillmask_model.encoder.classifier import ClassifierConfig
 from tests.model.classification.samples import (
     LABELS,
     TINY,

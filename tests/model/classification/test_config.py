@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from model.classification.config import FineTuneConfig
+from fillmask_model.classification.config import FineTuneConfig
 
 
 def test_learning_rate_rises_and_decays_linearly() -> None:

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from model.classification.loss import make_loss
+from fillmask_model.classification.loss import make_loss
 from tests.model.classification.samples import SINGLE
 
 

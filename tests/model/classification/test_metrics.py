@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 from sklearn import metrics as sklearn_metrics
 
-from model.classification.metrics import (
+from fillmask_model.classification.metrics import (
     bootstrap_intervals,
     compute_metrics,
     confusion_matrix,

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from model.classification.metrics import METRICS
-from model.classification.report import describe_predictions, draw_confusion, draw_curve
-from model.classification.training import Epoch
-from model.encoder.classifier import ClassifierConfig
+from fillmask_model.classification.metrics import METRICS
+from fillmask_model.classification.report import describe_predictions, draw_confusion, draw_curve
+from fillmask_model.classification.training import Epoch
+from fillmask_model.encoder.classifier import ClassifierConfig
 from tests.model.classification.samples import MULTI, SINGLE
 
 

@@ -9,9 +9,9 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
-from model.checkpoints.checkpoint import CheckpointError
-from model.classification.start import Start
-from model.encoder.classifier import ClassifierConfig
+from fillmask_model.checkpoints.checkpoint import CheckpointError
+from fillmask_model.classification.start import Start
+from fillmask_model.encoder.classifier import ClassifierConfig
 from tests.model.classification.samples import TINY, dataset_of
 from tests.model.command_line import save_small
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from model.classification.metrics import compute_metrics
-from model.classification.prediction import LabelledTexts, predict
-from model.encoder.encoder import TiedEncoder
+from fillmask_model.classification.metrics import compute_metrics
+from fillmask_model.classification.prediction import LabelledTexts, predict
+from fillmask_model.encoder.encoder import TiedEncoder
 from tests.model.classification.samples import (
     LABELS,
     MULTI,

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from tokenizers import AddedToken, Tokenizer
 
-from model.data import corpus
-from model.data.corpus import SpecialTokens, pack_rows, read_documents, text_files
+from fillmask_model.data import corpus
+from fillmask_model.data.corpus import SpecialTokens, pack_rows, read_documents, text_files
 from tests.model.samples import VERSES
 
 

@@ -8,8 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from model.commands import main
-from model.data.decontamination import SentenceFilter, evaluation_sentences, probe_sentences
+from fillmask_model.commands import main
+from fillmask_model.data.decontamination import (
+    SentenceFilter,
+    evaluation_sentences,
+    probe_sentences,
+)
 
 LONG = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
 

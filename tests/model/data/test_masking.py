@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from model.data.masking import MaskedBatch, Masker
+from fillmask_model.data.masking import MaskedBatch, Masker
 from tests.model.samples import random_ids
 
 VOCAB_SIZE = 60

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from model.data.mixture import Mixture, mix, read_document_sources
+from fillmask_model.data.mixture import Mixture, mix, read_document_sources
 
 DOCUMENTS = [f"text {i}" for i in range(2000)]
 TITLES = [("news" if i % 2 else "books", f"Author {i % 5}, Jr.") for i in range(2000)]

@@ -7,7 +7,7 @@ import pytest
 from tokenizers import Tokenizer, processors
 from tokenizers.processors import PostProcessor
 
-from model.data.pair_template import PairTemplate
+from fillmask_model.data.pair_template import PairTemplate
 from tests.model.samples import verse_tokenizer
 
 FIRST, SECOND = "the old fox ran", "over the green hill to the sea"

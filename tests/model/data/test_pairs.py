@@ -9,9 +9,9 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from model.data.masking import Masker
-from model.data.pair_template import PairTemplate
-from model.data.pairs import (
+from fillmask_model.data.masking import Masker
+from fillmask_model.data.pair_template import PairTemplate
+from fillmask_model.data.pairs import (
     IS_NEXT,
     NOT_NEXT,
     PairBatches,
@@ -20,8 +20,8 @@ from model.data.pairs import (
     draw_pairs,
     longest_sentence,
 )
-from model.data.sentences import Sentences
-from model.encoder.classifier import NEXT_SENTENCE_LABELS
+from fillmask_model.data.sentences import Sentences
+from fillmask_model.encoder.classifier import NEXT_SENTENCE_LABELS
 
 ROW, LONGEST = 32, 29
 CLS, SEP, PAD, FIRST_ORDINARY = 1, 2, 0, 10

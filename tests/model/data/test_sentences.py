@@ -9,9 +9,9 @@ import numpy as np
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from tokenizers.trainers import BpeTrainer
 
-from model.data.row_files import load_or_build_arrays
-from model.data.sentences import Sentences, read_sentences
-from model.tokenizers.word_pieces import train_word_pieces
+from fillmask_model.data.row_files import load_or_build_arrays
+from fillmask_model.data.sentences import Sentences, read_sentences
+from fillmask_model.tokenizers.word_pieces import train_word_pieces
 
 PARAGRAPH = 'He met Mr. Smith. "Where is it?" Nobody did... They left!'
 SENTENCES = ["He met Mr. Smith.", '"Where is it?"', "Nobody did...", "They left!"]

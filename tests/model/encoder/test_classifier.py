@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from model.encoder.classifier import ClassifierConfig
-from model.encoder.config import EncoderConfig
-from model.encoder.encoder import TiedEncoder
+from fillmask_model.encoder.classifier import ClassifierConfig
+from fillmask_model.encoder.config import EncoderConfig
+from fillmask_model.encoder.encoder import TiedEncoder
 from tests.model import oracle
 from tests.model.samples import in_float64, random_encoder, random_ids, small_config
 

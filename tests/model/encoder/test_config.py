@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from model.encoder.config import EncoderConfig
-from model.training.config import TrainConfig
+from fillmask_model.encoder.config import EncoderConfig
+from fillmask_model.training.config import TrainConfig
 from tests.model.samples import SMALL, small_config
 
 

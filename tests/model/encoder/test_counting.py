@@ -6,10 +6,10 @@ import itertools
 
 import pytest
 
-from model.encoder.classifier import ClassifierConfig
-from model.encoder.config import EncoderConfig
-from model.encoder.counting import count_parameters
-from model.encoder.encoder import TiedEncoder
+from fillmask_model.encoder.classifier import ClassifierConfig
+from fillmask_model.encoder.config import EncoderConfig
+from fillmask_model.encoder.counting import count_parameters
+from fillmask_model.encoder.encoder import TiedEncoder
 from tests.model.samples import small_config
 
 CHOICES = [

@@ -12,10 +12,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from model.encoder.config import EncoderConfig
-from model.encoder.encoder import TiedEncoder
-from model.encoder.positions import sinusoidal_positions
-from model.forward import mlm_forward_tied
+from fillmask_model.encoder.config import EncoderConfig
+from fillmask_model.encoder.encoder import TiedEncoder
+from fillmask_model.encoder.positions import sinusoidal_positions
+from fillmask_model.forward import mlm_forward_tied
 from tests.model import oracle
 from tests.model.samples import in_float64, random_encoder, random_ids, small_config
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import torch
 
-from model.encoder.classifier import ClassifierConfig
-from model.encoder.encoder import TiedEncoder
-from model.encoder.extension import extend_encoder
+from fillmask_model.encoder.classifier import ClassifierConfig
+from fillmask_model.encoder.encoder import TiedEncoder
+from fillmask_model.encoder.extension import extend_encoder
 from tests.model.samples import assert_same_weights, random_ids, randomise, small_config
 
 HEAD = ClassifierConfig.next_sentence()

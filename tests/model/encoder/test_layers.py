@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from model.encoder.layers import attend
+from fillmask_model.encoder.layers import attend
 
 
 def parts(tokens: int, dtype: torch.dtype) -> tuple[Tensor, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from model.encoder.config import EncoderConfig
+from fillmask_model.encoder.config import EncoderConfig
 from tests.model.samples import random_encoder, random_ids, small_config
 
 TOLERANCE = 1e-5

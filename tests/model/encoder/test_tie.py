@@ -13,10 +13,10 @@ from safetensors import safe_open
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from model.checkpoints.checkpoint import load_checkpoint, save_checkpoint
-from model.encoder.config import EncoderConfig
-from model.encoder.encoder import TiedEncoder
-from model.forward import mlm_forward, mlm_forward_tied
+from fillmask_model.checkpoints.checkpoint import load_checkpoint, save_checkpoint
+from fillmask_model.encoder.config import EncoderConfig
+from fillmask_model.encoder.encoder import TiedEncoder
+from fillmask_model.forward import mlm_forward, mlm_forward_tied
 from tests.model.samples import random_encoder, random_ids, small_config
 from tests.model.tokenizers.tokenizer_samples import TOKENIZER_JSON
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from model.encoder.classifier import ClassifierConfig, Pooling
-from model.encoder.encoder import TiedEncoder
-from model.quantization.calibration import collect_statistics
-from model.quantization.input_recorder import VOCABULARY, is_int8_linear
-from model.quantization.rounding_plan import RoundingPlan
+from fillmask_model.encoder.classifier import ClassifierConfig, Pooling
+from fillmask_model.encoder.encoder import TiedEncoder
+from fillmask_model.quantization.calibration import collect_statistics
+from fillmask_model.quantization.input_recorder import VOCABULARY, is_int8_linear
+from fillmask_model.quantization.rounding_plan import RoundingPlan
 from tests.model.samples import random_encoder, randomise, small_config
 
 # layers with the input of the block, and layers that the graph computes for few tokens

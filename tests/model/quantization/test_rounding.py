@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 
-from model.checkpoints.checkpoint import load_checkpoint
-from model.encoder.encoder import TABLE
-from model.quantization.input_recorder import VOCABULARY
-from model.quantization.rounding import RoundedEncoder, round_weight
+from fillmask_model.checkpoints.checkpoint import load_checkpoint
+from fillmask_model.encoder.encoder import TABLE
+from fillmask_model.quantization.input_recorder import VOCABULARY
+from fillmask_model.quantization.rounding import RoundedEncoder, round_weight
 from tests.model.samples import metrics_of, plan_of, random_encoder, small_config
 
 IDS = torch.arange(24).reshape(2, 12)

@@ -7,10 +7,14 @@ import pytest
 import torch
 from torch import nn
 
-from model.encoder.config import EncoderConfig
-from model.encoder.encoder import TiedEncoder
-from model.quantization.input_recorder import VOCABULARY, InputStatistics
-from model.quantization.rounding_plan import FLOAT_CHANNELS, RoundingPlan, choose_float_channels
+from fillmask_model.encoder.config import EncoderConfig
+from fillmask_model.encoder.encoder import TiedEncoder
+from fillmask_model.quantization.input_recorder import VOCABULARY, InputStatistics
+from fillmask_model.quantization.rounding_plan import (
+    FLOAT_CHANNELS,
+    RoundingPlan,
+    choose_float_channels,
+)
 from tests.model.samples import plan_of, random_encoder, small_config
 
 CONFIGS = {

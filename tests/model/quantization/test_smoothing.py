@@ -6,7 +6,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from model.quantization.smoothing import LEARNING_RATE, STEPS, WEIGHT_ERRORS, smoothing_factors
+from fillmask_model.quantization.smoothing import (
+    LEARNING_RATE,
+    STEPS,
+    WEIGHT_ERRORS,
+    smoothing_factors,
+)
 
 Floats = NDArray[np.float32]
 

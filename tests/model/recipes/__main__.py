@@ -28,7 +28,7 @@ def main() -> int:
         pretrain = next(command for command in commands if command[0] == "pretrain")
         steps = [f"--until-step={STEPS}", f"--evaluate-every-steps={STEPS}"]
         for command in mix, [*pretrain, *steps]:
-            subprocess.run([sys.executable, "-m", "model", *command], cwd=ROOT, check=True)
+            subprocess.run([sys.executable, "-m", "fillmask_model", *command], cwd=ROOT, check=True)
         metrics = Path(directory, "phase_1", "metrics.jsonl").read_text(encoding="utf-8")
     reports = [json.loads(line) for line in metrics.splitlines()]
     top_1 = next(report["held_out_top_1"] for report in reports if "held_out_top_1" in report)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from model.data.commands import add_commands as add_data_commands
-from model.training.commands import add_commands
-from model.training.config import TrainConfig
+from fillmask_model.data.commands import add_commands as add_data_commands
+from fillmask_model.training.commands import add_commands
+from fillmask_model.training.config import TrainConfig
 from tests.model.recipes import recipe_commands
 
 

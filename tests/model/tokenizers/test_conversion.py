@@ -26,7 +26,7 @@ WITHOUT_TRANSFORMERS = """
 import sys
 from pathlib import Path
 sys.modules["transformers"] = None
-from model.tokenizers.loading import read_tokenizer_files
+from fillmask_model.tokenizers.loading import read_tokenizer_files
 print(read_tokenizer_files(Path(sys.argv[1]), sys.argv[2]).mask_token)
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tokenizers import Tokenizer
 
-from model.tokenizers.word_pieces import SPECIAL_TOKENS, train_word_pieces
+from fillmask_model.tokenizers.word_pieces import SPECIAL_TOKENS, train_word_pieces
 from tests.model.samples import VERSES
 
 WORDS = {word for verse in VERSES for word in verse.split()}

@@ -13,7 +13,7 @@ from typing import Any
 from tokenizers import AddedToken, Encoding, Tokenizer
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-from model.tokenizers.loading import TokenizerFiles, read_tokenizer_files
+from fillmask_model.tokenizers.loading import TokenizerFiles, read_tokenizer_files
 from tests.model.tokenizers.tokenizer_samples import (
     AMINO_ACIDS,
     BERT_SPECIAL,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from model.training import loop
+from fillmask_model.training import loop
 from tests.model.training.pair_runs import MakeRun, pair_run
 
 

@@ -10,15 +10,15 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
-from model.data.corpus import SpecialTokens, pack_rows
-from model.data.pair_template import PairTemplate
-from model.data.pairs import PairBatches, PairRows, longest_sentence
-from model.data.sentences import read_sentences
-from model.encoder.classifier import ClassifierConfig
-from model.encoder.encoder import TiedEncoder
-from model.training.config import TrainConfig
-from model.training.loop import Pretraining
-from model.training.objectives.next_sentence import HeldOutPairs, NextSentence
+from fillmask_model.data.corpus import SpecialTokens, pack_rows
+from fillmask_model.data.pair_template import PairTemplate
+from fillmask_model.data.pairs import PairBatches, PairRows, longest_sentence
+from fillmask_model.data.sentences import read_sentences
+from fillmask_model.encoder.classifier import ClassifierConfig
+from fillmask_model.encoder.encoder import TiedEncoder
+from fillmask_model.training.config import TrainConfig
+from fillmask_model.training.loop import Pretraining
+from fillmask_model.training.objectives.next_sentence import HeldOutPairs, NextSentence
 from tests.model.samples import ROW_TOKENS, small_config
 
 WORDS = ("cat", "dog", "fox", "hill", "sea", "bird", "tree", "sun")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from model.training.config import TrainConfig, learning_rate
+from fillmask_model.training.config import TrainConfig, learning_rate
 
 
 def test_without_a_decay_length_the_rate_falls_from_the_peak() -> None:

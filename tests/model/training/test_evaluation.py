@@ -9,9 +9,9 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from model.data.masking import Masker
-from model.encoder.encoder import TiedEncoder
-from model.training.evaluation import EVALUATION_SEED, RowScores, evaluate
+from fillmask_model.data.masking import Masker
+from fillmask_model.encoder.encoder import TiedEncoder
+from fillmask_model.training.evaluation import EVALUATION_SEED, RowScores, evaluate
 from tests.model import oracle
 from tests.model.samples import random_encoder, random_ids, small_config
 

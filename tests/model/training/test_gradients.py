@@ -7,7 +7,7 @@ import torch
 from torch import distributed as dist
 from torch import nn
 
-from model.training.processes import Gradients, Processes
+from fillmask_model.training.processes import Gradients, Processes
 
 
 def test_an_unused_parameter_has_no_gradient(monkeypatch: pytest.MonkeyPatch) -> None:

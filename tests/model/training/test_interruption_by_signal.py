@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import torch
 
-from model.checkpoints.checkpoint import load_checkpoint
-from model.training.interruption import StopRequest
+from fillmask_model.checkpoints.checkpoint import load_checkpoint
+from fillmask_model.training.interruption import StopRequest
 from tests.model.command_line import QUICK, pretrain
 from tests.model.samples import assert_same_weights, metrics_of
 
@@ -78,11 +78,16 @@ class Training:
     def __init__(self, *arguments: str) -> None:
         many = [argument for argument in QUICK if not argument.startswith("--steps")]
         sizes = ["--steps=100000", "--checkpoint-every-steps=1", "--evaluate-every-steps=100000"]
-        command = [sys.executable, "-m", "model", "pretrain", "text.txt", "--config=encoder.json"]
-        environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
+        command = [
+            sys.executable,
+            "-m",
+            "fillmask_model",
+            "pretrain",
+            "text.txt",
+            "--config=encoder.json",
+        ]
         self.process = subprocess.Popen(
             [*command, *many, *sizes, "--tokenizer=tokenizer.json", "--output=run", *arguments],
-            env=environment,
             stderr=subprocess.DEVNULL,
         )
 

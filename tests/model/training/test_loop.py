@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from model.checkpoints.checkpoint import load_checkpoint
-from model.data.masking import MaskedBatch
-from model.encoder.encoder import TiedEncoder
-from model.training import loop
-from model.training.objectives.cross_entropy import summed_cross_entropy
+from fillmask_model.checkpoints.checkpoint import load_checkpoint
+from fillmask_model.data.masking import MaskedBatch
+from fillmask_model.encoder.encoder import TiedEncoder
+from fillmask_model.training import loop
+from fillmask_model.training.objectives.cross_entropy import summed_cross_entropy
 from tests.model.samples import ROW_TOKENS, assert_same_weights, metrics_of, random_ids
 
 

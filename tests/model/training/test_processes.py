@@ -10,20 +10,19 @@ from pathlib import Path
 import pytest
 import torch
 
-from model.checkpoints.checkpoint import load_checkpoint
-from model.commands import main
-from model.training import loop
-from model.training.processes import Processes
+from fillmask_model.checkpoints.checkpoint import load_checkpoint
+from fillmask_model.commands import main
+from fillmask_model.training import loop
+from fillmask_model.training.processes import Processes
 from tests.model.samples import metrics_of
 
-ROOT = Path(__file__).parents[3]
 SLOW_START_S = 120  # time to import torch on a busy machine
 STEPS, STOP_STEP = 50, 30
 # float32 and a log line per step. After a log line process 0 sends SIGTERM to torchrun and waits.
 PROGRAM = f"""
 import os, signal, sys, time
-from model.commands import main
-from model.training import loop
+from fillmask_model.commands import main
+from fillmask_model.training import loop
 append = loop.MetricsLog.append
 def append_and_stop(log, *, step, **values):
     append(log, step=step, **values)
@@ -61,7 +60,7 @@ def test_the_number_of_processes_changes_a_run_only_by_rounding(
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     stopped = subprocess.run(
         [*torchrun, "program.py", *COMMAND, "--output=two"],
-        env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
         timeout=SLOW_START_S,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
-from model.training.progress import MetricsLog, draw_curve
+from fillmask_model.training.progress import MetricsLog, draw_curve
 from tests.model.samples import metrics_of
 
 

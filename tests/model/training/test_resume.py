@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import torch
 
-from model.checkpoints.checkpoint import load_checkpoint
-from model.encoder.encoder import TiedEncoder
-from model.training.loop import Pretraining
-from model.training.state import read_state
+from fillmask_model.checkpoints.checkpoint import load_checkpoint
+from fillmask_model.encoder.encoder import TiedEncoder
+from fillmask_model.training.loop import Pretraining
+from fillmask_model.training.state import read_state
 from tests.model.samples import assert_same_weights, metrics_of, small_config
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import torch
 
-from model.checkpoints.checkpoint import load_checkpoint
-from model.training.weight_average import WeightAverage
+from fillmask_model.checkpoints.checkpoint import load_checkpoint
+from fillmask_model.training.weight_average import WeightAverage
 from tests.model.samples import assert_same_weights, metrics_of, random_encoder, small_config
 
 

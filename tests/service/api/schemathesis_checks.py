@@ -1,7 +1,7 @@
 """Check for schemathesis, which sends requests that fit the OpenAPI document.
 
 The service may reject such a request only for a rule that no schema can express. The errors of
-these rules match `service.api.openapi.BEYOND_THE_SCHEMA`.
+these rules match `fillmask.api.openapi.BEYOND_THE_SCHEMA`.
 """
 
 import re

@@ -13,17 +13,17 @@ import pytest
 import uvicorn
 from fastapi.testclient import TestClient
 
-from service.api import task_endpoint
-from service.api.bodies.fill_request import FillMaskRequest
-from service.app import FillMaskApp, create_app
-from service.engine.batch_arrays import Batch
-from service.engine.passes import BatchOutputs
-from service.engine.runtime import Runtime
-from service.http.middleware.request_memory import LONG_BODY_BYTES
-from service.settings import Settings
-from service.tasks import response_size, strategies
-from service.tasks.ranking import rank_targets
-from service.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
+from fillmask.api import task_endpoint
+from fillmask.api.bodies.fill_request import FillMaskRequest
+from fillmask.app import FillMaskApp, create_app
+from fillmask.engine.batch_arrays import Batch
+from fillmask.engine.passes import BatchOutputs
+from fillmask.engine.runtime import Runtime
+from fillmask.http.middleware.request_memory import LONG_BODY_BYTES
+from fillmask.settings import Settings
+from fillmask.tasks import response_size, strategies
+from fillmask.tasks.ranking import rank_targets
+from fillmask.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
 from tests.service.tiny import Tiny
 
 ON_THE_LOOP, OFF_THE_LOOP = "the event loop", "another thread"

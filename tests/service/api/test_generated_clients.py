@@ -16,10 +16,10 @@ from typing import Any
 import httpx
 import pytest
 
-from service.api.request_schemas import ServedTasks
-from service.app import create_app
-from service.bundles.description import Task
-from service.settings import Settings
+from fillmask.api.request_schemas import ServedTasks
+from fillmask.app import create_app
+from fillmask.bundles.description import Task
+from fillmask.settings import Settings
 from tests.docs import pages
 from tests.service.server_process import start_process
 from tests.service.tiny import Tiny

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from service.api.bodies.fill_request import FillMaskRequest
-from service.api.bodies.score import ScoreRequest
-from service.api.protocols.infer_request import InferRequest
-from service.api.protocols.predict_v1 import parse_request
-from service.errors import FillMaskError
-from service.parameters.limits import Limits
+from fillmask.api.bodies.fill_request import FillMaskRequest
+from fillmask.api.bodies.score import ScoreRequest
+from fillmask.api.protocols.infer_request import InferRequest
+from fillmask.api.protocols.predict_v1 import parse_request
+from fillmask.errors import FillMaskError
+from fillmask.parameters.limits import Limits
 
 LIMITS = Limits(
     max_tokens=256, max_texts=64, max_masks=128, max_top_k=100, max_passes=512, max_body_bytes=2**20

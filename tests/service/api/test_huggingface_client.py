@@ -6,7 +6,7 @@ import pytest
 from huggingface_hub import InferenceClient
 from huggingface_hub.errors import HfHubHTTPError
 
-from service.settings import Settings
+from fillmask.settings import Settings
 from tests.service.conftest import StartServer
 from tests.service.tiny import VOCABULARY
 

@@ -7,8 +7,8 @@ import httpx
 import pytest
 from fastapi.testclient import TestClient
 
-from service.app import create_app
-from service.settings import Settings
+from fillmask.app import create_app
+from fillmask.settings import Settings
 from tests.service.conftest import StartServer
 from tests.service.scrape import samples, scrape, value
 from tests.service.tiny import Tiny

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from service.api.openapi import TAGS
-from service.api.request_schemas import RequestSchemas, ServedTasks
-from service.app import create_app
-from service.settings import Settings
+from fillmask.api.openapi import TAGS
+from fillmask.api.request_schemas import RequestSchemas, ServedTasks
+from fillmask.app import create_app
+from fillmask.settings import Settings
 from tests.service.tiny import Tiny
 
 KEY = "a-key-of-our-shop-4711"

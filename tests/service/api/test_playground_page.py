@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-PLAYGROUND = Path(__file__).parents[3] / "service" / "playground"
+PLAYGROUND = Path(__file__).parents[3] / "service" / "fillmask" / "playground"
 FILES = sorted(path.name for path in PLAYGROUND.iterdir())
 BROWSER = {"Accept": "text/html,*/*;q=0.8"}
 POLICY = {

@@ -9,10 +9,10 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from service import __version__
-from service.app import create_app
-from service.settings import Settings
-from service.tokenization.tokenizer import Tokenizer
+from fillmask import __version__
+from fillmask.app import create_app
+from fillmask.settings import Settings
+from fillmask.tokenization.tokenizer import Tokenizer
 from tests.service.tiny import MASK_ID, VOCABULARY, Tiny
 
 TOLERANCE = 2e-5  # float32 sums against float64

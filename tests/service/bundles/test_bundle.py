@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from service.bundles.bundle import MAX_BYTES, read_bundle
-from service.errors import BundleError
+from fillmask.bundles.bundle import MAX_BYTES, read_bundle
+from fillmask.errors import BundleError
 from tests.service.conftest import EditBundle
 
 

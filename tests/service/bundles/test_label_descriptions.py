@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from service.bundles.bundle import read_bundle
-from service.bundles.description import Classification
-from service.errors import BundleError
+from fillmask.bundles.bundle import read_bundle
+from fillmask.bundles.description import Classification
+from fillmask.errors import BundleError
 from tests.service.conftest import EditBundle
 
 EXPORT_AGAIN = "; export the checkpoint with this release of fillmask"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from service.cli.__main__ import execute
+from fillmask.cli.__main__ import execute
 from tests.service.tiny import MAX_TOKENS, WORDS
 
 WHOLE_WORDS = [word for word in WORDS if word.isalpha()]

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from service.cli.arguments import parse_arguments
-from service.cli.commands import FileCommand, RowOptions, Shard, StreamCommand, TextCommand
-from service.cli.errors import CommandError
-from service.cli.requests import TextFields
+from fillmask.cli.arguments import parse_arguments
+from fillmask.cli.commands import FileCommand, RowOptions, Shard, StreamCommand, TextCommand
+from fillmask.cli.errors import CommandError
+from fillmask.cli.requests import TextFields
 
 TEXT = "a [MASK]"
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from service.cli.commands import WHOLE, Shard
-from service.cli.errors import CommandError
+from fillmask.cli.commands import WHOLE, Shard
+from fillmask.cli.errors import CommandError
 
 
 @pytest.mark.parametrize("rows", [0, 1, 2, 7, 8, 9, 1000])

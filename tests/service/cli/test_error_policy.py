@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from service.cli.error_policy import ErrorPolicy
-from service.cli.errors import RowError
-from service.cli.formats.answers import Problem
-from service.cli.formats.base import Block
-from service.cli.formats.jsonl import JsonBlock
+from fillmask.cli.error_policy import ErrorPolicy
+from fillmask.cli.errors import RowError
+from fillmask.cli.formats.answers import Problem
+from fillmask.cli.formats.base import Block
+from fillmask.cli.formats.jsonl import JsonBlock
 
 ANSWERS = [b"[]", b"[]", Problem("bad").line, b"[]", Problem("worse").line]
 

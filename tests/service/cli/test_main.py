@@ -23,10 +23,10 @@ from tests.service.tiny import Tiny
 # runs the command with a slow model and small parts
 SLOW = """
 import time
-from service.cli.formats import base
-from service.cli.__main__ import main
-from service.cli.resume.parts import PartFiles
-from service.engine.runtime import Runtime
+from fillmask.cli.formats import base
+from fillmask.cli.__main__ import main
+from fillmask.cli.resume.parts import PartFiles
+from fillmask.engine.runtime import Runtime
 base.BLOCK_ROWS = 10
 run = Runtime.run
 def slow(self, batch):
@@ -42,9 +42,9 @@ main()
 CRASHES = """
 import os, shutil, sys
 from pathlib import Path
-from service.cli.formats import base
-from service.cli.__main__ import main
-from service.cli.resume.parts import PartFiles
+from fillmask.cli.formats import base
+from fillmask.cli.__main__ import main
+from fillmask.cli.resume.parts import PartFiles
 
 base.BLOCK_ROWS = 10
 PartFiles.__init__.__kwdefaults__.update(rows=20)
@@ -172,7 +172,7 @@ def test_it_serves_nothing_and_needs_no_torch(tiny: Tiny, tmp_path: Path) -> Non
     # The process imports no web framework and no torch. It imports pyarrow only for Parquet.
     code = (
         "import sys\n"
-        "from service.cli.__main__ import execute\n"
+        "from fillmask.cli.__main__ import execute\n"
         "code = execute(sys.argv[1:])\n"
         "print(code, *sorted({name.partition('.')[0] for name in sys.modules}))\n"
     )
@@ -190,8 +190,8 @@ def test_it_serves_nothing_and_needs_no_torch(tiny: Tiny, tmp_path: Path) -> Non
 def test_an_unexpected_error_ends_it_too(tiny: Tiny) -> None:
     # The process prints the traceback and exits with 1, even if standard input stays open.
     code = (
-        "from service.cli import stream\n"
-        "from service.cli.__main__ import main\n"
+        "from fillmask.cli import stream\n"
+        "from fillmask.cli.__main__ import main\n"
         "def fail(*_): raise RuntimeError('never expected')\n"
         "stream.RowPipeline._answer = fail\n"
         "main()\n"
@@ -209,7 +209,7 @@ def test_an_unexpected_error_ends_it_too(tiny: Tiny) -> None:
 
 def test_what_the_encoding_lacks_is_written_as_an_escape(tiny: Tiny) -> None:
     variables = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
-    command = [sys.executable, "-m", "service.cli", "é [MASK]", "--bundle", str(tiny.path)]
+    command = [sys.executable, "-m", "fillmask.cli", "é [MASK]", "--bundle", str(tiny.path)]
     done = subprocess.run(command, env=variables, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
     assert b"  \\xe9 " in done.stdout
@@ -218,7 +218,7 @@ def test_what_the_encoding_lacks_is_written_as_an_escape(tiny: Tiny) -> None:
 def test_answers_as_json_are_utf8_whatever_the_encoding(tiny: Tiny) -> None:
     # JSON is always UTF-8, even if standard output has another encoding.
     variables = os.environ | {"PYTHONIOENCODING": "ascii"}
-    command = [sys.executable, "-m", "service.cli", "é [MASK]", "--json"]
+    command = [sys.executable, "-m", "fillmask.cli", "é [MASK]", "--json"]
     command += ["--bundle", str(tiny.path), "--top-k=1"]
     done = subprocess.run(command, env=variables, capture_output=True, check=True)
     assert json.loads(done.stdout)[0]["sequence"].startswith("é ")

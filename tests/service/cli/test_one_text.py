@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from service.cli import one_text
-from service.cli.__main__ import execute
+from fillmask.cli import one_text
+from fillmask.cli.__main__ import execute
 from tests.service.cli.command_line import Done, fillmask
 from tests.service.tiny import Tiny
 

@@ -5,10 +5,10 @@ from typing import NoReturn
 
 import pytest
 
-from service.cli.errors import CommandError
-from service.cli.formats.by_extension import check_input
-from service.cli.resume.job import parts_directory
-from service.cli.whole_file import check_new, check_output
+from fillmask.cli.errors import CommandError
+from fillmask.cli.formats.by_extension import check_input
+from fillmask.cli.resume.job import parts_directory
+from fillmask.cli.whole_file import check_new, check_output
 
 
 @pytest.fixture

@@ -8,23 +8,23 @@ from typing import Any, cast
 
 import pytest
 
-from service.cli import pipeline
-from service.cli.errors import CommandError, RowError
-from service.cli.formats.answers import Problem
-from service.cli.formats.base import Block
-from service.cli.formats.jsonl import JsonBlock
-from service.cli.pipeline import RowPipeline
-from service.cli.requests import Item, RequestBlock, RowRequest
-from service.cli.tasks.fill_mask import FillMaskTask
-from service.engine.batch_arrays import Batch
-from service.engine.batcher import Batcher
-from service.engine.passes import BatchOutputs
-from service.engine.runtime import Runtime
-from service.errors import InvalidRequestError
-from service.parameters.fill_mask import FillOptions
-from service.registry.served_model import ServedModel
-from service.results.fills import Fill, FillResult
-from service.tasks.fill_mask import FillMaskPipeline
+from fillmask.cli import pipeline
+from fillmask.cli.errors import CommandError, RowError
+from fillmask.cli.formats.answers import Problem
+from fillmask.cli.formats.base import Block
+from fillmask.cli.formats.jsonl import JsonBlock
+from fillmask.cli.pipeline import RowPipeline
+from fillmask.cli.requests import Item, RequestBlock, RowRequest
+from fillmask.cli.tasks.fill_mask import FillMaskTask
+from fillmask.engine.batch_arrays import Batch
+from fillmask.engine.batcher import Batcher
+from fillmask.engine.passes import BatchOutputs
+from fillmask.engine.runtime import Runtime
+from fillmask.errors import InvalidRequestError
+from fillmask.parameters.fill_mask import FillOptions
+from fillmask.registry.served_model import ServedModel
+from fillmask.results.fills import Fill, FillResult
+from fillmask.tasks.fill_mask import FillMaskPipeline
 from tests.service.cli.command_line import dice, random_texts
 from tests.service.tiny import MAX_TOKENS, VOCABULARY, Tiny
 from tests.service.tiny_calls import make_tokenizer

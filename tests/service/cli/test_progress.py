@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from service.cli.progress import ProgressLines, print_status, show_progress
+from fillmask.cli.progress import ProgressLines, print_status, show_progress
 
 
 class Terminal(io.StringIO):

@@ -9,20 +9,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from service.cli.errors import CommandError
-from service.cli.formats.answers import Problem
-from service.cli.formats.base import Rows
-from service.cli.formats.by_extension import open_rows
-from service.cli.requests import (
+from fillmask.cli.errors import CommandError
+from fillmask.cli.formats.answers import Problem
+from fillmask.cli.formats.base import Rows
+from fillmask.cli.formats.by_extension import open_rows
+from fillmask.cli.requests import (
     Item,
     RowRequest,
     RowRequestReader,
     TextFields,
 )
-from service.cli.tasks.fill_mask import FillMaskTask
-from service.errors import InvalidRequestError
-from service.parameters.fill_mask import FillOptions
-from service.parameters.limits import Limits
+from fillmask.cli.tasks.fill_mask import FillMaskTask
+from fillmask.errors import InvalidRequestError
+from fillmask.parameters.fill_mask import FillOptions
+from fillmask.parameters.limits import Limits
 from tests.service.cli.command_line import write_rows
 
 LIMITS = Limits(

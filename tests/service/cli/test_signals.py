@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from service.cli import signals
-from service.cli.signals import SignalError, run_until_signal
+from fillmask.cli import signals
+from fillmask.cli.signals import SignalError, run_until_signal
 
 
 def send_after(started: threading.Event, *numbers: int) -> threading.Thread:

@@ -11,7 +11,7 @@ import pytest
 from tests.service.cli.command_line import fillmask, numbered, random_texts, write_rows
 from tests.service.tiny import Tiny
 
-COMMAND = [sys.executable, "-m", "service.cli"]
+COMMAND = [sys.executable, "-m", "fillmask.cli"]
 FLAGS = ["--input", "-", "--output", "-", "--bundle"]
 
 

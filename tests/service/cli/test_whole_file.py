@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 from fastapi.testclient import TestClient
 
-from service.app import create_app
-from service.cli import whole_file
-from service.cli.formats.base import Block
-from service.cli.pipeline import RowPipeline
-from service.cli.resume.parts import PartFiles
-from service.settings import Settings
+from fillmask.app import create_app
+from fillmask.cli import whole_file
+from fillmask.cli.formats.base import Block
+from fillmask.cli.pipeline import RowPipeline
+from fillmask.cli.resume.parts import PartFiles
+from fillmask.settings import Settings
 from tests.service.cli.command_line import (
     Done,
     dice,
@@ -266,8 +266,8 @@ def test_interrupted_job_writes_the_same_output(
     codes: list[int] = []
     while not codes or codes[-1]:
         left = rng.randint(1, 70)
-        monkeypatch.setattr("service.cli.formats.base.BLOCK_ROWS", rng.randint(1, 40))
-        monkeypatch.setattr("service.cli.pipeline._LONG_ANSWERS_BYTES", rng.randint(1, 9000))
+        monkeypatch.setattr("fillmask.cli.formats.base.BLOCK_ROWS", rng.randint(1, 40))
+        monkeypatch.setattr("fillmask.cli.pipeline._LONG_ANSWERS_BYTES", rng.randint(1, 9000))
         defaults = {"rows": rng.randint(1, 50), "seconds": 10.0}
         monkeypatch.setattr(PartFiles.__init__, "__kwdefaults__", defaults)
         batch_tokens = rng.randint(1, 300)

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from service.engine.admission import MAX_RETRY_AFTER_S, Throughput
-from service.errors import InvalidRequestError, OverloadedError
-from service.observability.statistics import BatchStatistics
+from fillmask.engine.admission import MAX_RETRY_AFTER_S, Throughput
+from fillmask.errors import InvalidRequestError, OverloadedError
+from fillmask.observability.statistics import BatchStatistics
 from tests.service.fake_runtime import FakeRuntime, ends, running_batcher, text
 
 

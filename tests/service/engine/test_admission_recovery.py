@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import pytest
 
-from service.engine.admission import Admission, Throughput
-from service.engine.batch_formation import LaneQueue, batch_budget
-from service.errors import OverloadedError
-from service.observability.statistics import BatchStatistics
+from fillmask.engine.admission import Admission, Throughput
+from fillmask.engine.batch_formation import LaneQueue, batch_budget
+from fillmask.errors import OverloadedError
+from fillmask.observability.statistics import BatchStatistics
 
 MAX_BATCH_TOKENS = 192
 MAX_WAIT_S = 0.35

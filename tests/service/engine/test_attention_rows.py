@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from service.engine.attention_rows import ALIGNMENT, RowPacking
+from fillmask.engine.attention_rows import ALIGNMENT, RowPacking
 
 
 @pytest.mark.parametrize(("length", "width"), [(1, 16), (7, 16), (16, 16), (17, 32), (256, 256)])

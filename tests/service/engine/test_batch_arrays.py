@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from service.engine.batch_arrays import Batch
-from service.engine.passes import BatchOutputs, ModelPass
+from fillmask.engine.batch_arrays import Batch
+from fillmask.engine.passes import BatchOutputs, ModelPass
 
 
 def model_pass(

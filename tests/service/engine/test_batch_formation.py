@@ -1,6 +1,6 @@
 """Batch formation: interactive items go first, but bulk items still get a turn."""
 
-from service.engine.batch_formation import BATCHES_PER_BULK_BATCH, LaneQueue
+from fillmask.engine.batch_formation import BATCHES_PER_BULK_BATCH, LaneQueue
 
 
 def waiting(interactive: int = 0, bulk: int = 0, tokens: int = 2) -> LaneQueue[str]:

@@ -5,10 +5,10 @@ import threading
 
 import pytest
 
-from service.engine.batch_arrays import Batch
-from service.engine.passes import BatchOutputs
-from service.errors import NotReadyError
-from service.observability.statistics import BatchStatistics, QueueLoad
+from fillmask.engine.batch_arrays import Batch
+from fillmask.engine.passes import BatchOutputs
+from fillmask.errors import NotReadyError
+from fillmask.observability.statistics import BatchStatistics, QueueLoad
 from tests.service.fake_runtime import (
     BAD_ID,
     FakeRuntime,

@@ -10,10 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from service.engine import helper_threads
-from service.engine.batch_arrays import Batch
-from service.engine.helper_threads import HelperThreads
-from service.engine.runtime import Runtime
+from fillmask.engine import helper_threads
+from fillmask.engine.batch_arrays import Batch
+from fillmask.engine.helper_threads import HelperThreads
+from fillmask.engine.runtime import Runtime
 from tests.service.engine.test_runtime import random_pass
 from tests.service.put_bundle import until
 from tests.service.tiny import Tiny
@@ -153,10 +153,10 @@ EXIT = """
 import sys, threading
 from pathlib import Path
 import numpy as np
-from service.engine import helper_threads
-from service.engine.batch_arrays import Batch
-from service.engine.passes import ModelPass
-from service.engine.runtime import Runtime
+from fillmask.engine import helper_threads
+from fillmask.engine.batch_arrays import Batch
+from fillmask.engine.passes import ModelPass
+from fillmask.engine.runtime import Runtime
 
 runtime = Runtime(Path(sys.argv[1]), 3)
 helper_threads._ACTIVE.runs = 2

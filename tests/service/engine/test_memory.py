@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.engine import memory
-from service.engine.memory import HUGE_PAGE_BYTES, collapse_heap
+from fillmask.engine import memory
+from fillmask.engine.memory import HUGE_PAGE_BYTES, collapse_heap
 
 BYTES = 8 * HUGE_PAGE_BYTES
 

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from service.engine.passes import PassOutputs
-from service.engine.pending_requests import PendingRequest
+from fillmask.engine.passes import PassOutputs
+from fillmask.engine.pending_requests import PendingRequest
 from tests.service.fake_runtime import text
 
 

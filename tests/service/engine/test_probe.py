@@ -5,11 +5,11 @@ import asyncio
 import numpy as np
 import pytest
 
-from service.engine import probe
-from service.engine.batch_arrays import Batch
-from service.engine.batcher import Batcher
-from service.engine.passes import BatchOutputs, ModelPass
-from service.engine.probe import Probe
+from fillmask.engine import probe
+from fillmask.engine.batch_arrays import Batch
+from fillmask.engine.batcher import Batcher
+from fillmask.engine.passes import BatchOutputs, ModelPass
+from fillmask.engine.probe import Probe
 from tests.service.fake_runtime import BAD_ID, FakeRuntime, running_batcher, text
 
 STUCK = "No test pass has finished within 0.05 s; restart the service."

@@ -10,10 +10,10 @@ import numpy as np
 import onnx
 import pytest
 
-from service.engine.batch_arrays import Batch
-from service.engine.passes import ModelPass
-from service.engine.runtime import Runtime
-from service.errors import BundleError
+from fillmask.engine.batch_arrays import Batch
+from fillmask.engine.passes import ModelPass
+from fillmask.engine.runtime import Runtime
+from fillmask.errors import BundleError
 from tests.service.tiny import MAX_TOKENS, VOCABULARY, Tiny
 
 TOLERANCE = 2e-5  # float32 sums differ from float64
@@ -52,7 +52,7 @@ def test_results_do_not_depend_on_neighbours(seed: int, tiny: Tiny) -> None:
 def test_weights_are_moved_to_huge_pages(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     # The runtime moves the weights once per loaded graph.
     calls = []
-    monkeypatch.setattr("service.engine.runtime.collapse_heap", lambda: calls.append(1))
+    monkeypatch.setattr("fillmask.engine.runtime.collapse_heap", lambda: calls.append(1))
     runtime = Runtime(tiny.path / "model.onnx")
     check(tiny, runtime, [random_pass(np.random.default_rng(0))])
     assert calls == [1]
@@ -83,7 +83,7 @@ FLUSHED = """
 import sys, threading
 from pathlib import Path
 import numpy as np
-from service.engine.runtime import Runtime
+from fillmask.engine.runtime import Runtime
 
 def smallest():
     print(float(np.float32(1e-40) * np.float32(1)))

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from service.bundles.description import Pooling
-from service.engine.batch_arrays import Batch
-from service.engine.passes import BatchOutputs
-from service.engine.warm_up import warm_up
-from service.errors import BundleError
+from fillmask.bundles.description import Pooling
+from fillmask.engine.batch_arrays import Batch
+from fillmask.engine.passes import BatchOutputs
+from fillmask.engine.warm_up import warm_up
+from fillmask.errors import BundleError
 
 
 class Recorder:
@@ -48,7 +48,7 @@ def test_the_first_batch_is_the_largest(
 def test_threads_multiply_the_duration(monkeypatch: pytest.MonkeyPatch) -> None:
     # The estimate of the wait needs the throughput of one thread.
     clock = iter([10.0, 10.5])
-    monkeypatch.setattr("service.engine.warm_up.time.perf_counter", lambda: next(clock))
+    monkeypatch.setattr("fillmask.engine.warm_up.time.perf_counter", lambda: next(clock))
     recorder = Recorder()
     recorder.threads = 3
     assert warm_up(recorder.run, 4, 32, 192, 128, top_k=5) == (192, 1.5)

@@ -1,6 +1,6 @@
 """Client timeouts, with a clock that the tests set."""
 
-from service.http.client_timeouts import REQUEST_TIMEOUT_S, RESPONSE_TIMEOUT_S, ClientTimeouts
+from fillmask.http.client_timeouts import REQUEST_TIMEOUT_S, RESPONSE_TIMEOUT_S, ClientTimeouts
 
 
 def test_first_request_timeout_starts_with_the_connection() -> None:

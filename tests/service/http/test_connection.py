@@ -18,9 +18,9 @@ from tests.service.slow_model import SLOW
 # the service with short timeouts
 HASTY = """
 import sys
-from service.http import client_timeouts
+from fillmask.http import client_timeouts
 client_timeouts.REQUEST_TIMEOUT_S = client_timeouts.RESPONSE_TIMEOUT_S = 1
-from service.__main__ import main
+from fillmask.__main__ import main
 sys.exit(main())
 """
 BODY = b'{"inputs": "the [MASK]"}'
@@ -225,7 +225,7 @@ def test_overload_is_rejected_by_the_connection(start_server: StartServer) -> No
 
 def test_line_ends_do_not_extend_keep_alive(start_server: StartServer) -> None:
     # Line ends between requests do not count as a request.
-    hasty = "import service.serve\nservice.serve.KEEP_ALIVE_S = 1\n" + HASTY
+    hasty = "import fillmask.serve\nfillmask.serve.KEEP_ALIVE_S = 1\n" + HASTY
     with start_server(command=("-c", hasty)) as (_, url):
         host, _, port = url.removeprefix("http://").partition(":")
         with socket.create_connection((host, int(port)), timeout=10) as client:
@@ -259,9 +259,9 @@ def test_half_closed_clients_get_their_response(start_server: StartServer) -> No
 def test_unread_responses_are_limited_over_all_connections(start_server: StartServer) -> None:
     # The service aborts connections that make no progress, the slowest first.
     few = (
-        "import sys\nfrom service.http import unsent_responses\n"
+        "import sys\nfrom fillmask.http import unsent_responses\n"
         "unsent_responses.MAX_UNSENT_BYTES = 9_000_000\n"
-        "from service.__main__ import main\nsys.exit(main())"
+        "from fillmask.__main__ import main\nsys.exit(main())"
     )
     with start_server(command=("-c", few)) as (_, url):
         host, _, port = url.removeprefix("http://").partition(":")
@@ -282,7 +282,7 @@ def test_unread_responses_are_limited_over_all_connections(start_server: StartSe
 
 def test_idle_connection_is_closed_after_a_rejection(start_server: StartServer) -> None:
     # The keep-alive timeout applies after a rejection too.
-    hasty = "import service.serve\nservice.serve.KEEP_ALIVE_S = 1\n" + SLOW
+    hasty = "import fillmask.serve\nfillmask.serve.KEEP_ALIVE_S = 1\n" + SLOW
     flags = ("--threads=1", "--max-waiting-tokens=32")
     with (
         start_server(*flags, command=("-c", hasty)) as (process, url),

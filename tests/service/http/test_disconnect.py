@@ -5,9 +5,9 @@ import asyncio
 import pytest
 from starlette.types import Message
 
-from service.concurrency import gather_or_cancel
-from service.http import disconnect
-from service.http.disconnect import CancelOnDisconnect, ClientDisconnectedError
+from fillmask.concurrency import gather_or_cancel
+from fillmask.http import disconnect
+from fillmask.http.disconnect import CancelOnDisconnect, ClientDisconnectedError
 
 
 class Connection:

@@ -6,9 +6,9 @@ import tracemalloc
 
 import pytest
 
-from service.api.bodies.json_body import read_json
-from service.errors import InvalidRequestError
-from service.http.json_size import MAX_VALUES, check_value_count
+from fillmask.api.bodies.json_body import read_json
+from fillmask.errors import InvalidRequestError
+from fillmask.http.json_size import MAX_VALUES, check_value_count
 
 MIB = 2**20
 # each body becomes 15 to 30 MB of Python objects when it is parsed

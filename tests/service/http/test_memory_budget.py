@@ -5,9 +5,9 @@ from contextlib import suppress
 
 import pytest
 
-from service.errors import OverloadedError
-from service.http import memory_budget
-from service.http.memory_budget import MemoryBudget
+from fillmask.errors import OverloadedError
+from fillmask.http import memory_budget
+from fillmask.http.memory_budget import MemoryBudget
 
 
 def test_claim_is_released_at_the_end_of_its_block() -> None:

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from service.http.server import drop_new_connections
+from fillmask.http.server import drop_new_connections
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="no other system has such a filter")

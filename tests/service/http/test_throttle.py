@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
-from service.http.throttle import PAUSE_S, LoopThrottle
+from fillmask.http.throttle import PAUSE_S, LoopThrottle
 
 
 @pytest.fixture(name="pauses")
 def counted_pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Lengths of the pauses in seconds, recorded in place of calls of `time.sleep`."""
     pauses: list[float] = []
-    monkeypatch.setattr("service.http.throttle.time.sleep", pauses.append)
+    monkeypatch.setattr("fillmask.http.throttle.time.sleep", pauses.append)
     return pauses
 
 

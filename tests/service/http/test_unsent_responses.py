@@ -1,6 +1,6 @@
 """Limit on the unread bytes of large responses."""
 
-from service.http.unsent_responses import UnsentResponses
+from fillmask.http.unsent_responses import UnsentResponses
 
 
 class Client:

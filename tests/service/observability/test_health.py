@@ -1,6 +1,6 @@
 """Readiness before the start, after a stop and after a failure."""
 
-from service.observability.health import Health
+from fillmask.observability.health import Health
 
 
 def test_not_ready_at_first() -> None:

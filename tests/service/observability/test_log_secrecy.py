@@ -28,7 +28,7 @@ SECRETS = {
 # the service with bugs for certain texts
 BUGGY = """
 import asyncio, sys
-from service.tasks import fill_mask, scoring
+from fillmask.tasks import fill_mask, scoring
 plan = fill_mask.FillMaskPipeline._plan
 def with_bug(self, texts, *args, **kwargs):
     text = texts[0]
@@ -43,14 +43,14 @@ def with_bug(self, texts, *args, **kwargs):
         except KeyError as error: raise RuntimeError(text) from error
     return plan(self, texts, *args, **kwargs)
 fill_mask.FillMaskPipeline._plan = with_bug
-from service.engine.runtime import Runtime
+from fillmask.engine.runtime import Runtime
 run = Runtime.run
 def run_with_bug(self, batch):
     if len(batch.passes) == 3:
         raise ValueError("sec" + "ret-in-the-model")  # Python 3.13 logs this line of source code
     return run(self, batch)
 Runtime.run = run_with_bug
-from service.__main__ import main
+from fillmask.__main__ import main
 sys.exit(main())
 """
 
@@ -187,7 +187,7 @@ def test_only_errors_are_logged_by_default(tiny: Tiny) -> None:
         log = [json.loads(line) for line in _read(output).splitlines() if line.startswith("{")]
     [failure, request] = log
     assert answer.headers["x-request-id"] == request["request_id"] == failure["request_id"]
-    assert request["logger"] == "service.http.middleware.access_log"
+    assert request["logger"] == "fillmask.http.middleware.access_log"
     assert request["level"] == "error"
     assert request["method"] == "POST"
     assert request["route"] == "/fill-mask"

@@ -10,10 +10,10 @@ import pytest
 WRITTEN = "what the user wrote"
 START = """
 import asyncio, gc, logging, sys, threading, warnings
-from service.observability.logs import log_loop_error, start_logging
-from service.observability.request_context import CURRENT_SCOPE, REQUEST_ID, TRACE_ID
+from fillmask.observability.logs import log_loop_error, start_logging
+from fillmask.observability.request_context import CURRENT_SCOPE, REQUEST_ID, TRACE_ID
 start_logging(sys.argv[1], sys.argv[2])
-log = logging.getLogger("service.somewhere")
+log = logging.getLogger("fillmask.somewhere")
 def fail():
     raise ValueError(sys.argv[3])
 """
@@ -41,7 +41,7 @@ def test_each_line_is_a_json_object() -> None:
     # Escapes replace line breaks in messages.
     [line] = lines("log.warning('one\\ntwo %s', 3)")
     assert line.pop("timestamp").endswith("Z")
-    assert line == {"level": "warning", "logger": "service.somewhere", "message": "one\ntwo 3"}
+    assert line == {"level": "warning", "logger": "fillmask.somewhere", "message": "one\ntwo 3"}
 
 
 def test_only_known_fields_are_logged() -> None:

@@ -3,8 +3,8 @@
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from service.observability.metrics import Metrics, ModelState
-from service.observability.statistics import ProcessStatistics, QueueLoad
+from fillmask.observability.metrics import Metrics, ModelState
+from fillmask.observability.statistics import ProcessStatistics, QueueLoad
 from tests.service.scrape import Samples, samples, value
 
 OPENMETRICS = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"

@@ -16,9 +16,9 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode, format_span_id, format_trace_id
 
-from service.app import create_app
-from service.observability import opentelemetry
-from service.settings import Settings, read_settings
+from fillmask.app import create_app
+from fillmask.observability import opentelemetry
+from fillmask.settings import Settings, read_settings
 from tests.service.conftest import StartServer
 from tests.service.tiny import Tiny
 
@@ -118,7 +118,7 @@ def test_only_server_errors_mark_the_span(
     def fail(*_: object) -> None:
         raise RuntimeError(WRITTEN)
 
-    monkeypatch.setattr("service.api.task_endpoint.fills_to_json", fail)
+    monkeypatch.setattr("fillmask.api.task_endpoint.fills_to_json", fail)
     failed, wrong = (
         span
         for span in spans_of(
@@ -245,7 +245,7 @@ def test_setting_overrides_the_variables(monkeypatch: pytest.MonkeyPatch) -> Non
 WITHOUT = """
 import sys
 sys.modules["opentelemetry.sdk"] = None
-from service.__main__ import main
+from fillmask.__main__ import main
 sys.exit(main())
 """
 
@@ -277,12 +277,12 @@ exporter = InMemorySpanExporter()
 provider = TracerProvider()
 provider.add_span_processor(SimpleSpanProcessor(exporter))
 trace.set_tracer_provider(provider)
-from service.app import create_app
-from service.settings import Settings
+from fillmask.app import create_app
+from fillmask.settings import Settings
 with TestClient(create_app(Settings(bundle=Path(sys.argv[1]), threads=1))) as client:
     for path in ("/fill-mask", "/score"):
         client.post(path + "?q=written", json={"inputs": "the dog"})
-name = "service.observability.opentelemetry"
+name = "fillmask.observability.opentelemetry"
 print(json.dumps([len(exporter.get_finished_spans()), name in sys.modules]))
 """
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.observability.request_context import trace_id
+from fillmask.observability.request_context import trace_id
 
 TRACE, PARENT = b"0af7651916cd43dd8448eb211c80319c", b"b7ad6b7169203331"
 GOOD = b"00-%s-%s-01" % (TRACE, PARENT)

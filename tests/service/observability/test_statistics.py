@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from service.observability.statistics import (
+from fillmask.observability.statistics import (
     BatchStatistics,
     Histogram,
     ProcessStatistics,

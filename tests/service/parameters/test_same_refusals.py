@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from service.app import create_app
-from service.errors import InvalidRequestError
-from service.library import FillMask
-from service.parameters.classify import ClassifyKeywords, ClassifyParameters
-from service.parameters.fill_mask import FillMaskKeywords, FillMaskParameters
-from service.parameters.score import ScoreKeywords, ScoreParameters
-from service.settings import Settings
+from fillmask.app import create_app
+from fillmask.errors import InvalidRequestError
+from fillmask.library import FillMask
+from fillmask.parameters.classify import ClassifyKeywords, ClassifyParameters
+from fillmask.parameters.fill_mask import FillMaskKeywords, FillMaskParameters
+from fillmask.parameters.score import ScoreKeywords, ScoreParameters
+from fillmask.settings import Settings
 from tests.service.classifiers import write_classifier
 from tests.service.cli.command_line import fillmask, write_rows
 from tests.service.tiny import SPECIAL, VOCABULARY, Tiny

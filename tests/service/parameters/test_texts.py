@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic_core import PydanticCustomError
 
-from service.parameters.texts import TextPair, read_inputs
+from fillmask.parameters.texts import TextPair, read_inputs
 
 
 @pytest.mark.parametrize(

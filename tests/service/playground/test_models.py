@@ -24,7 +24,7 @@ from tests.service.playground.snippets import (
     run_python,
 )
 
-BUNDLE = ROOT / "service" / "bundles" / "default"
+BUNDLE = ROOT / "service" / "fillmask" / "bundles" / "default"
 DEFAULT = "fillmask-minilm-en"
 OTHER = "a company/a model whose name is long, 50 % longer than others'"
 PATH = "models/" + quote(OTHER, safe="/'")

@@ -12,12 +12,12 @@ from subprocess import PIPE, Popen
 import httpx
 import pytest
 
-from service.bundles.bundle import default_bundle_path
-from service.engine.memory import copy_mapped_file
-from service.engine.runtime import Runtime
-from service.errors import StartupError
-from service.registry import loader
-from service.settings import Settings
+from fillmask.bundles.bundle import default_bundle_path
+from fillmask.engine.memory import copy_mapped_file
+from fillmask.engine.runtime import Runtime
+from fillmask.errors import StartupError
+from fillmask.registry import loader
+from fillmask.settings import Settings
 from tests.service.conftest import StartServer
 from tests.service.put_bundle import until
 from tests.service.tiny import Tiny
@@ -79,9 +79,9 @@ def test_nothing_of_the_file_is_mapped(tiny: Tiny) -> None:
 # the service with every model too large for a copy
 LARGE = """
 import sys
-from service.engine import memory
+from fillmask.engine import memory
 memory.MAX_COPIED_BYTES = 0
-from service.__main__ import main
+from fillmask.__main__ import main
 sys.exit(main())
 """
 
@@ -138,7 +138,7 @@ def test_a_file_replaced_while_it_is_read(
 @pytest.mark.skipif(sys.platform == "win32", reason="it has other signals")
 def test_a_crash_leaves_a_line(tiny: Tiny) -> None:
     # The kernel sends SIGBUS if a disk fails or a mapped file shrinks.
-    command = [sys.executable, "-m", "service", "--port=0", "--bundle", str(tiny.path)]
+    command = [sys.executable, "-m", "fillmask", "--port=0", "--bundle", str(tiny.path)]
     with Popen(command, stdout=PIPE, stderr=PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stderr is not None

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from service.bundles.bundle import GoldenFill, read_bundle
-from service.engine.batcher import Batcher
-from service.engine.runtime import Runtime
-from service.errors import BundleError
-from service.parameters.fill_mask import FillOptions
-from service.registry.golden import GoldenTolerance, check_golden_prompts
-from service.results.fills import Fill
-from service.tasks.fill_mask import FillMaskPipeline
-from service.tokenization.tokenizer import Tokenizer
+from fillmask.bundles.bundle import GoldenFill, read_bundle
+from fillmask.engine.batcher import Batcher
+from fillmask.engine.runtime import Runtime
+from fillmask.errors import BundleError
+from fillmask.parameters.fill_mask import FillOptions
+from fillmask.registry.golden import GoldenTolerance, check_golden_prompts
+from fillmask.results.fills import Fill
+from fillmask.tasks.fill_mask import FillMaskPipeline
+from fillmask.tokenization.tokenizer import Tokenizer
 from tests.service.conftest import EditBundle
 from tests.service.tiny import MAX_TOKENS, VOCABULARY, Tiny
 

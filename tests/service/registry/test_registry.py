@@ -13,9 +13,9 @@ import httpx
 import pytest
 from fastapi.testclient import TestClient
 
-from service.app import create_app
-from service.errors import StartupError
-from service.settings import Settings
+from fillmask.app import create_app
+from fillmask.errors import StartupError
+from fillmask.settings import Settings
 from tests.service.conftest import StartServer
 from tests.service.put_bundle import put_bundle, until
 from tests.service.tiny import Tiny

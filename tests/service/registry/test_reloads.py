@@ -16,11 +16,11 @@ from subprocess import PIPE, Popen
 import httpx
 import pytest
 
-from service.app import create_app
-from service.bundles.bundle import default_bundle_path
-from service.parameters.fill_mask import FillOptions
-from service.parameters.score import ScoreOptions
-from service.settings import Settings
+from fillmask.app import create_app
+from fillmask.bundles.bundle import default_bundle_path
+from fillmask.parameters.fill_mask import FillOptions
+from fillmask.parameters.score import ScoreOptions
+from fillmask.settings import Settings
 from tests.service.conftest import StartServer
 from tests.service.put_bundle import put_bundle, until
 from tests.service.slow_model import SLOW

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from service.app import create_app
-from service.errors import SettingsError
-from service.registry.served_names import with_aliases
-from service.settings import Settings
+from fillmask.app import create_app
+from fillmask.errors import SettingsError
+from fillmask.registry.served_names import with_aliases
+from fillmask.settings import Settings
 from tests.service.put_bundle import put_bundle
 from tests.service.tiny import Tiny
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from service.startup import entry_points
-from service.startup.entry_points import (
+from fillmask.startup import entry_points
+from fillmask.startup.entry_points import (
     fillmask,
     fillmask_export,
     fillmask_serve,
@@ -15,10 +15,10 @@ from service.startup.entry_points import (
 )
 
 COMMANDS = {
-    "fillmask": (fillmask, "service"),
-    "fillmask-serve": (fillmask_serve, "service"),
-    "fillmask-export": (fillmask_export, "export"),
-    "fillmask-train": (fillmask_train, "model"),
+    "fillmask": (fillmask, "fillmask"),
+    "fillmask-serve": (fillmask_serve, "fillmask"),
+    "fillmask-export": (fillmask_export, "fillmask_export"),
+    "fillmask-train": (fillmask_train, "fillmask_model"),
 }
 
 
@@ -66,7 +66,7 @@ def test_a_missing_package_is_named(
     )
 
 
-@pytest.mark.parametrize("package", ["export", "model", "service"])
+@pytest.mark.parametrize("package", ["fillmask_export", "fillmask_model", "fillmask"])
 def test_fillmask_export_checks_three_packages(
     package: str,
     tmp_path: Path,
@@ -84,6 +84,6 @@ def test_fillmask_export_checks_three_packages(
 def test_our_packages_run(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("service.__main__.main", lambda: 7)
+    monkeypatch.setattr("fillmask.__main__.main", lambda: 7)
     assert fillmask_serve() == 7
     assert capsys.readouterr() == ("", "")

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from service.errors import InvalidRequestError
-from service.results.fills import Fill
+from fillmask.errors import InvalidRequestError
+from fillmask.results.fills import Fill
 from tests.service.tiny import SPECIAL, VOCABULARY, Tiny
 from tests.service.tiny_calls import fill, make_tokenizer
 

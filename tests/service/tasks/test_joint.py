@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from service.app import create_app
-from service.engine.batch_arrays import Batch
-from service.engine.passes import BatchOutputs, ModelPass
-from service.settings import Settings
-from service.tasks.joint import MIN_BEAM_WIDTH, max_joint_passes
+from fillmask.app import create_app
+from fillmask.engine.batch_arrays import Batch
+from fillmask.engine.passes import BatchOutputs, ModelPass
+from fillmask.settings import Settings
+from fillmask.tasks.joint import MIN_BEAM_WIDTH, max_joint_passes
 from tests.service.tiny import MASK_ID, SPECIAL, VOCABULARY, Tiny
 
 TOLERANCE = 1e-4

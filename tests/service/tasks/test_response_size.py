@@ -10,20 +10,20 @@ from typing import Any
 import pytest
 from pydantic_core import to_json
 
-from service.api.protocols.infer_request import InferRequest
-from service.api.protocols.infer_response import fill_tensors, response_body
-from service.api.protocols.predict_v1 import response_json
-from service.engine.batcher import Batcher
-from service.engine.runtime import Runtime
-from service.errors import InvalidRequestError, OverloadedError
-from service.parameters.fill_mask import FillOptions
-from service.parameters.limits import Limits
-from service.parameters.score import ScoreOptions
-from service.results.fills import fills_to_json
-from service.tasks.fill_mask import FillMaskPipeline
-from service.tasks.plan import FillPlanner
-from service.tasks.response_size import MAX_RESPONSE_BYTES, ResponseSize, estimate_response_size
-from service.tasks.scoring import ScoringPipeline
+from fillmask.api.protocols.infer_request import InferRequest
+from fillmask.api.protocols.infer_response import fill_tensors, response_body
+from fillmask.api.protocols.predict_v1 import response_json
+from fillmask.engine.batcher import Batcher
+from fillmask.engine.runtime import Runtime
+from fillmask.errors import InvalidRequestError, OverloadedError
+from fillmask.parameters.fill_mask import FillOptions
+from fillmask.parameters.limits import Limits
+from fillmask.parameters.score import ScoreOptions
+from fillmask.results.fills import fills_to_json
+from fillmask.tasks.fill_mask import FillMaskPipeline
+from fillmask.tasks.plan import FillPlanner
+from fillmask.tasks.response_size import MAX_RESPONSE_BYTES, ResponseSize, estimate_response_size
+from fillmask.tasks.scoring import ScoringPipeline
 from tests.service.tiny import MAX_TOKENS, VOCABULARY, Tiny
 from tests.service.tiny_calls import make_tokenizer
 

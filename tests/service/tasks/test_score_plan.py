@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-from service.app import create_app
-from service.errors import InvalidRequestError
-from service.parameters.score import ScoreOptions
-from service.parameters.texts import InputText, TextPair
-from service.settings import Settings
-from service.tasks.score_plan import plan_scores
-from service.tokenization.encoded_text import EncodedWords
+from fillmask.app import create_app
+from fillmask.errors import InvalidRequestError
+from fillmask.parameters.score import ScoreOptions
+from fillmask.parameters.texts import InputText, TextPair
+from fillmask.settings import Settings
+from fillmask.tasks.score_plan import plan_scores
+from fillmask.tokenization.encoded_text import EncodedWords
 from tests.service.tasks.test_scoring import SPANS, TEXT, TOKENS, TOLERANCE, expected, score
 from tests.service.tiny import MASK_ID, VOCABULARY, Tiny
 from tests.service.tiny_calls import make_tokenizer

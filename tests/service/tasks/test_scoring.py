@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from service.app import create_app
-from service.settings import Settings
+from fillmask.app import create_app
+from fillmask.settings import Settings
 from tests.service.tiny import MASK_ID, VOCABULARY, Tiny
 
 TOLERANCE = 2e-5  # float32 sums differ from float64

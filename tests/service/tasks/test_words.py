@@ -10,12 +10,12 @@ from fastapi.testclient import TestClient
 from tokenizers import AddedToken, decoders, models, pre_tokenizers, processors
 from tokenizers import Tokenizer as TokenizerFile
 
-from service.app import create_app
-from service.engine.passes import ModelPass, PassOutputs
-from service.parameters.texts import InputText, TextPair
-from service.settings import Settings
-from service.tasks.words import BEAM_WIDTH, WordSearch, max_word_passes
-from service.tokenization.tokenizer import Tokenizer
+from fillmask.app import create_app
+from fillmask.engine.passes import ModelPass, PassOutputs
+from fillmask.parameters.texts import InputText, TextPair
+from fillmask.settings import Settings
+from fillmask.tasks.words import BEAM_WIDTH, WordSearch, max_word_passes
+from fillmask.tokenization.tokenizer import Tokenizer
 from tests.service.tiny import MASK_ID, SPECIAL, VOCABULARY, Tiny, build_tokenizer
 from tests.service.tiny_calls import make_tokenizer
 

@@ -2,7 +2,7 @@
 
 import threading
 
-from service.tokenization.byte_cache import ByteCache
+from fillmask.tokenization.byte_cache import ByteCache
 
 
 def test_the_oldest_entries_are_dropped() -> None:

@@ -9,8 +9,8 @@ import pytest
 from tokenizers import Tokenizer as TokenizersTokenizer
 from tokenizers import decoders, models, pre_tokenizers, processors
 
-from service.errors import InvalidRequestError
-from service.tokenization.tokenizer import Tokenizer
+from fillmask.errors import InvalidRequestError
+from fillmask.tokenization.tokenizer import Tokenizer
 
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
 # the vocabulary has the names "Ã©" and "æĹ¥" for the bytes of "é" and "日"

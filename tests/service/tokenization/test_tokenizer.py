@@ -9,9 +9,9 @@ import pytest
 from tokenizers import Tokenizer as TokenizersTokenizer
 from tokenizers import models, pre_tokenizers
 
-from service.errors import BundleError, InvalidRequestError
-from service.parameters.texts import TextPair
-from service.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
+from fillmask.errors import BundleError, InvalidRequestError
+from fillmask.parameters.texts import TextPair
+from fillmask.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
 from tests.service.tiny import MASK_ID, SPECIAL, VOCABULARY, build_tokenizer
 
 
@@ -120,8 +120,8 @@ def test_long_and_short_texts_are_encoded_alike(tokenizer: Tokenizer) -> None:
 
 ENCODE_A_LONG_TEXT = """
 import os, sys
-from service.parameters.texts import TextPair
-from service.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
+from fillmask.parameters.texts import TextPair
+from fillmask.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
 tokenizer = Tokenizer(sys.stdin.buffer.read(), "[MASK]", int(sys.argv[1]), [])
 before = len(os.listdir("/proc/self/task"))
 tokenizer.encode("dog " * LONG_TEXT_CHARS)

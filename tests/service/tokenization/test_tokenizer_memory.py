@@ -8,14 +8,14 @@ import sys
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from service.tokenization.unigram import CACHED_WORDS_BYTES, Unigram
+from fillmask.tokenization.unigram import CACHED_WORDS_BYTES, Unigram
 
 LETTERS = "abcdefghijklmnop"
 
 # prints the growth of the process in bytes, over texts in which no word occurs twice
 FEED = """
 import random, sys
-from service.tokenization.tokenizer_file import load_tokenizer
+from fillmask.tokenization.tokenizer_file import load_tokenizer
 
 def resident_bytes():
     with open("/proc/self/statm") as file:

@@ -6,7 +6,7 @@ import random
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from service.tokenization.unigram import Unigram
+from fillmask.tokenization.unigram import Unigram
 
 SEED_TEXTS = [
     "",

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-from service.tokenization import reader
-from service.tokenization.encoded_text import EncodedWords
-from service.tokenization.windows import split_into_windows
+from fillmask.tokenization import reader
+from fillmask.tokenization.encoded_text import EncodedWords
+from fillmask.tokenization.windows import split_into_windows
 from tests.service.tiny import MASK_ID, VOCABULARY
 
 MAX_TOKENS = 32

@@ -24,9 +24,9 @@ CAPABILITIES = {
 }
 # bits of CAP_SETGID and CAP_SETUID in /proc/self/status
 EXPECTED_CAPABILITIES = f"CapEff:\t{1 << 6 | 1 << 7:016x}"
-RESTORE = ["python", "-m", "export.restore", "/built-in", "/checkpoints/built-in"]
+RESTORE = ["python", "-m", "fillmask_export.restore", "/built-in", "/checkpoints/built-in"]
 CACHE = ["python", "-c", "import os, pathlib; pathlib.Path(os.environ['HF_HOME'], 'x').touch()"]
-FILL = ["python", "-m", "service.cli", "--bundle", "/bundles/built-in"]
+FILL = ["python", "-m", "fillmask.cli", "--bundle", "/bundles/built-in"]
 TEXT = "Paris is the [MASK] of France."
 
 
@@ -44,7 +44,7 @@ def main() -> None:
             directory.mkdir()
             os.chown(directory, OWNER, OWNER)
         mounts = [
-            f"{files.ROOT}/service/bundles/default:/built-in:ro",
+            f"{files.ROOT}/service/fillmask/bundles/default:/built-in:ro",
             f"{checkpoints}:/checkpoints",
             f"{bundles}:/bundles",
         ]

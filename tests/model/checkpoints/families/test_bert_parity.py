@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 from transformers import BertConfig, BertForMaskedLM, BertModel
 
-from model.checkpoints.checkpoint import load_checkpoint
+from fillmask_model.checkpoints.checkpoint import load_checkpoint
 from tests.model.samples import random_ids, randomise
 
 TOLERANCE = 1e-4

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from model.checkpoints.checkpoint import CheckpointError, load_checkpoint
+from fillmask_model.checkpoints.checkpoint import CheckpointError, load_checkpoint
 from tests.model.checkpoints.families.samples import SAMPLES
 from tests.model.samples import change_config, change_tensors
 

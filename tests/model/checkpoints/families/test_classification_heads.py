@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 from transformers import TextClassificationPipeline
 
-from model.checkpoints.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
-from model.checkpoints.families.registry import FAMILIES
-from model.checkpoints.families.tensors import stored_name
-from model.checkpoints.tensor_files import TensorFiles
+from fillmask_model.checkpoints.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from fillmask_model.checkpoints.families.registry import FAMILIES
+from fillmask_model.checkpoints.families.tensors import stored_name
+from fillmask_model.checkpoints.tensor_files import TensorFiles
 from tests.model.checkpoints.families.samples import SAMPLES, Inputs, Sample, reading_tokens
 from tests.model.samples import (
     assert_same_weights,

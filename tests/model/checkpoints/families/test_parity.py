@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from model.checkpoints.checkpoint import load_checkpoint
-from model.checkpoints.families.registry import FAMILIES
-from model.checkpoints.families.tensors import stored_name
-from model.checkpoints.tensor_files import TensorFiles
-from model.encoder.counting import count_parameters
+from fillmask_model.checkpoints.checkpoint import load_checkpoint
+from fillmask_model.checkpoints.families.registry import FAMILIES
+from fillmask_model.checkpoints.families.tensors import stored_name
+from fillmask_model.checkpoints.tensor_files import TensorFiles
+from fillmask_model.encoder.counting import count_parameters
 from tests.model.checkpoints.families.samples import SAMPLES, Inputs, reading_tokens
 
 TOLERANCE = 1e-4

@@ -7,7 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from model.classification.comparison.baselines import bag_of_words_accuracy, majority_accuracy
+from fillmask_model.classification.comparison.baselines import (
+    bag_of_words_accuracy,
+    majority_accuracy,
+)
 from tests.model.classification.samples import dataset_of
 
 TRAINING = list(dataset_of([("red pink", "a"), ("blue red", "a"), ("cat fox", "b")]).examples)

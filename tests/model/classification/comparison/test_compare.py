@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from model.checkpoints.checkpoint import save_checkpoint
-from model.classification.comparison.runs import stratified_order
-from model.classification.training import FineTuning
-from model.commands import main
+from fillmask_model.checkpoints.checkpoint import save_checkpoint
+from fillmask_model.classification.comparison.runs import stratified_order
+from fillmask_model.classification.training import FineTuning
+from fillmask_model.commands import main
 from tests.model.classification.samples import TinyTask, dataset_of, topic_rows, write_rows
 
 QUICK = ("--epochs=2", "--learning-rate=0.01", "--device=cpu", "--batch-rows=8")

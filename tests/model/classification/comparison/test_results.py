@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from model.classification.comparison.results import (
+from fillmask_model.classification.comparison.results import (
     Mean,
     RunResult,
     format_table,

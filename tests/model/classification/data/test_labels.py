@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from model.classification.data.dataset import Columns
-from model.classification.data.labels import balanced_weights, encode_targets, label_names
+from fillmask_model.classification.data.dataset import Columns
+from fillmask_model.classification.data.labels import balanced_weights, encode_targets, label_names
 from tests.model.classification.samples import MULTI, SINGLE, dataset_of
 
 

@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from model.classification.data.dataset import Dataset
-from model.classification.data.split import (
+from fillmask_model.classification.data.dataset import Dataset
+from fillmask_model.classification.data.split import (
     describe_repeated_texts,
     describe_shared_texts,
     split_dataset,

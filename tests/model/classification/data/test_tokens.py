@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer, processors
 
-from model.classification.data.dataset import Dataset
-from model.classification.data.tokens import (
+from fillmask_model.classification.data.dataset import Dataset
+from fillmask_model.classification.data.tokens import (
     TokenizedTexts,
     make_batch,
     shuffled_batches,

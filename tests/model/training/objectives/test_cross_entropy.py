@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from model.training.objectives.cross_entropy import summed_cross_entropy
+from fillmask_model.training.objectives.cross_entropy import summed_cross_entropy
 from tests.model.training.objectives.losses import assert_same_loss_and_gradients, inputs
 
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import torch
 
-from model.checkpoints.checkpoint import load_checkpoint
-from model.data.pairs import PairBatch
-from model.data.short_texts import ShortTexts
-from model.encoder.classifier import ClassifierConfig
-from model.encoder.encoder import TiedEncoder
-from model.training.loop import Pretraining
-from model.training.objectives.next_sentence import (
+from fillmask_model.checkpoints.checkpoint import load_checkpoint
+from fillmask_model.data.pairs import PairBatch
+from fillmask_model.data.short_texts import ShortTexts
+from fillmask_model.encoder.classifier import ClassifierConfig
+from fillmask_model.encoder.encoder import TiedEncoder
+from fillmask_model.training.loop import Pretraining
+from fillmask_model.training.objectives.next_sentence import (
     prepare_encoder,
 )
 from tests.model.samples import (

@@ -13,12 +13,12 @@ import torch
 from numpy.typing import NDArray
 from transformers import BertConfig, BertForPreTraining
 
-from model.checkpoints.checkpoint import load_checkpoint
-from model.data.masking import MaskedBatch
-from model.encoder.encoder import TiedEncoder
-from model.training.evaluation import CONFIDENCE
-from model.training.loop import Pretraining
-from model.training.objectives.next_sentence import (
+from fillmask_model.checkpoints.checkpoint import load_checkpoint
+from fillmask_model.data.masking import MaskedBatch
+from fillmask_model.encoder.encoder import TiedEncoder
+from fillmask_model.training.evaluation import CONFIDENCE
+from fillmask_model.training.loop import Pretraining
+from fillmask_model.training.objectives.next_sentence import (
     PairScores,
     evaluate_pairs,
     prepare_encoder,

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from model.training.config import TrainConfig
-from model.training.objectives.cross_entropy import summed_cross_entropy
-from model.training.objectives.sampled_softmax import VocabularySample, VocabularySampler
+from fillmask_model.training.config import TrainConfig
+from fillmask_model.training.objectives.cross_entropy import summed_cross_entropy
+from fillmask_model.training.objectives.sampled_softmax import VocabularySample, VocabularySampler
 from tests.model.samples import metrics_of
 from tests.model.training.objectives.losses import assert_same_loss_and_gradients, inputs
 

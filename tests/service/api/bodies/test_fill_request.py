@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from service.api.bodies.fill_request import FillMaskRequest
-from service.parameters.fill_mask import MAX_TARGETS, FillOptions
-from service.parameters.limits import Limits
-from service.results.fills import Fill, FillResult, fills_to_json
+from fillmask.api.bodies.fill_request import FillMaskRequest
+from fillmask.parameters.fill_mask import MAX_TARGETS, FillOptions
+from fillmask.parameters.limits import Limits
+from fillmask.results.fills import Fill, FillResult, fills_to_json
 
 LIMITS = Limits(
     max_tokens=32, max_texts=3, max_masks=5, max_top_k=9, max_passes=2, max_body_bytes=1000

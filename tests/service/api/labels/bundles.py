@@ -5,10 +5,10 @@ from pathlib import Path
 
 import torch
 
-from export.write_bundle import BundleMetadata, SampleTexts, write_bundle
-from model.checkpoints.checkpoint import load_checkpoint, save_checkpoint
-from model.encoder.classifier import ClassifierConfig
-from model.encoder.encoder import TiedEncoder
+from fillmask_export.write_bundle import BundleMetadata, SampleTexts, write_bundle
+from fillmask_model.checkpoints.checkpoint import load_checkpoint, save_checkpoint
+from fillmask_model.encoder.classifier import ClassifierConfig
+from fillmask_model.encoder.encoder import TiedEncoder
 from tests.model.samples import VERSES, randomise, small_config, verse_tokenizer
 
 LABELS = ("sport", "news", "science")

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from service.app import create_app
-from service.settings import Settings
+from fillmask.app import create_app
+from fillmask.settings import Settings
 from tests.service.refusal import check_refusal
 
 PAIR = 'a pair {"text", "text_pair"}'

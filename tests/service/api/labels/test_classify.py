@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-from service.api import task_endpoint
-from service.api.bodies.classify import ClassifyRequest
-from service.app import create_app
-from service.engine.batch_arrays import Batch
-from service.engine.passes import BatchOutputs
-from service.http.middleware.request_memory import LONG_BODY_BYTES
-from service.http.throttle import LoopThrottle
-from service.settings import Settings
-from service.tasks import classification
-from service.tasks.classification import ClassificationPipeline
-from service.tasks.response_size import MAX_RESPONSE_BYTES
-from service.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
+from fillmask.api import task_endpoint
+from fillmask.api.bodies.classify import ClassifyRequest
+from fillmask.app import create_app
+from fillmask.engine.batch_arrays import Batch
+from fillmask.engine.passes import BatchOutputs
+from fillmask.http.middleware.request_memory import LONG_BODY_BYTES
+from fillmask.http.throttle import LoopThrottle
+from fillmask.settings import Settings
+from fillmask.tasks import classification
+from fillmask.tasks.classification import ClassificationPipeline
+from fillmask.tasks.response_size import MAX_RESPONSE_BYTES
+from fillmask.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
 from tests.service.api.labels.bundles import LABELS, write_label_bundle
 from tests.service.refusal import check_refusal
 from tests.service.scrape import scrape, value

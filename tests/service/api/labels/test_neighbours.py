@@ -7,8 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
-from service.app import create_app
-from service.settings import Settings
+from fillmask.app import create_app
+from fillmask.settings import Settings
 from tests.model.samples import VERSES
 
 WORDS = " ".join(VERSES).split()

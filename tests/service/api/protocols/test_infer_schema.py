@@ -6,11 +6,11 @@ import jsonschema_rs
 import pytest
 from pydantic_core import to_json
 
-from service.api.bodies.fill_request import FillMaskRequest
-from service.api.protocols.infer_request import InferRequest
-from service.api.protocols.infer_schema import infer_components
-from service.errors import InvalidRequestError
-from service.parameters.limits import Limits
+from fillmask.api.bodies.fill_request import FillMaskRequest
+from fillmask.api.protocols.infer_request import InferRequest
+from fillmask.api.protocols.infer_schema import infer_components
+from fillmask.errors import InvalidRequestError
+from fillmask.parameters.limits import Limits
 
 LIMITS = Limits(
     max_tokens=9, max_texts=3, max_masks=9, max_top_k=7, max_passes=9, max_body_bytes=999

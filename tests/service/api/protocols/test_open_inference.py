@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from tritonclient.http import aio
 from tritonclient.utils import InferenceServerException
 
-from service import __version__
-from service.api.protocols.infer_request import InferRequest
-from service.api.protocols.infer_response import fill_tensors, response_body
-from service.parameters.limits import Limits
-from service.results.fills import Fill
+from fillmask import __version__
+from fillmask.api.protocols.infer_request import InferRequest
+from fillmask.api.protocols.infer_response import fill_tensors, response_body
+from fillmask.parameters.limits import Limits
+from fillmask.results.fills import Fill
 from tests.service.conftest import StartServer
 from tests.service.tiny import Tiny
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from tritonclient.utils import deserialize_bytes_tensor, serialize_byte_tensor
 
-from service.api.protocols.tensors import WireTensor, check_shape, read_texts, split_body
-from service.errors import InvalidRequestError, MalformedRequestError
+from fillmask.api.protocols.tensors import WireTensor, check_shape, read_texts, split_body
+from fillmask.errors import InvalidRequestError, MalformedRequestError
 
 TEXTS = ["", "a", "Paris is the [MASK].", "日本 👩\u200d👩", "x" * 70_000]
 

@@ -2,7 +2,7 @@
 
 import json
 
-from service.cli.formats.answers import Problem, parse_problem
+from fillmask.cli.formats.answers import Problem, parse_problem
 
 
 def test_results_are_no_problems() -> None:

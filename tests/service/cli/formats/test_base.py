@@ -6,8 +6,8 @@ from decimal import Decimal
 
 import pytest
 
-from service.cli.errors import CommandError
-from service.cli.formats.base import (
+from fillmask.cli.errors import CommandError
+from fillmask.cli.formats.base import (
     BLOCK_ROWS,
     as_json,
     drop_trailing_blanks,

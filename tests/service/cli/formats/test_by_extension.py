@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from service.cli.errors import CommandError
-from service.cli.formats.base import OutputOptions
-from service.cli.formats.by_extension import READ, WRITTEN, check_extension, make_writer, open_rows
-from service.cli.formats.csv import CsvRows, CsvRowWriter
-from service.cli.formats.jsonl import JsonRows, JsonRowWriter, TextRows
-from service.cli.formats.parquet import ParquetRowWriter
-from service.cli.tasks.fill_mask import FillMaskTask
-from service.parameters.fill_mask import FillOptions
+from fillmask.cli.errors import CommandError
+from fillmask.cli.formats.base import OutputOptions
+from fillmask.cli.formats.by_extension import READ, WRITTEN, check_extension, make_writer, open_rows
+from fillmask.cli.formats.csv import CsvRows, CsvRowWriter
+from fillmask.cli.formats.jsonl import JsonRows, JsonRowWriter, TextRows
+from fillmask.cli.formats.parquet import ParquetRowWriter
+from fillmask.cli.tasks.fill_mask import FillMaskTask
+from fillmask.parameters.fill_mask import FillOptions
 
 GIVEN = OutputOptions(FillMaskTask(), FillOptions(), report_errors=False)
 
@@ -55,7 +55,7 @@ def test_other_endings_are_rejected(name: str) -> None:
 def test_parquet_without_pyarrow_says_how_to_get_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("pyarrow", "service.cli.formats.parquet", "service.cli.formats.parquet"):
+    for module in ("pyarrow", "fillmask.cli.formats.parquet", "fillmask.cli.formats.parquet"):
         monkeypatch.delitem(sys.modules, module, raising=False)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     path = tmp_path / "a.txt"

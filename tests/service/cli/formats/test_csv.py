@@ -11,14 +11,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from service.cli.errors import CommandError
-from service.cli.formats import csv as csv_format
-from service.cli.formats.answers import Problem
-from service.cli.formats.base import Fields, OutputOptions, UnreadableRow
-from service.cli.formats.by_extension import open_rows
-from service.cli.formats.csv import CsvRows, CsvRowWriter
-from service.cli.tasks.fill_mask import FillMaskTask
-from service.parameters.fill_mask import FillOptions
+from fillmask.cli.errors import CommandError
+from fillmask.cli.formats import csv as csv_format
+from fillmask.cli.formats.answers import Problem
+from fillmask.cli.formats.base import Fields, OutputOptions, UnreadableRow
+from fillmask.cli.formats.by_extension import open_rows
+from fillmask.cli.formats.csv import CsvRows, CsvRowWriter
+from fillmask.cli.tasks.fill_mask import FillMaskTask
+from fillmask.parameters.fill_mask import FillOptions
 from tests.service.cli.command_line import write_rows
 
 ALWAYS = ["row", "mask", "rank", "score", "token", "token_str", "sequence"]

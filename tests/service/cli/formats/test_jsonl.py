@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from service.cli.errors import CommandError
-from service.cli.formats import jsonl as line_rows
-from service.cli.formats.answers import Problem
-from service.cli.formats.base import BLOCK_ROWS, Fields, OutputOptions, UnreadableRow
-from service.cli.formats.by_extension import open_rows
-from service.cli.formats.jsonl import JsonBlock, JsonRowWriter, write_lines
-from service.cli.formats.lines import read_lines
-from service.cli.tasks.fill_mask import FillMaskTask
-from service.parameters.fill_mask import FillOptions
+from fillmask.cli.errors import CommandError
+from fillmask.cli.formats import jsonl as line_rows
+from fillmask.cli.formats.answers import Problem
+from fillmask.cli.formats.base import BLOCK_ROWS, Fields, OutputOptions, UnreadableRow
+from fillmask.cli.formats.by_extension import open_rows
+from fillmask.cli.formats.jsonl import JsonBlock, JsonRowWriter, write_lines
+from fillmask.cli.formats.lines import read_lines
+from fillmask.cli.tasks.fill_mask import FillMaskTask
+from fillmask.parameters.fill_mask import FillOptions
 from tests.service.cli.command_line import write_rows
 
 

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from service.cli.formats.lines import read_lines
+from fillmask.cli.formats.lines import read_lines
 from tests.service.cli.command_line import dice
 
 

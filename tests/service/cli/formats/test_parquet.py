@@ -11,15 +11,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from service.cli.errors import CommandError
-from service.cli.formats import parquet
-from service.cli.formats.answers import Problem
-from service.cli.formats.base import BLOCK_ROWS, OutputOptions, UnreadableRow
-from service.cli.formats.by_extension import open_rows
-from service.cli.formats.parquet import ParquetRows, ParquetRowWriter
-from service.cli.formats.parquet_types import FILL_TYPE
-from service.cli.tasks.fill_mask import FillMaskTask
-from service.parameters.fill_mask import FillOptions
+from fillmask.cli.errors import CommandError
+from fillmask.cli.formats import parquet
+from fillmask.cli.formats.answers import Problem
+from fillmask.cli.formats.base import BLOCK_ROWS, OutputOptions, UnreadableRow
+from fillmask.cli.formats.by_extension import open_rows
+from fillmask.cli.formats.parquet import ParquetRows, ParquetRowWriter
+from fillmask.cli.formats.parquet_types import FILL_TYPE
+from fillmask.cli.tasks.fill_mask import FillMaskTask
+from fillmask.parameters.fill_mask import FillOptions
 from tests.service.cli.command_line import write_rows
 
 FILL = {"score": 0.5, "token": 7, "token_str": "a", "sequence": "a b"}

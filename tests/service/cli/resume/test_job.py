@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from service.bundles.bundle import read_bundle
-from service.cli.commands import RowOptions, Shard
-from service.cli.errors import CommandError, RetryError
-from service.cli.resume.job import Job, fingerprint, locked, parts_directory
+from fillmask.bundles.bundle import read_bundle
+from fillmask.cli.commands import RowOptions, Shard
+from fillmask.cli.errors import CommandError, RetryError
+from fillmask.cli.resume.job import Job, fingerprint, locked, parts_directory
 from tests.service.conftest import EditBundle
 from tests.service.tiny import Tiny
 
@@ -227,7 +227,7 @@ LOCK = """
 import sys
 from pathlib import Path
 from typing import Any
-from service.cli.resume.job import locked
+from fillmask.cli.resume.job import locked
 with locked(Path(sys.argv[1])):
     print("locked", flush=True)
     sys.stdin.read()

@@ -17,20 +17,20 @@ from typing import NoReturn
 
 import pytest
 
-from service.cli.errors import CommandError
-from service.cli.formats.base import OutputOptions
-from service.cli.formats.by_extension import make_writer, open_rows
-from service.cli.formats.durable_files import (
+from fillmask.cli.errors import CommandError
+from fillmask.cli.formats.base import OutputOptions
+from fillmask.cli.formats.by_extension import make_writer, open_rows
+from fillmask.cli.formats.durable_files import (
     create,
     name_in_errors,
     replace_durably,
     sync,
     write_json,
 )
-from service.cli.formats.jsonl import JsonBlock
-from service.cli.resume.parts import UNFINISHED, PartFiles
-from service.cli.tasks.fill_mask import FillMaskTask
-from service.parameters.fill_mask import FillOptions
+from fillmask.cli.formats.jsonl import JsonBlock
+from fillmask.cli.resume.parts import UNFINISHED, PartFiles
+from fillmask.cli.tasks.fill_mask import FillMaskTask
+from fillmask.parameters.fill_mask import FillOptions
 from tests.service.cli.command_line import dice
 from tests.service.tiny import Tiny
 
@@ -143,7 +143,7 @@ FULL = Path("/dev/full")
 )
 def test_full_disk_error_names_standard_output(tiny: Tiny, arguments: list[str]) -> None:
     # The exit code is 1, because the same command may succeed next time.
-    command = [sys.executable, "-m", "service.cli", "--bundle", str(tiny.path), *arguments]
+    command = [sys.executable, "-m", "fillmask.cli", "--bundle", str(tiny.path), *arguments]
     with FULL.open("wb") as full:
         done = subprocess.run(
             command,

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from fastapi.testclient import TestClient
 
-from service.cli.pipeline import RowPipeline
+from fillmask.cli.pipeline import RowPipeline
 from tests.service.classifiers import LABELS, write_classifier
 from tests.service.cli.command_line import Done, fillmask, numbered, read_csv, read_rows, write_rows
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from fastapi.testclient import TestClient
 
-from service.cli.tasks.fill_mask import parse_fills
+from fillmask.cli.tasks.fill_mask import parse_fills
 from tests.service.cli.command_line import fillmask, read_csv
 
 TEXT, PAIR = "the [MASK] barked", "a cup of [MASK]"

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from service.cli.terminal.fills_table import format_fills
-from service.cli.terminal.style import Style
-from service.results.fills import Fill, JointFill, TargetFill
+from fillmask.cli.terminal.fills_table import format_fills
+from fillmask.cli.terminal.style import Style
+from fillmask.results.fills import Fill, JointFill, TargetFill
 
 TEXT = "Paris is the [MASK] of France."
 

@@ -1,9 +1,9 @@
 """Tables of the labels of a text and of the scores of its tokens."""
 
-from service.cli.terminal.style import Style
-from service.cli.terminal.text_tables import format_labels, format_scores
-from service.results.labels import LabelScore
-from service.results.scores import TextScore, TokenScore
+from fillmask.cli.terminal.style import Style
+from fillmask.cli.terminal.text_tables import format_labels, format_scores
+from fillmask.results.labels import LabelScore
+from fillmask.results.scores import TextScore, TokenScore
 
 LABELS = [LabelScore("good", 0.9), LabelScore("b\x1bad\n", 1e-7)]
 

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.http.middleware.access_log import (
+from fillmask.http.middleware.access_log import (
     CLIENT_CLOSED_REQUEST,
     MAX_LOGGED_CHARS,
     AccessLogMiddleware,
     BodyLogMiddleware,
     LoggedRequests,
 )
-from service.observability.logs import FIELDS
-from service.observability.request_context import MODEL, OTHER_ROUTE
-from service.observability.statistics import RequestStatistics
+from fillmask.observability.logs import FIELDS
+from fillmask.observability.request_context import MODEL, OTHER_ROUTE
+from fillmask.observability.statistics import RequestStatistics
 
 
 async def call(
@@ -110,7 +110,7 @@ async def test_responses_have_the_time_in_the_service(monkeypatch: pytest.Monkey
 
     for status in (200, 422):
         clock = SimpleNamespace(perf_counter=partial(next, iter([1.0, 1.0125, 1.5])))
-        monkeypatch.setattr("service.http.middleware.access_log.time", clock)
+        monkeypatch.setattr("fillmask.http.middleware.access_log.time", clock)
         scope = {"type": "http", "method": "POST", "path": "/", "answer": status}
         await AccessLogMiddleware(answer, RequestStatistics())(scope, receive, record)
     headers = [dict(message["headers"]) for message in sent]
@@ -141,7 +141,7 @@ async def test_setting_decides_which_requests_are_logged(
         await send({"type": "http.response.start", "status": scope["answer"], "headers": []})
 
     app = partial(AccessLogMiddleware, statistics=RequestStatistics(), logged=logged)
-    with caplog.at_level(logging.DEBUG, "service.http.middleware.access_log"):
+    with caplog.at_level(logging.DEBUG, "fillmask.http.middleware.access_log"):
         for status in (200, 422, 500, 503):
             await call(answer, app, answer=status)
     assert [record.levelname for record in caplog.records] == levels
@@ -155,7 +155,7 @@ async def test_fields_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
         await send({"type": "http.response.start", "status": 201, "headers": headers})
 
     app = partial(AccessLogMiddleware, statistics=RequestStatistics(), logged="all")
-    with caplog.at_level(logging.INFO, "service.http.middleware.access_log"):
+    with caplog.at_level(logging.INFO, "fillmask.http.middleware.access_log"):
         await call(answer, app)
         await call(silent, app)
     answered, left = (vars(record) for record in caplog.records)
@@ -202,7 +202,7 @@ async def test_body_is_logged_and_passed_on(caplog: pytest.LogCaptureFixture) ->
     with caplog.at_level(logging.DEBUG):
         assert await send_body(b"caf\xc3\xa9 \xff") == b"caf\xc3\xa9 \xff"
     [record] = [
-        record for record in caplog.records if record.name == "service.http.middleware.access_log"
+        record for record in caplog.records if record.name == "fillmask.http.middleware.access_log"
     ]
     assert vars(record)["body"] == "café �"
     assert vars(record)["body_bytes"] == 7
@@ -214,7 +214,7 @@ async def test_long_body_is_cut_in_the_log_only(caplog: pytest.LogCaptureFixture
     with caplog.at_level(logging.DEBUG):
         assert await send_body(b"x" * 50_000) == b"x" * 50_000
     [record] = [
-        record for record in caplog.records if record.name == "service.http.middleware.access_log"
+        record for record in caplog.records if record.name == "fillmask.http.middleware.access_log"
     ]
     assert vars(record)["body"] == "x" * MAX_LOGGED_CHARS
     assert vars(record)["body_bytes"] == 50_000

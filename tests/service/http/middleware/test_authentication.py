@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from service.app import create_app
-from service.errors import SettingsError
-from service.http.middleware import authentication
-from service.http.middleware.authentication import ApiKeys
-from service.settings import Settings
+from fillmask.app import create_app
+from fillmask.errors import SettingsError
+from fillmask.http.middleware import authentication
+from fillmask.http.middleware.authentication import ApiKeys
+from fillmask.settings import Settings
 from tests.service.tiny import Tiny
 
 KEYS = ["a-key-of-our-shop-4711", "another key, with blanks", "schlüssel-mit-umlaut"]

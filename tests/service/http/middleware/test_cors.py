@@ -3,9 +3,9 @@
 import pytest
 from fastapi.testclient import TestClient
 
-from service.app import create_app
-from service.errors import SettingsError
-from service.settings import Settings, read_settings
+from fillmask.app import create_app
+from fillmask.errors import SettingsError
+from fillmask.settings import Settings, read_settings
 from tests.service.tiny import Tiny
 
 ALLOWED, OTHER = "https://app.example.com", "https://evil.example.com"

@@ -10,9 +10,9 @@ import pytest
 from pydantic_core import from_json
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.concurrency import gather_or_cancel
-from service.errors import quote
-from service.http.middleware.deadline import MAX_TIMEOUT_MS, DeadlineMiddleware
+from fillmask.concurrency import gather_or_cancel
+from fillmask.errors import quote
+from fillmask.http.middleware.deadline import MAX_TIMEOUT_MS, DeadlineMiddleware
 from tests.service.fake_runtime import FakeRuntime, running_batcher, text
 
 

@@ -7,8 +7,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from benchmarks.running_server import running_server
-from service.app import create_app
-from service.settings import Settings
+from fillmask.app import create_app
+from fillmask.settings import Settings
 from tests.service.tiny import Tiny
 
 PATHS = [

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from service.http.middleware.request_id import RequestIdMiddleware
+from fillmask.http.middleware.request_id import RequestIdMiddleware
 
 USER_TEXT = "what the user wrote"
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.errors import OverloadedError
-from service.http.memory_budget import MemoryBudget
-from service.http.middleware.request_memory import RequestMemoryMiddleware
-from service.http.throttle import ExcludedRequests
-from service.observability.request_context import RESERVE
+from fillmask.errors import OverloadedError
+from fillmask.http.memory_budget import MemoryBudget
+from fillmask.http.middleware.request_memory import RequestMemoryMiddleware
+from fillmask.http.throttle import ExcludedRequests
+from fillmask.observability.request_context import RESERVE
 
 
 def limit(

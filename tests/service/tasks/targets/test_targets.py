@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from service.errors import InvalidRequestError
-from service.results.fills import Fill, TargetFill
-from service.tasks.targets.targets import Targets, check_targets_size
+from fillmask.errors import InvalidRequestError
+from fillmask.results.fills import Fill, TargetFill
+from fillmask.tasks.targets.targets import Targets, check_targets_size
 from tests.service import tiny_calls
 from tests.service.tiny import MASK_ID, MAX_TOKENS, VOCABULARY, Tiny
 from tests.service.tiny_calls import make_tokenizer

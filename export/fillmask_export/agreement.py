@@ -1,0 +1,173 @@
+"""Agreement of the int8 graph with PyTorch in fp32 on the verification texts.
+
+`fillmask.engine.runtime` runs the graph, as in production.
+
+Shapes: M masks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from fillmask.engine.batch_arrays import Batch
+from fillmask.engine.passes import ModelPass, no_targets
+from fillmask.engine.runtime import Runtime
+from fillmask.tokenization.tokenizer import Tokenizer
+from fillmask_export.progress import COMPARISON, PREDICTION, Report, no_report
+from fillmask_export.verify import INT8_ADVICE, TOP_K, VerificationError, encoder_logits
+from fillmask_model.data.equal_lengths import batches_of_equal_length
+from fillmask_model.encoder.encoder import TiedEncoder
+from fillmask_model.memory import release_memory
+
+MIN_AGREEMENT = 0.9  # minimum share of masks with the same top token in int8 and fp32
+# nats, maximum 99th percentile of the log-probability differences over fp32's five top tokens
+MAX_P99 = 0.5
+MAX_MASKS = 1024  # limits the time of the comparison
+REQUESTS_AT_ONCE = 16  # limits the memory for the logits
+
+
+@dataclass(frozen=True, slots=True)
+class Int8Figures:
+    """Comparison of int8 with PyTorch in fp32, with one mask per pass in real texts.
+
+    Attributes:
+        masks: number of compared masks.
+        top_1_agreement: share of masks with the same top token.
+        mean_log_prob_difference: mean absolute difference in nats over the five top tokens of fp32.
+        p99_log_prob_difference: 99th percentile of the same absolute differences, in nats.
+    """
+
+    masks: int
+    top_1_agreement: float
+    mean_log_prob_difference: float
+    p99_log_prob_difference: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fp32Predictions:
+    """Predictions of PyTorch in fp32, with one mask per pass in real texts.
+
+    Attributes:
+        requests: one pass per mask, with the five top tokens of fp32 as targets.
+        log_probs: (M, 5) log-probabilities of the targets.
+    """
+
+    requests: tuple[ModelPass, ...]
+    log_probs: NDArray[np.float32]
+
+    @classmethod
+    def from_texts(
+        cls,
+        model: TiedEncoder,
+        texts: Sequence[str],
+        tokenizer: Tokenizer,
+        max_tokens: int,
+        report: Report = no_report,
+    ) -> Self:
+        """Predict up to MAX_MASKS ordinary tokens, each with a mask in place of the token.
+
+        Args:
+            model: fp32 encoder.
+            texts: plain sentences without masks. The function skips texts of more than
+                `max_tokens` tokens.
+            max_tokens: maximum length of an input in tokens.
+
+        Raises:
+            VerificationError: no text has at most `max_tokens` tokens.
+        """
+        passes = _masked_tokens(texts, tokenizer, max_tokens)
+        requests: list[ModelPass] = []
+        parts = []
+        for some in batches_of_equal_length(
+            passes, lambda one: one.tokens, lambda _: REQUESTS_AT_ONCE
+        ):
+            release_memory()
+            best_MK, log_probs_MK = _top(model, some)
+            parts.append(log_probs_MK)
+            requests += [
+                replace(request, target_ids=best[None])
+                for request, best in zip(some, best_MK, strict=True)
+            ]
+            report(PREDICTION, len(requests) / len(passes), "")
+        if not requests:
+            raise VerificationError(
+                f"all verification texts have more than {max_tokens} tokens; "
+                "give shorter texts with --texts"
+            )
+        return cls(tuple(requests), np.concatenate(parts))
+
+
+@torch.inference_mode()
+def _top(
+    model: TiedEncoder, requests: Sequence[ModelPass]
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Return the top ids and log-probabilities (M, 5) of passes of equal length with one mask."""
+    logits_MV = encoder_logits(model, requests)
+    # log_softmax needs a second tensor (M, V), which is too large for a large vocabulary
+    best = logits_MV.topk(TOP_K)
+    return best.indices.numpy(), (best.values - logits_MV.logsumexp(-1, keepdim=True)).numpy()
+
+
+def measure_agreement(
+    runtime: Runtime, expected: Fp32Predictions, report: Report = no_report
+) -> Int8Figures:
+    """Compare the predictions of the int8 graph with PyTorch's predictions in fp32.
+
+    Raises:
+        VerificationError: the agreement is below MIN_AGREEMENT, or the 99th percentile of the
+            differences is above MAX_P99.
+    """
+    same, found = [], []
+    for start in range(0, len(expected.requests), REQUESTS_AT_ONCE):
+        some = expected.requests[start : start + REQUESTS_AT_ONCE]
+        outputs = runtime.run(Batch.pack(some))
+        best = np.concatenate([request.target_ids[:, 0] for request in some])
+        same.append(outputs.top_ids[:, 0] == best)
+        found.append(outputs.target_log_probs)
+        report(COMPARISON, len(found) * REQUESTS_AT_ONCE / len(expected.requests), "")
+    difference = np.abs(np.concatenate(found) - expected.log_probs)
+    figures = Int8Figures(
+        masks=len(expected.requests),
+        top_1_agreement=float(np.concatenate(same).mean()),
+        mean_log_prob_difference=float(difference.mean()),
+        p99_log_prob_difference=float(np.quantile(difference, 0.99)),
+    )
+    if not figures.top_1_agreement >= MIN_AGREEMENT:
+        raise VerificationError(
+            f"the int8 graph must have fp32's top token at {100 * MIN_AGREEMENT:.0f} % of masks or "
+            f"more (got {100 * figures.top_1_agreement:.1f} %). {INT8_ADVICE}"
+        )
+    if not figures.p99_log_prob_difference <= MAX_P99:
+        raise VerificationError(
+            f"the log-probabilities of int8 must differ from fp32's by at most {MAX_P99} nats at "
+            f"the 99th percentile (got {figures.p99_log_prob_difference:.2g}). {INT8_ADVICE}"
+        )
+    return figures
+
+
+def _masked_tokens(texts: Sequence[str], tokenizer: Tokenizer, max_tokens: int) -> list[ModelPass]:
+    """Return passes with a mask in place of one ordinary token.
+
+    Of more than MAX_MASKS ordinary tokens, the function masks MAX_MASKS at equal distances.
+    """
+    encoded = [tokenizer.encode(text).input_ids for text in texts]
+    places = [
+        (input_ids, position)
+        for input_ids in encoded
+        if len(input_ids) <= max_tokens
+        for position, token in enumerate(input_ids.tolist())
+        if token not in tokenizer.special_token_ids
+    ]
+    chosen = np.linspace(0, len(places), min(MAX_MASKS, len(places)), endpoint=False, dtype=int)
+    passes = []
+    for input_ids, position in (places[place] for place in chosen):
+        masked = input_ids.copy()
+        masked[position] = tokenizer.mask_token_id
+        passes.append(ModelPass(masked, np.array([position], np.int64), TOP_K, no_targets(1)))
+    return passes

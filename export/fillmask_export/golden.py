@@ -1,0 +1,190 @@
+"""Golden prompts and golden texts of a bundle, with the expected results."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from fillmask.bundles.bundle import DESCRIPTION_FILE, read_bundle
+from fillmask.bundles.description import Pooling
+from fillmask.engine.batch_arrays import Batch
+from fillmask.engine.passes import ModelPass, no_targets
+from fillmask.engine.runtime import Runtime
+from fillmask.parameters.texts import InputText, TextPair
+from fillmask.registry.golden import largest_int8_difference
+from fillmask.tokenization.encoded_text import EncodedText
+from fillmask.tokenization.tokenizer import Tokenizer
+from fillmask_model.files import atomic_replace
+
+# Maximum number of golden prompts and of texts with golden labels. 16 prompts have enough masks for
+# the mean difference to distinguish saturating int8 kernels from the rounding of another CPU.
+TEXTS = 16
+PAIR_INTERVAL = 4  # a quarter of the inputs of a model that reads pairs are pairs
+PLACES = (1 / 4, 1 / 2, 3 / 4)  # relative positions of the masks in a text
+LEAST_WORDS = 7  # shorter texts have one mask in the middle
+FILLS = 5  # fills per mask, as in the comparison of int8 with fp32
+# Other CPUs add numbers in another order. The unit is nats for fills. For labels the tolerance is a
+# difference of logits, relative to the largest logit if that is above 1.
+FP32_TOLERANCE = 2e-3
+
+
+def log_prob_tolerance(figures: dict[str, Any]) -> float:
+    """Return the maximum allowed difference of a golden prompt's log-probability, in nats."""
+    if "int8" not in figures:
+        return FP32_TOLERANCE
+    return largest_int8_difference(figures["int8"]["p99_log_prob_difference"])
+
+
+def logit_tolerance(figures: dict[str, Any], labels: Sequence[dict[str, Any]]) -> float:
+    """Return the maximum allowed difference of a golden text's logit."""
+    int8 = figures["labels"].get("int8")
+    if int8 is not None:
+        return largest_int8_difference(int8["p99_logit_difference"])
+    largest = max(abs(float(logit)) for one in labels for logit in one["logits"])
+    return FP32_TOLERANCE * max(1.0, largest)
+
+
+def golden_results(
+    texts: Sequence[str],
+    runtime: Runtime,
+    tokenizer: Tokenizer,
+    max_tokens: int,
+    figures: dict[str, Any],
+    pooling: Pooling | None,
+) -> dict[str, Any]:
+    """Create the `golden` field of bundle.json.
+
+    Args:
+        texts: plain sentences without masks. The function skips inputs of more than `max_tokens`
+            tokens.
+        runtime: runtime with the bundle's graph.
+        max_tokens: maximum length of an input in tokens.
+        figures: verification figures of the bundle.
+        pooling: pooling of the classification head. None for a bundle without labels.
+
+    Raises:
+        ValueError: no text has at most `max_tokens` tokens.
+    """
+    golden: dict[str, Any] = {"prompts": []}
+    if "fill-mask" in runtime.tasks:
+        golden["log_prob_tolerance"] = log_prob_tolerance(figures)
+        golden["prompts"] = [
+            {**_fields(text), "fills": _fills(encoded, runtime, tokenizer)}
+            for text, encoded in _inputs(texts, tokenizer, max_tokens, masked=True)
+        ]
+    if pooling is not None:
+        labels = [
+            {**_fields(text), "logits": _labels(encoded, runtime, pooling)}
+            for text, encoded in _inputs(texts, tokenizer, max_tokens, masked=False)
+        ]
+        golden["logit_tolerance"] = logit_tolerance(figures, labels)
+        golden["labels"] = labels
+    return golden
+
+
+def renew_golden_results(path: Path, texts: Sequence[str]) -> int:
+    """Replace the golden prompts and golden texts of a bundle by results on this machine.
+
+    The function changes only bundle.json.
+
+    Args:
+        path: directory of a bundle whose results on this machine are correct.
+        texts: plain sentences without masks.
+
+    Returns:
+        The number of golden prompts and golden texts.
+
+    Raises:
+        BundleError: the bundle is invalid.
+        ValueError: no text fits into the maximum length of the bundle.
+    """
+    bundle = read_bundle(path)
+    runtime, tokenizer = Runtime(bundle.model_path), Tokenizer.from_bundle(bundle)
+    figures, head = dict(bundle.verification), bundle.classification
+    pooling = None if head is None else head.pooling
+    golden = golden_results(texts, runtime, tokenizer, bundle.max_tokens, figures, pooling)
+    file = path / DESCRIPTION_FILE
+    description = json.loads(file.read_text(encoding="utf-8"))
+    write_description(description | {"golden": golden}, file)
+    return len(golden["prompts"]) + len(golden.get("labels", ()))
+
+
+def write_description(description: dict[str, Any], file: Path) -> None:
+    """Write bundle.json."""
+    text = json.dumps(description, indent=2, ensure_ascii=False)
+    with atomic_replace(file) as temporary:
+        temporary.write_text(text + "\n", encoding="utf-8")
+
+
+def _inputs(
+    texts: Sequence[str], tokenizer: Tokenizer, max_tokens: int, *, masked: bool
+) -> list[tuple[InputText, EncodedText]]:
+    """Return the inputs of golden prompts or of golden texts, with their tokens.
+
+    Args:
+        texts: plain sentences without masks.
+        max_tokens: maximum length of an input in tokens.
+        masked: whether to mask some words of each text, for golden prompts.
+
+    Raises:
+        ValueError: no text has at most `max_tokens` tokens.
+    """
+    found: list[tuple[InputText, EncodedText]] = []
+    for index, text in enumerate(texts):
+        one = _mask_words(text, tokenizer.mask_token) if masked else text
+        options: list[InputText] = [one]
+        if tokenizer.reads_pairs and index % PAIR_INTERVAL == 1 and index + 1 < len(texts):
+            options = [TextPair(one, texts[index + 1]), one]
+        encoded = [(option, tokenizer.encode(option)) for option in options]
+        found += [(o, tokens) for o, tokens in encoded if len(tokens.input_ids) <= max_tokens][:1]
+        if len(found) == TEXTS:
+            break
+    if not found:
+        raise ValueError(
+            f"all verification texts have more than {max_tokens} tokens; "
+            "give shorter texts with --texts"
+        )
+    return found
+
+
+def _labels(encoded: EncodedText, runtime: Runtime, pooling: Pooling) -> list[float]:
+    """Return the logits of the labels."""
+    request = ModelPass.for_labels(encoded.input_ids, encoded.token_types, pooling)
+    [logits] = runtime.run(Batch.pack([request])).label_logits.tolist()
+    return [round(logit, 5) for logit in logits]
+
+
+def _fields(text: InputText) -> dict[str, str]:
+    return {"text": text} if isinstance(text, str) else asdict(text)
+
+
+def _mask_words(text: str, mask_token: str) -> str:
+    words = text.split()
+    for place in PLACES if len(words) >= LEAST_WORDS else (1 / 2,):
+        words[int(place * len(words))] = mask_token
+    return " ".join(words)
+
+
+def _fills(
+    encoded: EncodedText, runtime: Runtime, tokenizer: Tokenizer
+) -> list[list[dict[str, Any]]]:
+    """Return the top ordinary tokens of each mask."""
+    masks = len(encoded.mask_positions)
+    top_k = FILLS + len(tokenizer.special_token_ids)
+    request = ModelPass(
+        encoded.input_ids, encoded.mask_positions, top_k, no_targets(masks), encoded.token_types
+    )
+    outputs = runtime.run(Batch.pack([request]))
+    return [
+        [
+            {"token": token, "log_prob": round(log_prob, 5)}
+            for token, log_prob in zip(tokens, log_probs, strict=True)
+            if token not in tokenizer.special_token_ids
+        ][:FILLS]
+        for tokens, log_probs in zip(
+            outputs.top_ids.tolist(), outputs.top_log_probs.tolist(), strict=True
+        )
+    ]

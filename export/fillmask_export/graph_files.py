@@ -1,0 +1,93 @@
+"""Writer of a served graph and its weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+
+from fillmask.bundles.bundle import MODEL_FILE, WEIGHTS_FILE
+from fillmask_export.graph import served_graph
+from fillmask_export.int8_operators import Int8GraphBuilder
+from fillmask_export.int8_weights import GramFiles, Int8Weights, SavingStatistics
+from fillmask_export.operators import GraphBuilder
+from fillmask_export.progress import Report, no_report
+from fillmask_export.weight_file import WeightFile
+from fillmask_export.weights import encoder_weights
+from fillmask_model.checkpoints.checkpoint import Checkpoint
+from fillmask_model.encoder.encoder import TiedEncoder
+from fillmask_model.quantization.calibration import BlockwiseStatistics
+from fillmask_model.quantization.rounding_plan import RoundingPlan
+
+
+def save_graph(
+    model: TiedEncoder,
+    max_tokens: int,
+    directory: Path,
+    int8: Int8Weights | None = None,
+    *,
+    fills: bool = True,
+    token_types: int = 1,
+) -> None:
+    """Write the served graph and its weights.
+
+    The function writes one weight at a time, so that memory never contains a second copy of all
+    weights.
+
+    Args:
+        model: fp32 encoder. The graph computes labels if the encoder has a classification head.
+        max_tokens: maximum length of an input in tokens.
+        directory: new directory for the files.
+        int8: rounding of the weights. None for fp32.
+        fills: whether the graph fills masks.
+    """
+    weights = encoder_weights(model, max_tokens, token_types)
+    directory.mkdir()
+    with WeightFile(directory / WEIGHTS_FILE) as file:
+        if int8 is None:
+            builder = GraphBuilder(model.config, weights, file)
+        else:
+            builder = Int8GraphBuilder(model.config, weights, int8, file)
+        classifier = None if model.classifier is None else model.classifier.config
+        graph = served_graph(builder, classifier, fills=fills)
+    onnx.save(graph, directory / MODEL_FILE)
+    # check the file, because the graph in memory has no weights
+    onnx.checker.check_model(str(directory / MODEL_FILE), full_check=True)
+
+
+def int8_weights(
+    checkpoint: Checkpoint,
+    calibration: Sequence[NDArray[np.int64]],
+    mask_token_id: int,
+    scratch: Path | None,
+    *,
+    fills: bool = True,
+    report: Report = no_report,
+) -> Int8Weights:
+    """Choose the rounding of an encoder's weights by calibration.
+
+    Weights that training has rounded keep their rounding.
+
+    Args:
+        calibration: token ids of real texts.
+        scratch: directory for temporary files with Gram matrices, with which later columns
+            compensate for rounding errors. None to round each weight to the nearest value.
+        fills: whether the graph fills masks.
+    """
+    if checkpoint.rounding:
+        return Int8Weights(checkpoint.rounding, {}, report)
+    model = checkpoint.model
+    grams = None if scratch is None else GramFiles(scratch)
+    statistics = BlockwiseStatistics(
+        model,
+        calibration,
+        mask_token_id,
+        fills=fills,
+        labels=model.classifier is not None,
+        grams=grams is not None,
+    )
+    plan = RoundingPlan.from_statistics(model, SavingStatistics(statistics, grams, report))
+    return Int8Weights(plan, {} if grams is None else grams, report)

@@ -1,0 +1,219 @@
+"""Download of a checkpoint from Hugging Face's hub or from another hub with the same protocol.
+
+huggingface_hub takes the address of the hub, the token and the directory of the cache from its own
+environment variables, such as HF_ENDPOINT, HF_TOKEN and HF_HOME. The download contains only files
+that the reader of checkpoints opens.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+import httpx2
+from huggingface_hub import HfApi, constants, hf_hub_download
+from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+from huggingface_hub.utils import logging as hub_logging
+from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]  # a lazy import
+from tqdm import tqdm
+
+from fillmask_export.hub_errors import HubError, hub_address, readable_errors
+from fillmask_export.progress import DownloadProgress
+from fillmask_model.checkpoints.checkpoint import check_config
+from fillmask_model.checkpoints.tensor_files import (
+    INDEX_SUFFIX,
+    PICKLED,
+    SAFETENSORS,
+    find_weight_files,
+)
+from fillmask_model.tokenizers.loading import TOKENIZER_FILE, VOCABULARY_FILES
+from fillmask_model.tokenizers.settings import ADDED_TOKENS_FILE, CONFIG_FILE, SPECIAL_TOKENS_FILE
+
+# Without this setting the requests of huggingface_hub name the version of torch and the coding
+# assistant that runs the command. huggingface_hub also requests a list of assistants from the hub.
+constants.HF_HUB_DISABLE_TELEMETRY = True
+
+MODEL_CONFIG = "config.json"
+_TOKENIZER_SETTINGS = (CONFIG_FILE, SPECIAL_TOKENS_FILE, ADDED_TOKENS_FILE)
+_TIMEOUT_S = 10.0  # timeout of huggingface_hub for other requests
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Checkpoint in the cache of huggingface_hub.
+
+    Attributes:
+        directory: directory with files of one commit.
+        commit: full hash of the commit.
+    """
+
+    directory: Path
+    commit: str
+
+
+def is_repository_id(text: str) -> bool:
+    """Return whether a text has the form of an id, such as "google-bert/bert-base-uncased"."""
+    try:
+        validate_repo_id(text)
+    except HFValidationError:
+        return False
+    return True
+
+
+def download_checkpoint(
+    repository: str, revision: str | None, stream: TextIO, *, allow_pickle: bool = False
+) -> Snapshot:
+    """Download the files of a checkpoint that the cache lacks.
+
+    The configuration comes first, so that an unsupported checkpoint costs little time. If
+    HF_HUB_OFFLINE is set, only files in the cache are available.
+
+    Args:
+        repository: id of the repository.
+        revision: branch, tag or commit. None for the branch main.
+        stream: stream of the progress.
+        allow_pickle: whether to download pickle files from a repository without safetensors files.
+
+    Raises:
+        CheckpointError: config.json is invalid or its values are not supported.
+        HubError: the hub, the repository, the revision or a file is not available, or the cache is
+            not writable.
+    """
+    if hub_logging.get_verbosity() == logging.WARNING:  # the default, which breaks the progress bar
+        hub_logging.set_verbosity_error()  # type: ignore[no-untyped-call]  # untyped function
+    revision = revision or constants.DEFAULT_REVISION
+    with readable_errors(repository, revision):
+        offline = constants.is_offline_mode()
+        # the name of a branch may lead to the cached file of an older commit
+        commit, sizes = (revision, {}) if offline else _list_files(repository, revision)
+        directory = _fetch(repository, commit, MODEL_CONFIG).parent
+        snapshot = Snapshot(directory, commit=directory.name)
+        check_config(directory)
+        if offline:
+            sizes = dict.fromkeys((file.name for file in directory.iterdir()), 0)
+        weights = _select_weights(repository, sizes, allow_pickle=allow_pickle)
+        needed = [*_select_tokenizer_files(sizes), weights]
+        if weights.endswith(INDEX_SUFFIX):
+            _fetch(repository, snapshot.commit, weights)
+            needed += _list_shards(repository, directory, allow_pickle=allow_pickle)
+        missing = [name for name in needed if not (directory / name).exists()]
+        total_bytes = sum(sizes.get(name, 0) for name in missing)
+        _check_free_space(directory, total_bytes)
+        with closing(DownloadProgress(stream, total_bytes)) as progress:
+            progress.add(0)
+            for name in missing:
+                _fetch(repository, snapshot.commit, name, progress.add)
+        # stores the commit of the branch in the cache, from which an offline export takes it
+        _fetch(repository, revision, MODEL_CONFIG)
+    return snapshot
+
+
+def _fetch(
+    repository: str, revision: str, name: str, count: Callable[[float], None] | None = None
+) -> Path:
+    """Download a file that the cache lacks, and return its path in the cache.
+
+    Args:
+        count: function that receives the number of received bytes.
+    """
+    bar = _byte_counter(count or (lambda _: None))
+    return Path(hf_hub_download(repository, name, revision=revision, tqdm_class=bar))
+
+
+def _list_files(repository: str, revision: str) -> tuple[str, dict[str, int]]:
+    """Return the commit of a revision and the sizes of its files in bytes, 0 for unknown sizes."""
+    try:
+        info = HfApi().model_info(
+            repository, revision=revision, files_metadata=True, timeout=_TIMEOUT_S
+        )
+    except HfHubHTTPError:
+        raise
+    except UnicodeEncodeError:
+        raise HubError("HF_TOKEN must have only ASCII characters; copy the token again") from None
+    except (ValueError, KeyError, TypeError, httpx2.InvalidURL):
+        raise HubError(
+            f"{hub_address()} does not answer like a hub; correct HF_ENDPOINT or the proxy"
+        ) from None
+    sizes = {sibling.rfilename: sibling.size or 0 for sibling in info.siblings or ()}
+    if MODEL_CONFIG not in sizes:
+        raise HubError(
+            f"{repository} has no {MODEL_CONFIG}; name a repository with a checkpoint in the "
+            "format of transformers"
+        )
+    return info.sha or revision, sizes
+
+
+def _select_weights(repository: str, names: Mapping[str, int], *, allow_pickle: bool) -> str:
+    """Return the file of weights that the reader prefers, or its index."""
+    for name in (SAFETENSORS, PICKLED):
+        for file in (name, f"{name}{INDEX_SUFFIX}"):
+            if file not in names:
+                continue
+            if name == PICKLED and not allow_pickle:
+                raise HubError(
+                    f"{repository} has no safetensors file, only the pickle file {file}; add "
+                    "--allow-pickle to use it. The export executes no code in it"
+                )
+            return file
+    if constants.is_offline_mode():
+        raise LocalEntryNotFoundError(SAFETENSORS)
+    raise HubError(
+        f"{repository} has neither {SAFETENSORS} nor {PICKLED}; name a repository with weights of "
+        "PyTorch"
+    )
+
+
+def _select_tokenizer_files(names: Mapping[str, int]) -> list[str]:
+    """Return the files of the tokenizer, without the files that tokenizer.json replaces."""
+    vocabulary = [TOKENIZER_FILE] if TOKENIZER_FILE in names else VOCABULARY_FILES
+    if constants.is_offline_mode() and not any(name in names for name in vocabulary):
+        raise LocalEntryNotFoundError(TOKENIZER_FILE)
+    return [name for name in (*_TOKENIZER_SETTINGS, *vocabulary) if name in names]
+
+
+def _list_shards(repository: str, directory: Path, *, allow_pickle: bool) -> list[str]:
+    """Return the names of the weight files in the index."""
+    try:
+        names = [path.name for path in find_weight_files(directory)[0]]
+    except ValueError as error:
+        raise HubError(str(error)) from None
+    pickled = [name for name in names if not name.endswith(".safetensors")]
+    if pickled and not allow_pickle:
+        raise HubError(
+            f"the index of {repository} must list only safetensors files (got {pickled[0]}); add "
+            "--allow-pickle to use it. The export executes no code in it"
+        )
+    return names
+
+
+def _check_free_space(directory: Path, needed_bytes: int) -> None:
+    free_bytes = shutil.disk_usage(directory).free
+    if free_bytes < needed_bytes:
+        raise HubError(
+            f"the cache {constants.HF_HUB_CACHE} needs {needed_bytes / 1e6:.0f} MB of free space "
+            f"(got {free_bytes / 1e6:.0f} MB); free some space, or set HF_HOME to another directory"
+        )
+
+
+def _byte_counter(count: Callable[[float], None]) -> type[tqdm[Any]]:
+    """Return a replacement of huggingface_hub's progress bar that only counts received bytes."""
+
+    class Counter(tqdm):  # type: ignore[type-arg]  # at run time tqdm takes no type arguments
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options | {"disable": True})
+
+        def update(self, n: float | None = 1) -> None:
+            count(n or 0)
+
+        def update_transfer(self, n: float | None = 1) -> None:
+            """Ignore the bytes from the network, which `update` counts as bytes of the file."""
+
+        def set_transfer_postfix_str(self, *_: Any, **__: Any) -> None:
+            """Ignore the speed."""
+
+    return Counter

@@ -1,0 +1,277 @@
+"""Int8 linear layers and embedding table of the served graph, with a scale per row.
+
+Linear layers use `MatMulIntegerToFloat` (domain com.microsoft). This operator of onnxruntime's CPU
+provider multiplies with VNNI or dot-product instructions and applies the weights' scales. The
+operator accepts only a single scale for its left input, so a `Mul` node applies the rows' scales
+later.
+
+Shapes: R rows of a layer's input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fillmask_export.int8_weights import Int8Weights
+from fillmask_export.operators import GraphBuilder
+from fillmask_export.quantize import (
+    GELU_SMALLEST_STEP,
+    GELU_STEPS,
+    GELU_ZERO,
+    UNSIGNED_ZERO,
+    QuantizedRows,
+    quantize_rows,
+)
+from fillmask_export.weight_file import WeightFile
+from fillmask_model.encoder.config import EncoderConfig
+from fillmask_model.encoder.encoder import TABLE, output_table
+from fillmask_model.quantization.input_recorder import VOCABULARY
+from fillmask_model.quantization.rounding import INT8_MAX
+
+CONTRIB = "com.microsoft"
+
+
+class Int8GraphBuilder(GraphBuilder):
+    """Graph builder with linear layers and the embedding table in int8.
+
+    Args:
+        weights: float32 tensors of the encoder by name.
+        int8: rounding of the weights.
+        file: file for initializers. Without a file, the graph contains the initializers.
+    """
+
+    def __init__(
+        self,
+        config: EncoderConfig,
+        weights: dict[str, NDArray[np.float32]],
+        int8: Int8Weights,
+        file: WeightFile | None = None,
+    ) -> None:
+        super().__init__(config, weights, file)
+        self._int8 = int8
+        self.domains[CONTRIB] = 1
+        self._zero_points: dict[tuple[str, int], str] = {}
+        self._output = output_table(config)
+        self._table_columns: str | None = None
+        if self._int8.rounds(VOCABULARY) and len(self.vocabulary_parts) == 1:
+            # outside the loop over masks, so that the runtime transposes once, at load time
+            self._table_columns = self.add("Transpose", [self._values(self._output)], perm=[1, 0])
+
+    @cached_property
+    def _tables(self) -> dict[str, QuantizedRows]:
+        tables = {}
+        if self._int8.rounds(VOCABULARY):
+            tables[self._output] = self._int8.rows(VOCABULARY, self.weights[self._output])
+        # A tied table has the head's factors. The logits gain more accuracy from these factors than
+        # the lookup loses.
+        if TABLE not in tables:
+            tables[TABLE] = quantize_rows(self.weights[TABLE])
+        return tables
+
+    def _values(self, table: str) -> str:
+        return self.constant(table, self._tables[table].values)
+
+    def _scales(self, table: str) -> str:
+        return self.constant(f"{table}.scales", self._tables[table].scales)
+
+    def lookup(self, ids: str) -> str:
+        """Gather rows of the table and dequantize them."""
+        parts = (self._values(TABLE), self._scales(TABLE))
+        gathered = [self.add("Gather", [part, ids]) for part in parts]
+        rows = self.add("DequantizeLinear", gathered, axis=0)
+        has_factors = self._output == TABLE and self._int8.rounds(VOCABULARY)
+        return self.add("Mul", [rows, self._table_factors()]) if has_factors else rows
+
+    def vocabulary(self, x: str, rows: str, part: slice) -> str:
+        """Compute the logits of a part of the vocabulary.
+
+        A tied encoder uses the table of the lookup.
+        """
+        x = self.add("Mul", [x, self._table_factors()])
+        quantized, scales = self._quantize(x, rows, self.config.table_width)
+        bias, bias_name = self.bias("head_bias"), "head_bias"
+        if self._table_columns is not None:
+            steps = self._scales(self._output)
+            logits = self._product(quantized, self._table_columns, steps, UNSIGNED_ZERO)
+        else:
+            logits = self._part_logits(quantized, part)
+            bias, bias_name = None if bias is None else bias[part], f"{bias_name}.{part.start}"
+        return self.add_bias(self.add("Mul", [logits, scales]), bias_name, bias)
+
+    def _part_logits(self, quantized: str, part: slice) -> str:
+        """Multiply the input rows by some rows of the table.
+
+        QGemm computes the same products as MatMulIntegerToFloat, but needs no transposed copy of
+        the table.
+        """
+        table = self._tables[self._output]
+        steps = table.scales[part]
+        inputs = [
+            quantized,
+            self.scalar("one", 1.0),
+            self.constant(f"zero_point_{UNSIGNED_ZERO}", np.array(UNSIGNED_ZERO, np.uint8)),
+            self.constant_rows(self._output, table.values, part),
+            self.constant(f"{self._output}.scales.{part.start}", steps),
+            self.constant(f"zeros_{len(steps)}", np.zeros(len(steps), np.int8)),
+        ]
+        return self.add("QGemm", inputs, domain=CONTRIB, transB=1)
+
+    def linears(self, x: str, names: Sequence[str], rows: str) -> list[str]:
+        """Add linear layers with the same input, which the graph quantizes once."""
+        key = "+".join(names)
+        if key.endswith(".output"):
+            # the values' weights already contain the factors of this layer
+            quantized, scales = self._quantize(x, rows, self.config.d_model)
+        else:
+            quantized, scales = self._quantize_smoothed(x, key, names[0], rows)
+        floats = self._float_channels(x, key, names[0])
+        return [self._linear(quantized, scales, floats, name) for name in names]
+
+    def _linear(self, quantized: str, scales: str, floats: str | None, name: str) -> str:
+        weight = self.weights[f"{name}.weight"]
+        part = self._int8.rows(name, weight)
+        float_weight = weight[:, self._int8.channels(name).float32]
+        if name.endswith(".value"):
+            factors = self._int8.factors(f"{name.removesuffix('value')}output")
+            part = QuantizedRows(part.values, part.scales * factors)
+            float_weight = float_weight * factors[:, None]
+        product = self._scaled_product(quantized, scales, name, part, UNSIGNED_ZERO)
+        return self._add_float_part(product, floats, name, float_weight)
+
+    def feed_forward(self, x: str, name: str, rows: str) -> str:
+        """Add the feed-forward network of a block."""
+        inner, outer = f"{name}.ffn_in", f"{name}.ffn_out"
+        quantized, scales = self._quantize_smoothed(x, inner, inner, rows)
+        if self.config.gated_ffn:
+            return self._gated_feed_forward(quantized, scales, name, rows)
+        inner_rows = self._int8.rows(inner, self.weights[f"{inner}.weight"])
+        channels = self._int8.channels(outer)
+        bias = self.folded_bias(inner)
+
+        def hidden(kind: str, channels: NDArray[np.int64]) -> str:
+            part = QuantizedRows(inner_rows.values[channels], inner_rows.scales[channels])
+            key = f"{inner}.{kind}"
+            y = self._scaled_product(quantized, scales, key, part, UNSIGNED_ZERO)
+            return self.gelu(
+                self.add_bias(y, f"{key}.bias", None if bias is None else bias[channels])
+            )
+
+        floats = hidden("float32", channels.float32) if len(channels.float32) else None
+        gelu = hidden("int8", channels.int8)
+        quantized, scales = self._quantize_gelu(gelu, rows, len(channels.int8))
+        weight = self.weights[f"{outer}.weight"]
+        all_rows = self._int8.rows(outer, weight)
+        part = QuantizedRows(all_rows.values[:, channels.int8], all_rows.scales)
+        product = self._scaled_product(quantized, scales, outer, part, GELU_ZERO)
+        float_weight = weight[:, channels.float32]
+        return self._add_float_part(product, floats, outer, float_weight)
+
+    def _gated_feed_forward(self, quantized: str, scales: str, name: str, rows: str) -> str:
+        """Add a gated feed-forward network with a quantized input."""
+        outer = f"{name}.ffn_out"
+        # the gate's weights contain the factors of the output layer's input
+        output_factors = {"ffn_in": None, "ffn_gate": self._int8.factors(outer)}
+        inner = []
+        for part, factors in output_factors.items():
+            key = f"{name}.{part}"
+            weight = self._int8.rows(key, self.weights[f"{key}.weight"])
+            bias = self.folded_bias(key)
+            if factors is not None:
+                weight = QuantizedRows(weight.values, weight.scales * factors)
+                bias = None if bias is None else bias * factors
+            product = self._scaled_product(quantized, scales, key, weight, UNSIGNED_ZERO)
+            inner.append(self.add_bias(product, f"{key}.bias", bias))
+        gated = self.add("Mul", [self.gelu(inner[0]), inner[1]])
+        quantized, scales = self._quantize(gated, rows, self.config.d_ff)
+        weight = self._int8.rows(outer, self.weights[f"{outer}.weight"])
+        product = self._scaled_product(quantized, scales, outer, weight, UNSIGNED_ZERO)
+        return self.add_bias(product, f"{outer}.bias", self.folded_bias(outer))
+
+    def _table_factors(self) -> str:
+        return self.constant(f"{self._output}.factors", self._int8.factors(VOCABULARY))
+
+    def _float_channels(self, x: str, key: str, name: str) -> str | None:
+        """Gather a layer's float32 input channels.
+
+        Returns:
+            Name of the tensor, or None for a layer without such channels.
+        """
+        channels = self._int8.channels(name).float32
+        if not len(channels):
+            return None
+        return self.add("Gather", [x, self.constant(f"{key}.float32", channels)], axis=1)
+
+    def _add_float_part(
+        self, product: str, floats: str | None, name: str, weight: NDArray[np.float32]
+    ) -> str:
+        """Add a layer's bias and float32 product to its int8 product."""
+        bias = self.folded_bias(name)
+        if floats is None:
+            return self.add_bias(product, f"{name}.bias", bias)
+        columns = self.constant(f"{name}.float32_weight", weight)
+        return self.add("Add", [product, self.gemm(floats, columns, f"{name}.bias", bias)])
+
+    def _quantize_smoothed(self, x: str, key: str, name: str, rows: str) -> tuple[str, str]:
+        """Multiply rows by a layer's factors and quantize the products."""
+        factors = self._int8.factors(name)
+        x = self.add("Mul", [x, self.constant(f"{key}.factors", factors)])
+        return self._quantize(x, rows, len(factors))
+
+    def _quantize(self, x: str, rows: str, width: int) -> tuple[str, str]:
+        """Quantize rows to uint8 with zero point 128, the middle of the range.
+
+        A row of zeros has scale 0, so its products are 0 for any rounded values.
+
+        Returns:
+            The quantized rows and their scales (R, 1).
+        """
+        largest = self.add("ReduceMax", [self.add("Abs", [x]), self.integers(-1)], keepdims=1)
+        scales = self.add("Mul", [largest, self.scalar("one_127th", 1 / INT8_MAX)])
+        return self._round(x, scales, rows, UNSIGNED_ZERO, width), scales
+
+    def _quantize_gelu(self, x: str, rows: str, width: int) -> tuple[str, str]:
+        """Quantize GELU outputs to uint8 with zero point 16.
+
+        The zero point is small, because GELU's minimum is -0.17.
+
+        Returns:
+            The quantized rows and their scales (R, 1).
+        """
+        largest = self.add("ReduceMax", [x, self.integers(-1)], keepdims=1)
+        steps = self.add("Mul", [largest, self.scalar("gelu_step", 1 / GELU_STEPS)])
+        scales = self.add("Max", [steps, self.scalar("gelu_smallest_step", GELU_SMALLEST_STEP)])
+        return self._round(x, scales, rows, GELU_ZERO, width), scales
+
+    def _round(self, x: str, scales: str, rows: str, zero: int, width: int) -> str:
+        inputs = [x, scales, self._zero_point(rows, zero)]
+        return self.add("QuantizeLinear", inputs, axis=1, block_size=width)
+
+    def _zero_point(self, rows: str, zero: int) -> str:
+        """Create a uint8 zero point (R, 1), which layers with the same rows share."""
+        if (rows, zero) not in self._zero_points:
+            one = self.constant(f"zero_{zero}", np.array([[zero]], np.uint8))
+            count = self.add("Shape", [rows], end=1)
+            shape = self.add("Concat", [count, self.integers(1)], axis=0)
+            self._zero_points[rows, zero] = self.add("Expand", [one, shape])
+        return self._zero_points[rows, zero]
+
+    def _scaled_product(
+        self, quantized: str, scales: str, name: str, weight: QuantizedRows, zero: int
+    ) -> str:
+        product = self._product(
+            quantized,
+            self.constant(f"{name}.weight", weight.values.T),
+            self.constant(f"{name}.scales", weight.scales),
+            zero,
+        )
+        return self.add("Mul", [product, scales])
+
+    def _product(self, quantized: str, columns: str, column_scales: str, zero: int) -> str:
+        one = self.scalar("one", 1.0)
+        zero_point = self.constant(f"zero_point_{zero}", np.array(zero, np.uint8))
+        inputs = [quantized, columns, one, column_scales, zero_point]
+        return self.add("MatMulIntegerToFloat", inputs, domain=CONTRIB)

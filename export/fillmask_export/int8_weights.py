@@ -1,0 +1,137 @@
+"""Int8 weights of linear layers, rounded according to a rounding plan."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fillmask_export.progress import ROUNDING, SMOOTHING, Report, no_report
+from fillmask_export.quantize import Gram, QuantizedRows, quantize_rows
+from fillmask_model.quantization.input_recorder import InputStatistics
+from fillmask_model.quantization.rounding_plan import RoundingPlan
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Channels:
+    """Ascending int64 indices of a linear layer's input channels by precision.
+
+    Attributes:
+        float32: channels in float32, possibly none.
+        int8: all other channels.
+    """
+
+    float32: NDArray[np.int64]
+    int8: NDArray[np.int64]
+
+
+class GramFiles(Mapping[str, NDArray[np.float32]]):
+    """Gram matrices by layer in temporary files, because all of them together are too large.
+
+    Args:
+        directory: directory in which the files get a new directory.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = Path(tempfile.mkdtemp(dir=directory, prefix="grams-"))
+        self._files: dict[str, Path] = {}
+
+    def save(self, statistics: Mapping[str, InputStatistics], names: Sequence[str]) -> None:
+        """Write the matrices of some layers. Layers with the same input share a file."""
+        files: dict[int, Path] = {}
+        for name in names:
+            gram = statistics[name].gram
+            if id(gram) not in files:
+                files[id(gram)] = self._directory / f"{name}.npy"
+                np.save(files[id(gram)], gram.astype(np.float32))
+            self._files[name] = files[id(gram)]
+
+    def __getitem__(self, name: str) -> NDArray[np.float32]:
+        gram: NDArray[np.float32] = np.load(self._files[name], mmap_mode="r")
+        return gram
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._files)
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+
+class SavingStatistics(Mapping[str, InputStatistics]):
+    """Input statistics that save the Gram matrices of each block at the first access.
+
+    Args:
+        statistics: statistics by layer.
+        grams: files for the Gram matrices. None to save nothing.
+        report: function that receives the progress.
+    """
+
+    def __init__(
+        self, statistics: Mapping[str, InputStatistics], grams: GramFiles | None, report: Report
+    ) -> None:
+        self._statistics, self._grams, self._report = statistics, grams, report
+        self._seen: set[str] = set()
+
+    def __getitem__(self, name: str) -> InputStatistics:
+        if name not in self._seen:
+            self._report(SMOOTHING, len(self._seen) / len(self._statistics), name)
+            block = name.rpartition(".")[0]
+            names = [other for other in self._statistics if other.rpartition(".")[0] == block]
+            if self._grams is not None:
+                self._grams.save(self._statistics, names)
+            self._seen.update(names)
+        return self._statistics[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._statistics)
+
+    def __len__(self) -> int:
+        return len(self._statistics)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Int8Weights:
+    """Rounding of each linear layer's weights.
+
+    A layer computes
+    `y = s * (q @ rows.values.T * rows.scales) + x[channels.float32] @ float_weight.T`, where q are
+    the rounded rows of `x * factors` and s are their scales.
+
+    Attributes:
+        plan: factors by the layer's name.
+        grams: (in, in) Gram matrices of the inputs by the layer's name. The mapping is empty if
+            training has rounded the weights, or for rounding to the nearest value.
+        report: function that receives the progress.
+    """
+
+    plan: RoundingPlan
+    grams: Mapping[str, Gram]
+    report: Report = no_report
+    _rounded: set[str] = field(default_factory=set, init=False)
+
+    def rounds(self, name: str) -> bool:
+        """Return whether the plan has factors of a layer."""
+        return name in self.plan.factors
+
+    def factors(self, name: str) -> NDArray[np.float32]:
+        """Return a layer's factors (in,), with 0 for channels in float32."""
+        factors: NDArray[np.float32] = self.plan.factors[name].numpy()
+        return factors
+
+    def channels(self, name: str) -> Channels:
+        """Return a layer's input channels by precision."""
+        factors = self.factors(name)
+        return Channels(np.flatnonzero(factors == 0), np.flatnonzero(factors > 0))
+
+    def rows(self, name: str, weight: NDArray[np.float32]) -> QuantizedRows:
+        """Divide a weight (out, in) by the layer's factors and round it.
+
+        Columns of float32 channels become 0.
+        """
+        self.report(ROUNDING, len(self._rounded) / len(self.plan.factors), name)
+        self._rounded.add(name)
+        return quantize_rows(weight, self.grams.get(name), self.factors(name))

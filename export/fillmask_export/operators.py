@@ -1,0 +1,299 @@
+"""Builder of ONNX graphs, with a method per kind of layer.
+
+Methods take and return names of tensors, so that code for a graph resembles the encoder's code.
+
+Shapes: R rows of a layer's input, P positions, E width of the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import TensorProto, helper, numpy_helper
+
+from fillmask_export.weight_file import WeightFile
+from fillmask_export.weights import COSINES, EVERYTHING, POSITIONS
+from fillmask_model.encoder.config import EncoderConfig
+from fillmask_model.encoder.encoder import TABLE, output_table
+
+IR_VERSION = 10  # version of the ONNX format, supported by onnxruntime 1.20 and later
+PART_ROWS = 65_536  # maximum rows per part of the vocabulary
+
+
+class GraphBuilder:
+    """Builder of a float32 graph from nodes and initializers.
+
+    Args:
+        weights: float32 tensors of the encoder by name.
+        file: file for initializers. Without a file, the graph contains the initializers.
+    """
+
+    def __init__(
+        self,
+        config: EncoderConfig,
+        weights: dict[str, NDArray[np.float32]],
+        file: WeightFile | None = None,
+    ) -> None:
+        self.config = config
+        self.weights = weights
+        self._file = file
+        self.nodes: list[onnx.NodeProto] = []
+        self.initializers: dict[str, onnx.TensorProto] = {}
+        self.domains: dict[str, int] = {}
+        self._count = 0  # number of nodes in the graph and its subgraphs, for unique names
+
+    def add(
+        self, operator: str, inputs: Sequence[str], outputs: Sequence[str] = (), **attributes: Any
+    ) -> str:
+        """Append a node and return the name of its first output."""
+        names = list(outputs) or [f"{operator.lower()}_{self.next_number()}"]
+        self.nodes.append(helper.make_node(operator, list(inputs), names, **attributes))
+        return names[0]
+
+    def next_number(self) -> int:
+        """Return the next number for unique names."""
+        self._count += 1
+        return self._count
+
+    @contextmanager
+    def subgraph(
+        self, inputs: Sequence[onnx.ValueInfoProto], outputs: Sequence[onnx.ValueInfoProto]
+    ) -> Iterator[onnx.GraphProto]:
+        """Collect the nodes of the `with` block in a subgraph, which can read the outer graph."""
+        outside, self.nodes = self.nodes, []
+        graph = onnx.GraphProto(name="body", input=inputs, output=outputs)
+        try:
+            yield graph
+        finally:
+            graph.node.extend(self.nodes)
+            self.nodes = outside
+
+    def constant(self, name: str, values: NDArray[Any]) -> str:
+        """Return the name of an initializer, which the first call with this name adds."""
+        if name not in self.initializers:
+            kept = self._file.add(name, values) if self._file else None
+            self.initializers[name] = kept or numpy_helper.from_array(
+                np.ascontiguousarray(values), name
+            )
+        return name
+
+    def constant_rows(self, name: str, values: NDArray[Any], part: slice) -> str:
+        """Return the name of an initializer with some rows of a constant.
+
+        If the initializers are in a file, the rows share the bytes of the constant.
+        """
+        key = f"{name}.{part.start}"
+        if self._file is None or name not in self.initializers:
+            return self.constant(key, values[part])
+        if key not in self.initializers:
+            self.initializers[key] = self._file.add_part(key, name, values[part], part.start)
+        return key
+
+    def scalar(self, name: str, value: float) -> str:
+        """Return the name of a float32 constant."""
+        return self.constant(name, np.array(value, np.float32))
+
+    def integers(self, *values: int) -> str:
+        """Return the name of a constant int64 vector."""
+        return self.constant("int64_" + "_".join(map(str, values)), np.array(values, np.int64))
+
+    def bias(self, name: str) -> NDArray[np.float32] | None:
+        """Return a bias vector of the encoder.
+
+        Returns:
+            The bias (out,), or None for a layer without a bias.
+        """
+        return self.weights.get(name)
+
+    def folded_bias(self, name: str) -> NDArray[np.float32] | None:
+        """Return the bias of a linear layer in the served graph.
+
+        Softmax cancels the key bias, unless keys have rotary embeddings. Attention does not change
+        the value bias, because attention weights sum to 1. The bias of attention's output layer
+        contains the value bias instead.
+        """
+        dropped = (".value",) if self.config.rotary_base is not None else (".key", ".value")
+        if name.endswith(dropped):
+            return None
+        bias = self.bias(f"{name}.bias")
+        if bias is None or not name.endswith(".output"):
+            return bias
+        value_bias = self.weights[f"{name.removesuffix('.output')}.value.bias"]
+        folded = self.weights[f"{name}.weight"].astype(np.float64) @ value_bias
+        return (bias + folded).astype(np.float32)
+
+    def lookup(self, ids: str) -> str:
+        """Gather rows of the embedding table."""
+        return self.add("Gather", [self.weight(TABLE), ids])
+
+    @property
+    def vocabulary_parts(self) -> list[slice]:
+        """Slices of the vocabulary for separate ranking."""
+        rows = self.config.vocab_size
+        return [slice(start, min(start + PART_ROWS, rows)) for start in range(0, rows, PART_ROWS)]
+
+    def vocabulary(self, x: str, rows: str, part: slice) -> str:  # noqa: ARG002 - the int8 builder needs rows
+        """Compute the logits of a part of the vocabulary.
+
+        Args:
+            x: outputs of the head.
+            rows: tensor with the same first axis as x.
+        """
+        if len(self.vocabulary_parts) == 1:
+            return self.table_logits(x)
+        table = output_table(self.config)
+        bias = self.bias("head_bias")
+        part_bias = None if bias is None else bias[part]
+        weight = self.constant_rows(table, self.weights[table], part)
+        return self.gemm(x, weight, f"head_bias.{part.start}", part_bias)
+
+    def table_logits(self, x: str, outputs: Sequence[str] = ()) -> str:
+        """Compute the logits `x @ table.T` with the head's bias, if any."""
+        table = self.weight(output_table(self.config))
+        return self.gemm(x, table, "head_bias", self.bias("head_bias"), outputs)
+
+    def linears(self, x: str, names: Sequence[str], rows: str) -> list[str]:  # noqa: ARG002 - the int8 builder needs rows
+        """Add linear layers with the same input.
+
+        Args:
+            x: (R, in) input.
+            rows: tensor whose first axis is R. Inputs with the same number of rows share this
+                tensor.
+
+        Returns:
+            The name of an output (R, out) for each layer.
+        """
+        return [
+            self.gemm(
+                x,
+                self.weight(f"{name}.weight"),
+                f"{name}.bias",
+                self.folded_bias(name),
+            )
+            for name in names
+        ]
+
+    def linear(self, x: str, name: str, rows: str) -> str:
+        """Add one linear layer.
+
+        `linears` explains `x` and `rows`.
+        """
+        return self.linears(x, [name], rows)[0]
+
+    def feed_forward(self, x: str, name: str, rows: str) -> str:
+        """Add the feed-forward network of a block.
+
+        `linears` explains `x` and `rows`.
+        """
+        inner = self.gelu(self.linear(x, f"{name}.ffn_in", rows))
+        if self.config.gated_ffn:
+            inner = self.add("Mul", [inner, self.linear(x, f"{name}.ffn_gate", rows)])
+        return self.linear(inner, f"{name}.ffn_out", rows)
+
+    def gemm(
+        self,
+        x: str,
+        weight: str,
+        bias_name: str,
+        bias: NDArray[np.float32] | None,
+        outputs: Sequence[str] = (),
+    ) -> str:
+        """Compute `x @ weight.T` with the bias, if any."""
+        inputs = [x, weight]
+        if bias is not None and bias.any():
+            inputs.append(self.constant(bias_name, bias))
+        return self.add("Gemm", inputs, outputs, transB=1)
+
+    def add_bias(self, x: str, name: str, bias: NDArray[np.float32] | None) -> str:
+        """Add a bias, if any."""
+        if bias is None or not bias.any():
+            return x
+        return self.add("Add", [x, self.constant(name, bias)])
+
+    def norm(self, x: str, name: str) -> str:
+        """Add a layer norm over the last axis.
+
+        The scale of a layer norm without affine parameters is 1.
+        """
+        weight, bias = self.weights.get(f"{name}.weight"), self.weights.get(f"{name}.bias")
+        if weight is None:
+            weight = np.ones(self.config.d_model, np.float32)
+            name = "ones"
+        inputs = [x, self.constant(f"{name}.weight", weight)]
+        if bias is not None:
+            inputs.append(self.constant(f"{name}.bias", bias))
+        return self.add("LayerNormalization", inputs, epsilon=self.config.norm_eps)
+
+    def attention_input(self, x: str, name: str) -> str:
+        """Compute the input of a block's attention, which a pre-norm encoder normalises."""
+        unnormed = name == "blocks.0" and not self.config.first_attention_norm
+        pre_norm = self.config.norm_placement == "pre" and not unnormed
+        return self.norm(x, f"{name}.attention_norm") if pre_norm else x
+
+    def gelu(self, x: str, *, head: bool = False) -> str:
+        """Add GELU as one operator, which needs opset 20."""
+        return self.add("Gelu", [x], approximate=self.approximation(head=head))
+
+    def position_table(self) -> str | None:
+        """Return the name of the table (P, E) of position embeddings.
+
+        Returns:
+            The name, or None for an encoder without this table.
+        """
+        return self.weight(POSITIONS) if POSITIONS in self.weights else None
+
+    @property
+    def max_tokens(self) -> int:
+        """Maximum length P of an input in tokens."""
+        tables = (POSITIONS, COSINES.format(EVERYTHING))
+        lengths = [len(self.weights[name]) for name in tables if name in self.weights]
+        return lengths[0] if lengths else self.config.max_positions
+
+    def weight(self, name: str) -> str:
+        """Return the name of a constant with a tensor of the encoder."""
+        return self.constant(name, self.weights[name])
+
+    def model(
+        self,
+        inputs: Sequence[onnx.ValueInfoProto],
+        outputs: Sequence[onnx.ValueInfoProto],
+        opset: int,
+    ) -> onnx.ModelProto:
+        """Return a model with all nodes and initializers."""
+        graph = helper.make_graph(
+            self.nodes, "fillmask", inputs, outputs, list(self.initializers.values())
+        )
+        domains = {"": opset} | self.domains
+        opsets = [helper.make_opsetid(domain, version) for domain, version in domains.items()]
+        return helper.make_model(
+            graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="fillmask"
+        )
+
+    def approximation(self, *, head: bool) -> str:
+        """Return the `approximate` attribute of the Gelu operator."""
+        config = self.config
+        differs = head and config.head_activation != "same"
+        activation = config.head_activation if differs else config.activation
+        return "tanh" if activation == "gelu_tanh" else "none"
+
+
+def integer_tensor(name: str, *axes: str | int | None) -> onnx.ValueInfoProto:
+    """Describe an int64 input or output.
+
+    Args:
+        axes: name or size of each axis, or None for any size.
+    """
+    return helper.make_tensor_value_info(name, TensorProto.INT64, axes)
+
+
+def float_tensor(name: str, *axes: str | int | None) -> onnx.ValueInfoProto:
+    """Describe a float32 input or output.
+
+    `integer_tensor` explains the arguments.
+    """
+    return helper.make_tensor_value_info(name, TensorProto.FLOAT, axes)

@@ -1,0 +1,235 @@
+"""Restoration of a checkpoint from a bundle, for further training.
+
+    python -m fillmask_export.restore service/fillmask/bundles/default OUTPUT
+
+The bundle must have BERT's architecture, like the built-in bundle. The weights of the checkpoint
+are the weights of the bundle in float32. The checkpoint has `max_tokens` positions and no
+classification head. It also differs from the original checkpoint in points that do not affect the
+hidden states:
+- The position embeddings include the embedding of token type 0.
+- The key and value biases are 0. The bias of attention's output layer contains the value bias.
+- From an int8 bundle, the feed-forward units have a different order.
+- From an int8 bundle, each value channel has another scale, for which the weights of attention's
+  output layer compensate.
+
+Shapes: P positions, U token types, D d_model, M masks.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import torch
+from numpy.typing import NDArray
+
+from fillmask.bundles.bundle import Bundle, read_bundle
+from fillmask.engine.passes import ModelPass, no_targets
+from fillmask.errors import StartupError
+from fillmask.parameters.texts import TextPair
+from fillmask.registry.golden import GoldenTolerance
+from fillmask.tokenization.tokenizer import Tokenizer
+from fillmask_export.verify import encoder_log_probs
+from fillmask_export.weights import POSITIONS, POSITIONS_BY_TYPE
+from fillmask_model.checkpoints.checkpoint import FILES, is_own_checkpoint, save_checkpoint
+from fillmask_model.encoder.config import EncoderConfig
+from fillmask_model.encoder.encoder import HEAD_BIAS, TABLE, TiedEncoder
+from fillmask_model.output_files import reject_foreign_files
+
+Floats = NDArray[np.float32]
+Arrays = Mapping[str, NDArray[Any]]
+Weights = dict[str, Floats]
+ATTENTION = ("query", "key", "value", "output")
+_FACTORS = ".factors"
+
+
+def restore(bundle: Bundle) -> TiedEncoder:
+    """Return the encoder of a bundle in fp32, in evaluation mode.
+
+    Raises:
+        ValueError: the bundle does not have BERT's architecture or does not fill masks, or the
+            restored encoder does not reproduce the golden prompts.
+    """
+    if "fill-mask" not in bundle.tasks:
+        raise ValueError(
+            f"{bundle.path} must have the task fill-mask (got {', '.join(bundle.tasks)})"
+        )
+    graph = onnx.load(bundle.model_path).graph
+    stored = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in graph.initializer}
+    try:
+        model = TiedEncoder(_config(bundle, graph)).eval()
+        weights = _weights(stored, model.config, int8=bundle.precision == "int8")
+        model.load_state_dict({name: torch.from_numpy(a.copy()) for name, a in weights.items()})
+    except (KeyError, RuntimeError, ValueError) as error:
+        reason = f"no tensor {error.args[0]}" if isinstance(error, KeyError) else str(error)
+        raise ValueError(
+            f"{bundle.path} must be a bundle of BERT's architecture ({' '.join(reason.split())})"
+        ) from error
+    difference, bound = _golden_difference(model, bundle), GoldenTolerance.of(bundle).largest
+    if not difference <= bound:
+        raise ValueError(
+            f"{bundle.path} must be a bundle of BERT's architecture, whose golden prompts the "
+            f"restored encoder reproduces to {bound:.2g} nats (got a difference of "
+            f"{difference:.2g} nats)"
+        )
+    return model
+
+
+def _config(bundle: Bundle, graph: onnx.GraphProto) -> EncoderConfig:
+    sizes = bundle.architecture
+    attributes: dict[str, list[Any]] = {"Gelu": [], "LayerNormalization": []}
+    for node in graph.node:
+        if node.op_type in attributes:
+            [name] = {"approximate", "epsilon"} & {one.name for one in node.attribute}
+            [value] = [one for one in node.attribute if one.name == name]
+            attributes[node.op_type].append(onnx.helper.get_attribute_value(value))
+    gelus, norms = attributes["Gelu"], attributes["LayerNormalization"]
+    if not gelus or not norms:
+        raise ValueError("the graph has no Gelu or LayerNormalization node")
+    return EncoderConfig(
+        vocab_size=sizes.vocab_size,
+        d_model=sizes.d_model,
+        num_layers=sizes.num_layers,
+        num_heads=sizes.num_heads,
+        d_ff=sizes.d_ff,
+        max_positions=bundle.max_tokens,
+        type_vocab_size=bundle.token_types if bundle.token_types > 1 else 0,
+        # the shortest decimal number of the float32 value in the graph, such as 1e-12
+        norm_eps=float(str(np.float32(norms[0]))),
+        activation="gelu_tanh" if gelus[0] == b"tanh" else "gelu_erf",
+    )
+
+
+def _weights(stored: Arrays, config: EncoderConfig, *, int8: bool) -> Weights:
+    """Return the tensors of the encoder by their names in PyTorch."""
+    weights = _embeddings(stored, config)
+    norms = ["embeddings.norm", "head.norm"]
+    biases = {"head.dense": config.d_model}
+    for layer in range(config.num_layers):
+        block = f"blocks.{layer}"
+        weights |= _int8_block(stored, block) if int8 else _fp32_block(stored, block)
+        norms += [f"{block}.attention_norm", f"{block}.ffn_norm"]
+        biases |= {f"{block}.{part}": config.d_model for part in (*ATTENTION, "ffn_out")}
+        biases[f"{block}.ffn_in"] = config.d_ff
+    if int8:
+        weights[TABLE] = (
+            weights[TABLE] * stored[f"{TABLE}.scales"][:, None] * stored[f"{TABLE}{_FACTORS}"]
+        )
+    weights["head.dense.weight"] = (
+        _smoothed(stored, "head.dense") if int8 else stored["head.dense.weight"]
+    )
+    for norm in norms:
+        weights |= {f"{norm}.{part}": stored[f"{norm}.{part}"] for part in ("weight", "bias")}
+    for name, width in biases.items():
+        # the graph omits biases of zeros, the key bias and the value bias
+        zeros = np.zeros(width, np.float32)
+        weights.setdefault(f"{name}.bias", stored.get(f"{name}.bias", zeros))
+    return weights
+
+
+def _embeddings(stored: Arrays, config: EncoderConfig) -> Weights:
+    """Return the stored table, the embeddings of positions and types, and the head's bias."""
+    weights = {TABLE: stored[TABLE], HEAD_BIAS: np.zeros(config.vocab_size, np.float32)}
+    for name, part in stored.items():
+        # a large vocabulary has several parts, whose names end with their first rows
+        if name.partition(".")[0] == HEAD_BIAS:
+            start = int(name.partition(".")[2] or 0)
+            weights[HEAD_BIAS][start : start + len(part)] = part
+    if not config.type_vocab_size:
+        return weights | {"embeddings.position.weight": stored[POSITIONS]}
+    sums_UPD = stored[POSITIONS_BY_TYPE].reshape(config.type_vocab_size, -1, config.d_model)
+    types_UD = (sums_UPD - sums_UPD[0]).mean(axis=1, dtype=np.float64).astype(np.float32)
+    return weights | {
+        "embeddings.position.weight": sums_UPD[0],
+        "embeddings.token_type.weight": types_UD,
+    }
+
+
+def _fp32_block(stored: Arrays, block: str) -> Weights:
+    names = [f"{block}.{part}.weight" for part in (*ATTENTION, "ffn_in", "ffn_out")]
+    return {name: stored[name] for name in names}
+
+
+def _int8_block(stored: Arrays, block: str) -> Weights:
+    weights = {
+        f"{block}.{part}.weight": _smoothed(stored, f"{block}.{part}") for part in ATTENTION[:3]
+    }
+    # the export merges the factors of `output` into the values, so equal norms are restored
+    value, output = weights[f"{block}.value.weight"], _dequantized(stored, f"{block}.output")
+    norms = np.linalg.norm(value, axis=1), np.linalg.norm(output, axis=0)
+    used = (norms[0] > 0) & (norms[1] > 0)
+    balance = np.sqrt(np.divide(norms[1], norms[0], out=np.ones_like(norms[0]), where=used))
+    weights[f"{block}.value.weight"] = value * balance[:, None]
+    weights[f"{block}.output.weight"] = output / balance
+    inner, outer = f"{block}.ffn_in", f"{block}.ffn_out"
+    kinds = [k for k in ("float32", "int8") if f"{inner}.{k}.weight" in stored]
+    rows = [_dequantized(stored, f"{inner}.{kind}") for kind in kinds]
+    weights[f"{inner}.weight"] = np.concatenate(rows) * stored[f"{inner}{_FACTORS}"]
+    weights[f"{inner}.bias"] = np.concatenate(
+        [
+            stored.get(f"{inner}.{kind}.bias", np.zeros(len(part), np.float32))
+            for kind, part in zip(kinds, rows, strict=True)
+        ]
+    )
+    columns = [stored[f"{outer}.float32_weight"]] if "float32" in kinds else []
+    weights[f"{outer}.weight"] = np.concatenate([*columns, _dequantized(stored, outer)], axis=1)
+    return weights
+
+
+def _smoothed(stored: Arrays, name: str) -> Floats:
+    """Return the weight (out, in) of a layer with smoothed input and float32 channels."""
+    # layers with the same input share their factors, under the joined names of the layers
+    shared = [key.removesuffix(_FACTORS) for key in stored if key.endswith(_FACTORS)]
+    for key in shared:
+        if name in key.split("+"):
+            weight = _dequantized(stored, name) * stored[f"{key}{_FACTORS}"]
+            if f"{key}.float32" in stored:
+                weight[:, stored[f"{key}.float32"]] = stored[f"{name}.float32_weight"]
+            return weight
+    raise KeyError(f"{name}{_FACTORS}")
+
+
+def _dequantized(stored: Arrays, name: str) -> Floats:
+    """Return the float32 form (out, in) of an int8 weight (in, out) with scales (out,)."""
+    weight: Floats = (stored[f"{name}.weight"].astype(np.float32) * stored[f"{name}.scales"]).T
+    return weight
+
+
+def _golden_difference(model: TiedEncoder, bundle: Bundle) -> float:
+    """Return the largest difference to a log-probability of the golden prompts, in nats."""
+    tokenizer = Tokenizer.from_bundle(bundle)
+    differences = []
+    for prompt in bundle.golden.prompts:
+        pair = prompt.text_pair
+        encoded = tokenizer.encode(prompt.text if pair is None else TextPair(prompt.text, pair))
+        targets = no_targets(len(prompt.fills))
+        request = ModelPass(
+            encoded.input_ids, encoded.mask_positions, 1, targets, encoded.token_types
+        )
+        log_probs_MV = encoder_log_probs(model, [request])
+        for row_V, fills in zip(log_probs_MV, prompt.fills, strict=True):
+            differences += [abs(float(row_V[fill.token]) - fill.log_prob) for fill in fills]
+    return float(np.max(differences))  # NaN counts as the largest number
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Write the checkpoint of a bundle. An invalid bundle ends the process with exit code 2."""
+    parser = argparse.ArgumentParser(prog="python -m fillmask_export.restore", description=__doc__)
+    parser.add_argument("bundle", type=Path, help="directory of the bundle")
+    parser.add_argument("output", type=Path, help="directory for the checkpoint")
+    options = parser.parse_args(arguments)
+    try:
+        own = is_own_checkpoint(options.output)
+        reject_foreign_files(options.output, FILES, own=own)
+        bundle = read_bundle(options.bundle)
+        save_checkpoint(options.output, restore(bundle), bundle.tokenizer_path.read_bytes())
+    except (ValueError, OSError, StartupError) as error:
+        parser.error(str(error))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,287 @@
+"""Export of a checkpoint to a verified bundle.
+
+The output directory changes only after verification.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from fillmask import __version__
+from fillmask.bundles.bundle import (
+    DESCRIPTION_FILE,
+    FILES,
+    MODEL_FILE,
+    SCHEMA_VERSION,
+    TOKENIZER_FILE,
+    read_bundle,
+)
+from fillmask.engine.runtime import Runtime
+from fillmask.tokenization.tokenizer import Tokenizer
+from fillmask_export.expected_results import ExpectedResults
+from fillmask_export.golden import golden_results, write_description
+from fillmask_export.graph_files import int8_weights, save_graph
+from fillmask_export.progress import Report, no_report
+from fillmask_export.text_format import TextFormat
+from fillmask_model.checkpoints.checkpoint import Checkpoint, CheckpointError
+from fillmask_model.data.corpus import SpecialTokens, read_tokenizer
+from fillmask_model.encoder.classifier import ClassificationHead, ClassifierConfig
+from fillmask_model.encoder.config import EncoderConfig
+from fillmask_model.encoder.counting import count_parameters
+from fillmask_model.files import read_object
+from fillmask_model.memory import page_out_files
+from fillmask_model.output_files import reject_foreign_files
+
+# published tables have far fewer unused rows, so more unused rows mean a truncated vocabulary
+MAX_UNUSED_IDS = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BundleMetadata:
+    """Fields of bundle.json that the user of the export chooses.
+
+    Attributes:
+        license: licence of the weights, if possible as an SPDX expression.
+        description: one sentence about the model.
+        max_tokens: maximum length of an input in tokens, special tokens included. None for the
+            maximum length of the encoder.
+        precision: precision of weights and arithmetic, "fp32" or "int8".
+    """
+
+    name: str
+    license: str
+    description: str
+    max_tokens: int | None
+    precision: str
+
+
+@dataclass(frozen=True, slots=True)
+class SampleTexts:
+    """Real sentences that resemble the model's training text.
+
+    The two lists must not share sentences.
+
+    Attributes:
+        verification: sentences for the comparison with PyTorch, golden prompts and golden texts.
+        calibration: sentences for rounding to int8. The export does not use these sentences if
+            training has rounded the weights.
+    """
+
+    verification: Sequence[str]
+    calibration: Sequence[str]
+
+
+def write_bundle(
+    checkpoint: Checkpoint,
+    output: Path,
+    metadata: BundleMetadata,
+    texts: SampleTexts,
+    *,
+    compensate: bool = True,
+    overwrite: bool = False,
+    report: Report = no_report,
+) -> dict[str, Any]:
+    """Convert a checkpoint, verify the graph and write the bundle.
+
+    Args:
+        output: directory of the bundle.
+        compensate: whether later columns of a weight compensate for the errors of rounding earlier
+            columns to int8. Without compensation, each weight becomes the nearest value, which is
+            faster and less accurate.
+        overwrite: whether the new bundle may replace an existing bundle.
+        report: function that receives the progress of an export in int8.
+
+    Returns:
+        The verification figures of bundle.json.
+
+    Raises:
+        CheckpointError: the checkpoint has no trained head, or its tokenizer is missing or does not
+            match the encoder.
+        VerificationError: the results of the graph differ from the results of the encoder.
+        ValueError: the metadata or the output directory is invalid, or no text for verification has
+            at most `max_tokens` tokens.
+    """
+    config = checkpoint.model.config
+    tasks = checkpoint.tasks
+    if not tasks:
+        checkpoint.require_head()
+    if checkpoint.tokenizer_json is None or checkpoint.mask_token is None:
+        raise CheckpointError("the checkpoint has no tokenizer; add tokenizer.json")
+    check_output(output, overwrite=overwrite)
+    max_tokens = metadata.max_tokens
+    if max_tokens is None:
+        max_tokens = config.max_positions
+    if not 3 <= max_tokens <= config.max_positions:
+        raise ValueError(f"max_tokens must be from 3 to {config.max_positions} (got {max_tokens})")
+    tokenizer_json, mask_token = checkpoint.tokenizer_json, checkpoint.mask_token
+    special = _special_tokens(tokenizer_json, mask_token, config)
+    text_format = TextFormat.from_tokenizer(tokenizer_json, mask_token, config)
+    tokenizer = Tokenizer(
+        tokenizer_json, mask_token, special.mask, special.all, **asdict(text_format)
+    )
+    head = checkpoint.model.classifier
+    classification = None if head is None else _classification(head.config)
+    architecture = _architecture(config, head, fills="fill-mask" in tasks)
+
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=output.parent, prefix=".bundle-") as scratch:
+        staging = Path(scratch) / output.name
+        exact = Path(scratch) / "fp32" if metadata.precision == "int8" else staging
+        fills = "fill-mask" in tasks
+        expected = ExpectedResults.from_texts(
+            checkpoint.model,
+            texts.verification,
+            tokenizer,
+            text_format,
+            max_tokens,
+            fills=fills,
+            int8=metadata.precision == "int8",
+            report=report,
+        )
+        calibration = [tokenizer.encode(text).input_ids[:max_tokens] for text in texts.calibration]
+        save = partial(
+            save_graph,
+            checkpoint.model,
+            max_tokens,
+            fills=fills,
+            token_types=text_format.token_types,
+        )
+        save(exact)
+        if metadata.precision == "int8":
+            int8 = int8_weights(
+                checkpoint,
+                calibration,
+                special.mask,
+                Path(scratch) if compensate else None,
+                fills=fills,
+                report=report,
+            )
+            with page_out_files(".safetensors"):
+                save(staging, int8)
+            del int8
+        # free the PyTorch model, so that it is not in memory at the same time as the runtimes
+        del checkpoint, head, save
+        figures = expected.compare(exact, staging, report)
+        (staging / TOKENIZER_FILE).write_bytes(tokenizer_json)
+        runtime = Runtime(staging / MODEL_FILE)
+        description = {
+            "schema_version": SCHEMA_VERSION,
+            "name": metadata.name,
+            "license": metadata.license,
+            "description": metadata.description,
+            "created_with": f"fillmask {__version__}",
+            "architecture": architecture,
+            "max_tokens": max_tokens,
+            "mask_token": mask_token,
+            "mask_token_id": special.mask,
+            "special_token_ids": list(special.all),
+            "precision": metadata.precision,
+            "tasks": list(tasks),
+            **asdict(text_format),
+            "classification": classification,
+            "files": {name: _fingerprint(staging / name) for name in FILES},
+            "verification": figures,
+            "golden": golden_results(
+                texts.verification,
+                runtime,
+                tokenizer,
+                max_tokens,
+                figures,
+                None if classification is None else classification["pooling"],
+            ),
+        }
+        write_description(description, staging / DESCRIPTION_FILE)
+        read_bundle(staging)
+        _replace(staging, output)
+    return figures
+
+
+def check_output(output: Path, *, overwrite: bool) -> None:
+    """Check that a directory is free for a bundle, or that it has a bundle to replace.
+
+    Raises:
+        ValueError: the directory exists and is not a bundle, or it is a bundle to keep.
+    """
+    if not output.exists():
+        return
+    if not _is_bundle(output):
+        raise ValueError(f"{output} exists but is not a bundle; choose another directory")
+    if not overwrite:
+        raise ValueError(
+            f"{output} is an existing bundle; add --overwrite to replace it, or choose another "
+            "directory"
+        )
+    reject_foreign_files(output, FILES, own=True)
+
+
+def _is_bundle(directory: Path) -> bool:
+    """Return whether a directory has the description of a bundle, whose files may be damaged."""
+    try:
+        return "schema_version" in read_object(directory / DESCRIPTION_FILE)
+    except (ValueError, OSError):
+        return False
+
+
+def _classification(head: ClassifierConfig) -> dict[str, Any]:
+    return {
+        "labels": list(head.labels),
+        "problem_type": head.problem_type,
+        "pooling": head.pooling,
+    }
+
+
+def _special_tokens(tokenizer_json: bytes, mask_token: str, config: EncoderConfig) -> SpecialTokens:
+    """Return the special tokens, with the ids of unused table rows as special ids."""
+    tokenizer = read_tokenizer(tokenizer_json)
+    used = set(tokenizer.get_vocab().values())
+    if max(used) >= config.vocab_size:
+        raise CheckpointError(
+            f"tokenizer.json must have ids below {config.vocab_size}, the number of rows of the "
+            f"embedding table (got {max(used)}); use the checkpoint's own tokenizer"
+        )
+    unused = set(range(config.vocab_size)) - used
+    if len(unused) > MAX_UNUSED_IDS:
+        raise CheckpointError(
+            f"tokenizer.json must have at least {config.vocab_size - MAX_UNUSED_IDS} tokens for "
+            f"{config.vocab_size} rows of the embedding table (got {len(used)}); "
+            "use the checkpoint's own tokenizer"
+        )
+    special = SpecialTokens.from_tokenizer(tokenizer, mask_token)
+    return replace(special, all=tuple(sorted({*special.all, *unused})))
+
+
+def _architecture(
+    config: EncoderConfig, classifier: ClassificationHead | None, *, fills: bool
+) -> dict[str, Any]:
+    sizes = ("d_model", "num_layers", "num_heads", "d_ff", "vocab_size", "max_positions")
+    fields: dict[str, Any] = {name: getattr(config, name) for name in sizes}
+    counts = count_parameters(config)
+    parameters = counts.tied if fills else counts.encoder
+    if classifier is not None:
+        parameters += sum(parameter.numel() for parameter in classifier.parameters())
+    return fields | {"parameters": parameters, "tied": True}
+
+
+def _fingerprint(file: Path) -> dict[str, Any]:
+    with file.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    return {"sha256": digest, "bytes": file.stat().st_size}
+
+
+def _replace(staging: Path, output: Path) -> None:
+    """Move the new files to the output directory.
+
+    Other files in the directory stay.
+    """
+    if not output.exists():
+        staging.rename(output)
+        return
+    for name in (*FILES, DESCRIPTION_FILE):
+        shutil.move(staging / name, output / name)

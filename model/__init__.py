@@ -1,3 +1,0 @@
-"""Tied masked language model in PyTorch, with checkpoints, training and quantization."""
-
-__distribution__ = "fillmask"  # service/startup/entry_points.py reads this line

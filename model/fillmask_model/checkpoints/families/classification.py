@@ -1,0 +1,107 @@
+"""Reader of the classification head's fields in a Hugging Face config.json."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor
+
+from fillmask_model.checkpoints.families.family import ClassifierMapping, Family
+from fillmask_model.checkpoints.families.fields import Fields
+from fillmask_model.encoder.classifier import ClassifierConfig
+from fillmask_model.encoder.config import EncoderConfig
+
+_OTHER_TASKS = ("ForTokenClassification", "ForQuestionAnswering", "ForMultipleChoice")
+_SINGLE_LABEL, _MULTI_LABEL = "single_label_classification", "multi_label_classification"
+_DEFAULT_LABELS = 2  # default of num_labels in transformers
+
+
+def select_classifier(family: Family, fields: Fields) -> ClassifierMapping | None:
+    """Select the classification head that `architectures` names.
+
+    Returns:
+        The mapping of the head, or None for a checkpoint without a classification head.
+
+    Raises:
+        ValueError: the checkpoint has a head for another task.
+    """
+    architectures: Any = fields.get("architectures", [])
+    names = architectures if isinstance(architectures, list) else [architectures]
+    # the end of "BertForMaskedLM" is "ForMaskedLM"
+    ends = {f"For{name.partition('For')[2]}": name for name in names if isinstance(name, str)}
+    for end in ends:
+        if end in family.classifiers:
+            return family.classifiers[end]
+    if other := [name for end, name in ends.items() if end in _OTHER_TASKS]:
+        raise ValueError(
+            "architectures must name a class for masked language modelling or for classification "
+            f"of entire texts (got {other[0]!r})"
+        )
+    return None
+
+
+def read_classifier(
+    head: ClassifierMapping, fields: Fields, config: EncoderConfig, stored: Mapping[str, Tensor]
+) -> ClassifierConfig:
+    """Read the configuration of a classification head.
+
+    A head with one label has the problem type "multi_label_classification" unless config.json names
+    "regression". By default the service then computes the scores with the sigmoid, as in the
+    pipeline of transformers.
+
+    Args:
+        stored: tensors by their names in the checkpoint.
+
+    Raises:
+        ValueError: a field is invalid, or the labels do not match the output layer.
+    """
+    choices: dict[str, Any] = {"activation": head.activation, "labels": head.labels}
+    if head.choices is not None:
+        choices |= head.choices(fields, config)
+    if not head.labels:
+        labels = _read_labels(fields, f"{head.output}.weight", stored)
+        problem_type = fields.get("problem_type", _SINGLE_LABEL)
+        if len(labels) == 1 and problem_type == _SINGLE_LABEL:
+            problem_type = _MULTI_LABEL
+        choices |= {"labels": labels, "problem_type": problem_type}
+    return ClassifierConfig(**choices)
+
+
+def _read_labels(fields: Fields, output: str, stored: Mapping[str, Tensor]) -> tuple[str, ...]:
+    """Return the names of the labels in the order of the rows of the tensor `output`."""
+    if output not in stored:
+        raise ValueError(
+            f"the weights must have the tensor {output} of the class in architectures; "
+            "correct architectures or add the tensor"
+        )
+    shape = stored[output].shape
+    if not shape or not all(shape):
+        raise ValueError(
+            f"{output} must be a matrix with a row for each label (got {tuple(shape)})"
+        )
+    rows = shape[0]
+    labels = fields.get("id2label", None)
+    if labels is None:
+        number = fields.get("num_labels", None)
+        if rows != (_DEFAULT_LABELS if number is None else number):
+            raise ValueError(
+                f"num_labels must be {rows}, the number of rows of {output} (got {number!r})"
+            )
+        return tuple(f"LABEL_{row}" for row in range(rows))
+    keys = [str(row) for row in range(rows)]
+    if not isinstance(labels, dict) or labels.keys() != set(keys):
+        got = list(labels) if isinstance(labels, dict) else labels
+        raise ValueError(
+            f"id2label must be an object with the keys 0 to {rows - 1}, one for each row of "
+            f"{output} (got {got!r})"
+        )
+    for key in keys:
+        if not isinstance(labels[key], str) or not labels[key].strip():
+            raise ValueError(f"id2label must have a non-blank text at {key} (got {labels[key]!r})")
+    names = tuple(labels[key] for key in keys)
+    if len(set(names)) < rows:
+        ((name, _),) = Counter(names).most_common(1)
+        raise ValueError(f"id2label must have a different text at each key (got {name!r} twice)")
+    return names

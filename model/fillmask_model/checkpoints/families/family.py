@@ -1,0 +1,121 @@
+"""Types of the mapping of a checkpoint family to the encoder."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+from fillmask_model.checkpoints.families.fields import Fields
+from fillmask_model.encoder.classifier import HeadActivation
+from fillmask_model.encoder.config import EncoderConfig
+
+# checkpoints converted from TensorFlow call a layer norm's parameters gamma and beta
+_OLD_NAMES = {".gamma": ".weight", ".beta": ".bias"}
+SEQUENCE_CLASSIFICATION = "ForSequenceClassification"
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedConfig:
+    """Configuration of the encoder from a config.json.
+
+    Attributes:
+        skipped_positions: number of unused rows at the start of the position table.
+    """
+
+    config: EncoderConfig
+    skipped_positions: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassifierMapping:
+    """Mapping of a family's classification head to `ClassificationHead`.
+
+    Attributes:
+        dense: name of the dense layer in a checkpoint, without the family's prefix.
+        output: name of the output layer in a checkpoint.
+        norm: name of the layer norm in a checkpoint. Empty for a head without a layer norm.
+        activation: activation after the dense layer.
+        choices: function that reads fields of `ClassifierConfig` from the family's own fields in
+            config.json. None for a family without such fields.
+        labels: fixed labels. Empty for a head with its labels in config.json.
+    """
+
+    dense: str
+    output: str
+    norm: str = ""
+    activation: HeadActivation = "tanh"
+    choices: Callable[[Fields, EncoderConfig], dict[str, Any]] | None = None
+    labels: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Name of each layer in `TiedEncoder` by the layer's name in a checkpoint."""
+        names = {self.dense: "classifier.dense", self.output: "classifier.output"}
+        return names | ({self.norm: "classifier.norm"} if self.norm else {})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """Mapping of a checkpoint family to `TiedEncoder`.
+
+    Attributes:
+        read: function that reads config.json. The function raises ValueError for unsupported
+            values.
+        prefix: prefix of the encoder's tensors in a checkpoint with a head.
+        names: names in `TiedEncoder` by module or tensor of the checkpoint. `{}` matches a number.
+            A tensor with several names consists of that number of parts of equal length.
+        decoder: module of the output projection. A tied checkpoint can also contain the embedding
+            table as the weight of this module.
+        bias: name of the output projection's bias. The default is `{decoder}.bias`.
+        ignored: regular expressions for the names of tensors to ignore. An expression matches the
+            full name after the prefix.
+        classifiers: classification heads by the end of the architecture's name, such as
+            ForSequenceClassification.
+    """
+
+    read: Callable[[Fields], ParsedConfig]
+    prefix: str
+    names: Mapping[str, str | tuple[str, ...]]
+    decoder: str
+    bias: str = ""
+    ignored: tuple[str, ...] = ()
+    classifiers: Mapping[str, ClassifierMapping] = field(default_factory=dict)
+
+    def with_classifier(self, head: ClassifierMapping) -> Self:
+        """Return the mapping of a checkpoint with a classification head.
+
+        ModernBERT uses the same layer names for the classification head and for the
+        masked-language-model head. In the result, these names refer to the classification head.
+        """
+        return replace(self, names={**self.names, **head.names})
+
+    def strip_prefix(self, name: str) -> str:
+        """Return a tensor's name without the prefix of the family.
+
+        The suffixes gamma and beta become weight and bias.
+        """
+        for old, new in _OLD_NAMES.items():
+            if name.endswith(old):
+                name = name.removesuffix(old) + new
+        return name.removeprefix(self.prefix)
+
+    def is_ignored(self, name: str) -> bool:
+        """Return whether a tensor's name matches a regular expression of `ignored`."""
+        return any(re.fullmatch(pattern, name) for pattern in self.ignored)
+
+    def encoder_names(self, name: str) -> tuple[str, ...]:
+        """Return the encoder's names for a checkpoint's tensor.
+
+        An unknown tensor has no names.
+        """
+        module, _, parameter = name.rpartition(".")
+        for path, suffix in ((name, ""), (module, f".{parameter}")):
+            numbers = re.findall(r"(?<=\.)\d+(?=\.|$)", path)
+            pattern = re.sub(r"(?<=\.)\d+(?=\.|$)", "{}", path)
+            if pattern in self.names:
+                ours = self.names[pattern]
+                parts = (ours,) if isinstance(ours, str) else ours
+                return tuple(part.format(*numbers) + suffix for part in parts)
+        return ()

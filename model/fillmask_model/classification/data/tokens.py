@@ -1,0 +1,232 @@
+"""Token ids of single texts and pairs, with batches of texts of similar length.
+
+The post-processor of the tokenizer adds the special tokens, as in `[CLS] A [SEP]` and
+`[CLS] A [SEP] B [SEP]`.
+
+Shapes: N batch, T tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from tokenizers import Encoding, Tokenizer
+from torch import Tensor
+
+from fillmask_model.classification.data.dataset import Dataset
+from fillmask_model.data.corpus import SpecialTokens
+
+OnLongText = Literal["error", "truncate"]
+ON_LONG_TEXT: tuple[OnLongText, ...] = get_args(OnLongText)
+# a multiple limits the number of shapes, because oneDNN compiles kernels per shape
+LENGTH_MULTIPLE = 8
+# an epoch sorts the rows of this many batches by length
+_BATCHES_PER_SORT = 50
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TokenizedTexts:
+    """Token ids of texts.
+
+    Attributes:
+        types: token types of each text. None for an encoder with at most one token type.
+        pad: id of the padding token.
+        max_tokens: maximum number of tokens of a padded text.
+        truncated: number of truncated texts.
+    """
+
+    ids: list[NDArray[np.int32]]
+    types: list[NDArray[np.int32]] | None
+    pad: int
+    max_tokens: int
+    truncated: int = 0
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def lengths(self) -> NDArray[np.int64]:
+        """Return the number of tokens of each text."""
+        return np.array([len(ids) for ids in self.ids])
+
+    def select(self, rows: NDArray[np.int64]) -> TokenizedTexts:
+        """Return the texts with the given indices."""
+        types = None if self.types is None else [self.types[row] for row in rows]
+        return replace(self, ids=[self.ids[row] for row in rows], types=types)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Inputs of `TiedEncoder.classify` for some rows.
+
+    Attributes:
+        rows: (N,) indices of the texts.
+        input_ids: (N, T) token ids with padding at the end.
+        attention_mask: (N, T), 1 for tokens and 0 for padding. None for a batch without padding.
+        token_type_ids: (N, T) token types. None for an encoder with at most one token type.
+    """
+
+    rows: NDArray[np.int64]
+    input_ids: Tensor
+    attention_mask: Tensor | None
+    token_type_ids: Tensor | None
+
+    def inputs(self, device: torch.device) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        """Return the tensors on a device, as the arguments of `TiedEncoder.classify`."""
+        mask, types = self.attention_mask, self.token_type_ids
+        return (
+            self.input_ids.to(device),
+            None if mask is None else mask.to(device),
+            None if types is None else types.to(device),
+        )
+
+
+def tokenize(
+    dataset: Dataset,
+    tokenizer: Tokenizer,
+    *,
+    max_tokens: int,
+    type_vocab_size: int,
+    on_long_text: OnLongText,
+) -> TokenizedTexts:
+    """Tokenize the texts of a dataset.
+
+    Args:
+        tokenizer: tokenizer without truncation and padding.
+        max_tokens: maximum number of tokens of a text or pair, special tokens included.
+        type_vocab_size: number of token types of the encoder.
+        on_long_text: "error" to reject longer texts, or "truncate" to remove tokens from their end.
+            A pair loses tokens of its longer text.
+
+    Raises:
+        ValueError: a text is too long, has no tokens or contains a special token, or the tokenizer
+            lacks a special token or a separator of pairs.
+    """
+    special = SpecialTokens.from_tokenizer(tokenizer)
+    if dataset.has_pairs and not separates_pairs(tokenizer):
+        raise ValueError(
+            f"the post-processor of the tokenizer must separate the pairs of {dataset.path} by a "
+            "special token; use another tokenizer, or remove the second text"
+        )
+    inputs = [
+        (e.text, e.text_pair) if e.text_pair is not None else e.text for e in dataset.examples
+    ]
+    encodings = tokenizer.encode_batch(inputs)
+    _check_encodings(dataset, encodings, special, tokenizer)
+    long = [row for row, encoding in enumerate(encodings) if len(encoding) > max_tokens]
+    if long:
+        if on_long_text == "error":
+            row = dataset.examples[long[0]].row
+            raise ValueError(
+                f"{dataset.path}, row {row} must have at most {max_tokens} tokens "
+                f"(got {len(encodings[long[0]])}; too many tokens in {len(long):,} of "
+                f"{len(encodings):,} rows); shorten the texts or set --on-long-text truncate"
+            )
+        tokenizer.enable_truncation(max_tokens, strategy="longest_first")
+        for row, cut in zip(long, tokenizer.encode_batch([inputs[r] for r in long]), strict=True):
+            encodings[row] = cut
+        tokenizer.no_truncation()
+    ids = [np.array(encoding.ids, np.int32) for encoding in encodings]
+    types = None
+    if type_vocab_size > 1:
+        types = [np.array(encoding.type_ids, np.int32) for encoding in encodings]
+    return TokenizedTexts(ids, types, special.pad, max_tokens, len(long))
+
+
+def describe_truncated_texts(dataset: Dataset, texts: TokenizedTexts) -> list[str]:
+    """Describe in a note how many texts of a dataset are truncated.
+
+    Returns:
+        A list with the note, or an empty list without truncated texts.
+    """
+    if not texts.truncated:
+        return []
+    rows = f"{texts.truncated:,} of {len(texts):,}"
+    return [f"rows of {dataset.path} truncated to {texts.max_tokens} tokens: {rows}"]
+
+
+def separates_pairs(tokenizer: Tokenizer) -> bool:
+    """Return whether the post-processor puts a special token between the texts of a pair."""
+    parts = tokenizer.encode("a", "a").sequence_ids
+    if 0 not in parts or 1 not in parts:
+        return False
+    last_of_first = len(parts) - 1 - parts[::-1].index(0)
+    return None in parts[last_of_first : parts.index(1)]
+
+
+def shuffled_batches(
+    texts: TokenizedTexts, batch_rows: int, seed: int, epoch: int
+) -> Iterator[Batch]:
+    """Yield the batches of an epoch in a seeded random order.
+
+    The texts of a batch have similar lengths, so that the batch has little padding. Each epoch
+    forms new batches.
+    """
+    generator = np.random.default_rng([seed, epoch])
+    order = generator.permutation(len(texts))
+    lengths = texts.lengths()
+    step = batch_rows * _BATCHES_PER_SORT
+    batches = []
+    for start in range(0, len(order), step):
+        part = order[start : start + step]
+        part = part[np.argsort(lengths[part], kind="stable")]
+        batches += [part[i : i + batch_rows] for i in range(0, len(part), batch_rows)]
+    for index in generator.permutation(len(batches)):
+        yield make_batch(texts, batches[index])
+
+
+def sorted_batches(texts: TokenizedTexts, batch_rows: int) -> Iterator[Batch]:
+    """Yield batches of all texts in ascending order of length."""
+    order = np.argsort(texts.lengths(), kind="stable")
+    for start in range(0, len(order), batch_rows):
+        yield make_batch(texts, order[start : start + batch_rows])
+
+
+def make_batch(texts: TokenizedTexts, rows: NDArray[np.int64]) -> Batch:
+    """Pad some texts to the same length.
+
+    The length is a multiple of 8, or max_tokens if this is less. Multiples limit the number of
+    shapes for which oneDNN compiles kernels. Texts of equal length keep their length.
+    """
+    lengths = [len(texts.ids[row]) for row in rows]
+    width = max(lengths)
+    if min(lengths) < width:
+        width = min(-(-width // LENGTH_MULTIPLE) * LENGTH_MULTIPLE, texts.max_tokens)
+    input_ids = np.full((len(rows), width), texts.pad, np.int64)
+    attention_mask, types = np.zeros_like(input_ids), np.zeros_like(input_ids)
+    for place, (row, length) in enumerate(zip(rows, lengths, strict=True)):
+        input_ids[place, :length] = texts.ids[row]
+        attention_mask[place, :length] = 1
+        if texts.types is not None:
+            types[place, :length] = texts.types[row]
+    return Batch(
+        rows=rows,
+        input_ids=torch.from_numpy(input_ids),
+        attention_mask=None if attention_mask.all() else torch.from_numpy(attention_mask),
+        token_type_ids=None if texts.types is None else torch.from_numpy(types),
+    )
+
+
+def _check_encodings(
+    dataset: Dataset, encodings: list[Encoding], special: SpecialTokens, tokenizer: Tokenizer
+) -> None:
+    """Reject texts that the service also rejects."""
+    unknown = getattr(tokenizer.model, "unk_token", None)
+    allowed = {special.mask, tokenizer.token_to_id(unknown) if unknown else None}
+    forbidden = np.array([token for token in special.all if token not in allowed])
+    for example, encoding in zip(dataset.examples, encodings, strict=True):
+        ids = np.array(encoding.ids)[np.array(encoding.special_tokens_mask) == 0]
+        if not len(ids):
+            raise ValueError(
+                f"{dataset.path}, row {example.row} has no tokens; write at least one word"
+            )
+        if len(found := ids[np.isin(ids, forbidden)]):
+            token = tokenizer.id_to_token(int(found[0]))
+            raise ValueError(
+                f"{dataset.path}, row {example.row}: {token} is a special token of the model; "
+                "remove it from the text"
+            )

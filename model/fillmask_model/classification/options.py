@@ -1,0 +1,134 @@
+"""Command-line options that `classify` and `compare` share."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from pathlib import Path
+
+import torch
+
+from fillmask_model.classification.config import FineTuneConfig
+from fillmask_model.classification.data.dataset import Columns, Dataset, read_dataset
+from fillmask_model.classification.data.split import (
+    describe_repeated_texts,
+    describe_shared_texts,
+    split_dataset,
+)
+from fillmask_model.encoder.classifier import ProblemType
+
+DEFAULT_VALIDATION_SHARE = 0.1
+LEAST_TOKENS = 8  # the special tokens of a pair and some words
+
+
+def add_data_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options for the data."""
+    parser.add_argument("data", type=Path, help="labelled texts (.csv, .tsv, .jsonl, also .xz)")
+    parser.add_argument(
+        "--validation", type=Path, help="file with the validation rows (default: rows of DATA)"
+    )
+    parser.add_argument(
+        "--validation-share",
+        type=float,
+        default=DEFAULT_VALIDATION_SHARE,
+        help="share of the rows of DATA for validation without --validation (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--text-column", default="text", help="column of the text (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--text-pair-column",
+        help="column of the second text (default: text_pair if the file has it)",
+    )
+    parser.add_argument(
+        "--label-column", default="label", help="column of the label (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--max-tokens",
+        type=int,
+        help="maximum length of a text in tokens (default: maximum of the encoder)",
+    )
+
+
+def add_training_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options for the head, the device and the hyperparameters."""
+    parser.add_argument(
+        "--pooling",
+        choices=("mean", "first"),
+        default="mean",
+        help="input of the head, the mean of all hidden states or the hidden state of the first "
+        "token (default: %(default)s)",
+    )
+    cuda = "cuda" if torch.cuda.is_available() else "cpu"
+    device_help = "processor for the training (default: %(default)s)"
+    parser.add_argument("--device", choices=("cpu", "cuda"), default=cuda, help=device_help)
+    for field in dataclasses.fields(FineTuneConfig):
+        kind = float if field.type == "float" else int
+        flag, meaning = "--" + field.name.replace("_", "-"), field.metadata["help"]
+        help_text = f"{meaning} (default: %(default)s)"
+        parser.add_argument(flag, type=kind, default=field.default, help=help_text)
+
+
+def columns_of(options: argparse.Namespace) -> Columns:
+    """Return the column names from the command line."""
+    return Columns(options.text_column, options.text_pair_column, options.label_column)
+
+
+def read_training_data(
+    options: argparse.Namespace, problem_type: ProblemType
+) -> tuple[Dataset, Dataset, list[str]]:
+    """Read the training and the validation rows.
+
+    Returns:
+        The training rows, the validation rows, and notes for the user about ignored columns
+        and repeated texts.
+
+    Raises:
+        ValueError: a file is invalid, or only one of the two files has pairs.
+    """
+    columns = columns_of(options)
+    training = read_dataset(options.data, columns, problem_type)
+    notes = []
+    if training.ignored_columns:
+        notes.append(f"ignored columns of {training.path}: {', '.join(training.ignored_columns)}")
+    notes += describe_repeated_texts(training)
+    if options.validation is None:
+        return *split_dataset(training, options.validation_share), notes
+    validation = read_dataset(options.validation, columns, problem_type)
+    check_same_form(training, validation)
+    return training, validation, notes + describe_shared_texts(training, validation)
+
+
+def check_same_form(training: Dataset, other: Dataset) -> None:
+    """Check that two files both have pairs or both have single texts.
+
+    Raises:
+        ValueError: only one of the files has pairs.
+    """
+    if training.has_pairs != other.has_pairs:
+        pairs, single = (training, other) if training.has_pairs else (other, training)
+        raise ValueError(
+            f"{pairs.path} has pairs and {single.path} has single texts; use the same columns in "
+            "both files"
+        )
+
+
+def config_of(options: argparse.Namespace) -> FineTuneConfig:
+    """Return the hyperparameters from the command line."""
+    fields = dataclasses.fields(FineTuneConfig)
+    return FineTuneConfig(**{field.name: getattr(options, field.name) for field in fields})
+
+
+def max_tokens_of(options: argparse.Namespace, max_positions: int) -> int:
+    """Return the maximum number of tokens of a text.
+
+    Raises:
+        ValueError: --max-tokens is not between 8 and the maximum of the encoder.
+    """
+    limit: int = max_positions if options.max_tokens is None else options.max_tokens
+    if not LEAST_TOKENS <= limit <= max_positions:
+        raise ValueError(
+            f"--max-tokens must be from {LEAST_TOKENS} to {max_positions}, the maximum of the "
+            f"encoder (got {limit})"
+        )
+    return limit

@@ -1,0 +1,102 @@
+"""Starting points of training, from a checkpoint or with random weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+from tokenizers import Tokenizer
+from torch import Tensor
+
+from fillmask_model.checkpoints.checkpoint import CheckpointError, load_checkpoint
+from fillmask_model.classification.data.dataset import Dataset
+from fillmask_model.data.corpus import read_tokenizer
+from fillmask_model.encoder.classifier import ClassifierConfig
+from fillmask_model.encoder.config import EncoderConfig
+from fillmask_model.encoder.encoder import TiedEncoder
+from fillmask_model.files import read_object
+from fillmask_model.tokenizers.word_pieces import train_word_pieces
+from fillmask_model.training.commands import DEFAULT_ENCODER, DEFAULT_VOCAB_SIZE
+
+DEFAULT_MAX_POSITIONS = 512
+_DEFAULT_ENCODER = DEFAULT_ENCODER | {"max_positions": DEFAULT_MAX_POSITIONS}
+_HEAD = "classifier."
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Start:
+    """Encoder and tokenizer at the start of training.
+
+    Attributes:
+        weights: weights of the encoder by name. None for random weights.
+    """
+
+    config: EncoderConfig
+    weights: dict[str, Tensor] | None
+    tokenizer: Tokenizer
+
+    @classmethod
+    def from_checkpoint(cls, directory: Path) -> Start:
+        """Return the encoder and the tokenizer of a checkpoint without its classification head.
+
+        Raises:
+            CheckpointError: the checkpoint is invalid, or its tokenizer is missing or too large.
+        """
+        checkpoint = load_checkpoint(directory)
+        if checkpoint.tokenizer_json is None:
+            raise CheckpointError(f"{directory} has no tokenizer; add tokenizer.json")
+        model, tokenizer = checkpoint.model, read_tokenizer(checkpoint.tokenizer_json)
+        if tokenizer.get_vocab_size() > model.config.vocab_size:
+            raise CheckpointError(
+                f"{directory}: the tokenizer must have at most {model.config.vocab_size} tokens, "
+                f"one for each token embedding (got {tokenizer.get_vocab_size()}); use the "
+                "checkpoint's own tokenizer"
+            )
+        weights = {n: t for n, t in model.state_dict().items() if not n.startswith(_HEAD)}
+        return cls(model.config, weights, tokenizer)
+
+    @classmethod
+    def from_scratch(
+        cls, dataset: Dataset, config_path: Path | None, tokenizer_path: Path | None
+    ) -> Start:
+        """Return an encoder with random weights and its tokenizer.
+
+        Args:
+            dataset: training texts, from which a new tokenizer learns its vocabulary.
+            config_path: JSON file with the fields of `EncoderConfig` except `vocab_size`. None for
+                a small encoder with BERT's architecture, 4 layers and width 256.
+            tokenizer_path: a tokenizer.json. None for a new WordPiece tokenizer.
+
+        Raises:
+            ValueError: a file is invalid, or the file at config_path is missing.
+            FileNotFoundError: the file at tokenizer_path is missing.
+        """
+        fields = read_object(config_path) if config_path else _DEFAULT_ENCODER
+        if "vocab_size" in fields:
+            raise ValueError(
+                f"{config_path} has vocab_size, which the tokenizer sets; remove vocab_size"
+            )
+        if tokenizer_path:
+            tokenizer = read_tokenizer(tokenizer_path.read_bytes())
+        else:
+            texts = (t for e in dataset.examples for t in (e.text, e.text_pair) if t is not None)
+            tokenizer = train_word_pieces(texts, DEFAULT_VOCAB_SIZE)
+        sizes = fields | {"vocab_size": tokenizer.get_vocab_size()}
+        return cls(EncoderConfig.from_dict(sizes), None, tokenizer)
+
+    def without_weights(self) -> Start:
+        """Return the same sizes and tokenizer with random weights."""
+        return replace(self, weights=None)
+
+    def build(self, classifier: ClassifierConfig, seed: int) -> TiedEncoder:
+        """Build the encoder with a new classification head.
+
+        Args:
+            seed: seed of all random weights.
+        """
+        torch.manual_seed(seed)
+        model = TiedEncoder(self.config, classifier)
+        if self.weights is not None:
+            model.load_state_dict(self.weights, strict=False)
+        return model

@@ -1,0 +1,334 @@
+"""Commands for pretraining an encoder and evaluating it on held-out text."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import hashlib
+import json
+import sys
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from tokenizers import Tokenizer
+
+from fillmask_model.checkpoints.checkpoint import (
+    FILES,
+    CheckpointError,
+    is_own_checkpoint,
+    load_checkpoint,
+)
+from fillmask_model.data.corpus import (
+    SpecialTokens,
+    pack_rows,
+    read_documents,
+    read_tokenizer,
+    text_files,
+)
+from fillmask_model.data.masking import Masker
+from fillmask_model.data.pair_template import PairTemplate
+from fillmask_model.data.row_files import (
+    TrainingRows,
+    has_arrays,
+    load_or_build_rows,
+    reject_foreign_directory,
+    sha256_of,
+)
+from fillmask_model.data.short_texts import LONGEST_TOKENS, ShortTexts, short_rows
+from fillmask_model.encoder.config import EncoderConfig
+from fillmask_model.encoder.counting import count_parameters
+from fillmask_model.encoder.encoder import TiedEncoder
+from fillmask_model.files import read_object
+from fillmask_model.memory import keep_freed_memory, limit_kernel_cache
+from fillmask_model.output_files import reject_foreign_files, reject_inputs
+from fillmask_model.tokenizers.word_pieces import train_word_pieces
+from fillmask_model.training.config import TrainConfig
+from fillmask_model.training.evaluation import CONFIDENCE, EVALUATION_SEED, evaluate
+from fillmask_model.training.interruption import StopRequest
+from fillmask_model.training.loop import Pretraining
+from fillmask_model.training.objectives.next_sentence import (
+    NextSentence,
+    prepare_encoder,
+    require_next_sentence_head,
+)
+from fillmask_model.training.pair_data import load_pairs, read_held_out_pairs, rows_beside_pairs
+from fillmask_model.training.processes import Processes
+from fillmask_model.training.progress import CURVE_NAME, LOG_NAME
+from fillmask_model.training.state import STATE_NAME
+
+ROWS_NAME, SENTENCES_NAME = "rows", "sentences"
+HELD_OUT_ONE_IN = 100  # without --held-out, one row in 100 is held-out text
+DEFAULT_VOCAB_SIZE = 30_000
+DEFAULT_ENCODER = {"d_model": 256, "num_layers": 4, "num_heads": 4, "d_ff": 1024}
+
+
+def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `pretrain` and `evaluate` to the command line."""
+    train = commands.add_parser("pretrain", help=pretrain_command.__doc__)
+    train.set_defaults(command=pretrain_command)
+    train.add_argument(
+        "texts", nargs="+", type=Path, help="text files or directories of text files"
+    )
+    train.add_argument("--output", required=True, type=Path, help="directory for the checkpoint")
+    train.add_argument(
+        "--held-out", type=Path, help="text to evaluate on (default: 1 %% of the rows)"
+    )
+    train.add_argument("--init", type=Path, help="checkpoint to start from")
+    tokenizer_help = "tokenizer.json (default: the tokenizer of --init, or else a new tokenizer)"
+    train.add_argument("--tokenizer", type=Path, help=tokenizer_help)
+    vocab_help = f"vocabulary size of a new tokenizer (default: {DEFAULT_VOCAB_SIZE})"
+    train.add_argument("--vocab-size", type=int, help=vocab_help)
+    train.add_argument("--config", type=Path, help="JSON file with EncoderConfig fields")
+    train.add_argument(
+        "--resume", action="store_true", help="continue the run in --output with its tokenizer"
+    )
+    train.add_argument(
+        "--until-step", type=int, help="stop after this step (--resume continues the run)"
+    )
+    hours_help = "save and stop after this many hours, as on SIGTERM (--resume continues the run)"
+    train.add_argument("--hours", type=float, help=hours_help)
+    cuda = "cuda" if torch.cuda.is_available() else "cpu"
+    device_help = "processor for the training (default: %(default)s)"
+    train.add_argument("--device", choices=("cpu", "cuda"), default=cuda, help=device_help)
+    for field in dataclasses.fields(TrainConfig):
+        flag, meaning = "--" + field.name.replace("_", "-"), field.metadata["help"]
+        if field.type == "bool":
+            train.add_argument(flag, action="store_true", help=meaning)
+            continue
+        kind, help_text = (
+            float if field.type == "float" else int,
+            f"{meaning} (default: %(default)s)",
+        )
+        train.add_argument(flag, type=kind, default=field.default, help=help_text)
+
+    score = commands.add_parser("evaluate", help=evaluate_command.__doc__)
+    score.set_defaults(command=evaluate_command)
+    score.add_argument("checkpoint", type=Path, help="checkpoint to evaluate")
+    score.add_argument("--held-out", required=True, type=Path, help="text to evaluate on")
+    row_help = "length of packed rows in tokens (default: %(default)s)"
+    score.add_argument("--row-tokens", type=int, default=128, help=row_help)
+    score.add_argument(
+        "--short-texts", action="store_true", help="evaluate on short texts instead of packed rows"
+    )
+    pairs_help = "also print the accuracy of next-sentence prediction on held-out pairs"
+    score.add_argument("--next-sentence", action="store_true", help=pairs_help)
+
+
+def pretrain_command(options: argparse.Namespace) -> None:
+    """Train on plain text, from scratch or from a checkpoint."""
+    fields = {field.name: getattr(options, field.name) for field in dataclasses.fields(TrainConfig)}
+    config = TrainConfig(**fields)
+    torch.manual_seed(config.seed)
+    keep_freed_memory()
+    limit_kernel_cache()
+    if options.init and (options.config or options.vocab_size):
+        raise ValueError(
+            "--config and --vocab-size cannot be used with --init, which sets the sizes of the "
+            "encoder; remove --config and --vocab-size"
+        )
+    with (
+        Processes.join(options.device) as processes,
+        redirect_stdout(sys.stdout if processes.is_first else None),
+    ):
+        run = _prepare_run(options, config, processes)
+        if options.resume:
+            run.resume()
+        with StopRequest(options.hours) as stop:
+            run.run(options.until_step, stop)
+
+
+def _prepare_run(
+    options: argparse.Namespace, config: TrainConfig, processes: Processes
+) -> Pretraining:
+    files = text_files(options.texts)
+    held_out = text_files([options.held_out]) if options.held_out else []
+    output = options.output
+    if processes.is_first:
+        _check_output(options, [*files, *held_out])
+    start = load_checkpoint(options.init) if options.init else None
+    inherited = start.tokenizer_json if start else None
+    # process 0 sends its tokenizer, because a new tokenizer numbers tokens at random
+    content = _tokenizer(options, inherited, files).to_str() if processes.is_first else ""
+    tokenizer = read_tokenizer(processes.from_first(content).encode())
+    special = SpecialTokens.from_tokenizer(tokenizer)
+    model = start.model if start else TiedEncoder(_encoder_config(options, tokenizer, config))
+    if tokenizer.get_vocab_size() > model.config.vocab_size:
+        raise ValueError(
+            f"the tokenizer must have at most {model.config.vocab_size} tokens, one for each token "
+            f"embedding of the checkpoint (got {tokenizer.get_vocab_size()}); use the checkpoint's "
+            "own tokenizer"
+        )
+    if config.next_sentence:
+        model, new = prepare_encoder(model, PairTemplate.from_tokenizer(tokenizer))
+        print(f"new parts: {', '.join(new) or 'none'}", flush=True)
+    print(f"{count_parameters(model.config).tied:,} parameters", flush=True)
+    rows = processes.in_turn(lambda: _rows(output / ROWS_NAME, files, held_out, tokenizer, config))
+    return Pretraining(
+        model=model,
+        rows=rows.packed,
+        held_out=rows.held_out,
+        short_texts=_short_texts(rows, config),
+        next_sentence=processes.in_turn(
+            lambda: _pairs(output / SENTENCES_NAME, files, held_out, tokenizer, config)
+        ),
+        tokenizer_json=tokenizer.to_str().encode(),
+        special=special,
+        config=config,
+        directory=output,
+        device=options.device,
+        processes=processes,
+    )
+
+
+def _check_output(options: argparse.Namespace, texts: list[Path]) -> None:
+    """Reject an output in which the run would replace its inputs or files of the user."""
+    output = options.output
+    caches = [output / ROWS_NAME, *([output / SENTENCES_NAME] if options.next_sentence else [])]
+    reject_inputs([*texts, options.init, options.tokenizer, options.config], caches)
+    names, logs = [*FILES, STATE_NAME], [LOG_NAME, CURVE_NAME]
+    if not options.resume:  # a resumed run replaces only files of its own
+        start = [options.init / name for name in FILES] if options.init else []
+        written = [output / name for name in (*names, *logs)]
+        reject_inputs([*texts, *start, options.tokenizer, options.config], written)
+    for directory in caches:
+        reject_foreign_directory(directory)
+    own = is_own_checkpoint(output)
+    reject_foreign_files(output, names, own=own)
+    # the logs begin before the first checkpoint
+    reject_foreign_files(output, logs, own=own or has_arrays(output / ROWS_NAME))
+
+
+def evaluate_command(options: argparse.Namespace) -> None:
+    """Print held-out metrics of a checkpoint with confidence intervals as JSON."""
+    checkpoint = load_checkpoint(options.checkpoint)
+    if checkpoint.tokenizer_json is None or checkpoint.head_is_new:
+        raise CheckpointError(
+            f"{options.checkpoint} must have a tokenizer.json and a masked-language-model head; "
+            "train the checkpoint with `fillmask-train pretrain --init`"
+        )
+    if options.next_sentence:
+        require_next_sentence_head(checkpoint.model)
+    tokenizer = read_tokenizer(checkpoint.tokenizer_json)
+    special = SpecialTokens.from_tokenizer(tokenizer)
+    files = text_files([options.held_out])
+    documents = read_documents(files)
+    if options.short_texts:
+        longest = min(LONGEST_TOKENS, checkpoint.model.config.max_positions)
+        rows = short_rows(documents, tokenizer, special, EVALUATION_SEED, longest)
+        groups = list(rows.values())
+    else:
+        groups = [pack_rows(documents, tokenizer, special, options.row_tokens)]
+    masker = Masker(checkpoint.model.config.vocab_size, special.mask, special.all)
+    scores = evaluate(checkpoint.model, groups, masker)
+    report: dict[str, Any] = {
+        **scores.metrics().to_dict(),
+        "confidence": CONFIDENCE,
+        "intervals": scores.intervals().to_dict(),
+    }
+    if options.next_sentence:
+        pairs = read_held_out_pairs(read_documents(files), tokenizer, options.row_tokens)
+        report["next_sentence"] = pairs.evaluate(checkpoint.model).to_dict()
+    print(json.dumps(report, indent=2))
+
+
+def _tokenizer(
+    options: argparse.Namespace, inherited: bytes | None, files: list[Path]
+) -> Tokenizer:
+    if options.resume:
+        # a newly trained tokenizer could number tokens differently, because training breaks ties
+        # randomly
+        saved = options.output / "tokenizer.json"
+        if not saved.is_file():
+            raise ValueError(f"{saved} does not exist; start the run without --resume")
+        return read_tokenizer(saved.read_bytes())
+    if options.tokenizer:
+        return read_tokenizer(options.tokenizer.read_bytes())
+    if inherited is not None:
+        return read_tokenizer(inherited)
+    if options.init:
+        raise ValueError(f"{options.init} has no tokenizer; set --tokenizer")
+    return train_word_pieces(read_documents(files), options.vocab_size or DEFAULT_VOCAB_SIZE)
+
+
+def _rows(
+    directory: Path,
+    files: list[Path],
+    held_out_files: list[Path],
+    tokenizer: Tokenizer,
+    config: TrainConfig,
+) -> TrainingRows:
+    """Load the training rows, or create them from the text if the directory lacks them."""
+    special, row_tokens = SpecialTokens.from_tokenizer(tokenizer), config.row_tokens
+    longest = min(LONGEST_TOKENS, row_tokens)
+
+    def tokenize() -> TrainingRows:
+        print("tokenizing ...", flush=True)
+        if config.next_sentence:
+            return rows_beside_pairs(files, held_out_files, tokenizer, config)
+        packed = pack_rows(read_documents(files), tokenizer, special, row_tokens)
+        if held_out_files:
+            held_out = pack_rows(read_documents(held_out_files), tokenizer, special, row_tokens)
+        else:
+            set_aside = np.arange(len(packed)) % HELD_OUT_ONE_IN == 0
+            packed, held_out = packed[~set_aside], packed[set_aside]
+        if not config.short_share:
+            return TrainingRows(packed, held_out, {})
+        texts = read_documents(files)
+        short = short_rows(texts, tokenizer, special, config.seed, longest)
+        return TrainingRows(packed, held_out, short)
+
+    key = {
+        "texts": sha256_of(files),
+        "held_out": sha256_of(held_out_files),
+        "tokenizer": hashlib.sha256(tokenizer.to_str().encode()).hexdigest(),
+        "row_tokens": row_tokens,
+        "short_texts_seed": config.seed if config.short_share else None,
+    }
+    if config.next_sentence:
+        key["next_sentence"] = True
+    rows = load_or_build_rows(directory, key, tokenize)
+    if not config.next_sentence:
+        print(f"{rows.packed.size:,} training tokens, {rows.held_out.size:,} held out", flush=True)
+    if rows.short:
+        print(f"{sum(r.size for r in rows.short.values()):,} tokens in short texts", flush=True)
+    return rows
+
+
+def _pairs(
+    directory: Path,
+    files: list[Path],
+    held_out_files: list[Path],
+    tokenizer: Tokenizer,
+    config: TrainConfig,
+) -> NextSentence | None:
+    if not config.next_sentence:
+        return None
+    pairs = load_pairs(directory, files, held_out_files, tokenizer, config)
+    print(
+        f"{pairs.training.pairs_per_epoch:,} training pairs in the first epoch, "
+        f"{len(pairs.held_out.pairs):,} held out",
+        flush=True,
+    )
+    return pairs
+
+
+def _short_texts(rows: TrainingRows, config: TrainConfig) -> ShortTexts | None:
+    if not config.short_share:
+        return None
+    return ShortTexts(rows.short, config.batch_rows * config.row_tokens, config.seed)
+
+
+def _encoder_config(
+    options: argparse.Namespace, tokenizer: Tokenizer, config: TrainConfig
+) -> EncoderConfig:
+    fields = dict(DEFAULT_ENCODER, max_positions=config.row_tokens)
+    if options.config:
+        fields = read_object(options.config)
+        if "vocab_size" in fields:
+            raise ValueError(
+                f"{options.config} has vocab_size, which the tokenizer sets; remove vocab_size"
+            )
+    return EncoderConfig.from_dict({**fields, "vocab_size": tokenizer.get_vocab_size()})

@@ -1,0 +1,41 @@
+"""Request and response bodies of /classify."""
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, RootModel
+
+from fillmask.api.bodies.hugging_face import HuggingFaceRequest
+from fillmask.api.bodies.request_body import ErrorResponse
+from fillmask.parameters.classify import ClassificationOptions, ClassifyParameters
+from fillmask.parameters.texts import InputText
+
+_EXAMPLES: list[JsonValue] = [
+    {"inputs": "I loved this film.", "parameters": {"top_k": 1}},
+    {"inputs": {"text": "Where is she?", "text_pair": "She is at home."}},
+]
+
+
+class ClassifyRequest(HuggingFaceRequest):
+    """A request to classify one or more texts."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": _EXAMPLES})
+    parameters_model = ClassifyParameters
+
+    inputs: InputText | list[InputText] = Field(
+        description="A text or a pair of texts, or a list of these."
+    )
+    parameters: ClassifyParameters | list[ClassifyParameters] | None = None
+
+    @property
+    def options(self) -> list[ClassificationOptions]:
+        """Options of each text."""
+        return [parameters.options for parameters in self.parameters_of_texts]
+
+
+class LabelBody(BaseModel):
+    """A label of a text, with its score."""
+
+    label: str = Field(description="Name of the label.")
+    score: float = Field(description="Probability of the label, or its logit for function none.")
+
+
+class ClassifyResponse(RootModel[list[list[LabelBody] | ErrorResponse]]):
+    """The labels of each text, best first. The body for a single text is a list with one list."""

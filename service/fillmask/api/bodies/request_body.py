@@ -1,0 +1,148 @@
+"""The base class of request bodies, which checks limits and creates error messages."""
+
+from typing import Any, ClassVar, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import ErrorDetails
+
+from fillmask.api.bodies.json_body import read_json
+from fillmask.api.bodies.json_schema import Components, request_components
+from fillmask.errors import InvalidRequestError
+from fillmask.parameters.limits import Limits
+from fillmask.parameters.texts import PAIR, InputText, Pair, read_inputs
+from fillmask.parameters.validation import (
+    OnError,
+    TaskParameters,
+    ValidationContext,
+    check_on_error,
+    check_same_length,
+    reject_extra_fields,
+    unknown_field,
+    validation_context,
+)
+from fillmask.parameters.values import CLIENT_ERROR, describe
+
+
+class ErrorResponse(BaseModel):
+    """The body of an error response."""
+
+    error: str = Field(description="Description of the problem and of its solution.")
+
+
+class TextsRequest(BaseModel):
+    """Base class of requests with one or more texts.
+
+    Attributes:
+        parameters: one object for all texts, or a list with one object per text.
+        on_error: policy for invalid texts. None has the same meaning as "error".
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    parameters_model: ClassVar[type[TaskParameters]]
+
+    inputs: InputText | list[InputText]
+    parameters: Any = None
+    on_error: OnError | None = Field(
+        default=None,
+        description="With error (the default), an invalid text fails the request. With report, the "
+        "response contains an error in place of the text's results.",
+    )
+
+    @field_validator("on_error", mode="before")
+    @classmethod
+    def _check_on_error(cls, value: object) -> object:
+        return check_on_error(value)
+
+    # after a plain validator, pydantic does not check each text again
+    @field_validator("inputs", mode="plain", json_schema_input_type=str | Pair | list[str | Pair])
+    @classmethod
+    def _check_inputs(cls, value: object, info: ValidationInfo) -> object:
+        limits, name, *_ = validation_context(info)
+        return read_inputs(value, name, limits.max_texts)
+
+    @model_validator(mode="after")
+    def _check_same_length(self, info: ValidationInfo) -> Self:
+        check_same_length(self.parameters, self.inputs, validation_context(info))
+        return self
+
+    @property
+    def parameters_of_texts(self) -> list[Any]:
+        """Parameters of each text. A request without parameters has the default parameters."""
+        if isinstance(self.parameters, list):
+            return self.parameters
+        return [self.parameters or self.parameters_model()] * len(self.texts)
+
+    @property
+    def texts(self) -> list[InputText]:
+        """The inputs as a list, even for a single text."""
+        return self.inputs if isinstance(self.inputs, list) else [self.inputs]
+
+    @property
+    def single(self) -> bool:
+        """True if the inputs are one text instead of a list."""
+        return not isinstance(self.inputs, list)
+
+    @property
+    def report_errors(self) -> bool:
+        """True if the response contains an invalid text's error in place of the text's results."""
+        return self.on_error == "report"
+
+    @classmethod
+    def read(cls, body: bytes, content_type: str | None, limits: Limits) -> Self:
+        """Parse and check a request.
+
+        Raises:
+            FillMaskError: the request is invalid. The message describes the first error.
+        """
+        return cls.check(read_json(body, content_type), ValidationContext(limits))
+
+    @classmethod
+    def check(cls, value: object, context: ValidationContext) -> Self:
+        """Check a parsed request.
+
+        Raises:
+            InvalidRequestError: the request is invalid. The message describes the first error.
+        """
+        reject_extra_fields(value, "the body", cls)
+        if isinstance(value, dict) and value.get("parameters") is not None:
+            value = value | {
+                "parameters": cls.parameters_model.read_each(value["parameters"], context)
+            }
+        try:
+            return cls.model_validate(value, context=context)
+        except ValidationError as error:
+            raise InvalidRequestError(cls._message(error.errors()[0])) from None
+
+    @classmethod
+    def components(cls, max_texts: int) -> Components:
+        """Return the JSON schemas of the request and its parts, with this server's limits."""
+        components = request_components(cls)
+        properties = components[cls.__name__]["properties"]
+        length = {"minItems": 1, "maxItems": max_texts}
+        null = {"type": "null"}
+        [parameters, *_] = properties["parameters"]["anyOf"]
+        each = {"type": "array", "items": {"anyOf": [parameters, null]}, **length}
+        properties["parameters"]["anyOf"] = [parameters, each, null]
+        text, _pair, texts = properties["inputs"]["anyOf"]
+        text["minLength"] = 1
+        texts |= length
+        return components
+
+    @classmethod
+    def _message(cls, error: ErrorDetails) -> str:
+        """Return the error message for the client."""
+        if error["type"] == CLIENT_ERROR:
+            return error["msg"]
+        if error["type"] == "extra_forbidden":
+            return unknown_field(str(error["loc"][-1]), "the body", cls)
+        if error["type"] == "missing":
+            return f"inputs is missing; it must be a text, {PAIR} or a list of these."
+        return f"The body must be a JSON object (got {describe(error['input'])})."

@@ -1,0 +1,154 @@
+"""Reading of bundles and verification of their files by size and SHA-256."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, NoReturn
+
+from pydantic import PrivateAttr
+
+from fillmask.bundles.description import (
+    DESCRIPTION_FILE,
+    FILES,
+    MODEL_FILE,
+    SCHEMA_VERSION,
+    TOKENIZER_FILE,
+    WEIGHTS_FILE,
+    Architecture,
+    Description,
+    FileRecord,
+    Golden,
+    GoldenFill,
+    GoldenPrompt,
+    Int8Figures,
+    LabelInt8Figures,
+)
+from fillmask.bundles.validation import read_model, refuse
+from fillmask.errors import BundleError
+
+__all__ = [
+    "DESCRIPTION_FILE",
+    "FILES",
+    "MODEL_FILE",
+    "SCHEMA_VERSION",
+    "TOKENIZER_FILE",
+    "WEIGHTS_FILE",
+    "Architecture",
+    "Bundle",
+    "Golden",
+    "GoldenFill",
+    "GoldenPrompt",
+    "default_bundle_path",
+    "read_bundle",
+]
+
+# Size limits in bytes of the files that the service reads into memory. The built-in bundle.json has
+# 27 KB. The largest known graph has 150 KB, and the largest known tokenizer has 20 MB.
+MAX_BYTES = {DESCRIPTION_FILE: 2**24, MODEL_FILE: 2**26, TOKENIZER_FILE: 2**28}
+
+_COPY_AGAIN = "copy or export the bundle again"
+
+
+class Bundle(Description):
+    """A verified bundle, with its description and its directory."""
+
+    _path: Path = PrivateAttr()
+
+    def model_post_init(self, context: Any) -> None:
+        """Store the directory, which is the context of the validation."""
+        self._path = context
+
+    @property
+    def path(self) -> Path:
+        """Directory of the bundle."""
+        return self._path
+
+    @property
+    def model_path(self) -> Path:
+        """Path of the served graph."""
+        return self.path / MODEL_FILE
+
+    @property
+    def tokenizer_path(self) -> Path:
+        """Path of the tokenizer in Hugging Face's format."""
+        return self.path / TOKENIZER_FILE
+
+    def int8_figures(self) -> Int8Figures | None:
+        """Return the figures from the verification of an int8 model.
+
+        Returns:
+            The figures, or None for an fp32 model and for an int8 model without figures.
+
+        Raises:
+            BundleError: a figure is missing or not a number.
+        """
+        if self.precision != "int8" or "int8" not in self.verification:
+            return None
+        return read_model(Int8Figures, self.verification["int8"], where=("verification", "int8"))
+
+    def label_int8_figures(self) -> LabelInt8Figures:
+        """Return the verification figures for the labels of an int8 model.
+
+        Raises:
+            BundleError: a figure is missing or not a number.
+        """
+        labels = self.verification.get("labels")
+        figures = labels.get("int8") if isinstance(labels, dict) else None
+        return read_model(LabelInt8Figures, figures, where=("verification", "labels", "int8"))
+
+
+def default_bundle_path() -> Path:
+    """Return the directory of the built-in bundle."""
+    return Path(__file__).parent / "default"
+
+
+def read_bundle(path: Path) -> Bundle:
+    """Read bundle.json and verify the size and SHA-256 of each file.
+
+    Raises:
+        BundleError: a file is missing, too large, outside of the directory or different from its
+            record, or bundle.json is invalid.
+    """
+    if not path.is_dir():
+        refuse(f"{path} is not a directory; set bundle to the directory of a bundle")
+    bundle = read_model(Bundle, _read_json(_inside(path, DESCRIPTION_FILE)), context=path)
+    _verify_file(path, MODEL_FILE, bundle.files.model)
+    _verify_file(path, WEIGHTS_FILE, bundle.files.weights)
+    _verify_file(path, TOKENIZER_FILE, bundle.files.tokenizer)
+    return bundle
+
+
+def _verify_file(path: Path, name: str, recorded: FileRecord) -> None:
+    file = _inside(path, name)
+    actual_bytes = file.stat().st_size
+    if actual_bytes != recorded.bytes:
+        refuse(f"{name} must have {recorded.bytes} bytes (got {actual_bytes}); {_COPY_AGAIN}")
+    with file.open("rb") as stream:
+        if hashlib.file_digest(stream, "sha256").hexdigest() != recorded.sha256.lower():
+            refuse(f"the SHA-256 of {name} differs from the SHA-256 in bundle.json; {_COPY_AGAIN}")
+
+
+def _inside(path: Path, name: str) -> Path:
+    """Return the path of a file, which must be inside the directory of the bundle."""
+    file = path / name
+    if not file.is_file():
+        refuse(f"{name} is missing from {path}; {_COPY_AGAIN}")
+    most = MAX_BYTES.get(name)
+    if most is not None and file.stat().st_size > most:
+        refuse(f"{name} must have at most {most} bytes (got {file.stat().st_size}); {_COPY_AGAIN}")
+    if not file.resolve().is_relative_to(path.resolve()):
+        refuse(f"{name} is a link to a file outside of {path}; copy the file into the bundle")
+    return file
+
+
+def _read_json(file: Path) -> object:
+    try:
+        return json.loads(file.read_bytes(), parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise BundleError(
+            f"The bundle is invalid: {file.name} is not valid JSON; {_COPY_AGAIN}."
+        ) from error
+
+
+def _refuse_constant(text: str) -> NoReturn:
+    raise ValueError(text)

@@ -1,0 +1,90 @@
+"""Validation of parsed JSON by pydantic models, with error messages that name the field."""
+
+import json
+from collections.abc import Mapping
+from typing import NoReturn, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from fillmask.errors import BundleError, quote
+
+# phrases of error messages by pydantic's error type, as format strings for the error's context
+_EXPECTED = {
+    "string_type": "a text",
+    "bool_type": "true or false",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "model_type": "an object",
+    "dict_type": "an object",
+    "tuple_type": "a list",
+    "too_short": "a list with at least {min_length} entry",
+    "greater_than_equal": "at least {ge}",
+    "greater_than": "more than {gt:g}",
+    "literal_error": "{expected}",
+}
+_MAX_VALUE_CHARS = 40
+EXPORT_AGAIN = "export the checkpoint with this release of fillmask"
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+def refuse(reason: str) -> NoReturn:
+    """Raise a BundleError with this reason."""
+    raise BundleError(f"The bundle is invalid: {reason}.")
+
+
+def read_model(
+    model: type[_Model], fields: object, where: tuple[str, ...] = (), context: object = None
+) -> _Model:
+    """Validate parsed JSON and return it as a pydantic model.
+
+    Args:
+        fields: the parsed JSON.
+        where: path of the fields in bundle.json.
+        context: pydantic's validation context.
+
+    Raises:
+        BundleError: a field is missing, unknown or invalid. The message names the first such field.
+    """
+    try:
+        return model.model_validate(fields, context=context)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+    path = _path((*where, *first["loc"]))
+    match first["type"]:
+        case "value_error":  # raised by a validator of the model
+            refuse(str(first["ctx"]["error"]))
+        case "missing":
+            refuse(f"{path} is missing; {EXPORT_AGAIN}")
+        case "extra_forbidden":
+            refuse(f"{path} is an unknown field; {EXPORT_AGAIN}")
+        case kind if kind in _EXPECTED:
+            expected = _EXPECTED[kind].format_map(first.get("ctx", {}))
+            refuse(f"{path} must be {expected} (got {_shown(first['input'])})")
+    refuse(f"{path} is invalid ({first['msg']}, got {_shown(first['input'])}); {EXPORT_AGAIN}")
+
+
+def _path(location: tuple[str | int, ...]) -> str:
+    """Return pydantic's location of a field as a path in bundle.json.
+
+    Examples are `golden.prompts[0].fills` and `files["model.onnx"]`.
+    """
+    path = ""
+    for step in location:
+        if isinstance(step, int):
+            path += f"[{step}]"
+        elif step.isidentifier() and quote(step) == f'"{step}"':
+            path += f".{step}"
+        else:
+            path += f"[{quote(step)}]"
+    return path.removeprefix(".") or "bundle.json"
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "an object"
+    if isinstance(value, list) and value:
+        return "a list"
+    text = json.dumps(value)
+    return text if len(text) <= _MAX_VALUE_CHARS else f"{text[:_MAX_VALUE_CHARS]}…"

@@ -1,0 +1,91 @@
+"""Entry point of the fillmask command."""
+
+import io
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+from fillmask.cli.arguments import parse_arguments
+from fillmask.cli.commands import Command, FileCommand, StreamCommand
+from fillmask.cli.errors import CommandError, reason
+from fillmask.cli.formats.durable_files import STANDARD_OUTPUT, name_in_errors
+from fillmask.cli.one_text import process_text
+from fillmask.cli.signals import SignalError, run_until_signal
+from fillmask.cli.stream import process_stream
+from fillmask.cli.whole_file import process_file
+from fillmask.errors import FillMaskError, InvalidRequestError, StartupError
+from fillmask.settings import Settings, read_settings
+
+_FAILED, _INVALID = 1, 2
+
+
+def main() -> None:
+    """Run the command line of this process and exit.
+
+    The exit code is 0 on success. After an error, the exit code is 1 if a retry may succeed and 2
+    otherwise. After a signal, the exit code is 128 plus the number of the signal.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # characters that the terminal cannot encode become escapes instead of an error
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        code = execute(sys.argv[1:])
+    except Exception:  # noqa: BLE001 - the process must exit after any error
+        traceback.print_exc()
+        code = _FAILED
+    sys.stderr.flush()
+    # sys.exit waits for threads, one of which may be blocked on standard input
+    os._exit(code)
+
+
+def execute(arguments: Sequence[str]) -> int:
+    """Run a command line and return its exit code."""
+    if sys.stdout is None:
+        print("Standard output is closed; redirect it, for example to /dev/null.", file=sys.stderr)
+        return _INVALID
+    try:
+        parsed = parse_arguments(arguments)
+        settings = read_settings(parsed.settings).without_limits()
+        run_until_signal(lambda: _run(parsed.command, settings))
+        with name_in_errors(STANDARD_OUTPUT):
+            sys.stdout.flush()
+    except (SignalError, CommandError, StartupError, FillMaskError, OSError) as error:
+        code, message = _exit_code_and_message(error)
+        if message:
+            print(message, file=sys.stderr)
+        return code
+    return 0
+
+
+def _exit_code_and_message(error: Exception) -> tuple[int, str]:
+    code, message = _FAILED, str(error)
+    match error:
+        case SignalError():
+            code, message = 128 + error.number, ""
+        case BrokenPipeError():
+            message = ""  # the reader of the pipe, such as `head`, has ended
+        case CommandError():
+            code = error.exit_code
+        case StartupError() | InvalidRequestError():
+            code = _INVALID
+        case OSError():
+            file = f"{error.filename}: " if error.filename else ""
+            message = f"{file}{reason(error)}."
+        case _:
+            pass
+    return code, message
+
+
+async def _run(command: Command, settings: Settings) -> None:
+    match command:
+        case FileCommand():
+            await process_file(command, settings)
+        case StreamCommand():
+            await process_stream(command, settings)
+        case _:
+            await process_text(command, settings)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+"""Commands for a text, a file or a stream, with their options."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from fillmask.cli.error_policy import OnError
+from fillmask.cli.errors import CommandError
+from fillmask.cli.requests import TextFields
+from fillmask.cli.tasks import DEFAULT_TASK
+from fillmask.cli.tasks.base import TaskName
+from fillmask.errors import quote
+
+DEFAULT_FIELD = "inputs"
+DEFAULT_PAIR_FIELD = "text_pair"  # only for the task classify
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One of several equal parts of the input rows.
+
+    Attributes:
+        index: index of the shard, from 0.
+        count: number of shards.
+    """
+
+    index: int
+    count: int
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Parse a shard in the form `I/N`, the index and the number of shards.
+
+        Raises:
+            CommandError: the text has another form, or the index is not below the number of shards.
+        """
+        found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text, re.ASCII)
+        if not found or int(found[1]) >= int(found[2]):
+            raise CommandError(
+                f"--shard must be I/N with I from 0 to N - 1, such as 0/8 (got {quote(text)})."
+            )
+        return cls(int(found[1]), int(found[2]))
+
+    def range_of(self, rows: int) -> tuple[int, int]:
+        """Return the index of the shard's first row and the index after its last row."""
+        return rows * self.index // self.count, rows * (self.index + 1) // self.count
+
+    def __str__(self) -> str:
+        return f"{self.index}/{self.count}"
+
+
+WHOLE = Shard(0, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class TextCommand:
+    """Command that processes one text, or each line of standard input, and prints the results.
+
+    Attributes:
+        text: the text, or the first text of a pair. None means each line of standard input.
+        parameters: parameters of the HTTP API, not validated yet.
+        as_json: print JSON instead of a table.
+        text_pair: the second text of a pair.
+    """
+
+    text: str | None
+    parameters: Mapping[str, Any]
+    as_json: bool = False
+    task: TaskName = DEFAULT_TASK
+    text_pair: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RowOptions:
+    """Options for the rows of a file or a stream.
+
+    Attributes:
+        parameters: parameters of the HTTP API, not validated yet.
+        field: name of the field or column with the texts.
+        on_error: policy for invalid rows.
+        text_pair_column: name of the field or column with the second texts. None means
+            DEFAULT_PAIR_FIELD for the task classify, where a row without a second text is a single
+            text. For other tasks, None means no second texts.
+    """
+
+    parameters: Mapping[str, Any]
+    field: str = DEFAULT_FIELD
+    on_error: OnError = "error"
+    shard: Shard = WHOLE
+    task: TaskName = DEFAULT_TASK
+    text_pair_column: str | None = None
+
+    @property
+    def text_fields(self) -> TextFields:
+        """Fields or columns of the texts."""
+        if self.text_pair_column is None and self.task == "classify":
+            return TextFields(self.field, DEFAULT_PAIR_FIELD, optional_pair=True)
+        return TextFields(self.field, self.text_pair_column)
+
+
+@dataclass(frozen=True, slots=True)
+class FileCommand:
+    """Command that processes the rows of a file and writes them to another file.
+
+    Attributes:
+        overwrite: replace an existing output file.
+        restart: discard the results of an interrupted run.
+    """
+
+    input: Path
+    output: Path
+    row_options: RowOptions
+    overwrite: bool = False
+    restart: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StreamCommand:
+    """Command that processes rows and writes them to standard output as JSONL.
+
+    Attributes:
+        input: file to read. None means JSONL on standard input.
+    """
+
+    input: Path | None
+    row_options: RowOptions
+
+
+Command = TextCommand | FileCommand | StreamCommand

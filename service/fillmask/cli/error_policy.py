@@ -1,0 +1,54 @@
+"""Error policy, which stops the command at the first invalid row or reports all invalid rows."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from fillmask.cli.errors import RowError
+from fillmask.cli.formats.answers import parse_problem
+from fillmask.cli.formats.base import Block, Write, row_label
+
+OnError = Literal["error", "report"]
+
+
+class ErrorPolicy:
+    """Wrapper of a writer that applies the policy for invalid rows.
+
+    Args:
+        write: function that writes rows with their answers.
+        name: name of the input, for error messages.
+        on_error: with "error", the wrapper writes the answers before the first problem and then
+            raises an error. With "report", the wrapper writes problems like other answers.
+
+    Attributes:
+        rows: number of written rows.
+        count: number of rows with a problem.
+    """
+
+    def __init__(self, write: Write, name: str, on_error: OnError) -> None:
+        self._write = write
+        self._name = name
+        self._on_error = on_error
+        self.rows = self.count = 0
+
+    def write(self, block: Block, answers: Sequence[bytes]) -> None:
+        """Write rows with their answers.
+
+        Raises:
+            RowError: an answer is a problem and the policy is "error".
+        """
+        for place, answer in enumerate(answers):
+            problem = parse_problem(answer)
+            if problem is None:
+                continue
+            self.count += 1
+            if self._on_error == "error":
+                if place:
+                    self._write(block.slice(0, place), answers[:place])
+                label = row_label(self._name, block.first + place)
+                raise RowError(f"{label}: {problem.message}")
+        self._write(block, answers)
+        self.rows += len(block)
+
+    def __str__(self) -> str:
+        rows = "1 row" if self.rows == 1 else f"{self.rows} rows"
+        return f"{rows}, {self.count} with an error" if self.count else rows

@@ -1,0 +1,102 @@
+"""The text command, which processes one text or each line of standard input."""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+
+from fillmask.cli.commands import DEFAULT_FIELD, TextCommand
+from fillmask.cli.errors import CommandError, RowError
+from fillmask.cli.formats.base import Fields, UnreadableRow, is_encodable, row_label
+from fillmask.cli.formats.durable_files import STANDARD_OUTPUT, name_in_errors
+from fillmask.cli.formats.jsonl import TextRows
+from fillmask.cli.stream import STANDARD_INPUT, open_standard_input
+from fillmask.cli.tasks import TASKS
+from fillmask.cli.tasks.base import check_bundle
+from fillmask.cli.terminal.style import Style
+from fillmask.errors import InvalidRequestError
+from fillmask.parameters.texts import TextPair
+from fillmask.registry.loader import limits_of, load_model
+from fillmask.settings import Settings
+
+_LABEL = "The text"
+
+# function that processes a text, given the index of its line from 0
+Process = Callable[[str, int], Awaitable[None]]
+
+
+async def process_text(command: TextCommand, settings: Settings) -> None:
+    """Process a text or a pair, or each line of standard input, and print the results.
+
+    Raises:
+        CommandError: the command has no input, a text is empty or not valid UTF-8, the bundle lacks
+            the task, or the model cannot read the pair.
+        StartupError: the bundle or a setting is invalid.
+        FillMaskError: the text or a parameter is invalid, or the model has failed.
+    """
+    if command.text is not None:
+        _check_text(command.text, _LABEL)
+    elif sys.stdin is None or sys.stdin.isatty():
+        raise CommandError(
+            "The command has no input; give a text, pipe texts to the command, or set --input and "
+            "--output (fillmask --help has examples)."
+        )
+    if command.text_pair is not None:
+        _check_text(command.text_pair, "--text-pair")
+    task = TASKS[command.task]
+    async with aclosing(await load_model(settings, lambda _: None)) as model:
+        bundle = model.bundle
+        check_bundle(task, bundle, pairs=command.text_pair is not None)
+        options = task.read_options(command.parameters, limits_of(settings, bundle))
+
+        async def process(text: str, number: int) -> None:
+            given = text if command.text_pair is None else TextPair(text, command.text_pair)
+            result = await task.run(model, given, options, _LABEL)
+            with name_in_errors(STANDARD_OUTPUT):
+                if command.as_json:
+                    sys.stdout.buffer.write(task.response(result) + b"\n")
+                else:
+                    table = task.table(bundle, given, options, result, Style.of(sys.stdout))
+                    lines = ["", *table] if number else table
+                    sys.stdout.writelines(f"{line}\n" for line in lines)
+                sys.stdout.flush()
+
+        if command.text is not None:
+            await process(command.text, 0)
+        else:
+            await _process_standard_input(process)
+
+
+async def _process_standard_input(process: Process) -> None:
+    """Process each line of standard input when it arrives.
+
+    Raises:
+        RowError: a line is invalid.
+        CommandError: standard input has no text.
+    """
+    blocks = TextRows(STANDARD_INPUT, open_standard_input, DEFAULT_FIELD).blocks()
+    loop = asyncio.get_running_loop()
+    number = -1
+    while block := await loop.run_in_executor(None, next, blocks, None):
+        for number, row in enumerate(block.fields(), block.first):
+            try:
+                await process(_read_text(row), number)
+            except (CommandError, InvalidRequestError) as error:
+                raise RowError(f"{row_label(STANDARD_INPUT, number)}: {error}") from error
+    if number < 0:
+        raise CommandError("Standard input has no text; write one text per line.")
+
+
+def _read_text(row: Fields | UnreadableRow) -> str:
+    if isinstance(row, UnreadableRow):
+        raise CommandError(row.message)
+    text: str = row[DEFAULT_FIELD]
+    _check_text(text, _LABEL)
+    return text
+
+
+def _check_text(text: str, label: str) -> None:
+    if not text:
+        raise CommandError(f"{label} is empty; write at least one word.")
+    if not is_encodable(text):
+        raise CommandError(f"{label} is not valid UTF-8; encode it as UTF-8.")

@@ -1,0 +1,161 @@
+"""Requests that the command creates from rows."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fillmask.cli.errors import CommandError
+from fillmask.cli.formats.answers import Problem
+from fillmask.cli.formats.base import Block, Fields, Rows, UnreadableRow, describe_name_clash
+from fillmask.cli.tasks.base import AnyTask
+from fillmask.errors import InvalidRequestError, quote
+from fillmask.parameters.limits import Limits
+from fillmask.parameters.texts import InputText, TextPair
+from fillmask.parameters.values import describe
+
+PARAMETERS = "parameters"
+_MAX_NAMED = 8  # maximum number of fields that an error message names
+
+
+@dataclass(frozen=True, slots=True)
+class RowRequest:
+    """A text or a pair with its options."""
+
+    text: InputText
+    options: Any
+
+
+Item = RowRequest | Problem
+RequestBlock = tuple[Block, Sequence[Item]]
+
+
+@dataclass(frozen=True, slots=True)
+class TextFields:
+    """Fields or columns of the texts of a row.
+
+    Attributes:
+        text: field of the text.
+        text_pair: field of the second text. None if all rows are single texts.
+        optional_pair: True if a row whose second field is missing, null or empty is a single text.
+    """
+
+    text: str
+    text_pair: str | None = None
+    optional_pair: bool = False
+
+    def read(self, fields: Fields) -> InputText | Problem:
+        """Return the text or the pair of a row, or the problem of the row."""
+        text = _read_text(fields, self.text, "--field")
+        if self.text_pair is None or isinstance(text, Problem):
+            return text
+        if self.optional_pair and fields.get(self.text_pair) in (None, ""):
+            return text
+        second = _read_text(fields, self.text_pair, "--text-pair-column")
+        return second if isinstance(second, Problem) else TextPair(text, second)
+
+    def check_columns(self, rows: Rows) -> None:
+        """Reject a file without the columns of the texts.
+
+        Raises:
+            CommandError: a column is missing.
+        """
+        if rows.columns is None:
+            return
+        wanted = {self.text: "--field"}
+        if self.text_pair is not None and not self.optional_pair:
+            wanted[self.text_pair] = "--text-pair-column"
+        for name, flag in wanted.items():
+            if name not in rows.columns:
+                existing = _list_fields("columns", rows.columns, flag)
+                raise CommandError(f"{rows.name} has no column {quote(name)}; {existing}")
+
+
+class RowRequestReader:
+    """Reader that turns rows into requests.
+
+    Args:
+        parameters: default parameters. A row's own `parameters` field overrides the defaults.
+        reserved: field names that the rows must not have.
+
+    Raises:
+        InvalidRequestError: a parameter is invalid.
+        CommandError: the rows lack a column of the texts.
+
+    Attributes:
+        options: options of rows without parameters of their own.
+    """
+
+    def __init__(
+        self,
+        task: AnyTask,
+        text_fields: TextFields,
+        parameters: Mapping[str, Any],
+        limits: Limits,
+        rows: Rows,
+        reserved: tuple[str, ...],
+    ) -> None:
+        self.options = task.read_options(parameters, limits)
+        self._task = task
+        self._text_fields = text_fields
+        self._parameters = parameters
+        self._limits = limits
+        self._rows = rows
+        self._reserved = reserved
+        text_fields.check_columns(rows)
+
+    def read(self, start: int, stop: int | None) -> Iterator[RequestBlock]:
+        """Read the requests of the rows from index `start` up to, but not including, `stop`.
+
+        Raises:
+            CommandError: the file is damaged.
+        """
+        own = PARAMETERS if self._rows.row_parameters else None
+        names = (self._text_fields.text, self._text_fields.text_pair, own)
+        needed = [name for name in names if name is not None]
+        for block in self._rows.blocks(start, stop, needed):
+            yield block, [self._parse(row) for row in block.fields()]
+
+    def _parse(self, fields: Fields | UnreadableRow) -> Item:
+        if isinstance(fields, UnreadableRow):
+            return Problem(fields.message, readable=False)
+        if clash := describe_name_clash(fields, self._reserved):
+            return Problem(f"The row {clash}", readable=False)
+        text = self._text_fields.read(fields)
+        if isinstance(text, Problem):
+            return text
+        own = fields.get(PARAMETERS) if self._rows.row_parameters else None
+        return RowRequest(text, self.options) if own is None else self._with_parameters(text, own)
+
+    def _with_parameters(self, text: InputText, own: object) -> RowRequest | Problem:
+        try:
+            options = self._task.read_options(self._with_defaults(own), self._limits)
+        except InvalidRequestError as error:
+            return Problem(error.text)
+        return RowRequest(text, options)
+
+    def _with_defaults(self, own: object) -> object:
+        """Merge a row's parameters into the default parameters. Null keeps the default."""
+        if not isinstance(own, dict):
+            return own
+        overrides = {name: value for name, value in own.items() if value is not None}
+        return {**self._parameters, **overrides}
+
+
+def _read_text(fields: Fields, name: str, flag: str) -> str | Problem:
+    """Return the text in a field, or a problem if the field is missing or has no text."""
+    if name not in fields:
+        existing = _list_fields("fields", fields, flag)
+        return Problem(f"The row has no field {quote(name)}; {existing}")
+    text = fields[name]
+    if not isinstance(text, str) or not text:
+        return Problem(f"{name} must be a non-empty text (got {describe(text)}).")
+    return text
+
+
+def _list_fields(noun: str, names: Mapping[str, Any] | tuple[str, ...], flag: str) -> str:
+    """Return the end of an error message, which lists the existing fields and names a flag."""
+    shown = ", ".join(quote(name) for name in list(names)[:_MAX_NAMED])
+    more = " and others" if len(names) > _MAX_NAMED else ""
+    existing = f"it has {shown}{more}" if names else f"it has no {noun}"
+    kind = "second texts" if flag == "--text-pair-column" else "texts"
+    return f"{existing}. Select the field of the {kind} with {flag}."

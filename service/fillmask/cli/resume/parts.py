@@ -1,0 +1,126 @@
+"""Part files, which contain the saved answers of a job. A part is either complete or absent.
+
+The name of a part contains the index of its first row and the index after its last row.
+"""
+
+import contextlib
+import re
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from fillmask.cli.errors import CommandError
+from fillmask.cli.formats.base import Block
+from fillmask.cli.formats.durable_files import create, replace_durably, sync
+
+PART_NAME = re.compile(r"(\d{12,})-(\d{12,})\.jsonl")
+UNFINISHED = "unfinished"
+# A part ends after this many rows or seconds, whichever comes first. These limits bound the work
+# that a killed process loses and the size of one write to the disk.
+_ROWS, _SECONDS = 4096, 10.0
+
+
+class PartFiles:
+    """Part files of a job.
+
+    A write completes the open part if the part has at least `rows` rows or is at least `seconds`
+    seconds old.
+
+    Args:
+        directory: existing directory of the job.
+        first: index of the job's first row.
+
+    Attributes:
+        next_row: index of the first row without a saved answer.
+    """
+
+    def __init__(
+        self, directory: Path, first: int, *, rows: int = _ROWS, seconds: float = _SECONDS
+    ) -> None:
+        self._directory = directory
+        self._first = first
+        self._max_rows = rows
+        self._max_seconds = seconds
+        self._lock = threading.Lock()  # cancelling a job does not wait for a running write
+        self._stream: BinaryIO | None = None
+        self._unfinished_rows = 0
+        self._begun_s = 0.0
+        (directory / UNFINISHED).unlink(missing_ok=True)
+        self._paths, self.next_row = self._find_parts()
+
+    def write(self, block: Block, answers: Sequence[bytes]) -> None:
+        """Append the answers of the next rows."""
+        with self._lock:
+            if self._stream is None:
+                self._stream = create(self._directory / UNFINISHED)
+                self._begun_s = time.monotonic()
+            try:
+                self._stream.writelines(answer + b"\n" for answer in answers)
+            except OSError:
+                self._discard()  # the content of the file is unknown
+                raise
+            self._unfinished_rows += len(block)
+            passed_s = time.monotonic() - self._begun_s
+            if self._unfinished_rows >= self._max_rows or passed_s >= self._max_seconds:
+                self._end_part()
+
+    def commit(self) -> None:
+        """Complete the open part, so that all answers are on the disk."""
+        with self._lock:
+            self._end_part()
+
+    def answers(self) -> Iterator[bytes]:
+        """Read all saved answers in order.
+
+        Raises:
+            CommandError: a part has a wrong number of lines.
+        """
+        for path, rows in self._paths:
+            with path.open("rb") as stream:
+                lines = 0
+                for line in stream:
+                    lines += 1
+                    yield line.removesuffix(b"\n")
+            if lines != rows:
+                raise CommandError(
+                    f"The number of lines in {path} must be {rows} (got {lines}); start again with "
+                    "--restart."
+                )
+
+    def _discard(self) -> None:
+        if self._stream is not None:
+            with contextlib.suppress(OSError):
+                self._stream.close()
+        self._stream, self._unfinished_rows = None, 0
+
+    def _end_part(self) -> None:
+        if self._stream is None:
+            return
+        rows, self._unfinished_rows = self._unfinished_rows, 0
+        stream, self._stream = self._stream, None
+        with stream:
+            sync(stream, self._directory / UNFINISHED)
+        end = self.next_row + rows
+        path = self._directory / f"{self.next_row:012}-{end:012}.jsonl"
+        replace_durably(self._directory / UNFINISHED, path)
+        self._paths.append((path, rows))
+        self.next_row = end
+
+    def _find_parts(self) -> tuple[list[tuple[Path, int]], int]:
+        """Return the parts up to the first gap and the index of the row after them.
+
+        The method removes parts after a gap. The command processes the rows of these parts again.
+        """
+        found: list[tuple[Path, int]] = []
+        end = self._first
+        for path in sorted(self._directory.iterdir()):
+            if name := PART_NAME.fullmatch(path.name):
+                start, stop = map(int, name.groups())
+                if start == end:
+                    found.append((path, stop - start))
+                    end = stop
+                else:
+                    path.unlink()
+        return found, end

@@ -1,0 +1,11 @@
+"""Tasks of the command by their names, with the output of each task."""
+
+from fillmask.cli.tasks.base import AnyTask, TaskName
+from fillmask.cli.tasks.classify import ClassifyTask
+from fillmask.cli.tasks.fill_mask import FillMaskTask
+from fillmask.cli.tasks.score import ScoreTask
+
+DEFAULT_TASK: TaskName = "fill-mask"
+TASKS: dict[TaskName, AnyTask] = {
+    task.name: task for task in (FillMaskTask(), ScoreTask(), ClassifyTask())
+}

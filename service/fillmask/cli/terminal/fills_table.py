@@ -1,0 +1,86 @@
+"""Tables of the fills of each mask."""
+
+from collections.abc import Iterator, Sequence
+
+from fillmask.cli.terminal.style import (
+    BAR_CELLS,
+    BOLD,
+    DIM,
+    GAP,
+    Style,
+    cells,
+    cells_of,
+    format_bar,
+    format_number,
+    visible,
+)
+from fillmask.results.fills import Fill, TargetFill
+
+_MIN_TEXT_CELLS = 16
+
+
+def format_fills(text: str, masks: Sequence[Sequence[Fill]], style: Style) -> Iterator[str]:
+    """Format fills as the lines of a table.
+
+    Args:
+        text: the text with its masks.
+        masks: fills of each mask, best first. Joint fills form a single list.
+    """
+    for number, fills in enumerate(masks, 1):
+        if number > 1:
+            yield ""
+        if len(masks) > 1:
+            yield style.apply(DIM, f"Mask {number}")
+        if not fills:
+            yield "No fills."
+            continue
+        if window := fills[0].window:
+            yield style.apply(
+                DIM, f"The model reads characters {window[0]} to {window[1]} of the text."
+            )
+        yield from _lines(text, fills, style)
+
+
+def _lines(text: str, fills: Sequence[Fill], style: Style) -> Iterator[str]:
+    tokens = [visible(fill.token_str) for fill in fills]
+    sequences = [visible(fill.sequence) for fill in fills]
+    place = _first_difference(text, fills[0].sequence)
+    token_cells = max(map(cells, tokens))
+    for fill, token, sequence in zip(fills, tokens, sequences, strict=True):
+        numbers = [format_number(fill.score)]
+        share = fill.score
+        if isinstance(fill, TargetFill):
+            share = fill.target_score
+            numbers.append(format_number(share))
+        bar = format_bar(share, style)
+        head = GAP.join([*numbers, bar.ljust(BAR_CELLS)])
+        padding = " " * (token_cells - cells(token))
+        room = None
+        if style.width is not None:
+            room = style.width - len(head) - token_cells - 2 * len(GAP)
+        shown = _shorten(sequence, place, room)
+        yield f"{head}{GAP}{style.apply(BOLD, token)}{padding}{GAP}{shown}".rstrip()
+
+
+def _first_difference(text: str, sequence: str) -> int:
+    """Return the index of the first character that differs between two texts."""
+    pairs = zip(text, sequence, strict=False)
+    return next((place for place, (a, b) in enumerate(pairs) if a != b), len(text))
+
+
+def _shorten(text: str, place: int, room: int | None) -> str:
+    """Shorten a text to `room` cells around an index, or to nothing if `room` is too small."""
+    if room is None or cells(text) <= room:
+        return text
+    if room < _MIN_TEXT_CELLS:
+        return ""
+    dots = "..."
+    start = max(0, place - room // 3)
+    shown = dots if start else ""
+    used = len(shown)
+    for character in text[start:]:
+        used += cells_of(character)
+        if used > room - len(dots):
+            return shown + dots
+        shown += character
+    return shown

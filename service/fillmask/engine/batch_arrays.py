@@ -1,0 +1,185 @@
+"""Arrays of a batch, the inputs of the served graph.
+
+Shape legend:
+    N: texts
+    T: tokens of one text
+    R: tokens of all texts, packed end to end without padding
+    B: attention rows (`attention_rows`)
+    W: slots of one attention row
+    Q: largest number of masks and pooled tokens in one attention row, at least MIN_QUERIES
+    M: masks of all texts, ordered by text and position
+    m: masks of one text
+    C: pooled tokens of all texts, which the classification head reads, ordered by text and position
+    c: pooled tokens of one text
+    N': texts whose labels the graph computes
+    L: labels of the classification head
+    K: targets of the mask with the most targets
+    k: largest top_k of the passes
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fillmask.arrays import IntArray, int_array, ordinals_in_group, start_offsets
+from fillmask.engine.attention_rows import RowPacking
+from fillmask.engine.passes import NO_POSITIONS, BatchOutputs, ModelPass, PassOutputs
+
+# The runtime's attention rounds differently for a row with only one query.
+# With at least two queries, the result of a text does not depend on other masks in its row.
+MIN_QUERIES = 2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """Passes of one run of the served graph and the inputs of the graph, which are all int64.
+
+    Attributes:
+        passes: the passes, in the order of their texts in the arrays.
+        input_ids: (R,) tokens of all texts, end to end.
+        positions: (R,) position of each token in its text, from 0.
+        pad_index: (B, W) index of the token in each slot (0 in unused slots).
+        slot_texts: (B, W) index of the text in each slot (-1 in unused slots).
+        unpad_index: (R,) flat slot b*W + w of each token.
+        query_index: (B, Q) index of the q-th token of each row that a head reads, a mask or a
+            pooled token (0 in unused entries).
+        query_texts: (B, Q) index of the text of the same token (-1 in unused entries).
+        mask_slots: (M,) flat entry b*Q + q of each mask.
+        label_slots: (C,) flat entry b*Q + q of each pooled token.
+        label_texts: (C,) index of each pooled token's text among the texts with labels.
+        label_lengths: (N',) number of pooled tokens of each text with labels.
+        top_k: (1,) the largest top_k of the passes.
+        target_ids: (M, K) ids to score (0 in unused entries).
+    """
+
+    passes: tuple[ModelPass, ...]
+    input_ids: IntArray
+    positions: IntArray
+    pad_index: IntArray
+    slot_texts: IntArray
+    unpad_index: IntArray
+    query_index: IntArray
+    query_texts: IntArray
+    mask_slots: IntArray
+    label_slots: IntArray
+    label_texts: IntArray
+    label_lengths: IntArray
+    top_k: IntArray
+    target_ids: IntArray
+
+    @classmethod
+    def pack(cls, passes: Sequence[ModelPass]) -> "Batch":
+        """Pack passes into a batch.
+
+        Args:
+            passes: one or more passes, each with at least one token.
+        """
+        lengths = [len(p.input_ids) for p in passes]
+        packing = RowPacking.first_fit(lengths)
+        lengths_N, rows_N, offsets_N = map(int_array, (lengths, packing.rows, packing.offsets))
+        masks_N = int_array([len(p.mask_positions) for p in passes])
+        starts_N = start_offsets(lengths_N)
+        texts_N = np.arange(len(passes))
+
+        tokens_R = np.arange(lengths_N.sum())
+        positions_R = tokens_R - np.repeat(starts_N, lengths_N)
+        unpad_index_R = np.repeat(rows_N * packing.width + offsets_N, lengths_N) + positions_R
+        pad_index, slot_texts = _empty_grids(packing.count, packing.width)
+        pad_index.ravel()[unpad_index_R] = tokens_R
+        slot_texts.ravel()[unpad_index_R] = np.repeat(texts_N, lengths_N)
+
+        positions = [p.mask_positions for p in passes]
+        read_texts = np.repeat(texts_N, masks_N)
+        masks, label_texts, label_lengths = len(read_texts), NO_POSITIONS, NO_POSITIONS
+        pooled = [len(p.pooled_positions) for p in passes]
+        if any(pooled):  # after the masks of all texts
+            pooled_N = int_array(pooled)
+            positions += [p.pooled_positions for p in passes]
+            read_texts = np.concatenate([read_texts, np.repeat(texts_N, pooled_N)])
+            label_lengths = pooled_N[pooled_N > 0]
+            label_texts = np.repeat(np.arange(len(label_lengths)), label_lengths)
+        rows = rows_N[read_texts]
+        queries = ordinals_in_group(rows, packing.count)
+        most_queries = max(MIN_QUERIES, int(queries.max()) + 1)
+        slots = rows * most_queries + queries
+        query_index, query_texts = _empty_grids(packing.count, most_queries)
+        query_index.ravel()[slots] = starts_N[read_texts] + np.concatenate(positions)
+        query_texts.ravel()[slots] = read_texts
+
+        return cls(
+            passes=tuple(passes),
+            input_ids=np.concatenate([p.input_ids for p in passes]),
+            positions=positions_R,
+            pad_index=pad_index,
+            slot_texts=slot_texts,
+            unpad_index=unpad_index_R,
+            query_index=query_index,
+            query_texts=query_texts,
+            mask_slots=slots[:masks],
+            label_slots=slots[masks:],
+            label_texts=label_texts,
+            label_lengths=label_lengths,
+            top_k=int_array([max(p.top_k for p in passes)]),
+            target_ids=_stack_targets(passes, masks),
+        )
+
+    @property
+    def tokens(self) -> int:
+        """Number of tokens of all texts, R."""
+        return len(self.input_ids)
+
+    @property
+    def token_types(self) -> IntArray:
+        """Token types (R,) of all texts. Only graphs with several token types have this input."""
+        return np.concatenate(
+            [
+                np.zeros_like(p.input_ids) if p.token_types is None else p.token_types
+                for p in self.passes
+            ]
+        )
+
+    @property
+    def slots(self) -> int:
+        """Number of slots that attention computes, B * W, including padding."""
+        return self.pad_index.size
+
+    def unpack(self, outputs: BatchOutputs) -> list[PassOutputs]:
+        """Return the outputs of each pass, in the order of `passes`."""
+        unpacked = []
+        start = label = 0
+        labels = slice(0)
+        for model_pass in self.passes:
+            masks = slice(start, start + len(model_pass.mask_positions))
+            targets = model_pass.target_ids.shape[1]
+            if len(self.label_slots):
+                labels = slice(label, label + (len(model_pass.pooled_positions) > 0))
+                label = labels.stop
+            unpacked.append(
+                PassOutputs(
+                    outputs.top_ids[masks, : model_pass.top_k],
+                    outputs.top_log_probs[masks, : model_pass.top_k],
+                    outputs.target_log_probs[masks, :targets],
+                    outputs.label_logits[labels],
+                )
+            )
+            start = masks.stop
+        return unpacked
+
+
+def _empty_grids(rows: int, width: int) -> tuple[IntArray, IntArray]:
+    """Return a grid of token indices and a grid of text indices, both without used entries."""
+    shape = (rows, width)
+    return np.zeros(shape, dtype=np.int64), np.full(shape, -1, dtype=np.int64)
+
+
+def _stack_targets(passes: Sequence[ModelPass], masks: int) -> IntArray:
+    """Return the target ids of all masks, (M, K), padded with 0 on the right."""
+    width = max(p.target_ids.shape[1] for p in passes)
+    target_ids_MK = np.zeros((masks, width), dtype=np.int64)
+    start = 0
+    for model_pass in passes:
+        count, own_width = model_pass.target_ids.shape
+        target_ids_MK[start : start + count, :own_width] = model_pass.target_ids
+        start += count
+    return target_ids_MK

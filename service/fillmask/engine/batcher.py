@@ -1,0 +1,288 @@
+"""Scheduler that forms batches of model passes and computes them on worker threads."""
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+from fillmask.engine.admission import Admission
+from fillmask.engine.batch_arrays import Batch
+from fillmask.engine.batch_formation import LaneQueue, batch_budget, exceeds_interactive_lane
+from fillmask.engine.passes import BatchOutputs, ModelPass, PassOutputs
+from fillmask.engine.pending_requests import PendingRequest, QueuedPass
+from fillmask.errors import NotReadyError, safe_traceback
+from fillmask.observability.statistics import BatchStatistics, QueueLoad
+from fillmask.observability.tracing import Tracer
+
+_log = logging.getLogger(__name__)
+
+
+class Batcher:
+    """A queue of model passes with worker threads that compute the passes in batches.
+
+    An idle worker immediately takes the oldest passes of one lane, up to the token budget.
+    Each worker also takes at most an equal share of all accepted tokens, so that the workers share
+    a long queue. Workers never delay a batch to fill it. A pass with more tokens than the share or
+    the budget runs alone. The queue does not sort passes by length, because long and short texts
+    share attention rows with little padding (`attention_rows`).
+
+    Requests of many passes wait in the bulk lane, so that they do not delay interactive requests.
+    The bulk lane has its own limit on tokens. The caller creates and closes the batcher on the
+    event loop that calls `submit`.
+
+    Args:
+        run: function that computes a batch. Several workers call the function at the same time.
+        max_waiting_tokens: maximum number of waiting and running tokens in the interactive lane.
+        max_bulk_tokens: maximum number of waiting and running tokens in the bulk lane.
+        max_wait_s: maximum estimated wait in the interactive lane, in seconds.
+        on_failure: function that receives an error message on the event loop after a worker thread
+            has failed.
+        statistics: statistics of batches, by default new statistics.
+        tracer: tracer that records the batches, by default none.
+    """
+
+    def __init__(
+        self,
+        run: Callable[[Batch], BatchOutputs],
+        workers: int,
+        max_batch_tokens: int,
+        max_waiting_tokens: int,
+        max_bulk_tokens: int,
+        max_wait_s: float,
+        on_failure: Callable[[str], None],
+        statistics: BatchStatistics | None = None,
+        tracer: Tracer | None = None,
+    ) -> None:
+        self._run = run
+        self._max_batch_tokens = max_batch_tokens
+        self._on_failure = on_failure
+        self._statistics = statistics or BatchStatistics()
+        self._tracer = tracer
+        self._loop = asyncio.get_running_loop()
+        # guards all attributes below
+        self._lock = threading.Lock()
+        # idle workers. The last worker in the list became idle last and has the warmest CPU caches.
+        self._idle: list[threading.Condition] = []
+        self._queue: LaneQueue[QueuedPass] = LaneQueue(lambda queued: queued.model_pass.tokens)
+        self._admission = Admission(
+            workers,
+            max_batch_tokens,
+            max_waiting_tokens,
+            max_bulk_tokens,
+            max_wait_s,
+            self._statistics,
+        )
+        self._closing = False
+        self._failure: str | None = None
+        self._last_batch_s = time.monotonic()
+        self._workers = [
+            threading.Thread(target=self._work, name=f"fillmask-worker-{i}", daemon=True)
+            for i in range(workers)
+        ]
+        for worker in self._workers:
+            worker.start()
+
+    @property
+    def accepted_tokens(self) -> int:
+        """Number of waiting and running tokens in both lanes."""
+        with self._lock:
+            return self._admission.tokens
+
+    def record_throughput(self, tokens: int, seconds: float) -> None:
+        """Record a batch of the warm-up in the recent throughput."""
+        self._admission.throughput.record(tokens, seconds)
+
+    async def submit(self, passes: Sequence[ModelPass], *, bulk: bool = False) -> list[PassOutputs]:
+        """Compute the passes of one request.
+
+        The queue accepts or rejects the passes together. Cancellation of the call removes
+        the passes from the queue.
+
+        Args:
+            passes: one or more passes.
+            bulk: whether the passes join the bulk lane. Requests that are too long for the
+                interactive lane (`batch_formation`) always join the bulk lane.
+
+        Returns:
+            The outputs of each pass, in the same order.
+
+        Raises:
+            OverloadedError: the lane has too little free capacity, or the estimated wait is too
+                long.
+            InvalidRequestError: the passes alone exceed the limit of their lane.
+            NotReadyError: the batcher is closing, or a worker has failed.
+            Exception: `run` raises this error for a batch with only one of the passes.
+        """
+        assert passes, "a request needs at least one pass"  # noqa: S101
+        tokens = sum(model_pass.tokens for model_pass in passes)
+        bulk |= exceeds_interactive_lane(tokens, self._max_batch_tokens)
+        span = None if self._tracer is None else self._tracer.current_context()
+        request = PendingRequest(self._loop.create_future(), len(passes), span)
+        queued = [QueuedPass(model_pass, request, i, bulk) for i, model_pass in enumerate(passes)]
+        with self._lock:
+            self._raise_if_stopped()
+            self._admission.accept(tokens, bulk=bulk)
+            self._queue.extend(queued, bulk=bulk)
+            self._wake(len(queued))
+        try:
+            return await request.future
+        except BaseException:  # after a cancellation or the failure of one pass
+            self._discard(request)
+            raise
+
+    @property
+    def last_batch_s(self) -> float:
+        """End of the last batch or creation of the batcher, in seconds of the monotonic clock."""
+        return self._last_batch_s
+
+    @property
+    def load(self) -> QueueLoad:
+        """Load of both lanes and of the workers."""
+        return self._admission.load
+
+    @property
+    def estimated_wait_s(self) -> float:
+        """Estimated seconds of work in the interactive lane, or 0 before the first large batch."""
+        return self._admission.estimated_wait_s
+
+    def raise_if_overloaded(self, *, bulk: bool = False) -> None:
+        """Reject a request early, before its size is known. `submit` checks the size.
+
+        Raises:
+            OverloadedError: the lane has no free capacity, or the estimated wait is too long.
+            NotReadyError: the batcher is closing, or a worker has failed.
+        """
+        self._raise_if_stopped()
+        self._admission.check(1, bulk=bulk)
+
+    def retry_after_s(self, ahead: int = 0) -> int | None:
+        """Return the time after which a client should retry an interactive request.
+
+        Args:
+            ahead: number of earlier requests without a response. A request that has not
+                joined the queue counts with the average tokens of an interactive request.
+
+        Returns:
+            Whole seconds until the estimated end of the overload, from 1 to MAX_RETRY_AFTER_S
+            (`admission`), or None without overload.
+        """
+        return self._admission.retry_after_s(ahead)
+
+    async def close(self) -> None:
+        """Reject new requests, compute the accepted requests and stop the workers."""
+        with self._lock:
+            self._closing = True
+            self._wake(len(self._workers))
+        for worker in self._workers:
+            await asyncio.to_thread(worker.join)
+
+    def _raise_if_stopped(self) -> None:
+        if self._failure is not None:
+            raise NotReadyError(self._failure)
+        if self._closing:
+            raise NotReadyError("The service is shutting down; wait until it is ready again.")
+
+    def _discard(self, request: PendingRequest) -> None:
+        with self._lock:
+            self._release_tokens(self._queue.remove(lambda queued: queued.request is request))
+
+    def _work(self) -> None:
+        batch: list[QueuedPass] = []
+        try:
+            while batch := self._next_batch():
+                try:
+                    results = self._compute(batch)
+                finally:
+                    self._release(batch)
+                self._deliver(batch, results)
+        except BaseException as error:  # noqa: BLE001 - any error ends the thread
+            self._fail(batch, error)
+
+    def _wake(self, workers: int) -> None:
+        for _ in range(min(workers, len(self._idle))):
+            self._idle.pop().notify()
+
+    def _next_batch(self) -> list[QueuedPass]:
+        """Wait for the next batch and return it. An empty batch ends the worker."""
+        with self._lock:
+            while not self._queue and not self._closing:
+                woken = threading.Condition(self._lock)
+                self._idle.append(woken)
+                woken.wait()
+            return self._queue.next_batch(
+                batch_budget(self._admission.tokens, len(self._workers), self._max_batch_tokens)
+            )
+
+    def _compute(self, queued: Sequence[QueuedPass]) -> list[PassOutputs | Exception]:
+        """Return the result of each pass."""
+        started_s = time.perf_counter()
+        try:
+            batch = Batch.pack([one.model_pass for one in queued])
+            outputs = self._run(batch)
+            results: list[PassOutputs | Exception] = [*batch.unpack(outputs)]
+        except Exception as error:  # noqa: BLE001 - the caller receives any error
+            self._statistics.record_failure()
+            if len(queued) == 1:
+                return [error]
+            _log.warning("a batch has failed, so each pass runs alone:\n%s", safe_traceback(error))
+            return [result for one in queued for result in self._compute([one])]
+        ended_s = time.perf_counter()
+        # excludes bulk batches, which may cost more per token and do not delay other requests
+        if not queued[0].bulk:
+            with self._lock:
+                self._admission.throughput.record(
+                    batch.tokens, ended_s - started_s, outputs.threads
+                )
+        self._statistics.record_batch(
+            batch.tokens,
+            batch.slots,
+            (started_s - one.request.arrived_s for one in queued),
+            ended_s - started_s,
+            outputs.threads,
+        )
+        if self._tracer is not None:
+            requests = {one.request: None for one in queued}  # without duplicates, in order
+            self._tracer.record_batch(
+                [(request.span, request.arrived_s) for request in requests],
+                started_s,
+                ended_s,
+                {"fillmask.batch.tokens": batch.tokens, "fillmask.batch.sequences": len(queued)},
+            )
+        return results
+
+    def _release(self, batch: Sequence[QueuedPass]) -> None:
+        with self._lock:
+            self._release_tokens(batch)
+            self._last_batch_s = time.monotonic()
+
+    def _release_tokens(self, passes: Iterable[QueuedPass]) -> None:
+        for queued in passes:
+            self._admission.release(queued.model_pass.tokens, bulk=queued.bulk)
+
+    def _deliver(
+        self, batch: Sequence[QueuedPass], results: Sequence[PassOutputs | Exception]
+    ) -> None:
+        def set_results() -> None:
+            for queued, result in zip(batch, results, strict=True):
+                queued.request.set_result(queued.index, result)
+
+        self._loop.call_soon_threadsafe(set_results)
+
+    def _fail(self, batch: list[QueuedPass], error: BaseException) -> None:
+        """Fail all pending requests, because a failed worker may have left an invalid state."""
+        _log.critical(
+            "a worker has failed, so the process stops; restart the service:\n%s",
+            safe_traceback(error),
+        )
+        failure = "The service has failed; restart it."
+        with self._lock:
+            self._failure = failure
+            self._closing = True
+            waiting = self._queue.remove(lambda _: True)
+            # without the running batches, because each worker releases its own
+            self._release_tokens(waiting)
+            self._wake(len(self._workers))
+        self._loop.call_soon_threadsafe(self._on_failure, failure)
+        failed = [*batch, *waiting]
+        self._deliver(failed, [NotReadyError(failure)] * len(failed))

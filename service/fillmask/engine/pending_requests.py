@@ -1,0 +1,55 @@
+"""Requests that wait for the outputs of their passes."""
+
+import asyncio
+import time
+from dataclasses import dataclass
+
+from fillmask.engine.passes import ModelPass, PassOutputs
+
+
+class PendingRequest:
+    """A request that waits for the outputs of all its passes or for the first failure.
+
+    Attributes:
+        future: future of the outputs or the failure, on the caller's event loop.
+        span: trace context of the request, or None without traces.
+        arrived_s: arrival of the request, in seconds of the performance counter.
+
+    Args:
+        count: number of passes.
+    """
+
+    def __init__(
+        self, future: asyncio.Future[list[PassOutputs]], count: int, span: object = None
+    ) -> None:
+        self.future = future
+        self.span = span
+        self.arrived_s = time.perf_counter()
+        self._results: dict[int, PassOutputs] = {}
+        self._count = count
+
+    def set_result(self, index: int, result: PassOutputs | Exception) -> None:
+        """Store the result of one pass. Only the event loop may call this method."""
+        if self.future.done():
+            return
+        if isinstance(result, Exception):
+            self.future.set_exception(result)
+            return
+        self._results[index] = result
+        if len(self._results) == self._count:
+            self.future.set_result([self._results[i] for i in range(self._count)])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QueuedPass:
+    """A pass in the queue, with its request.
+
+    Attributes:
+        index: position of the pass in the request, from 0.
+        bulk: whether the pass waits in the bulk lane.
+    """
+
+    model_pass: ModelPass
+    request: PendingRequest
+    index: int
+    bulk: bool

@@ -1,0 +1,119 @@
+"""ASGI middleware that counts, times and logs requests."""
+
+import logging
+import time
+from collections.abc import Awaitable
+from typing import Literal
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from fillmask.observability.request_context import MODEL, route_of
+from fillmask.observability.statistics import RequestStatistics
+
+LoggedRequests = Literal["off", "errors", "all"]
+
+# nginx's status for a client that disconnected before its response
+CLIENT_CLOSED_REQUEST = 499
+
+# lowest status of the requests to log, by setting
+_LOGGED_FROM: dict[LoggedRequests, int] = {"off": 1000, "errors": 500, "all": 0}
+# temporary errors of a service that keeps running
+_EXPECTED_ERRORS = frozenset({503, 504})
+
+_log = logging.getLogger(__name__)
+
+
+class AccessLogMiddleware:
+    """Middleware that counts, times and logs requests.
+
+    The log omits paths, queries and headers, which may contain text of clients.
+    The header Server-Timing of a response without an error has the milliseconds from the request's
+    head to the response (W3C Server Timing).
+
+    Args:
+        app: next ASGI application.
+        logged: requests to log, where "errors" means a status of 500 or above.
+    """
+
+    def __init__(
+        self, app: ASGIApp, statistics: RequestStatistics, logged: LoggedRequests = "off"
+    ) -> None:
+        self._app = app
+        self._statistics = statistics
+        self._logged_from = _LOGGED_FROM[logged]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Count, time and log one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        begun_s = time.perf_counter()
+        status = CLIENT_CLOSED_REQUEST
+        start: Message = {}
+
+        def send_and_record(message: Message) -> Awaitable[None]:
+            nonlocal status, start
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                start = message
+                if status < 400:
+                    elapsed_ms = (time.perf_counter() - begun_s) * 1000
+                    timing = (b"server-timing", b"app;dur=%.2f" % elapsed_ms)
+                    message["headers"] = [*message.get("headers", ()), timing]
+            return send(message)
+
+        try:
+            await self._app(scope, receive, send_and_record)
+        finally:
+            seconds = time.perf_counter() - begun_s
+            self._statistics.for_route(scope["method"], route_of(scope)).record(status, seconds)
+            if status >= self._logged_from:
+                _log.log(_level(status), "request", extra=_fields(scope, start, status, seconds))
+
+
+def _level(status: int) -> int:
+    if status < 500:
+        return logging.INFO
+    return logging.WARNING if status in _EXPECTED_ERRORS else logging.ERROR
+
+
+def _fields(scope: Scope, start: Message, status: int, seconds: float) -> dict[str, object]:
+    lengths = (value for name, value in start.get("headers", ()) if name == b"content-length")
+    fields: dict[str, object] = {
+        "method": scope["method"],
+        "route": route_of(scope),
+        "status": status,
+        "duration_ms": round(seconds * 1000, 3),
+        "answer_bytes": int(next(lengths, b"0")),
+    }
+    if (model := scope.get(MODEL)) is not None:
+        fields["model"] = model
+    return fields
+
+
+MAX_LOGGED_CHARS = 10_000
+
+
+class BodyLogMiddleware:
+    """Middleware that logs the first MAX_LOGGED_CHARS characters of each request body.
+
+    `RequestMemoryMiddleware` delivers the body in one message.
+
+    Args:
+        app: next ASGI application.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Log the body of one request."""
+
+        async def receive_and_log() -> Message:
+            message = await receive()
+            if body := message.get("body"):
+                text = body.decode(errors="replace")[:MAX_LOGGED_CHARS]
+                _log.debug("request body", extra={"body": text, "body_bytes": len(body)})
+            return message
+
+        await self._app(scope, receive_and_log, send)

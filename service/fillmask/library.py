@@ -1,0 +1,291 @@
+"""fillmask as a Python library: a model that fills, scores and classifies texts in this process.
+
+What HTTP and the command accept, refuse and answer is the same here, because the same code decides
+it. Only the limits that protect a server from its clients are missing.
+"""
+
+import contextlib
+import os
+import weakref
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, Unpack, overload
+
+from fillmask.background_loop import BackgroundLoop
+from fillmask.engine.feed import QueueFeed
+from fillmask.errors import InvalidRequestError
+from fillmask.parameters.call import read_call
+from fillmask.parameters.classify import ClassifyKeywords, ClassifyParameters
+from fillmask.parameters.fill_mask import FillMaskKeywords, FillMaskParameters
+from fillmask.parameters.score import ScoreKeywords, ScoreParameters
+from fillmask.parameters.texts import TextPair
+from fillmask.parameters.validation import OnError, TaskParameters
+from fillmask.parameters.values import describe, integer_of
+from fillmask.registry.loader import load_model
+from fillmask.registry.served_model import ServedModel
+from fillmask.results.labels import LabelScore
+from fillmask.results.rejected import RejectedText
+from fillmask.results.scores import TextScore, rank_scores
+from fillmask.settings import MAX_THREADS, Settings
+
+Text = str | TextPair | Mapping[str, str]
+# parameters of each text, which override the keyword arguments
+PerText = Iterable[Mapping[str, Any] | None] | None
+
+_NO_LIMIT = 2**62
+
+
+class FillMask:
+    """A model that fills masks, scores texts or classifies texts.
+
+    Any number of threads and event loops may use an instance at the same time. A pickle holds only
+    the arguments, so each worker process opens the bundle again.
+
+    A text is a string, a TextPair or a dict with the keys "text" and "text_pair". Every method also
+    takes many texts, in a list or another iterable, and then returns one result per text. For many
+    texts, `parameters` has one dict or None per text, which overrides the keyword arguments for
+    this text, and `on_error="report"` returns a RejectedText for an invalid text instead of raising
+    its error.
+
+    The methods raise InvalidRequestError, a ValueError, for a text or a parameter that they refuse.
+    They raise RuntimeError after `close`, and in a process that was forked after the start.
+
+    Args:
+        bundle: directory of a bundle from `fillmask-export`. None opens the built-in model.
+        threads: number of threads that compute, from 1 to 1024. None means all usable CPUs.
+
+    Raises:
+        BundleError: the bundle is invalid. BundleError is a ValueError.
+        InvalidRequestError: `threads` is invalid.
+    """
+
+    def __init__(
+        self, bundle: str | os.PathLike[str] | None = None, *, threads: int | None = None
+    ) -> None:
+        path = None if bundle is None else Path(bundle).absolute()
+        self._reopen = partial(type(self), path, threads=threads)
+        settings = _settings(path, threads)
+        self._batch_tokens = settings.threads * settings.max_batch_tokens
+        self._loop = BackgroundLoop("fillmask")
+        try:
+            self._model = self._loop.run(
+                load_model(settings, lambda _: None, max_response_bytes=_NO_LIMIT)
+            )
+        except BaseException:
+            self._loop.close()
+            raise
+        self._close = weakref.finalize(self, _close, self._loop, self._model)
+
+    @property
+    def name(self) -> str:
+        """Name of the model."""
+        return self._model.name
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """Tasks of the model. A model with the task fill-mask also scores texts."""
+        return self._model.info.tasks
+
+    @property
+    def mask_token(self) -> str:
+        """Text that marks a mask, such as [MASK]."""
+        return self._model.info.mask_token
+
+    @property
+    def max_tokens(self) -> int:
+        """Maximum length of a text in tokens, including special tokens."""
+        return self._model.info.limits.max_tokens
+
+    @property
+    def labels(self) -> tuple[str, ...] | None:
+        """Labels of a model that classifies texts, None for other models."""
+        return self._model.info.labels
+
+    def fill(
+        self,
+        inputs: Text | Iterable[Text],
+        *,
+        parameters: PerText = None,
+        on_error: OnError | None = None,
+        **options: Unpack[FillMaskKeywords],
+    ) -> list[Any]:
+        """Return the fills of each mask, best first, with the parameters of POST /fill-mask.
+
+        Returns:
+            A list of Fill for a text with one mask or with strategy "joint", and one such list per
+            mask for a text with several masks. A list of these for many texts.
+        """
+        return self._loop.run(self._fill(inputs, options, parameters, on_error))
+
+    async def afill(
+        self,
+        inputs: Text | Iterable[Text],
+        *,
+        parameters: PerText = None,
+        on_error: OnError | None = None,
+        **options: Unpack[FillMaskKeywords],
+    ) -> list[Any]:
+        """Do the same as `fill` without blocking the caller's event loop."""
+        return await self._loop.run_async(self._fill(inputs, options, parameters, on_error))
+
+    @overload
+    def score(  # type: ignore[overload-overlap] # a string is also an iterable of strings
+        self, inputs: Text, **options: Unpack[ScoreKeywords]
+    ) -> TextScore: ...
+    @overload
+    def score(
+        self,
+        inputs: Iterable[Text],
+        *,
+        parameters: PerText = None,
+        on_error: OnError | None = None,
+        **options: Unpack[ScoreKeywords],
+    ) -> list[Any]: ...
+    def score(
+        self,
+        inputs: Text | Iterable[Text],
+        *,
+        parameters: PerText = None,
+        on_error: OnError | None = None,
+        **options: Unpack[ScoreKeywords],
+    ) -> Any:
+        """Return a TextScore, or a list of them, with the parameters of POST /score."""
+        return self._loop.run(self._score(inputs, options, parameters, on_error))
+
+    async def ascore(
+        self,
+        inputs: Text | Iterable[Text],
+        *,
+        parameters: PerText = None,
+        on_error: OnError | None = None,
+        **options: Unpack[ScoreKeywords],
+    ) -> Any:
+        """Do the same as `score` without blocking the caller's event loop."""
+        return await self._loop.run_async(self._score(inputs, options, parameters, on_error))
+
+    @overload
+    def classify(self, inputs: Text, **options: Unpack[ClassifyKeywords]) -> list[LabelScore]: ...
+    @overload
+    def classify(
+        self,
+        inputs: Iterable[Text],
+        *,
+        parameters: PerText = None,
+        on_error: OnError | None = None,
+        **options: Unpack[ClassifyKeywords],
+    ) -> list[Any]: ...
+    def classify(
+        self,
+        inputs: Text | Iterable[Text],
+        *,
+        parameters: PerText = None,
+        on_error: OnError | None = None,
+        **options: Unpack[ClassifyKeywords],
+    ) -> list[Any]:
+        """Return the labels of a text, best first, with the parameters of POST /classify."""
+        return self._loop.run(self._classify(inputs, options, parameters, on_error))
+
+    async def aclassify(
+        self,
+        inputs: Text | Iterable[Text],
+        *,
+        parameters: PerText = None,
+        on_error: OnError | None = None,
+        **options: Unpack[ClassifyKeywords],
+    ) -> list[Any]:
+        """Do the same as `classify` without blocking the caller's event loop."""
+        return await self._loop.run_async(self._classify(inputs, options, parameters, on_error))
+
+    def close(self) -> None:
+        """Finish the running calls and free the model. A second call has no effect."""
+        self._close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[Callable[[], Any], tuple[()]]:
+        return self._reopen, ()
+
+    def __repr__(self) -> str:
+        return f"<FillMask {self.name}>"
+
+    async def _fill(self, *arguments: Any) -> Any:
+        pipeline = self._model.require_fill_mask()
+
+        async def run(text: Any, options: Any, label: str, *, report: bool) -> Any:
+            result = await pipeline.fill([text], options, label, report_errors=report)
+            return result.of_text(0)
+
+        return await self._run(FillMaskParameters, run, *arguments)
+
+    async def _score(self, *arguments: Any) -> Any:
+        pipeline = self._model.require_scoring()
+
+        async def run(text: Any, options: Any, label: str, *, report: bool) -> Any:
+            [score] = await pipeline.score([text], [options], label, report_errors=report)
+            return score
+
+        scores = await self._run(ScoreParameters, run, *arguments)
+        return rank_scores(scores) if isinstance(scores, list) else scores
+
+    async def _classify(self, *arguments: Any) -> Any:
+        pipeline = self._model.require_classification()
+
+        async def run(text: Any, options: Any, label: str, *, report: bool) -> Any:
+            result = await pipeline.classify([text], [options], label, report_errors=report)
+            return result.labels[0]
+
+        return await self._run(ClassifyParameters, run, *arguments)
+
+    async def _run(
+        self,
+        model: type[TaskParameters],
+        run: Callable[..., Awaitable[Any]],
+        inputs: object,
+        options: Mapping[str, Any],
+        parameters: object,
+        on_error: object,
+    ) -> Any:
+        """Run a task on one text or on many, with full batches and in bounded memory."""
+        call = read_call(model, inputs, options, parameters, on_error, self._model.info.limits)
+
+        async def run_one(index: int) -> Any:
+            text, own = call.texts[index], call.options[index]
+            return await run(text, own, call.label(index), report=call.report_errors)
+
+        feed = QueueFeed(self._model.batcher, self._batch_tokens)
+        results = await feed.map(run_one, range(len(call.texts)))
+        if not call.single:
+            return results
+        if isinstance(results[0], RejectedText):
+            raise InvalidRequestError(results[0].error)
+        return results[0]
+
+
+def _settings(path: Path | None, threads: int | None) -> Settings:
+    """Return settings that don't depend on the environment of the process."""
+    chosen: dict[str, Any] = {} if path is None else {"bundle": path}
+    if threads is not None:
+        number = integer_of(threads)
+        if number is None or not 1 <= number <= MAX_THREADS:
+            raise InvalidRequestError(
+                f"threads must be a whole number from 1 to {MAX_THREADS} (got {describe(threads)})."
+            )
+        chosen["threads"] = number
+    return Settings.model_construct(**chosen).without_limits()
+
+
+def _close(loop: BackgroundLoop, model: ServedModel) -> None:
+    with contextlib.suppress(RuntimeError):  # a forked process has nothing to close
+        loop.run(model.aclose())
+    loop.close()

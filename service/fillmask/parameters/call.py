@@ -1,0 +1,90 @@
+"""A call from Python: texts with their checked options."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fillmask.parameters.limits import Limits
+from fillmask.parameters.texts import InputText, TextPair, check_unicode, read_inputs
+from fillmask.parameters.validation import (
+    TaskParameters,
+    ValidationContext,
+    check_on_error,
+    check_same_length,
+)
+from fillmask.parameters.values import refusing
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Texts with their checked options.
+
+    Attributes:
+        options: options of each text.
+        single: True if the caller gave one text instead of many.
+        report_errors: True if the results contain the errors of invalid texts.
+    """
+
+    texts: list[InputText]
+    options: list[Any]
+    single: bool
+    report_errors: bool
+
+    def label(self, index: int) -> str:
+        """Return the name of a text in messages, such as inputs or inputs[3]."""
+        return f"inputs[{index}]" if len(self.texts) > 1 else "inputs"
+
+
+def read_call(
+    model: type[TaskParameters],
+    inputs: object,
+    options: Mapping[str, object],
+    parameters: object,
+    on_error: object,
+    limits: Limits,
+) -> Call:
+    """Check the arguments of a call.
+
+    Args:
+        model: parameters of the task.
+        inputs: a text, a pair, or an iterable of these.
+        options: parameters of all texts.
+        parameters: parameters of each text, which override `options`, or None.
+        on_error: policy for invalid texts.
+
+    Raises:
+        InvalidRequestError: an argument is invalid. The message describes the first error.
+    """
+    context = ValidationContext(limits)
+    common = {name: _to_list(value) for name, value in options.items()}
+    with refusing():
+        report_errors = check_on_error(on_error) == "report"
+        texts = read_inputs(_to_list(inputs), context.texts, limits.max_texts)
+        given = _to_list(parameters)
+        if isinstance(given, list):
+            given = [_merge(common, one) for one in given]
+        checked = model.read_each(_merge(common, given), context)
+        check_same_length(checked, texts, context)
+        single = not isinstance(texts, list)
+        each = texts if isinstance(texts, list) else [texts]
+        own = checked if isinstance(checked, list) else [checked] * len(each)
+        call = Call(each, [one.options for one in own], single, report_errors)
+        for index, text in enumerate(each):
+            check_unicode(text, call.label(index))
+    return call
+
+
+def _merge(common: dict[str, object], own: object) -> object:
+    """Return the parameters of a text. A null keeps the common value."""
+    if not isinstance(own, Mapping):
+        return common if own is None else own
+    return common | {name: _to_list(value) for name, value in own.items() if value is not None}
+
+
+def _to_list(value: object) -> object:
+    """Return a tuple, an array, a column or another iterable of values as a list."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, str | bytes | TextPair | list) or not isinstance(value, Iterable):
+        return value
+    return list(value)

@@ -1,0 +1,62 @@
+"""Parameters of the task classify."""
+
+from dataclasses import dataclass
+from typing import Literal, TypedDict, get_args
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from fillmask.parameters.validation import TaskParameters, check_choice, check_whole_number
+
+FunctionToApply = Literal["softmax", "sigmoid", "none"]
+_FUNCTIONS: tuple[FunctionToApply, ...] = get_args(FunctionToApply)
+
+
+@dataclass(frozen=True, slots=True)
+class ClassificationOptions:
+    """Options for classifying a text.
+
+    Attributes:
+        top_k: maximum number of labels. None means all labels.
+        function_to_apply: function from logits to scores. None means the function of the model's
+            problem type.
+    """
+
+    top_k: int | None = None
+    function_to_apply: FunctionToApply | None = None
+
+
+class ClassifyKeywords(TypedDict, total=False):
+    """The same parameters as keyword arguments in Python."""
+
+    top_k: int | None
+    function_to_apply: FunctionToApply | None
+
+
+class ClassifyParameters(TaskParameters):
+    """Parameters of a classification request. A null has the same meaning as a missing field."""
+
+    top_k: int | None = Field(
+        default=None,
+        ge=1,
+        description="Maximum number of labels per text. The default is all labels of the model.",
+    )
+    function_to_apply: FunctionToApply | None = Field(
+        default=None,
+        description="Function from logits to scores. The default is none for regression, sigmoid "
+        "for several labels per text, and softmax for one label per text.",
+    )
+
+    @field_validator("top_k", mode="before")
+    @classmethod
+    def _check_top_k(cls, value: object, info: ValidationInfo) -> object:
+        return check_whole_number(value, info)
+
+    @field_validator("function_to_apply", mode="before")
+    @classmethod
+    def _check_function(cls, value: object, info: ValidationInfo) -> object:
+        return check_choice(value, _FUNCTIONS, info)
+
+    @property
+    def options(self) -> ClassificationOptions:
+        """Parameters in the form that the classification pipeline reads."""
+        return ClassificationOptions(self.top_k, self.function_to_apply)

@@ -1,0 +1,126 @@
+"""Texts and pairs of texts, the input of every task.
+
+The checks are plain functions. A pydantic model per text takes more time than a check of the text's
+type.
+"""
+
+from dataclasses import asdict, dataclass
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from fillmask.errors import quote
+from fillmask.parameters.values import NOT_BLANK, client_error, describe
+
+
+@dataclass(frozen=True, slots=True)
+class TextPair:
+    """A pair of texts that the model reads together.
+
+    Outside the tokenizer a pair is its joined text, with one space between the parts. Spans of
+    fills count characters of the joined text.
+
+    Attributes:
+        text: the first text.
+        text_pair: the second text.
+    """
+
+    text: str
+    text_pair: str
+
+    def __str__(self) -> str:
+        return f"{self.text} {self.text_pair}"
+
+    def __len__(self) -> int:
+        return self.second_start + len(self.text_pair)
+
+    @property
+    def second_start(self) -> int:
+        """Start of the second text in the joined text, in characters."""
+        return len(self.text) + 1
+
+
+InputText = str | TextPair
+PAIR = 'a pair {"text", "text_pair"}'
+
+
+class Pair(BaseModel):
+    """A text, optionally with a second text. The model reads both texts of a pair together."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    text: str = Field(pattern=NOT_BLANK, description="The text, or the first text of the pair.")
+    text_pair: Annotated[str, Field(pattern=NOT_BLANK)] | None = Field(
+        default=None,
+        description="The second text of the pair. Without it, the object means a single text.",
+    )
+
+
+def check_unicode(text: InputText, label: str) -> None:
+    """Reject a text that no encoding of Unicode allows. JSON and files cannot contain one.
+
+    Raises:
+        PydanticCustomError: the text has an unpaired surrogate.
+    """
+    try:
+        str(text).encode()
+    except UnicodeEncodeError as error:
+        raise client_error(
+            f"{label} has an unpaired surrogate at character {error.start}; remove it or complete "
+            "the pair."
+        ) from None
+
+
+def read_inputs(value: object, label: str, max_texts: int) -> InputText | list[InputText]:
+    """Return the inputs of a request, which are a text, a pair or a list of texts and pairs.
+
+    Args:
+        value: parsed JSON, or the same with pairs as TextPair.
+        label: name of the field, for error messages.
+
+    Raises:
+        PydanticCustomError: the inputs are invalid. The message describes the first error.
+    """
+    if isinstance(value, str) and value:
+        return value
+    if isinstance(value, dict | TextPair):
+        return _read_item(value, label)
+    if not isinstance(value, str | list):
+        raise client_error(
+            f"{label} must be a text, {PAIR} or a list of these (got {describe(value)})."
+        )
+    if not value:
+        raise client_error(f"{label} is empty; it must be a text, {PAIR} or a list of these.")
+    if len(value) > max_texts:
+        raise client_error(f"{label} must have at most {max_texts} texts (got {len(value)}).")
+    return [
+        text if isinstance(text, str) else _read_item(text, f"{label}[{index}]")
+        for index, text in enumerate(value)
+    ]
+
+
+def _read_item(value: object, label: str) -> InputText:
+    if isinstance(value, dict):
+        return _read_pair(value, label)
+    if isinstance(value, TextPair):
+        return _read_pair(asdict(value), label)
+    raise client_error(f"{label} must be a text or {PAIR} (got {describe(value)}).")
+
+
+def _read_pair(value: dict[str, object], label: str) -> InputText:
+    for name in value:
+        if name not in Pair.model_fields:
+            allowed = ", ".join(Pair.model_fields)
+            raise client_error(f"Unknown field {quote(name)} in {label}; allowed: {allowed}.")
+    if "text" not in value:
+        raise client_error(f"{label}.text is missing; it must be a non-blank text.")
+    text = _read_text(value["text"], f"{label}.text")
+    if (second := value.get("text_pair")) is None:
+        return text
+    return TextPair(text, _read_text(second, f"{label}.text_pair"))
+
+
+def _read_text(value: object, label: str) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise client_error(f"{label} must be a non-blank text (got {describe(value)}).")
+    return value

@@ -1,0 +1,55 @@
+"""Helpers that read the values of parameters and describe them in messages."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from operator import index
+
+from pydantic_core import PydanticCustomError
+
+from fillmask.errors import MAX_QUOTED_CHARS, InvalidRequestError
+
+CLIENT_ERROR = "client_error"  # type of pydantic errors with a message for the client
+NOT_BLANK = r"\S"  # at least one character that is not white space
+
+
+def client_error(message: str) -> PydanticCustomError:
+    """Create a validation error with a message for the client."""
+    return PydanticCustomError(CLIENT_ERROR, "{message}", {"message": message})
+
+
+@contextmanager
+def refusing() -> Iterator[None]:
+    """Turn a validation error raised outside pydantic into an InvalidRequestError."""
+    try:
+        yield
+    except PydanticCustomError as error:
+        raise InvalidRequestError(error.message()) from None
+
+
+def integer_of(value: object) -> int | None:
+    """Convert a whole number, such as 5, 5.0 or NumPy's int64(5), to an integer.
+
+    Returns:
+        The integer, or None for any other value.
+    """
+    if type(value) is int:  # the usual case
+        return value
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else None
+    if isinstance(value, bool):
+        return None
+    try:
+        return index(value)  # type: ignore[arg-type] # any object may be an integer
+    except TypeError:
+        return None
+
+
+def describe(value: object) -> str:
+    """Return the start of a value as JSON for a message, or only the type of a large value."""
+    if isinstance(value, list | dict):
+        return "a list" if isinstance(value, list) else "an object"
+    try:
+        return json.dumps(value, ensure_ascii=False)[:MAX_QUOTED_CHARS]
+    except TypeError:  # a value of Python or Parquet without a counterpart in JSON
+        return f"a value of type {type(value).__name__}"

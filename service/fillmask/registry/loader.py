@@ -1,0 +1,237 @@
+"""The loader of models, which verifies a bundle and watches its weights."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+
+from fillmask import __version__
+from fillmask.bundles.bundle import MODEL_FILE, WEIGHTS_FILE, Bundle, read_bundle
+from fillmask.bundles.discovery import FileState, Fingerprint, file_state, fingerprint
+from fillmask.engine.batcher import Batcher
+from fillmask.engine.probe import Probe
+from fillmask.engine.runtime import Runtime
+from fillmask.engine.warm_up import warm_up
+from fillmask.errors import BundleError, SettingsError
+from fillmask.observability.statistics import ProcessStatistics
+from fillmask.observability.tracing import Tracer
+from fillmask.parameters.limits import Limits
+from fillmask.registry.golden import check_golden_labels, check_golden_prompts
+from fillmask.registry.served_model import ModelInfo, ServedModel
+from fillmask.settings import Settings
+from fillmask.tasks.classification import ClassificationPipeline
+from fillmask.tasks.fill_mask import FillMaskPipeline
+from fillmask.tasks.response_size import MAX_RESPONSE_BYTES
+from fillmask.tasks.scoring import ScoringPipeline
+from fillmask.tokenization.tokenizer import Tokenizer
+
+_log = logging.getLogger(__name__)
+
+CHECK_INTERVAL_S = 1.0
+# the default of max_top_k
+_WARM_UP_TOP_K = 100
+
+
+async def load_model(
+    settings: Settings,
+    on_failure: Callable[[str], None],
+    path: Path | None = None,
+    *,
+    background: bool = False,
+    statistics: ProcessStatistics | None = None,
+    tracer: Tracer | None = None,
+    max_response_bytes: int = MAX_RESPONSE_BYTES,
+) -> ServedModel:
+    """Load and verify a model.
+
+    Args:
+        settings: limits, number of threads and path of the bundle.
+        on_failure: function that the event loop calls with a message when the model stops
+            computing.
+        path: path of the bundle. None means the bundle of the settings.
+        background: whether to read the files on another thread, because the event loop serves
+            requests.
+        statistics: counters of the process, which include the batches.
+        tracer: tracer of tokenization and batches, by default none.
+        max_response_bytes: maximum size of a request's results as JSON.
+
+    Returns:
+        The loaded model. Its `aclose` finishes the accepted requests and frees the model.
+
+    Raises:
+        StartupError: the bundle or a setting is invalid.
+    """
+    arguments = (settings, path or settings.bundle)
+    # The first load runs on this thread, because another thread keeps memory after the load.
+    loaded = await asyncio.to_thread(_read, *arguments) if background else _read(*arguments)
+    bundle, seen, limits, runtime, tokenizer, throughput = loaded
+    async with AsyncExitStack() as closing:
+        closing.push_async_callback(asyncio.to_thread, runtime.close)
+        batcher = Batcher(
+            runtime.run,
+            workers=settings.threads,
+            max_batch_tokens=settings.max_batch_tokens,
+            max_waiting_tokens=settings.max_waiting_tokens,
+            max_bulk_tokens=settings.max_bulk_tokens,
+            max_wait_s=settings.max_wait_ms / 1000,
+            on_failure=on_failure,
+            statistics=None if statistics is None else statistics.for_model(bundle.name),
+            tracer=tracer,
+        )
+        closing.push_async_callback(batcher.close)
+        batcher.record_throughput(*throughput)
+        if not runtime.weights_copied:
+            fail = partial(_fail_for_changed_weights, bundle.name, on_failure)
+            file = bundle.path / WEIGHTS_FILE
+            watching = asyncio.create_task(watch_weights(file, seen[WEIGHTS_FILE], fail))
+            closing.callback(watching.cancel)
+        fill_mask = scoring = classification = None
+        if "fill-mask" in bundle.tasks:
+            fills = partial(
+                FillMaskPipeline,
+                tokenizer,
+                batcher,
+                max_tokens=bundle.max_tokens,
+                vocab_size=bundle.architecture.vocab_size,
+                tracer=tracer,
+                max_response_bytes=max_response_bytes,
+            )
+            # without the request limits, because a golden prompt may have more masks than a request
+            await check_golden_prompts(bundle, fills(max_masks=bundle.max_tokens, max_passes=1))
+            fill_mask = fills(max_masks=settings.max_masks, max_passes=settings.max_passes)
+            scoring = ScoringPipeline(
+                tokenizer, batcher, bundle.max_tokens, settings.max_passes, tracer
+            )
+        if (head := bundle.classification) is not None:
+            classification = ClassificationPipeline(
+                tokenizer, batcher, head, bundle.max_tokens, tracer, max_response_bytes
+            )
+            await check_golden_labels(bundle, classification)
+        return ServedModel(
+            bundle,
+            seen,
+            _info(bundle, limits, settings.threads),
+            fill_mask,
+            scoring,
+            classification,
+            batcher,
+            Probe(batcher, bundle.mask_token_id, fills=fill_mask is not None),
+            closing.pop_all(),
+        )
+
+
+async def watch_weights(file: Path, seen: FileState | None, on_change: Callable[[], None]) -> None:
+    """Call a function when another process writes to a file or truncates it.
+
+    Replacing the file by renaming is harmless, because the old file stays mapped.
+
+    Args:
+        file: path of the weights.
+        seen: state of the file at its verification.
+        on_change: function to call once after the change.
+    """
+    while True:
+        await asyncio.sleep(CHECK_INTERVAL_S)
+        now = await asyncio.to_thread(file_state, file)
+        if now is None or seen is None or now.inode != seen.inode:
+            continue
+        if (now.size_bytes, now.modified_ns) != (seen.size_bytes, seen.modified_ns):
+            on_change()
+            return
+
+
+def _info(bundle: Bundle, limits: Limits, threads: int) -> ModelInfo:
+    head = bundle.classification
+    return ModelInfo(
+        name=bundle.name,
+        license=bundle.license,
+        description=bundle.description,
+        tasks=bundle.tasks,
+        pairs=bundle.pairs,
+        labels=None if head is None else head.labels,
+        problem_type=None if head is None else head.problem_type,
+        mask_token=bundle.mask_token,
+        limits=limits,
+        precision=bundle.precision,
+        architecture=bundle.architecture,
+        version=__version__,
+        threads=threads,
+    )
+
+
+def _fail_for_changed_weights(name: str, on_failure: Callable[[str], None]) -> None:
+    _log.critical(
+        "%s of the model %s has changed on disk, so responses may be wrong. The process stops. "
+        "To replace a bundle, rename the new directory to the name of the old one.",
+        WEIGHTS_FILE,
+        name,
+    )
+    on_failure("The weights of a model have changed on disk; restart the service.")
+
+
+def _read(
+    settings: Settings, path: Path
+) -> tuple[Bundle, Fingerprint, Limits, Runtime, Tokenizer, tuple[int, float]]:
+    before = fingerprint(path)
+    bundle = read_bundle(path)
+    limits = limits_of(settings, bundle)
+    # the model loads before the tokenizer, because loading the model needs the most memory
+    threads = settings.threads if settings.intra_op_parallelism else 1
+    runtime = Runtime(bundle.model_path, threads)
+    _check_tasks(bundle, runtime)
+    tokenizer = Tokenizer.from_bundle(bundle)
+    if fingerprint(path) != before:  # the files in memory may differ from the verified files
+        raise BundleError(
+            "The bundle is invalid: its files change during loading; replace a bundle by renaming "
+            "its directory."
+        )
+    throughput = warm_up(
+        runtime.run,
+        token_id=bundle.mask_token_id,
+        max_tokens=bundle.max_tokens,
+        max_batch_tokens=settings.max_batch_tokens,
+        max_masks=settings.max_masks,
+        top_k=min(limits.max_top_k, _WARM_UP_TOP_K),
+        pooling=None if bundle.classification is None else bundle.classification.pooling,
+        fills="fill-mask" in bundle.tasks,
+    )
+    return bundle, before, limits, runtime, tokenizer, throughput
+
+
+def _check_tasks(bundle: Bundle, runtime: Runtime) -> None:
+    """Check that the graph has the outputs and the pooling of the bundle's tasks."""
+    if set(runtime.tasks) != set(bundle.tasks):
+        raise BundleError(
+            f"The bundle is invalid: tasks must be {', '.join(runtime.tasks)}, as in {MODEL_FILE} "
+            f"(got {', '.join(bundle.tasks)}); export the bundle again."
+        )
+    head = bundle.classification
+    if head is not None and head.pooling != runtime.pooling:
+        raise BundleError(
+            f"The bundle is invalid: classification.pooling must be {runtime.pooling}, as in "
+            f"{MODEL_FILE} (got {head.pooling}); export the bundle again."
+        )
+
+
+def limits_of(settings: Settings, bundle: Bundle) -> Limits:
+    """Return the limits of the requests to a model.
+
+    Raises:
+        SettingsError: the model's longest text would not fit into the queue.
+    """
+    if settings.max_waiting_tokens < bundle.max_tokens:
+        raise SettingsError(
+            f"max_waiting_tokens must be at least {bundle.max_tokens}, the max_tokens of the "
+            f"bundle (got {settings.max_waiting_tokens})."
+        )
+    ordinary_tokens = bundle.architecture.vocab_size - len(bundle.special_token_ids)
+    return Limits(
+        max_tokens=bundle.max_tokens,
+        max_texts=settings.max_texts,
+        max_masks=settings.max_masks,
+        max_top_k=min(settings.max_top_k, ordinary_tokens),
+        max_passes=settings.max_passes,
+        max_body_bytes=settings.max_body_bytes,
+    )

@@ -1,0 +1,242 @@
+"""The registry of served models, which loads models and reloads changed bundles."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from fillmask.bundles.description import Task
+from fillmask.bundles.discovery import find_bundles, fingerprint
+from fillmask.errors import (
+    BundleError,
+    InvalidRequestError,
+    NotFoundError,
+    SettingsError,
+    StartupError,
+    quote,
+)
+from fillmask.observability.metrics import ModelState
+from fillmask.observability.statistics import ProcessStatistics
+from fillmask.observability.tracing import Tracer
+from fillmask.registry.loader import load_model
+from fillmask.registry.served_model import ModelInfo, ServedModel
+from fillmask.registry.served_names import with_aliases
+from fillmask.settings import Settings
+
+_log = logging.getLogger(__name__)
+
+
+class ModelRegistry:
+    """Registry of the served models by name. All calls must come from one event loop.
+
+    Args:
+        settings: paths of the bundles, name of the default model, aliases, and limits.
+        on_failure: function that receives a message when a model stops computing.
+        on_change: function to call after a load or a replacement of models.
+        statistics: counters of batches and reloads.
+        tracer: tracer of tokenization and batches, by default none.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        on_failure: Callable[[str], None],
+        on_change: Callable[[], None],
+        statistics: ProcessStatistics,
+        tracer: Tracer | None = None,
+    ) -> None:
+        self._settings = settings
+        self._on_failure = on_failure
+        self._on_change = on_change
+        self._statistics = statistics
+        self._tracer = tracer
+        self._by_path: dict[Path, ServedModel] = {}
+        self._default_path = Path()
+        self._by_name: dict[str, ServedModel] = {}
+        self._by_served_name: dict[str, ServedModel] = {}
+        self._reloading = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def by_name(self) -> Mapping[str, ServedModel]:
+        """All models by name, in the order of the first load of their directories."""
+        return self._by_name
+
+    @property
+    def by_served_name(self) -> Mapping[str, ServedModel]:
+        """All models by name, followed by the models by alias."""
+        return self._by_served_name
+
+    @property
+    def default(self) -> ServedModel:
+        """Model for requests without a model name, by default the first model.
+
+        The default model is always from the same bundle, even if a reload changes its name.
+        """
+        return self._by_path[self._default_path]
+
+    @property
+    def states(self) -> list[ModelState]:
+        """State of each model, for the metrics."""
+        return [
+            ModelState(
+                model.name, _metric_labels(model.info), model.batcher.load, model.probe.last_failure
+            )
+            for model in self._by_name.values()
+        ]
+
+    def get(self, name: str | None = None, task: Task | None = None) -> ServedModel:
+        """Return a model by its name or alias, and by its task.
+
+        Args:
+            name: name or alias of the model. Without a name, the function returns the default
+                model. If the default model lacks the task, the function returns the first model
+                with the task.
+            task: task that the model must have. None accepts models of any task.
+
+        Raises:
+            NotFoundError: no model has the given name.
+            InvalidRequestError: the model does not have the task. The message names the models
+                with the task.
+        """
+        if name is not None and name not in self._by_served_name:
+            served = ", ".join(map(quote, self._by_served_name))
+            raise NotFoundError(f"Unknown model {quote(name)}; use a served model: {served}.")
+        model = self.default if name is None else self._by_served_name[name]
+        if task is None or task in model.bundle.tasks:
+            return model
+        able = [one for one in self._by_name.values() if task in one.bundle.tasks]
+        if name is None and able:
+            return able[0]
+        names = ", ".join(quote(one.name) for one in able)
+        advice = f"use a model with this task: {names}" if able else "use another task"
+        subject = "This service" if name is None else f"Model {quote(name)}"
+        raise InvalidRequestError(f"{subject} does not have the task {task}; {advice}.")
+
+    def names_of(self, model: ServedModel) -> list[str]:
+        """Return the name of a model, followed by its aliases."""
+        return [name for name, other in self._by_served_name.items() if other is model]
+
+    async def load_all(self) -> None:
+        """Load the models of all bundles.
+
+        Raises:
+            StartupError: a bundle is invalid, two models have the same name, the default model of
+                the settings is missing, or an alias is invalid.
+        """
+        for path in find_bundles(self._settings.bundle):
+            self._add(path, await self._load(path, background=False))
+        if self._settings.model and self._settings.model not in self.by_name:
+            raise SettingsError(
+                f"model must be one of {', '.join(map(quote, self.by_name))} "
+                f"(got {quote(self._settings.model)})."
+            )
+        name = self._settings.model or next(iter(self.by_name))
+        self._default_path = next(
+            path for path, model in self._by_path.items() if model.name == name
+        )
+        self._by_served_name = self._with_aliases(self._by_path)
+        self._on_change()
+
+    async def reload(self) -> None:
+        """Load new and changed bundles.
+
+        Running requests finish with the old model. The registry logs and ignores an invalid
+        bundle. The registry keeps a model after the removal of its bundle.
+        """
+        async with self._reloading:
+            try:
+                paths = find_bundles(self._settings.bundle)
+            except StartupError as error:
+                self._statistics.reloads["refused"] += 1
+                _log.error("the registry does not reload any bundle. %s", error)
+                return
+            for path in paths:
+                await self._reload(path)
+
+    def start_reload(self) -> None:
+        """Start a reload in the background."""
+        self._keep_task(asyncio.create_task(self.reload()))
+
+    def start_periodic_reload(self, interval_s: float) -> None:
+        """Start periodic reloads in the background, which run until `close`."""
+
+        async def repeat() -> None:
+            while True:
+                await asyncio.sleep(interval_s)
+                await self.reload()
+
+        self._keep_task(asyncio.create_task(repeat()))
+
+    async def close(self) -> None:
+        """Finish the accepted requests and close all models."""
+        for task in self._tasks:
+            task.cancel()
+        for model in self._by_path.values():
+            await model.aclose()
+
+    async def _reload(self, path: Path) -> None:
+        old = self._by_path.get(path)
+        try:
+            if old is not None and old.fingerprint == fingerprint(path):
+                return
+            new = await self._load(path, background=True)
+            try:
+                self._add(path, new)
+            except StartupError:
+                await new.aclose()
+                raise
+        except StartupError as error:
+            self._statistics.reloads["refused"] += 1
+            _log.error(
+                "the registry does not reload the bundle %s, so the models do not change. %s",
+                path.name,
+                error,
+            )
+            return
+        self._statistics.reloads["taken"] += 1
+        _log.info("the registry has loaded the bundle %s as the model %s", path.name, new.name)
+        self._on_change()
+        if old is not None:
+            self._keep_task(asyncio.create_task(old.retire()))
+
+    def _keep_task(self, task: asyncio.Task[None]) -> None:
+        self._tasks.add(task)  # the event loop has only weak references to tasks
+        task.add_done_callback(self._tasks.discard)
+
+    def _add(self, path: Path, model: ServedModel) -> None:
+        for other_path, other in self._by_path.items():
+            if other_path != path and other.name == model.name:
+                raise BundleError(
+                    f"The bundles {path} and {other_path} have the same name "
+                    f"{quote(model.name)}; export one with another --name."
+                )
+        by_path = self._by_path | {path: model}
+        by_name = {each.name: each for each in by_path.values()}
+        if self._by_served_name:  # `load_all` resolves the aliases after the last bundle
+            self._by_served_name = self._with_aliases(by_path)
+        self._by_path, self._by_name = by_path, by_name
+
+    def _with_aliases(self, by_path: Mapping[Path, ServedModel]) -> dict[str, ServedModel]:
+        by_name = {model.name: model for model in by_path.values()}
+        return with_aliases(self._settings.served_name, by_name, by_path[self._default_path])
+
+    async def _load(self, path: Path, *, background: bool) -> ServedModel:
+        return await load_model(
+            self._settings,
+            self._on_failure,
+            path,
+            background=background,
+            statistics=self._statistics,
+            tracer=self._tracer,
+        )
+
+
+def _metric_labels(info: ModelInfo) -> dict[str, str]:
+    return {
+        "precision": info.precision,
+        "max_tokens": str(info.limits.max_tokens),
+        "num_layers": str(info.architecture.num_layers),
+        "d_model": str(info.architecture.d_model),
+        "vocab_size": str(info.architecture.vocab_size),
+    }

@@ -1,0 +1,113 @@
+"""The served model, which the endpoints and the fillmask command use."""
+
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from pydantic import BaseModel, Field
+
+from fillmask.bundles.bundle import Architecture, Bundle
+from fillmask.bundles.description import ProblemType, Task
+from fillmask.bundles.discovery import Fingerprint
+from fillmask.concurrency import UseCounter
+from fillmask.engine.batcher import Batcher
+from fillmask.engine.probe import Probe
+from fillmask.errors import InvalidRequestError, quote
+from fillmask.parameters.limits import Limits
+from fillmask.tasks.classification import ClassificationPipeline
+from fillmask.tasks.fill_mask import FillMaskPipeline
+from fillmask.tasks.scoring import ScoringPipeline
+
+
+class ModelInfo(BaseModel):
+    """Description of a served model and its request limits."""
+
+    name: str
+    license: str
+    description: str
+    tasks: tuple[Task, ...] = Field(description="Tasks of the model.")
+    pairs: bool = Field(description="True if the model reads pairs of texts.")
+    labels: tuple[str, ...] | None = Field(
+        description="Labels of the classification head, null without the task text-classification."
+    )
+    problem_type: ProblemType | None = Field(
+        description="Meaning of the labels, null without the task text-classification."
+    )
+    mask_token: str
+    limits: Limits
+    precision: str
+    architecture: Architecture
+    version: str = Field(description="Version of the service.")
+    threads: int = Field(description="Maximum number of batches that run at the same time.")
+
+
+@dataclass(frozen=True, slots=True)
+class ServedModel:
+    """A loaded and verified model.
+
+    Attributes:
+        bundle: source of the model.
+        fingerprint: state of the bundle's files before the load.
+        info: name, limits and sizes, as the API returns them.
+        fill_mask: pipeline that fills masks. None without the task fill-mask.
+        scoring: pipeline that scores texts. None without the task fill-mask.
+        classification: pipeline that classifies texts. None without the task text-classification.
+        batcher: batcher of the passes of all pipelines.
+        closing: exit stack that frees the model.
+        in_use: reference count of running requests. `retire` waits until the count is zero.
+    """
+
+    bundle: Bundle
+    fingerprint: Fingerprint
+    info: ModelInfo
+    fill_mask: FillMaskPipeline | None
+    scoring: ScoringPipeline | None
+    classification: ClassificationPipeline | None
+    batcher: Batcher
+    probe: Probe
+    closing: AsyncExitStack
+    in_use: UseCounter = field(default_factory=UseCounter)
+
+    @property
+    def name(self) -> str:
+        """Name of the model, from its bundle."""
+        return self.info.name
+
+    def require_fill_mask(self) -> FillMaskPipeline:
+        """Return the pipeline that fills masks.
+
+        Raises:
+            InvalidRequestError: the model does not have the task fill-mask.
+        """
+        return self.fill_mask or self._refuse("fill-mask")
+
+    def require_scoring(self) -> ScoringPipeline:
+        """Return the pipeline that scores texts.
+
+        Raises:
+            InvalidRequestError: the model does not have the task fill-mask.
+        """
+        return self.scoring or self._refuse("fill-mask")
+
+    def require_classification(self) -> ClassificationPipeline:
+        """Return the pipeline that classifies texts.
+
+        Raises:
+            InvalidRequestError: the model does not have the task text-classification.
+        """
+        return self.classification or self._refuse("text-classification")
+
+    def _refuse(self, task: Task) -> NoReturn:
+        raise InvalidRequestError(
+            f"Model {quote(self.name)} does not have the task {task}; use a task of this model: "
+            f"{', '.join(self.info.tasks)}."
+        )
+
+    async def aclose(self) -> None:
+        """Finish the accepted requests and free the model."""
+        await self.closing.aclose()
+
+    async def retire(self) -> None:
+        """Close the model once no request uses it."""
+        await self.in_use.wait_until_unused()
+        await self.aclose()

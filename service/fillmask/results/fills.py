@@ -1,0 +1,180 @@
+"""Fills of masks, and errors of invalid targets."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from fillmask.errors import InvalidRequestError
+from fillmask.results.rejected import RejectedText
+from fillmask.results.result import Result
+
+# value of `token` in a fill of several tokens, a number because clients expect a number
+NO_SINGLE_TOKEN = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Fill(Result):
+    """A fill of one mask.
+
+    Attributes:
+        score: probability over the whole vocabulary.
+        token: the token's id.
+        sequence: the client's text with this mask filled.
+        window: start and end of the part of the text that the model reads, in characters. None
+            means the whole text.
+    """
+
+    score: float
+    token: int
+    token_str: str
+    sequence: str
+    window: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetFill(Fill):
+    """A target as the fill of one mask.
+
+    Attributes:
+        log_prob: log-probability of the whole target, in nats. Its exponential is the score.
+        target_score: probability among the targets alone.
+        tokens: ids of the target's tokens. With several tokens, `token` is -1.
+    """
+
+    log_prob: float
+    target_score: float
+    tokens: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JointFill(Fill):
+    """A joint fill of all masks of a text.
+
+    Attributes:
+        log_prob: joint log-probability, in nats. Its exponential is the score.
+        tokens: id of each mask's token. With several masks, `token` is -1.
+        token_strs: each mask's token as text. `token_str` joins these texts.
+    """
+
+    log_prob: float
+    tokens: tuple[int, ...]
+    token_strs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WordFill(Fill):
+    """A word as the fill of one mask.
+
+    Attributes:
+        log_prob: log-probability of the whole word, in nats. Its exponential is the score.
+        tokens: ids of the word's tokens. With several tokens, `token` is -1.
+    """
+
+    log_prob: float
+    tokens: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedTarget(Result):
+    """An invalid target, with the error message for the client.
+
+    Attributes:
+        token_str: the target as the client wrote it.
+    """
+
+    token_str: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class FillResult:
+    """Result of a fill-mask request.
+
+    Attributes:
+        fills: fills of each mask of each text, best first. The joint strategy returns one list per
+            text. A rejected text has an empty list.
+        is_large: true if serializing takes too long for the event loop.
+        rejected_texts: rejected texts, by index.
+        rejected_targets: rejected targets, by index of the text.
+    """
+
+    fills: Sequence[Sequence[Sequence[Fill]]]
+    is_large: bool
+    rejected_texts: Mapping[int, RejectedText] = field(default_factory=dict)
+    rejected_targets: Mapping[int, Sequence[RejectedTarget]] = field(default_factory=dict)
+
+    def of_text(self, index: int) -> list[Any] | RejectedText:
+        """Return the fills of a text, nested as in Hugging Face's API.
+
+        A text with one list of fills has no list around it. Rejected targets follow the fills of
+        each mask.
+        """
+        if index in self.rejected_texts:
+            return self.rejected_texts[index]
+        rejected = self.rejected_targets.get(index, ())
+        masks = [[*fills, *rejected] for fills in self.fills[index]]
+        return masks[0] if len(masks) == 1 else masks
+
+
+# a serializer for one type is twice as fast as pydantic's serializer for any type
+_SERIALIZERS = {
+    Fill: TypeAdapter(list[Fill]).serializer,
+    TargetFill: TypeAdapter(list[TargetFill]).serializer,
+    WordFill: TypeAdapter(list[WordFill]).serializer,
+    JointFill: TypeAdapter(list[JointFill]).serializer,
+}
+_REJECTED_TEXT = TypeAdapter(RejectedText).serializer
+_REJECTED_TARGETS = TypeAdapter(Sequence[RejectedTarget]).serializer
+
+
+def fills_to_json(result: FillResult, *, single: bool) -> bytes:
+    """Return the response body, nested as in Hugging Face's API.
+
+    Args:
+        single: true if the request has one text instead of a list.
+
+    Raises:
+        InvalidRequestError: the single text is invalid.
+    """
+    return b"".join(response_parts(result, single=single))
+
+
+def response_parts(result: FillResult, *, single: bool) -> list[bytes]:
+    """Return the response body in parts.
+
+    The caller joins the parts once, because each join copies all bytes.
+
+    Raises:
+        InvalidRequestError: the single text is invalid.
+    """
+    texts: list[list[bytes]] = []
+    for index, text in enumerate(result.fills):
+        if index in result.rejected_texts:
+            rejected = result.rejected_texts[index]
+            if single:
+                raise InvalidRequestError(rejected.error)
+            texts.append([_REJECTED_TEXT.to_json(rejected)])
+            continue
+        targets = result.rejected_targets.get(index)
+        # one mask per call, because a single call for a large result blocks all other threads
+        masks = [_fills_json(mask, targets) for mask in text]
+        texts.append(masks if len(masks) == 1 else _list_parts([mask] for mask in masks))
+    return texts[0] if single else _list_parts(texts)
+
+
+def _fills_json(fills: Sequence[Fill], rejected: Sequence[RejectedTarget] | None) -> bytes:
+    content = _SERIALIZERS[type(fills[0]) if fills else Fill].to_json(fills, exclude_none=True)
+    # Pydantic writes NaN as null. No text contains these bytes, because pydantic escapes quotes.
+    if b'"score":null' in content:
+        raise ValueError("the model returns NaN or infinity; export its bundle again")
+    return content[:-1] + b"," + _REJECTED_TARGETS.to_json(rejected)[1:] if rejected else content
+
+
+def _list_parts(items: Iterable[list[bytes]]) -> list[bytes]:
+    """Return the parts of a JSON list from the parts of its items."""
+    parts = []
+    for item in items:
+        parts += [b",", *item]
+    return [b"[", *parts[1:], b"]"]

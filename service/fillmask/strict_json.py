@@ -1,0 +1,111 @@
+"""A JSON parser that rejects duplicate fields, NaN, infinity and unpaired surrogates.
+
+Faster parsers gain little. orjson and msgspec save about 1 us of the 116 us of CPU time that the
+event loop takes per request without inference. For a body with one text, pydantic's parser takes
+0.25 us, compared to 1.6 us for this parser. But pydantic's parser accepts NaN and ignores the first
+of two fields with the same name.
+"""
+
+import json
+import re
+import sys
+from typing import Any, NoReturn
+
+from fillmask.errors import (
+    InvalidRequestError,
+    MalformedRequestError,
+    quote,
+)
+
+# escapes of surrogates, which form a character only in pairs
+_SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+class _ConstantError(ValueError):
+    """Error for a constant that JSON does not allow, such as NaN. The message is the constant."""
+
+
+class _UnpairedSurrogateError(ValueError):
+    """Error for an escape of only one half of a surrogate pair."""
+
+
+def parse_json(content: bytes, label: str, first_line: int = 1) -> object:
+    """Parse JSON.
+
+    Args:
+        content: JSON in UTF-8, not empty.
+        label: name of the content, for error messages.
+        first_line: number of the content's first line, for error messages.
+
+    Raises:
+        MalformedRequestError: the content is not UTF-8, is not JSON according to RFC 8259, is
+            nested too deeply or has a number with too many digits.
+        InvalidRequestError: an object has a duplicate field, or a string has an unpaired
+            surrogate.
+    """
+    try:
+        value = _decode(content.decode())
+        if _SURROGATE_ESCAPE.search(content):
+            _reject_surrogates(value)
+    except InvalidRequestError:  # also a ValueError
+        raise
+    except UnicodeDecodeError as error:
+        raise MalformedRequestError(
+            f"{label} is not valid UTF-8 at byte {error.start + 1}; encode it as UTF-8."
+        ) from error
+    except json.JSONDecodeError as error:
+        raise MalformedRequestError(
+            f"{label} is not valid JSON ({error.msg.lower().rstrip(': ').removesuffix(' at')} at "
+            f"line {first_line + error.lineno - 1}, column {error.colno}); correct the syntax."
+        ) from error
+    except _ConstantError as error:
+        raise MalformedRequestError(
+            f"{label} contains {error}, which is not a JSON number; use null or a number."
+        ) from error
+    except _UnpairedSurrogateError as error:
+        raise InvalidRequestError(
+            f"{label} has an unpaired surrogate escape; remove it or complete the pair."
+        ) from error
+    except RecursionError as error:
+        raise MalformedRequestError(f"{label} is nested too deeply; use fewer levels.") from error
+    except ValueError as error:
+        raise MalformedRequestError(
+            f"{label} has a number with too many digits; use at most "
+            f"{sys.get_int_max_str_digits()}."
+        ) from error
+    return value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                _reject_surrogates(name)
+                raise InvalidRequestError(f"The field {quote(name)} is a duplicate; remove it.")
+            seen.add(name)
+    return fields
+
+
+def _reject_constant(constant: str) -> NoReturn:
+    raise _ConstantError(constant)
+
+
+# created once, because json.loads creates a new decoder for each body
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_reject_constant)
+
+
+def _decode(text: str) -> object:
+    if text.startswith(
+        "\ufeff"
+    ):  # json reports "expecting value", which does not name the invisible mark
+        raise json.JSONDecodeError("Unexpected byte order mark", text, 0)
+    return _DECODER.decode(text)
+
+
+def _reject_surrogates(value: object) -> None:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise _UnpairedSurrogateError from error

@@ -1,0 +1,163 @@
+"""The scoring task, which returns scores of texts and of their tokens.
+
+The model predicts each token of a text with a mask in place of the token. The pseudo-log-likelihood
+of the text is the sum of the log-probabilities (Salazar et al. 2020, "Masked Language Model
+Scoring", section 2). This sum overestimates the probability of words of several tokens, because the
+model sees the other tokens of the word. The within-word variant also masks the later tokens of the
+word (Kauf and Ivanova 2023, "A Better Way to Do Masked Language Model Scoring", section 3).
+
+A part of a text has the same scores as in the whole text. The sum over this part is its conditional
+pseudo-log-likelihood, given the rest of the text.
+"""
+
+import asyncio
+import math
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+
+from fillmask.engine.batcher import Batcher
+from fillmask.engine.passes import PassOutputs
+from fillmask.errors import InvalidRequestError
+from fillmask.observability.tracing import Tracer
+from fillmask.parameters.score import Part, ScoreOptions
+from fillmask.parameters.texts import InputText, TextPair
+from fillmask.results.rejected import RejectedText
+from fillmask.results.scores import TextScore, TokenScore, rank_scores
+from fillmask.tasks.response_size import Reserve, reserve_nothing
+from fillmask.tasks.score_plan import ScorePlan, plan_scores
+from fillmask.tokenization.reader import TextReader, text_label
+from fillmask.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
+
+
+class ScoringPipeline:
+    """Pipeline that scores texts.
+
+    Args:
+        max_tokens: maximum length of a text in tokens, including special tokens.
+        max_passes: maximum number of passes for one request. A text takes one pass per scored
+            token.
+        tracer: tracer that records a span for tokenization. The batcher records its own spans.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        batcher: Batcher,
+        max_tokens: int,
+        max_passes: int,
+        tracer: Tracer | None = None,
+    ) -> None:
+        self._tokenizer = tokenizer
+        self._reader = TextReader(tokenizer, max_tokens)
+        self._batcher = batcher
+        self._max_passes = max_passes
+        self._tracer = tracer
+
+    async def score(
+        self,
+        texts: Sequence[InputText],
+        options: Sequence[ScoreOptions],
+        label: str,
+        *,
+        report_errors: bool = False,
+        reserve: Reserve = reserve_nothing,
+    ) -> list[TextScore | RejectedText]:
+        """Score each text.
+
+        Args:
+            texts: one or more texts or pairs without masks.
+            options: options of each text.
+            label: the client's name for the texts, for error messages.
+            report_errors: True if the result contains the errors of invalid texts.
+            reserve: function that reserves the request's memory before the first pass.
+
+        Raises:
+            InvalidRequestError: the texts need too many passes. Without `report_errors`, an
+                invalid text also raises this error.
+            FillMaskError: the batcher rejects the passes, or `reserve` rejects the request.
+        """
+        if sum(map(len, texts)) < LONG_TEXT_CHARS:
+            plans = self._plan_all(texts, options, label, report_errors=report_errors)
+        else:
+            plans = await asyncio.to_thread(
+                self._plan_all, texts, options, label, report_errors=report_errors
+            )
+        valid = [plan for plan in plans if isinstance(plan, ScorePlan)]
+        reserve(sum(plan.memory_bytes for plan in valid))
+        mask = self._tokenizer.mask_token_id
+        passes = [one for plan in valid for one in plan.passes(mask)]
+        outputs = await self._batcher.submit(passes, bulk=True) if passes else []
+        return await asyncio.to_thread(self._scores, texts, plans, outputs)
+
+    @property
+    def _plan_all(self) -> Callable[..., list[ScorePlan | RejectedText]]:
+        # _plan_all is a property, because an attribute with a bound method of its own object is a
+        # reference cycle. A pipeline with such a cycle outlives the model.
+        plan = self._plan
+        return plan if self._tracer is None else self._tracer.traced("tokenize", plan)
+
+    def _plan(
+        self,
+        texts: Sequence[InputText],
+        options: Sequence[ScoreOptions],
+        label: str,
+        *,
+        report_errors: bool,
+    ) -> list[ScorePlan | RejectedText]:
+        plans: list[ScorePlan | RejectedText] = []
+        for index, (text, own) in enumerate(zip(texts, options, strict=True)):
+            name = text_label(label, index, texts)
+            try:
+                words = self._reader.read_words(text, name)
+                plans.append(plan_scores(text, words, own, name))
+            except InvalidRequestError as error:
+                if not report_errors:
+                    raise
+                plans.append(RejectedText(error.text))
+        passes = sum(len(plan.scored) for plan in plans if isinstance(plan, ScorePlan))
+        if passes > self._max_passes:
+            raise InvalidRequestError(
+                f"{label} needs {passes} passes of the model, one per scored token; the limit is "
+                f"{self._max_passes}. Use fewer or shorter texts, or set span or prefix to score "
+                "only a part of each text."
+            )
+        return plans
+
+    def _scores(
+        self,
+        texts: Sequence[InputText],
+        plans: Sequence[ScorePlan | RejectedText],
+        outputs: Sequence[PassOutputs],
+    ) -> list[TextScore | RejectedText]:
+        remaining = iter(outputs)
+        scores: list[TextScore | RejectedText] = []
+        for text, plan in zip(texts, plans, strict=True):
+            if isinstance(plan, RejectedText):
+                scores.append(plan)
+                continue
+            own = islice(remaining, len(plan.scored))
+            log_probs = [float(output.target_log_probs[0, 0]) for output in own]
+            total = math.fsum(log_probs)
+            tokens = tuple(self._token_scores(text, plan, log_probs))
+            scores.append(TextScore(total, math.exp(-total / len(tokens)), 1, tokens))
+        return rank_scores(scores)
+
+    def _token_scores(
+        self, text: InputText, plan: ScorePlan, log_probs: Sequence[float]
+    ) -> Iterator[TokenScore]:
+        """Yield the score of each token. In a pair, spans count from the start of their part."""
+        pair = text if isinstance(text, TextPair) else None
+        for token, (start, end), second, log_prob in zip(
+            plan.tokens.tolist(), plan.spans, plan.parts.tolist(), log_probs, strict=True
+        ):
+            offset = pair.second_start if pair is not None and second else 0
+            part: Part = "text_pair" if second else "text"
+            yield TokenScore(
+                token=token,
+                token_str=self._tokenizer.token_str(token),
+                start=start - offset,
+                end=end - offset,
+                log_prob=log_prob,
+                surprisal=-log_prob / math.log(2),
+                part=None if pair is None else part,
+            )

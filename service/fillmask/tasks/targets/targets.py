@@ -1,0 +1,208 @@
+"""Targets, which are words and phrases to rank in place of a mask."""
+
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+
+import numpy as np
+from pydantic_core import to_json
+
+from fillmask.arrays import IntArray
+from fillmask.errors import InvalidRequestError, quote
+from fillmask.results.fills import RejectedTarget
+from fillmask.tokenization.tokenizer import Tokenizer
+
+# the size of 10,000 words of 26 letters. Tokenizing larger lists takes too long.
+MAX_TARGETS_BYTES = 2**18
+
+_MAX_NAMED = 5  # maximum number of rejected targets that an error message names
+_ID_BYTES = 40  # a token id in a tuple, with the number and its reference
+_GROUP_BYTES = 700  # a prefix group without the contents of its arrays
+_JSON_ID_BYTES = 8  # a token id in JSON
+_JSON_REJECTED_BYTES = 30  # JSON of a rejected target without its text and its error
+_REJECTED_BYTES = 400  # a rejected target without its text
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixGroup:
+    """Targets of equal length that share their first tokens.
+
+    Shapes: C distinct tokens after the prefix, L targets.
+
+    Attributes:
+        length: number of tokens of each target.
+        prefix: ids of the shared tokens.
+        next_ids: (C,) ids of the tokens that follow the prefix.
+        members: (L,) indices of the targets.
+        columns: (L,) index in next_ids of the token that follows the prefix in each target.
+    """
+
+    length: int
+    prefix: tuple[int, ...]
+    next_ids: IntArray
+    members: IntArray
+    columns: IntArray
+
+
+@dataclass(frozen=True)
+class Targets:
+    """The targets of a request.
+
+    Attributes:
+        texts: valid targets, as the client wrote them.
+        token_ids: ids of the tokens of each valid target.
+        rejected: invalid targets.
+        groups: prefix groups in order of length. The group of all one-token targets comes first.
+    """
+
+    texts: tuple[str, ...]
+    token_ids: tuple[tuple[int, ...], ...]
+    rejected: tuple[RejectedTarget, ...]
+    groups: tuple[PrefixGroup, ...]
+
+    @classmethod
+    def resolve(cls, tokenizer: Tokenizer, texts: Sequence[str], max_passes: int) -> "Targets":
+        """Tokenize the targets and reject empty and duplicate token sequences.
+
+        Args:
+            texts: the targets, as the client wrote them.
+            max_passes: maximum number of model passes per mask. Each prefix group of targets with
+                several tokens takes one pass.
+
+        Raises:
+            InvalidRequestError: the targets need more passes than `max_passes`. The method does
+                not tokenize the remaining targets.
+        """
+        first: dict[tuple[int, ...], str] = {}
+        rejected: list[RejectedTarget] = []
+        found: _Found = {}
+        for text in texts:
+            try:
+                ids = tokenizer.encode_target(text)
+            except InvalidRequestError as error:
+                rejected.append(RejectedTarget(text, error.text))
+                continue
+            if ids in first:
+                error_text = (
+                    f"The targets {quote(first[ids])} and {quote(text)} have the same tokens; "
+                    "remove one of them."
+                )
+                rejected.append(RejectedTarget(text, error_text))
+                continue
+            _add(found, ids, len(first))
+            first[ids] = text
+            if len(found) > max_passes + 1:  # the group of one-token targets takes no pass per mask
+                raise InvalidRequestError(
+                    f"The targets need more than {max_passes} passes of the model per mask; use "
+                    "fewer targets of several tokens."
+                )
+        return cls(tuple(first.values()), tuple(first), tuple(rejected), _prefix_groups(found))
+
+    def check(self) -> None:
+        """Raise an error if any target is invalid.
+
+        Raises:
+            InvalidRequestError: a target is invalid. The message describes up to five targets.
+        """
+        if self.rejected:
+            named = " ".join(target.error for target in self.rejected[:_MAX_NAMED])
+            count = len(self.rejected)
+            if count > _MAX_NAMED:
+                named = f"The request has {count} invalid targets. The first errors are: {named}"
+            raise InvalidRequestError(named)
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @cached_property
+    def longest(self) -> int:
+        """Number of tokens of the longest target."""
+        return max(map(len, self.token_ids))
+
+    @cached_property
+    def has_non_bmp(self) -> bool:
+        """True if a target has a character beyond U+FFFF.
+
+        Python stores such a text with four bytes per character.
+        """
+        return any(max(text) > "\uffff" for text in self.texts)
+
+    def json_bytes(self, count: int) -> int:
+        """Return the maximum JSON size that `count` targets add to a mask's fills, in bytes."""
+        return self._cumulative_json_bytes[count]
+
+    @cached_property
+    def _cumulative_json_bytes(self) -> list[int]:
+        """Total bytes of JSON of the largest 0, 1, 2, ... targets.
+
+        A fill contains its target twice.
+        """
+        sizes = [
+            2 * len(to_json(text)) + _JSON_ID_BYTES * len(ids)
+            for text, ids in zip(self.texts, self.token_ids, strict=True)
+        ]
+        return [0, *accumulate(sorted(sizes, reverse=True))]
+
+    @cached_property
+    def rejected_json_bytes(self) -> int:
+        """JSON size that rejected targets add to a mask's fills, in bytes."""
+        return sum(
+            len(to_json(one.token_str)) + len(to_json(one.error)) + _JSON_REJECTED_BYTES
+            for one in self.rejected
+        )
+
+    @cached_property
+    def size_bytes(self) -> int:
+        """Approximate size in memory, in bytes."""
+        texts = sum(sys.getsizeof(text) for text in self.texts)
+        ids = sum(sys.getsizeof(()) + _ID_BYTES * len(ids) for ids in self.token_ids)
+        rejected = sum(sys.getsizeof(one.token_str) + _REJECTED_BYTES for one in self.rejected)
+        groups = sum(
+            _GROUP_BYTES
+            + _ID_BYTES * len(group.prefix)
+            + sum(a.nbytes for a in (group.next_ids, group.members, group.columns))
+            for group in self.groups
+        )
+        return texts + ids + rejected + groups
+
+
+# (length, prefix) -> next token -> indices of the targets that continue with it
+_Found = dict[tuple[int, tuple[int, ...]], dict[int, list[int]]]
+
+
+def check_targets_size(lists: Iterable[Sequence[str]]) -> None:
+    """Reject oversized lists of targets before tokenization.
+
+    Args:
+        lists: all distinct lists of targets of a request.
+
+    Raises:
+        InvalidRequestError: the lists exceed MAX_TARGETS_BYTES in total.
+    """
+    size_bytes = sum(len("".join(targets).encode()) for targets in lists)
+    if size_bytes > MAX_TARGETS_BYTES:
+        raise InvalidRequestError(
+            f"The targets of a request must have at most {MAX_TARGETS_BYTES} bytes in UTF-8 "
+            f"(got {size_bytes})."
+        )
+
+
+def _add(found: _Found, ids: tuple[int, ...], index: int) -> None:
+    for place, token_id in enumerate(ids):
+        following = found.setdefault((len(ids), ids[:place]), {})
+        following.setdefault(token_id, []).append(index)
+
+
+def _prefix_groups(found: _Found) -> tuple[PrefixGroup, ...]:
+    return tuple(
+        PrefixGroup(
+            length,
+            prefix,
+            np.array(list(following), dtype=np.int64),
+            np.array([index for indexes in following.values() for index in indexes]),
+            np.repeat(np.arange(len(following)), [len(i) for i in following.values()]),
+        )
+        for (length, prefix), following in sorted(found.items(), key=lambda item: item[0][0])
+    )

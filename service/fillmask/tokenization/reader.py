@@ -1,0 +1,182 @@
+"""Tokenization of client texts with early rejection of overlong texts."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fillmask.errors import InvalidRequestError
+from fillmask.parameters.texts import InputText, TextPair
+from fillmask.tokenization.encoded_text import EncodedText, EncodedWords
+from fillmask.tokenization.tokenizer import Tokenizer
+from fillmask.tokenization.windows import Window, split_into_windows
+
+# Texts of white space or unknown words have many characters per token. No natural language has more
+# than 64 characters per token. The reader rejects longer texts without tokenizing them, because
+# tokenization takes time.
+MAX_CHARS_PER_TOKEN = 64
+# the length of 50 pages, which take about 50 ms to tokenize
+MAX_WINDOWED_CHARS = 200_000
+
+
+class TextReader:
+    """Reader that tokenizes texts and rejects texts that the model cannot read.
+
+    Args:
+        max_tokens: maximum length of a text in tokens, including special tokens.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, max_tokens: int) -> None:
+        self._tokenizer = tokenizer
+        self._max_tokens = max_tokens
+
+    def read_masked(self, text: InputText, label: str) -> EncodedText:
+        """Tokenize a text with at least one mask.
+
+        Args:
+            text: the client's text or pair.
+            label: name of the text in error messages.
+
+        Raises:
+            InvalidRequestError: the text is too long, has no mask, or contains another special
+                token.
+        """
+        self._check_pair(text, label)
+        self._check_chars(text, label)
+        encoded = self._tokenizer.encode(text)
+        self.check_tokens(len(encoded.input_ids), label)
+        if not encoded.mask_spans:
+            raise self._no_mask(label)
+        return encoded
+
+    def read_windows(self, text: InputText, label: str, spare_tokens: int) -> list[Window]:
+        """Tokenize a text with at least one mask. Split an overlong text into windows.
+
+        Args:
+            text: the client's text or pair.
+            label: name of the text in error messages.
+            spare_tokens: number of tokens that stay free in each window, for masks that become
+                several tokens.
+
+        Raises:
+            InvalidRequestError: the text has no mask, contains another special token, or has more
+                than MAX_WINDOWED_CHARS characters.
+        """
+        self._check_pair(text, label)
+        if len(text) > MAX_WINDOWED_CHARS:
+            raise InvalidRequestError(
+                f"{label} must have at most {MAX_WINDOWED_CHARS} characters with windows "
+                f"(got {len(text)})."
+            )
+        words = self._tokenizer.encode_words(text)
+        mask_token_id = self._tokenizer.mask_token_id
+        is_mask = words.input_ids[words.positions] == mask_token_id
+        if not is_mask.any():
+            raise self._no_mask(label)
+        room = self._max_tokens - spare_tokens
+        if len(words.input_ids) <= room:
+            return [Window(self._tokenizer.encode(text))]
+        self._check_windowed_pair(words, is_mask, label)
+        return split_into_windows(words, mask_token_id, room)
+
+    def read_words(self, text: InputText, label: str) -> EncodedWords:
+        """Tokenize a text without masks and find its words.
+
+        Args:
+            text: the client's text or pair.
+            label: name of the text in error messages.
+
+        Raises:
+            InvalidRequestError: the text is too long, contains a mask or another special token, or
+                has no tokens.
+        """
+        self._check_pair(text, label)
+        self._check_chars(text, label)
+        words = self._tokenizer.encode_words(text)
+        self.check_tokens(len(words.input_ids), label)
+        if self._tokenizer.mask_token_id in words.input_ids[words.positions]:
+            mask_token = self._tokenizer.mask_token
+            raise InvalidRequestError(f"{label} has a mask; remove {mask_token} to score the text.")
+        if not len(words.positions):
+            raise self._no_tokens(label)
+        return words
+
+    def read_plain(self, text: InputText, label: str) -> EncodedText:
+        """Tokenize a text to classify, with or without masks.
+
+        Args:
+            text: the client's text or pair.
+            label: name of the text in error messages.
+
+        Raises:
+            InvalidRequestError: the text is too long, contains a special token other than the
+                mask, or has no tokens.
+        """
+        self._check_pair(text, label)
+        self._check_chars(text, label)
+        encoded = self._tokenizer.encode(text)
+        tokens = len(encoded.input_ids)
+        self.check_tokens(tokens, label)
+        if tokens == self._tokenizer.count_special_tokens(text):
+            raise self._no_tokens(label)
+        return encoded
+
+    def check_tokens(self, tokens: int, label: str, cause: str = "") -> None:
+        """Reject a text that exceeds the model's input.
+
+        Args:
+            tokens: length of the text, including special tokens.
+            label: name of the text in error messages.
+            cause: part of the message that explains any tokens beyond the tokens of the text.
+
+        Raises:
+            InvalidRequestError: the text exceeds the model's input.
+        """
+        if tokens > self._max_tokens:
+            raise InvalidRequestError(
+                f"{label} must have at most {self._max_tokens} tokens, special tokens included "
+                f"(got {tokens}{cause}); shorten it."
+            )
+
+    def _check_pair(self, text: InputText, label: str) -> None:
+        if isinstance(text, TextPair) and not self._tokenizer.reads_pairs:
+            raise InvalidRequestError(
+                f"{label} is a pair, but this model reads only single texts; remove text_pair."
+            )
+
+    def _check_windowed_pair(
+        self, words: EncodedWords, is_mask: NDArray[np.bool_], label: str
+    ) -> None:
+        """Reject a pair whose second text has a mask or takes more than half of a window."""
+        if is_mask[words.parts == 1].any():
+            raise InvalidRequestError(
+                f"{label} exceeds the model's input and has a mask in text_pair; remove this mask "
+                "or shorten the pair."
+            )
+        second = int((words.parts == 1).sum())
+        if second > self._max_tokens // 2:
+            raise InvalidRequestError(
+                f"{label}.text_pair must have at most {self._max_tokens // 2} tokens with windows "
+                f"(got {second})."
+            )
+
+    def _no_tokens(self, label: str) -> InvalidRequestError:
+        return InvalidRequestError(f"{label} has no tokens; write at least one word.")
+
+    def _no_mask(self, label: str) -> InvalidRequestError:
+        return InvalidRequestError(
+            f"{label} has no mask; write {self._tokenizer.mask_token} in place of a word."
+        )
+
+    def _check_chars(self, text: InputText, label: str) -> None:
+        max_chars = self._max_tokens * MAX_CHARS_PER_TOKEN
+        if len(text) > max_chars:
+            raise InvalidRequestError(
+                f"{label} must have at most {max_chars} characters (got {len(text)}), because the "
+                f"model reads at most {self._max_tokens} tokens."
+            )
+
+
+def text_label(field: str, index: int, texts: Sequence[object]) -> str:
+    """Return the name of a text in error messages, such as inputs or inputs[3]."""
+    return f"{field}[{index}]" if len(texts) > 1 else field

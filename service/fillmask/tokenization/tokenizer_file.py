@@ -1,0 +1,81 @@
+"""Loader of tokenizer.json for texts in which the mask is the only special token."""
+
+import json
+from typing import Any, NamedTuple
+
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+from fillmask.tokenization.unigram import Unigram
+
+# By default, the tokenizers library caches 10,000 words of up to 256 letters, which take up to
+# 100 MB. 1,000 words take up to 10 MB.
+_CACHED_BPE_WORDS = 1_000
+
+
+class LoadedTokenizer(NamedTuple):
+    """A loaded tokenizer.json.
+
+    Attributes:
+        tokenizer: tokenizer that ignores the file's truncation and padding settings.
+        vocabulary: map between the names and the ids of the model's own tokens.
+        description: content of the file without the vocabulary.
+        unknown_id: id of the unknown token. None if the file names no unknown token.
+    """
+
+    tokenizer: Tokenizer
+    vocabulary: Tokenizer | Unigram
+    description: dict[str, Any]
+    unknown_id: int | None
+
+
+def load_tokenizer(tokenizer_json: bytes, mask_token: str, mask_token_id: int) -> LoadedTokenizer:
+    """Load a tokenizer from the content of its file.
+
+    Args:
+        tokenizer_json: content of a Hugging Face tokenizer.json.
+
+    Raises:
+        Exception: the content is not a tokenizer. The tokenizers library raises no narrower type.
+    """
+    description = json.loads(tokenizer_json)
+    model, added_tokens = description["model"], description["added_tokens"]
+    _make_mask_ordinary(added_tokens, mask_token, mask_token_id)
+    unigram = None
+    if isinstance(
+        model["vocab"], list
+    ):  # only Unigram has a list of pieces, and older files omit the type
+        special_ids = [added["id"] for added in added_tokens if added["special"]]
+        unigram = Unigram(model, excluded_ids=special_ids)
+        # the tokenizers library needs only the ids of the added tokens
+        ids = {added["content"]: added["id"] for added in added_tokens}
+        description["model"] = {"type": "WordLevel", "vocab": ids, "unk_token": ""}
+    tokenizer = Tokenizer.from_str(json.dumps(description))
+    if isinstance(tokenizer.model, models.BPE):
+        tokenizer.model._resize_cache(_CACHED_BPE_WORDS)  # noqa: SLF001 - the only way to limit it
+    description["model"] = model
+    del model["vocab"]
+    if unigram is not None:
+        own = pre_tokenizers.PreTokenizer.custom(unigram)
+        before = [tokenizer.pre_tokenizer] if tokenizer.pre_tokenizer else []
+        tokenizer.pre_tokenizer = pre_tokenizers.Sequence([*before, own])
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    # With this setting, "[SEP]" in a text is five ordinary characters instead of a special token.
+    # The mask stays a single token, because the mask is an ordinary token now.
+    tokenizer.encode_special_tokens = True
+    unknown_id = model.get("unk_id")
+    if unknown_id is None and (unknown_token := model.get("unk_token")) is not None:
+        unknown_id = tokenizer.token_to_id(unknown_token)
+    return LoadedTokenizer(tokenizer, unigram or tokenizer, description, unknown_id)
+
+
+def _make_mask_ordinary(
+    added_tokens: list[dict[str, Any]], mask_token: str, mask_token_id: int
+) -> None:
+    """Mark the mask as an ordinary token, because special tokens do not match in texts."""
+    for added in added_tokens:
+        if added["content"] == mask_token:
+            added["special"] = False
+            return
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized", "special"), False)
+    added_tokens.append({"id": mask_token_id, "content": mask_token, **flags})

@@ -1,0 +1,85 @@
+"""Windows around the masks of a text that exceeds the model's input.
+
+Masks that are near each other share a window. A window has as much text before its masks as after
+its masks, except near the start and the end of the text. Each window starts and ends between words.
+Each mask is in one window.
+
+Shapes: T tokens of a text.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fillmask.arrays import IntArray, int_array
+from fillmask.tokenization.encoded_text import EncodedText, EncodedWords
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Window:
+    """A part of a text that the model reads in one pass.
+
+    Attributes:
+        encoded: tokens of the window. The spans of its masks count characters of the whole text.
+        span: start and end of the window in the text, in characters. None means the whole text.
+    """
+
+    encoded: EncodedText
+    span: tuple[int, int] | None = None
+
+
+def split_into_windows(words: EncodedWords, mask_token_id: int, max_tokens: int) -> list[Window]:
+    """Split an overlong text into windows, in the order of the masks.
+
+    Each window of a pair contains the whole second text. All masks are in the first text.
+
+    Args:
+        words: tokens of the whole text.
+        max_tokens: maximum length of a window in tokens, including special tokens.
+    """
+    own = np.flatnonzero(words.parts == 0)
+    first, last = int(words.positions[own[0]]), int(words.positions[own[-1]])
+    room = max_tokens - len(words.input_ids) + len(own)
+    masks = np.flatnonzero(words.input_ids[words.positions[own]] == mask_token_id).tolist()
+    windows = []
+    for group in _group_masks(masks, room):
+        start, end = _place_window(group, words.words[own], room)
+        kept = np.r_[0:first, first + start : first + end, last + 1 : len(words.input_ids)]
+        types = words.token_types
+        windows.append(
+            Window(
+                EncodedText(
+                    input_ids=words.input_ids[kept],
+                    mask_positions=int_array(group) - start + first,
+                    mask_spans=tuple(words.spans[mask] for mask in group),
+                    token_types=None if types is None else types[kept],
+                ),
+                (words.spans[start][0], words.spans[end - 1][1]),
+            )
+        )
+    return windows
+
+
+def _group_masks(masks: Sequence[int], room: int) -> Iterator[list[int]]:
+    """Group masks that share a window. At least a quarter of the window is free on each side."""
+    group: list[int] = []
+    for mask in masks:
+        if group and mask - group[0] >= room // 2:
+            yield group
+            group = []
+        group.append(mask)
+    yield group
+
+
+def _place_window(group: Sequence[int], words: IntArray, room: int) -> tuple[int, int]:
+    """Return the start and end of a group's window, in tokens, at word boundaries."""
+    spare = room - (group[-1] + 1 - group[0])
+    start = max(0, group[0] - spare // 2)
+    end = min(len(words), start + room)
+    start = max(0, end - room)
+    while 0 < start < group[0] and words[start] == words[start - 1]:
+        start += 1
+    while group[-1] + 1 < end < len(words) and words[end - 1] == words[end]:
+        end -= 1
+    return start, end
