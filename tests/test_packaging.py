@@ -58,13 +58,12 @@ def test_wheel_describes_itself(wheel: Path) -> None:
         [path] = [name for name in names if name.endswith(".dist-info/METADATA")]
         metadata = email.message_from_bytes(archive.read(path))
         [path] = [name for name in names if name.endswith(".dist-info/entry_points.txt")]
-        commands = re.findall(r"^([\w-]+) = (\w+):", archive.read(path).decode(), re.MULTILINE)
+        commands = re.findall(r"^([\w-]+) = ([\w.]+):", archive.read(path).decode(), re.MULTILINE)
     top = {name.partition("/")[0] for name in names}
     assert {name for name in top if not name.endswith(".dist-info")} == {
         "fillmask",
         "fillmask_model",
         "fillmask_export",
-        "fillmask_entry_points.py",
     }
     assert {"fillmask/py.typed", "fillmask_model/py.typed", "fillmask_export/py.typed"} <= set(
         names
@@ -78,7 +77,7 @@ def test_wheel_describes_itself(wheel: Path) -> None:
         "fillmask-export",
         "fillmask-train",
     }
-    assert {module for _, module in commands} == {"fillmask_entry_points"}
+    assert {f"{module.replace('.', '/')}.py" for _, module in commands} <= set(names)
     assert metadata["License-Expression"] == "Apache-2.0"
     assert "fill-mask" in metadata["Keywords"].split(",")
     classifiers = metadata.get_all("Classifier", [])
@@ -146,36 +145,6 @@ def test_first_fill_needs_two_commands(environment: Path, tmp_path: Path) -> Non
     assert numbers(done.stdout) == pytest.approx(numbers(shown), abs=TOLERANCE)
     assert words(done.stdout) == words(shown)
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("command", "package"),
-    [
-        ("fillmask", "fillmask"),
-        ("fillmask-serve", "fillmask"),
-        ("fillmask-export", "fillmask_model"),
-        ("fillmask-train", "fillmask_model"),
-    ],
-)
-def test_another_package_stops_a_command(
-    environment: Path, tmp_path: Path, command: str, package: str
-) -> None:
-    # The command does not import the other package.
-    other = tmp_path / package / "__init__.py"
-    other.parent.mkdir()
-    other.write_text("raise RuntimeError\n")
-    done = subprocess.run(
-        [environment / "bin" / command, "--version"],
-        env=VARIABLES | {"PYTHONPATH": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == (
-        f"{command} finds another package named {package} ({other}) in place of its own; remove it "
-        "from PYTHONPATH, or install fillmask into an environment of its own.\n"
-    )
 
 
 def test_nothing_installs_the_project_by_name() -> None:

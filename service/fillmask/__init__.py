@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from fillmask.results.rejected import RejectedText
     from fillmask.results.scores import TextScore, TokenScore
 
-__distribution__ = "fillmask"  # service/fillmask/startup/entry_points.py reads this line
 __version__ = "0.1.0"
 
 _MODULES = {

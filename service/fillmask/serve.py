@@ -19,13 +19,13 @@ from fastapi import FastAPI
 from fillmask import __version__
 from fillmask.app import FillMaskApp, create_app
 from fillmask.errors import SettingsError, StartupError
+from fillmask.flags import flag
 from fillmask.http.connection import Connection
 from fillmask.http.server import Server
 from fillmask.http.unsent_responses import UnsentResponses
 from fillmask.observability.logs import log_loop_error, start_logging
 from fillmask.registry.registry import ModelRegistry
 from fillmask.settings import Settings, read_settings
-from fillmask.startup.flags import flag
 
 _log = logging.getLogger("fillmask")
 

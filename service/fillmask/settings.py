@@ -15,8 +15,8 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from fillmask.bundles.bundle import default_bundle_path
 from fillmask.errors import SettingsError, quote
+from fillmask.flags import flag, nearest, read_flags
 from fillmask.host import usable_cpus
-from fillmask.startup.flags import flag, nearest, read_flags
 
 ENV_PREFIX = "FILLMASK_"
 MAX_THREADS = 1024

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from fillmask.flags import default_text
 from fillmask.settings import ENV_PREFIX, Settings, allowed, settings_by_group
-from fillmask.startup.flags import default_text
 from tests.docs.pages import DOCS
 
 PAGE = DOCS / "settings.md"

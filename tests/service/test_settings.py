@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from fillmask.errors import SettingsError
+from fillmask.flags import flag
 from fillmask.host import usable_cpus
 from fillmask.settings import _GROUPS, Settings, allowed, read_settings, settings_by_group
-from fillmask.startup.flags import flag
 
 
 def test_defaults() -> None:

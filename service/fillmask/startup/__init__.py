@@ -1,1 +1,0 @@
-"""Start of the commands, with their entry points, flags and help."""
