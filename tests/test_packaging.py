@@ -17,6 +17,7 @@ import pytest
 
 from benchmarks.running_server import running_server
 from tests.docs import pages
+from tests.docs.python_examples import python_scripts
 from tests.docs.shell_examples import EXAMPLE, TOLERANCE, numbers, words
 
 ROOT = Path(__file__).parents[1]
@@ -180,6 +181,27 @@ def test_fills_without_a_server(environment: Path, tmp_path: Path) -> None:
     done = fillmask("--input", "texts.txt", "--output", "fills.parquet")
     assert done.returncode == 2
     assert done.stderr.endswith("or pip install 'PATH/TO/WHEEL[parquet]'.\n")
+
+
+def test_the_library_works_beside_packages_with_any_names(
+    environment: Path, tmp_path: Path
+) -> None:
+    # The working directory has packages called like our source roots, which raise on import.
+    for name in ("service", "model", "export"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise RuntimeError\n")
+    for code, _ in python_scripts(pages.read(pages.DOCS / "python.md")):
+        (tmp_path / "page.py").write_text(code)
+        done = subprocess.run(
+            [environment / "bin/python", "page.py"],
+            cwd=tmp_path,
+            env=VARIABLES,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("command", ["fillmask-train", "fillmask-export"])
