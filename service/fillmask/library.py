@@ -6,6 +6,7 @@ it. Only the limits that protect a server from its clients are missing.
 
 import contextlib
 import os
+import threading
 import weakref
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
@@ -21,7 +22,7 @@ from fillmask.parameters.classify import ClassifyKeywords, ClassifyParameters
 from fillmask.parameters.fill_mask import FillMaskKeywords, FillMaskParameters
 from fillmask.parameters.score import ScoreKeywords, ScoreParameters
 from fillmask.parameters.texts import TextPair
-from fillmask.parameters.validation import OnError, TaskParameters
+from fillmask.parameters.validation import TaskParameters
 from fillmask.parameters.values import describe, integer_of
 from fillmask.registry.loader import load_model
 from fillmask.registry.served_model import ServedModel
@@ -31,8 +32,6 @@ from fillmask.results.scores import TextScore, rank_scores
 from fillmask.settings import MAX_THREADS, Settings
 
 Text = str | TextPair | Mapping[str, str]
-# parameters of each text, which override the keyword arguments
-PerText = Iterable[Mapping[str, Any] | None] | None
 
 _NO_LIMIT = 2**62
 
@@ -76,7 +75,8 @@ class FillMask:
         except BaseException:
             self._loop.close()
             raise
-        self._close = weakref.finalize(self, _close, self._loop, self._model)
+        self._forgotten = weakref.finalize(self, _close_elsewhere, self._loop, self._model)
+        self._forgotten.atexit = False  # the end of the process frees everything
 
     @property
     def name(self) -> str:
@@ -103,104 +103,72 @@ class FillMask:
         """Labels of a model that classifies texts, None for other models."""
         return self._model.info.labels
 
-    def fill(
-        self,
-        inputs: Text | Iterable[Text],
-        *,
-        parameters: PerText = None,
-        on_error: OnError | None = None,
-        **options: Unpack[FillMaskKeywords],
-    ) -> list[Any]:
-        """Return the fills of each mask, best first, with the parameters of POST /fill-mask.
+    def fill(self, inputs: Text | Iterable[Text], **options: Unpack[FillMaskKeywords]) -> list[Any]:
+        """Return the fills of each mask, best first.
+
+        Args:
+            inputs: a text with at least one mask, or many texts.
+            options: parameters of POST /fill-mask, which are top_k, targets, granularity,
+                max_word_tokens, strategy, order and on_long_text.
 
         Returns:
             A list of Fill for a text with one mask or with strategy "joint", and one such list per
             mask for a text with several masks. A list of these for many texts.
         """
-        return self._loop.run(self._fill(inputs, options, parameters, on_error))
+        return self._loop.run(self._fill(inputs, options))
 
     async def afill(
-        self,
-        inputs: Text | Iterable[Text],
-        *,
-        parameters: PerText = None,
-        on_error: OnError | None = None,
-        **options: Unpack[FillMaskKeywords],
+        self, inputs: Text | Iterable[Text], **options: Unpack[FillMaskKeywords]
     ) -> list[Any]:
         """Do the same as `fill` without blocking the caller's event loop."""
-        return await self._loop.run_async(self._fill(inputs, options, parameters, on_error))
+        return await self._loop.run_async(self._fill(inputs, options))
 
     @overload
     def score(  # type: ignore[overload-overlap] # a string is also an iterable of strings
         self, inputs: Text, **options: Unpack[ScoreKeywords]
     ) -> TextScore: ...
     @overload
-    def score(
-        self,
-        inputs: Iterable[Text],
-        *,
-        parameters: PerText = None,
-        on_error: OnError | None = None,
-        **options: Unpack[ScoreKeywords],
-    ) -> list[Any]: ...
-    def score(
-        self,
-        inputs: Text | Iterable[Text],
-        *,
-        parameters: PerText = None,
-        on_error: OnError | None = None,
-        **options: Unpack[ScoreKeywords],
-    ) -> Any:
-        """Return a TextScore, or a list of them, with the parameters of POST /score."""
-        return self._loop.run(self._score(inputs, options, parameters, on_error))
+    def score(self, inputs: Iterable[Text], **options: Unpack[ScoreKeywords]) -> list[Any]: ...
+    def score(self, inputs: Text | Iterable[Text], **options: Unpack[ScoreKeywords]) -> Any:
+        """Return the TextScore of a text, or a list of them with their ranks.
 
-    async def ascore(
-        self,
-        inputs: Text | Iterable[Text],
-        *,
-        parameters: PerText = None,
-        on_error: OnError | None = None,
-        **options: Unpack[ScoreKeywords],
-    ) -> Any:
+        Args:
+            inputs: a text without masks, or many texts.
+            options: parameters of POST /score, which are variant, prefix, span and part.
+        """
+        return self._loop.run(self._score(inputs, options))
+
+    async def ascore(self, inputs: Text | Iterable[Text], **options: Unpack[ScoreKeywords]) -> Any:
         """Do the same as `score` without blocking the caller's event loop."""
-        return await self._loop.run_async(self._score(inputs, options, parameters, on_error))
+        return await self._loop.run_async(self._score(inputs, options))
 
     @overload
     def classify(self, inputs: Text, **options: Unpack[ClassifyKeywords]) -> list[LabelScore]: ...
     @overload
     def classify(
-        self,
-        inputs: Iterable[Text],
-        *,
-        parameters: PerText = None,
-        on_error: OnError | None = None,
-        **options: Unpack[ClassifyKeywords],
+        self, inputs: Iterable[Text], **options: Unpack[ClassifyKeywords]
     ) -> list[Any]: ...
     def classify(
-        self,
-        inputs: Text | Iterable[Text],
-        *,
-        parameters: PerText = None,
-        on_error: OnError | None = None,
-        **options: Unpack[ClassifyKeywords],
+        self, inputs: Text | Iterable[Text], **options: Unpack[ClassifyKeywords]
     ) -> list[Any]:
-        """Return the labels of a text, best first, with the parameters of POST /classify."""
-        return self._loop.run(self._classify(inputs, options, parameters, on_error))
+        """Return the labels of a text, best first, or such a list for each of many texts.
+
+        Args:
+            inputs: a text, or many texts.
+            options: parameters of POST /classify, which are top_k and function_to_apply.
+        """
+        return self._loop.run(self._classify(inputs, options))
 
     async def aclassify(
-        self,
-        inputs: Text | Iterable[Text],
-        *,
-        parameters: PerText = None,
-        on_error: OnError | None = None,
-        **options: Unpack[ClassifyKeywords],
+        self, inputs: Text | Iterable[Text], **options: Unpack[ClassifyKeywords]
     ) -> list[Any]:
         """Do the same as `classify` without blocking the caller's event loop."""
-        return await self._loop.run_async(self._classify(inputs, options, parameters, on_error))
+        return await self._loop.run_async(self._classify(inputs, options))
 
     def close(self) -> None:
         """Finish the running calls and free the model. A second call has no effect."""
-        self._close()
+        if self._forgotten.detach() is not None:
+            _close(self._loop, self._model)
 
     def __enter__(self) -> Self:
         return self
@@ -253,11 +221,9 @@ class FillMask:
         run: Callable[..., Awaitable[Any]],
         inputs: object,
         options: Mapping[str, Any],
-        parameters: object,
-        on_error: object,
     ) -> Any:
         """Run a task on one text or on many, with full batches and in bounded memory."""
-        call = read_call(model, inputs, options, parameters, on_error, self._model.info.limits)
+        call = read_call(model, inputs, options, self._model.info.limits)
 
         async def run_one(index: int) -> Any:
             text, own = call.texts[index], call.options[index]
@@ -283,6 +249,11 @@ def _settings(path: Path | None, threads: int | None) -> Settings:
             )
         chosen["threads"] = number
     return Settings.model_construct(**chosen).without_limits()
+
+
+def _close_elsewhere(loop: BackgroundLoop, model: ServedModel) -> None:
+    """Close the model on a new thread, because a thread that it waits for may drop it last."""
+    threading.Thread(target=_close, args=(loop, model), name="fillmask-close").start()
 
 
 def _close(loop: BackgroundLoop, model: ServedModel) -> None:

@@ -16,7 +16,8 @@ def python_scripts(page: str) -> list[tuple[str, list[str]]]:
     The first script has the blocks in their order, as in a notebook. A block with a main guard
     starts processes, which run the whole script again, so it is a script of its own.
     """
-    notebook, scripts = ("", []), []
+    notebook: tuple[str, list[str]] = ("", [])
+    scripts = []
     for code, shown in BLOCK.findall(page):
         block = f"{code}\nprint({END!r}, end='')\n"
         if _MAIN in code:

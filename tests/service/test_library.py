@@ -252,7 +252,30 @@ def test_a_forgotten_model_is_closed(tiny: Tiny) -> None:
     opened.fill(TEXT)
     del opened
     gc.collect()
+    for thread in threading.enumerate():
+        if thread.name == "fillmask-close":
+            thread.join(60)
     assert threading.active_count() == before
+
+
+def test_the_last_reference_may_be_on_the_thread_of_the_loop(tiny: Tiny) -> None:
+    before = threading.active_count()
+    opened = FillMask(tiny.path, threads=1)
+    call = opened._loop._submit(opened._fill(random_texts(2000), {}))
+    del opened
+    assert len(call.result(60)) == 2000
+    for _ in range(600):
+        if threading.active_count() == before:
+            return
+        threading.Event().wait(0.1)
+    pytest.fail("the model is still open")
+
+
+def test_a_process_ends_with_an_open_model(tiny: Tiny) -> None:
+    code = "import sys, fillmask; m = fillmask.FillMask(sys.argv[1]); m.fill('the [MASK]')"
+    command = [sys.executable, "-c", code, str(tiny.path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stderr == ""
 
 
 def test_a_pickled_model_opens_again(model: FillMask, monkeypatch: pytest.MonkeyPatch) -> None:

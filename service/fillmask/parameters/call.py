@@ -2,17 +2,25 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 from fillmask.parameters.limits import Limits
 from fillmask.parameters.texts import InputText, TextPair, check_unicode, read_inputs
 from fillmask.parameters.validation import (
+    OnError,
     TaskParameters,
     ValidationContext,
     check_on_error,
     check_same_length,
 )
 from fillmask.parameters.values import refusing
+
+
+class CallKeywords(TypedDict, total=False):
+    """Keyword arguments that the calls of all tasks have in common."""
+
+    parameters: Iterable[Mapping[str, Any] | None] | None
+    on_error: OnError | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +46,7 @@ class Call:
 def read_call(
     model: type[TaskParameters],
     inputs: object,
-    options: Mapping[str, object],
-    parameters: object,
-    on_error: object,
+    keywords: Mapping[str, object],
     limits: Limits,
 ) -> Call:
     """Check the arguments of a call.
@@ -48,19 +54,17 @@ def read_call(
     Args:
         model: parameters of the task.
         inputs: a text, a pair, or an iterable of these.
-        options: parameters of all texts.
-        parameters: parameters of each text, which override `options`, or None.
-        on_error: policy for invalid texts.
+        keywords: parameters of all texts, and those of `CallKeywords`.
 
     Raises:
         InvalidRequestError: an argument is invalid. The message describes the first error.
     """
     context = ValidationContext(limits)
-    common = {name: _to_list(value) for name, value in options.items()}
+    common = {name: _to_list(value) for name, value in keywords.items()}
+    given = common.pop("parameters", None)
     with refusing():
-        report_errors = check_on_error(on_error) == "report"
+        report_errors = check_on_error(common.pop("on_error", None)) == "report"
         texts = read_inputs(_to_list(inputs), context.texts, limits.max_texts)
-        given = _to_list(parameters)
         if isinstance(given, list):
             given = [_merge(common, one) for one in given]
         checked = model.read_each(_merge(common, given), context)

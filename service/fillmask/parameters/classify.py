@@ -1,10 +1,11 @@
 """Parameters of the task classify."""
 
 from dataclasses import dataclass
-from typing import Literal, TypedDict, get_args
+from typing import Literal, get_args
 
 from pydantic import Field, ValidationInfo, field_validator
 
+from fillmask.parameters.call import CallKeywords
 from fillmask.parameters.validation import TaskParameters, check_choice, check_whole_number
 
 FunctionToApply = Literal["softmax", "sigmoid", "none"]
@@ -25,7 +26,7 @@ class ClassificationOptions:
     function_to_apply: FunctionToApply | None = None
 
 
-class ClassifyKeywords(TypedDict, total=False):
+class ClassifyKeywords(CallKeywords, total=False):
     """The same parameters as keyword arguments in Python."""
 
     top_k: int | None

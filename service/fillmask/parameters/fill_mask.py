@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Self, TypedDict, get_args
+from typing import Literal, Self, get_args
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from fillmask.errors import quote
+from fillmask.parameters.call import CallKeywords
 from fillmask.parameters.validation import (
     TaskParameters,
     check_choice,
@@ -59,7 +60,7 @@ class FillOptions:
     on_long_text: OnLongText = "error"
 
 
-class FillMaskKeywords(TypedDict, total=False):
+class FillMaskKeywords(CallKeywords, total=False):
     """The same parameters as keyword arguments in Python."""
 
     top_k: int | None

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, Self, TypedDict, get_args
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from fillmask.parameters.call import CallKeywords
 from fillmask.parameters.validation import TaskParameters, check_choice, validation_context
 from fillmask.parameters.values import client_error, describe, integer_of
 
@@ -35,7 +36,7 @@ class ScoreOptions:
     part: Part | None = None
 
 
-class ScoreKeywords(TypedDict, total=False):
+class ScoreKeywords(CallKeywords, total=False):
     """The same parameters as keyword arguments in Python."""
 
     variant: Variant | None
