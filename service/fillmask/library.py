@@ -17,7 +17,7 @@ from typing import Any, Self, Unpack, overload
 from fillmask.background_loop import BackgroundLoop
 from fillmask.engine.feed import QueueFeed
 from fillmask.errors import InvalidRequestError
-from fillmask.parameters.call import read_call
+from fillmask.parameters.call import read_call, to_list
 from fillmask.parameters.classify import ClassifyKeywords, ClassifyParameters
 from fillmask.parameters.fill_mask import FillMaskKeywords, FillMaskParameters
 from fillmask.parameters.score import ScoreKeywords, ScoreParameters
@@ -115,13 +115,13 @@ class FillMask:
             A list of Fill for a text with one mask or with strategy "joint", and one such list per
             mask for a text with several masks. A list of these for many texts.
         """
-        return self._loop.run(self._fill(inputs, options))
+        return self._loop.run(self._fill(to_list(inputs), options))
 
     async def afill(
         self, inputs: Text | Iterable[Text], **options: Unpack[FillMaskKeywords]
     ) -> list[Any]:
         """Do the same as `fill` without blocking the caller's event loop."""
-        return await self._loop.run_async(self._fill(inputs, options))
+        return await self._loop.run_async(self._fill(to_list(inputs), options))
 
     @overload
     def score(  # type: ignore[overload-overlap] # a string is also an iterable of strings
@@ -136,11 +136,11 @@ class FillMask:
             inputs: a text without masks, or many texts.
             options: parameters of POST /score, which are variant, prefix, span and part.
         """
-        return self._loop.run(self._score(inputs, options))
+        return self._loop.run(self._score(to_list(inputs), options))
 
     async def ascore(self, inputs: Text | Iterable[Text], **options: Unpack[ScoreKeywords]) -> Any:
         """Do the same as `score` without blocking the caller's event loop."""
-        return await self._loop.run_async(self._score(inputs, options))
+        return await self._loop.run_async(self._score(to_list(inputs), options))
 
     @overload
     def classify(self, inputs: Text, **options: Unpack[ClassifyKeywords]) -> list[LabelScore]: ...
@@ -157,13 +157,13 @@ class FillMask:
             inputs: a text, or many texts.
             options: parameters of POST /classify, which are top_k and function_to_apply.
         """
-        return self._loop.run(self._classify(inputs, options))
+        return self._loop.run(self._classify(to_list(inputs), options))
 
     async def aclassify(
         self, inputs: Text | Iterable[Text], **options: Unpack[ClassifyKeywords]
     ) -> list[Any]:
         """Do the same as `classify` without blocking the caller's event loop."""
-        return await self._loop.run_async(self._classify(inputs, options))
+        return await self._loop.run_async(self._classify(to_list(inputs), options))
 
     def close(self) -> None:
         """Finish the running calls and free the model. A second call has no effect."""

@@ -340,3 +340,15 @@ def test_properties(model: FillMask) -> None:
     assert (model.tasks, model.mask_token, model.labels) == (("fill-mask",), "[MASK]", None)
     assert model.max_tokens == MAX_TOKENS
     assert repr(model) == f"<FillMask {model.name}>"
+
+
+def test_an_iterable_runs_on_the_thread_of_its_caller(model: FillMask) -> None:
+    threads = []
+
+    def texts() -> Iterator[str]:
+        threads.append(threading.current_thread())
+        yield TEXT
+
+    model.fill(texts())
+    asyncio.run(model.afill(texts()))
+    assert threads == [threading.current_thread()] * 2

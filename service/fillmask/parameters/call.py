@@ -53,18 +53,18 @@ def read_call(
 
     Args:
         model: parameters of the task.
-        inputs: a text, a pair, or an iterable of these.
+        inputs: a text, a pair, or a list of these (`to_list`).
         keywords: parameters of all texts, and those of `CallKeywords`.
 
     Raises:
         InvalidRequestError: an argument is invalid. The message describes the first error.
     """
     context = ValidationContext(limits)
-    common = {name: _to_list(value) for name, value in keywords.items()}
+    common = {name: to_list(value) for name, value in keywords.items()}
     given = common.pop("parameters", None)
     with refusing():
         report_errors = check_on_error(common.pop("on_error", None)) == "report"
-        texts = read_inputs(_to_list(inputs), context.texts, limits.max_texts)
+        texts = read_inputs(inputs, context.texts, limits.max_texts)
         if isinstance(given, list):
             given = [_merge(common, one) for one in given]
         checked = model.read_each(_merge(common, given), context)
@@ -82,10 +82,10 @@ def _merge(common: dict[str, object], own: object) -> object:
     """Return the parameters of a text. A null keeps the common value."""
     if not isinstance(own, Mapping):
         return common if own is None else own
-    return common | {name: _to_list(value) for name, value in own.items() if value is not None}
+    return common | {name: to_list(value) for name, value in own.items() if value is not None}
 
 
-def _to_list(value: object) -> object:
+def to_list(value: object) -> object:
     """Return a tuple, an array, a column or another iterable of values as a list."""
     if isinstance(value, Mapping):
         return dict(value)
