@@ -15,7 +15,6 @@ from types import TracebackType
 from typing import Any, Self, Unpack, overload
 
 from fillmask.background_loop import BackgroundLoop
-from fillmask.engine.feed import QueueFeed
 from fillmask.errors import InvalidRequestError
 from fillmask.parameters.call import read_call, to_list
 from fillmask.parameters.classify import ClassifyKeywords, ClassifyParameters
@@ -30,6 +29,7 @@ from fillmask.results.labels import LabelScore
 from fillmask.results.rejected import RejectedText
 from fillmask.results.scores import TextScore, rank_scores
 from fillmask.settings import MAX_THREADS, Settings
+from fillmask.tasks.feed import QueueFeed
 
 Text = str | TextPair | Mapping[str, str]
 
