@@ -25,6 +25,7 @@ class BackgroundLoop:
         self._loop.set_default_executor(self._executor)
         self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
         self._process = os.getpid()
+        self._closed = False
         self._thread.start()
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
@@ -44,10 +45,18 @@ class BackgroundLoop:
         """Do the same for a caller on another event loop."""
         return await asyncio.wrap_future(self._submit(coroutine))
 
-    def close(self) -> None:
-        """Stop the loop and its threads. A forked process has nothing to stop."""
-        if os.getpid() != self._process or self._loop.is_closed():
+    def close(self, last: Coroutine[Any, Any, object] | None = None) -> None:
+        """Refuse new coroutines, run the last one, and stop the loop and its threads.
+
+        A forked process has nothing to stop.
+        """
+        if os.getpid() != self._process:
+            if last is not None:
+                last.close()
             return
+        self._closed = True
+        if last is not None:
+            asyncio.run_coroutine_threadsafe(last, self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._executor.shutdown()
@@ -57,7 +66,7 @@ class BackgroundLoop:
         problem = None
         if os.getpid() != self._process:
             problem = "The model was opened before this process forked; open it in each process."
-        elif self._loop.is_closed():
+        elif self._closed:
             problem = "The model is closed; open it again."
         if problem is not None:
             coroutine.close()  # or Python warns that nobody awaits it

@@ -4,7 +4,6 @@ What HTTP and the command accept, refuse and answer is the same here, because th
 it. Only the limits that protect a server from its clients are missing.
 """
 
-import contextlib
 import os
 import threading
 import weakref
@@ -223,14 +222,15 @@ class FillMask:
         options: Mapping[str, Any],
     ) -> Any:
         """Run a task on one text or on many, with full batches and in bounded memory."""
-        call = read_call(model, inputs, options, self._model.info.limits)
 
         async def run_one(index: int) -> Any:
             text, own = call.texts[index], call.options[index]
             return await run(text, own, call.label(index), report=call.report_errors)
 
-        feed = QueueFeed(self._model.batcher, self._batch_tokens)
-        results = await feed.map(run_one, range(len(call.texts)))
+        with self._model.in_use:
+            call = read_call(model, inputs, options, self._model.info.limits)
+            feed = QueueFeed(self._model.batcher, self._batch_tokens)
+            results = await feed.map(run_one, range(len(call.texts)))
         if not call.single:
             return results
         if isinstance(results[0], RejectedText):
@@ -257,6 +257,4 @@ def _close_elsewhere(loop: BackgroundLoop, model: ServedModel) -> None:
 
 
 def _close(loop: BackgroundLoop, model: ServedModel) -> None:
-    with contextlib.suppress(RuntimeError):  # a forked process has nothing to close
-        loop.run(model.aclose())
-    loop.close()
+    loop.close(model.retire())

@@ -173,6 +173,10 @@ def test_errors_name_the_text_or_take_its_place(model: FillMask) -> None:
             "\ud800 [MASK]",
             "inputs has an unpaired surrogate at character 0; remove it or complete the pair.",
         ),
+        (
+            np.array(3),
+            f"inputs must be a text, {PAIR} or a list of these (got a value of type ndarray).",
+        ),
         (TextPair("the [MASK]", " "), 'inputs.text_pair must be a non-blank text (got " ").'),
         (
             TextPair("the [MASK]", "a"),
@@ -184,6 +188,17 @@ def test_invalid_inputs(model: FillMask, inputs: Any, sentence: str) -> None:
     with pytest.raises(InvalidRequestError) as caught:
         model.fill(inputs)
     assert str(caught.value) == sentence
+
+
+def test_options_without_an_encoding(model: FillMask) -> None:
+    sentence = "has an unpaired surrogate at character 0; remove it or complete the pair."
+    for call in (
+        lambda: model.fill(TEXT, targets=["cat", "\ud800"]),
+        lambda: model.fill([TEXT], parameters=[{"targets": ["\ud800"]}]),
+        lambda: model.score("the dog", prefix="\ud800"),
+    ):
+        with pytest.raises(InvalidRequestError, match=sentence):
+            call()
 
 
 @pytest.mark.parametrize("threads", [0, 1025, 1.5, "2", True])
@@ -233,6 +248,20 @@ async def test_a_cancelled_call_leaves_the_queue(model: FillMask) -> None:
     # the queue is first in, first out, so only the passes that run already come before this one
     assert model.fill(TEXT)
     assert model._model.batcher.accepted_tokens == 0
+
+
+def test_close_waits_for_running_calls(tiny: Tiny) -> None:
+    opened = FillMask(tiny.path, threads=1)
+    texts = random_texts(5000)
+    with ThreadPoolExecutor(4) as pool:
+        calls = [pool.submit(opened.fill, texts) for _ in range(4)]
+        while not opened._model.batcher.accepted_tokens:
+            threading.Event().wait(0.001)
+        opened.close()
+        assert all(len(call.result()) == len(texts) for call in calls if not call.exception())
+        refused = [call.exception() for call in calls if call.exception()]
+    assert {str(error) for error in refused} <= {"The model is closed; open it again."}
+    assert len(refused) < 4
 
 
 def test_close_frees_the_threads_and_refuses_calls(tiny: Tiny) -> None:

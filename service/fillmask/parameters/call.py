@@ -63,10 +63,13 @@ def read_call(
     common = {name: to_list(value) for name, value in keywords.items()}
     given = common.pop("parameters", None)
     with refusing():
+        _check_unicode(common)
         report_errors = check_on_error(common.pop("on_error", None)) == "report"
         texts = read_inputs(inputs, context.texts, limits.max_texts)
         if isinstance(given, list):
             given = [_merge(common, one) for one in given]
+            for one in given:
+                _check_unicode(one)
         checked = model.read_each(_merge(common, given), context)
         check_same_length(checked, texts, context)
         single = not isinstance(texts, list)
@@ -85,10 +88,21 @@ def _merge(common: dict[str, object], own: object) -> object:
     return common | {name: to_list(value) for name, value in own.items() if value is not None}
 
 
+def _check_unicode(options: object) -> None:
+    if isinstance(options, dict):
+        for name, value in options.items():
+            for text in value if isinstance(value, list) else [value]:
+                if isinstance(text, str):
+                    check_unicode(text, name)
+
+
 def to_list(value: object) -> object:
     """Return a tuple, an array, a column or another iterable of values as a list."""
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, str | bytes | TextPair | list) or not isinstance(value, Iterable):
         return value
-    return list(value)
+    try:
+        return list(value)
+    except TypeError:  # an array without axes
+        return value
