@@ -4,6 +4,8 @@ SERVE  := .venv
 EXPORT := .venv-export
 DEV    := .venv-dev
 COMPARISON := .venv-comparison
+RAY    := .venv-ray
+SPARK  := .venv-spark
 KSERVE := .venv-kserve
 POLICY := .venv-policy
 TOOLS  := .venv-tools
@@ -13,7 +15,7 @@ export ORT_DISABLE_TELEMETRY := 1
 # Lets Python write bytecode, because pip writes none into the tests' environment.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: serve export test test-fast check lint types collect suite format settings-page image-check export-image-check push-image arm-check policy-check lock train-default train-check classification comparison fuzz attack-check audit sbom clean help
+.PHONY: serve export test test-fast check lint types collect suite format settings-page image-check export-image-check push-image arm-check policy-check lock train-default train-check classification comparison scale-check fuzz attack-check audit sbom clean help
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
@@ -196,6 +198,20 @@ $(COMPARISON)/.installed: pyproject.toml constraints/comparison.txt
 	$(COMPARISON)/bin/pip install --quiet --disable-pip-version-check -c constraints/comparison.txt -e '.[comparison]'
 	@touch $@
 
+scale-check: $(DEV)/.installed $(RAY)/.installed $(SPARK)/.installed  ## run and measure the recipes of docs/scale-out.md with Ray and Spark (10 minutes, with Java)
+	$(DEV)/bin/python -m benchmarks.scale --ray $(RAY) --spark $(SPARK)
+
+# fillmask depends on neither of them, so their versions are chosen here and in constraints/.
+$(RAY)/.installed: pyproject.toml constraints/ray.txt
+	$(PYTHON) -m venv $(RAY)
+	$(RAY)/bin/pip install --quiet --disable-pip-version-check -c constraints/ray.txt -e '.[parquet]' 'ray[data]'
+	@touch $@
+
+$(SPARK)/.installed: pyproject.toml constraints/spark.txt
+	$(PYTHON) -m venv $(SPARK)
+	$(SPARK)/bin/pip install --quiet --disable-pip-version-check -c constraints/spark.txt -e '.[parquet]' pandas pyspark
+	@touch $@
+
 fuzz: $(DEV)/.installed  ## send about 20,000 generated requests (20 minutes, FUZZ_EXAMPLES=250 per operation)
 	FUZZ_EXAMPLES=$${FUZZ_EXAMPLES:-250} $(DEV)/bin/python -m pytest -rP tests/service/api/test_fuzz.py
 
@@ -215,4 +231,4 @@ $(TOOLS)/.installed: Makefile
 	@touch $@
 
 clean:           ## remove environments and caches
-	rm -rf $(SERVE) $(EXPORT) $(DEV) $(COMPARISON) $(KSERVE) $(POLICY) $(TOOLS) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(SERVE) $(EXPORT) $(DEV) $(COMPARISON) $(RAY) $(SPARK) $(KSERVE) $(POLICY) $(TOOLS) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -4,14 +4,16 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-for kind in serve dev kserve; do
+for kind in serve dev kserve ray spark; do
     case "$kind" in
-        serve) package=".[parquet]" ;; # the extra parquet belongs to the serving install
-        dev) package=".[dev]" ;;
-        kserve) package=kserve ;; # the client that the tests run in its own environment
+        serve) packages=(".[parquet]") ;; # the extra parquet belongs to the serving install
+        dev) packages=(".[dev]") ;;
+        kserve) packages=(kserve) ;; # the client that the tests run in its own environment
+        ray) packages=(".[parquet]" "ray[data]") ;; # the environments of make scale-check
+        spark) packages=(".[parquet]" pandas pyspark) ;;
     esac
     "${PYTHON:-python3}" -m venv "$scratch/$kind"
     # a person sets the version of torch, because its newest release may have no CPU-only build for this platform
-    "$scratch/$kind/bin/pip" install --quiet "$package" -c <(grep -s '^torch==' constraints/dev.txt || true)
+    "$scratch/$kind/bin/pip" install --quiet "${packages[@]}" -c <(grep -s '^torch==' constraints/dev.txt || true)
     "$scratch/$kind/bin/pip" freeze --exclude fillmask | sed 's/+cpu$//' > "constraints/$kind.txt"
 done
