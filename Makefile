@@ -198,7 +198,7 @@ $(COMPARISON)/.installed: pyproject.toml constraints/comparison.txt
 	$(COMPARISON)/bin/pip install --quiet --disable-pip-version-check -c constraints/comparison.txt -e '.[comparison]'
 	@touch $@
 
-scale-check: $(DEV)/.installed $(RAY)/.installed $(SPARK)/.installed  ## run and measure the recipes of docs/scale-out.md with Ray and Spark (10 minutes, with Java)
+scale-check: $(DEV)/.installed $(RAY)/.installed $(SPARK)/.installed  ## run and measure the recipes of docs/scale-out.md with Ray and Spark (12 minutes, with Java)
 	$(DEV)/bin/python -m benchmarks.scale --ray $(RAY) --spark $(SPARK)
 
 # fillmask depends on neither of them, so their versions are chosen here and in constraints/.

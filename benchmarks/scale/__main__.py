@@ -4,14 +4,15 @@
 
 Ray and Spark must give the answers of the command in every row: the same best token and the same
 score, bit for bit. This also holds after a kill -9 of a worker. After a kill -9 of the driver, the
-same script must refuse to write. With the default number of rows, the figures replace the table of
-the page. Needs Linux, and Java for Spark.
+same script must refuse to write. With the default number of rows, the medians of three runs replace
+the table of the page. Needs Linux, and Java for Spark.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import statistics
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -23,7 +24,7 @@ from benchmarks.scale.rows import write_texts
 from benchmarks.scale.run import Run
 from benchmarks.scale.ways import PAGE, TEXTS, CheckError, Trial, Way, ways
 
-ROWS = 20_000
+ROWS, ROUNDS = 20_000, 3
 NAME = "scale/__main__"
 
 
@@ -44,46 +45,47 @@ def main() -> int:
     return 0
 
 
-def check(all_ways: Sequence[Way], folder: Path, rows: int) -> dict[str, Run]:
-    """Return the uninterrupted run of each way, by its name.
+def check(all_ways: Sequence[Way], folder: Path, rows: int) -> dict[str, list[Run]]:
+    """Return the uninterrupted runs of each way, by its name.
 
     Raises:
         CheckError: a way loses, doubles or changes rows, or doesn't end as the page says.
     """
     write_texts(texts := folder / TEXTS, rows)
-
-    def trial(way: Way, number: int) -> Trial:
-        place = folder / f"{way.output}-{number}"
-        place.mkdir()
-        return Trial(way, place, texts)
-
     command, *engines = all_ways
-    first = trial(command, 0)
-    runs = {command.name: first.fill()}
+
+    def trial(way: Way) -> Trial:
+        return Trial(way, Path(tempfile.mkdtemp(dir=folder)), texts)
+
+    first = trial(command)
+    first.fill()
     if len(expected := first.answers()) != rows:
         raise CheckError(f"the command must write {rows} rows (got {len(expected)})")
     for way in engines:
-        whole = trial(way, 0)
-        runs[way.name] = whole.fill()
-        whole.check_answers(expected)
-        killed = trial(way, 1)
+        killed = trial(way)
         killed.fill_despite_kill()
         killed.check_answers(expected)
-        trial(way, 2).refuse_after_kill()
+        trial(way).refuse_after_kill()
+    runs: dict[str, list[Run]] = {way.name: [] for way in all_ways}
+    for _ in range(ROUNDS):
+        for way, measured in zip(all_ways, runs.values(), strict=True):
+            whole = trial(way)
+            measured.append(whole.fill())
+            whole.check_answers(expected)
     return runs
 
 
-def table(runs: dict[str, Run], rows: int, machine: Sequence[str]) -> str:
-    """Return the figures and the machine in Markdown."""
+def table(runs: dict[str, list[Run]], rows: int, machine: Sequence[str]) -> str:
+    """Return the median figures and the machine in Markdown."""
     lines = [
         f"| {rows:,} rows | rows/s | CPU-s per 1,000 rows | peak MB |",
         "| --- | --: | --: | --: |",
     ]
-    lines += [
-        f"| {name} | {rows / run.seconds:.0f} | {1e3 * run.cpu_s / rows:.1f} "
-        f"| {run.peak_bytes / 1e6:.0f} |"
-        for name, run in runs.items()
-    ]
+    for name, measured in runs.items():
+        rows_per_s = rows / statistics.median(run.seconds for run in measured)
+        cpu_s = 1e3 / rows * statistics.median(run.cpu_s for run in measured)
+        peak_mb = statistics.median(run.peak_bytes for run in measured) / 1e6
+        lines.append(f"| {name} | {rows_per_s:.0f} | {cpu_s:.1f} | {peak_mb:.0f} |")
     return "\n".join([*lines, "", *(f"- {line}" for line in machine)])
 
 

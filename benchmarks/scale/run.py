@@ -36,6 +36,7 @@ class Run:
     Attributes:
         cpu_by_process: user and system time, at most INTERVAL_S before the end of the process.
         peak_bytes: highest sum of the memory of all processes.
+        processes: number of processes at that moment.
         killed: id of the process that was killed on request. None without one.
     """
 
@@ -43,6 +44,7 @@ class Run:
     seconds: float = 0
     cpu_by_process: dict[tuple[int, int], float] = field(default_factory=dict)
     peak_bytes: int = 0
+    processes: int = 0
     killed: int | None = None
 
     @property
@@ -84,7 +86,8 @@ def run_shell(
 
 def _sample(run: Run, kill: Kill | None) -> None:
     tree = descendants(os.getpid())
-    run.peak_bytes = max(run.peak_bytes, sum(process.pss_bytes for process in tree))
+    if (total_bytes := sum(process.pss_bytes for process in tree)) > run.peak_bytes:
+        run.peak_bytes, run.processes = total_bytes, len(tree)
     if kill is not None and run.killed is None and kill.ready():
         victim = _busiest(tree, run, kill.title)
         if victim is not None:

@@ -123,7 +123,11 @@ class Trial:
         run = run_shell(
             self._recipe.shell, self._folder, self._variables(), self._folder / "log", kill
         )
-        print(f"{self._way.title}: {run.seconds:.1f} s, exit code {run.exit_code}", file=sys.stderr)
+        print(
+            f"{self._way.title}: exit code {run.exit_code} after {run.seconds:.1f} s, "
+            f"{run.cpu_s:.1f} CPU-s, {run.peak_bytes / 1e6:.0f} MB in {run.processes} processes",
+            file=sys.stderr,
+        )
         if kill is not None and run.killed is None:
             raise CheckError(f"{self._way.title} ended before {victim} could be killed")
         return run
