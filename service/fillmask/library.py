@@ -22,6 +22,7 @@ from fillmask.parameters.score import ScoreKeywords, ScoreParameters
 from fillmask.parameters.texts import TextPair
 from fillmask.parameters.validation import TaskParameters
 from fillmask.parameters.values import describe, integer_of
+from fillmask.registry.limits import without_limits
 from fillmask.registry.loader import load_model
 from fillmask.registry.served_model import ServedModel
 from fillmask.results.labels import LabelScore
@@ -248,7 +249,7 @@ def _settings(path: Path | None, threads: int | None) -> Settings:
                 f"threads must be a whole number from 1 to {MAX_THREADS} (got {describe(threads)})."
             )
         chosen["threads"] = number
-    return Settings.model_construct(**chosen).without_limits()
+    return without_limits(Settings.model_construct(**chosen))
 
 
 def _close_elsewhere(loop: BackgroundLoop, model: ServedModel) -> None:

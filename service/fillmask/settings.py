@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, Self
+from typing import Literal
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic.fields import FieldInfo
@@ -20,8 +20,6 @@ from fillmask.host import usable_cpus
 
 ENV_PREFIX = "FILLMASK_"
 MAX_THREADS = 1024
-# a text with this many passes takes about 200 MB of memory while it waits
-MAX_PASSES = 2**16
 _DECIMAL = re.compile(r"[0-9]+")
 # For a Service named NAME, Kubernetes sets NAME_SERVICE_HOST, NAME_SERVICE_PORT, NAME_PORT and
 # NAME_PORT_80_TCP. Each named port adds a NAME_SERVICE_PORT_ variable. Three more variables start
@@ -199,26 +197,6 @@ class Settings(BaseSettings):
         if is_integer and isinstance(value, str) and not _DECIMAL.fullmatch(value):
             raise ValueError(name)
         return value
-
-    def without_limits(self) -> Self:
-        """Return the settings without the limits that protect a server from its clients.
-
-        A command and a Python program bound their queued work themselves. Only the limit
-        MAX_PASSES remains, which bounds the memory of a text.
-        """
-        none = 2**62
-        return self.model_copy(
-            update={
-                "max_texts": none,
-                "max_masks": none,
-                "max_top_k": none,
-                "max_passes": MAX_PASSES,
-                "max_body_bytes": none,
-                "max_waiting_tokens": none,
-                "max_bulk_tokens": none,
-                "max_wait_ms": none,
-            }
-        )
 
     @property
     def tracing_enabled(self) -> bool:

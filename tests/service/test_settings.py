@@ -217,11 +217,3 @@ def test_texts_are_not_logged_by_accident() -> None:
         read_settings(["--log-texts=maybe"])
     with pytest.raises(SettingsError, match=r'must be one of off, errors, all \(got "some"\)'):
         read_settings(["--access-log=some"])
-
-
-def test_without_limits(tmp_path: Path) -> None:
-    before = Settings(bundle=tmp_path, threads=3, max_batch_tokens=77, max_waiting_tokens=1)
-    after = before.without_limits()
-    assert (after.bundle, after.threads, after.max_batch_tokens) == (tmp_path, 3, 77)
-    assert min(after.max_waiting_tokens, after.max_bulk_tokens, after.max_masks) > 2**40
-    assert before.max_waiting_tokens == 1

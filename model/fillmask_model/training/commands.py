@@ -15,12 +15,7 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 
-from fillmask_model.checkpoints.checkpoint import (
-    FILES,
-    CheckpointError,
-    is_own_checkpoint,
-    load_checkpoint,
-)
+from fillmask_model.checkpoints.checkpoint import CheckpointError, load_checkpoint
 from fillmask_model.data.corpus import (
     SpecialTokens,
     pack_rows,
@@ -30,20 +25,13 @@ from fillmask_model.data.corpus import (
 )
 from fillmask_model.data.masking import Masker
 from fillmask_model.data.pair_template import PairTemplate
-from fillmask_model.data.row_files import (
-    TrainingRows,
-    has_arrays,
-    load_or_build_rows,
-    reject_foreign_directory,
-    sha256_of,
-)
+from fillmask_model.data.row_files import TrainingRows, load_or_build_rows, sha256_of
 from fillmask_model.data.short_texts import LONGEST_TOKENS, ShortTexts, short_rows
 from fillmask_model.encoder.config import EncoderConfig
 from fillmask_model.encoder.counting import count_parameters
 from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.files import read_object
 from fillmask_model.memory import keep_freed_memory, limit_kernel_cache
-from fillmask_model.output_files import reject_foreign_files, reject_inputs
 from fillmask_model.tokenizers.word_pieces import train_word_pieces
 from fillmask_model.training.config import TrainConfig
 from fillmask_model.training.evaluation import CONFIDENCE, EVALUATION_SEED, evaluate
@@ -56,10 +44,8 @@ from fillmask_model.training.objectives.next_sentence import (
 )
 from fillmask_model.training.pair_data import load_pairs, read_held_out_pairs, rows_beside_pairs
 from fillmask_model.training.processes import Processes
-from fillmask_model.training.progress import CURVE_NAME, LOG_NAME
-from fillmask_model.training.state import STATE_NAME
+from fillmask_model.training.state import ROWS_NAME, SENTENCES_NAME, check_output
 
-ROWS_NAME, SENTENCES_NAME = "rows", "sentences"
 HELD_OUT_ONE_IN = 100  # without --held-out, one row in 100 is held-out text
 DEFAULT_VOCAB_SIZE = 30_000
 DEFAULT_ENCODER = {"d_model": 256, "num_layers": 4, "num_heads": 4, "d_ff": 1024}
@@ -98,10 +84,8 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         if field.type == "bool":
             train.add_argument(flag, action="store_true", help=meaning)
             continue
-        kind, help_text = (
-            float if field.type == "float" else int,
-            f"{meaning} (default: %(default)s)",
-        )
+        kind = float if field.type == "float" else int
+        help_text = f"{meaning} (default: %(default)s)"
         train.add_argument(flag, type=kind, default=field.default, help=help_text)
 
     score = commands.add_parser("evaluate", help=evaluate_command.__doc__)
@@ -147,7 +131,7 @@ def _prepare_run(
     held_out = text_files([options.held_out]) if options.held_out else []
     output = options.output
     if processes.is_first:
-        _check_output(options, [*files, *held_out])
+        check_output(options, [*files, *held_out])
     start = load_checkpoint(options.init) if options.init else None
     inherited = start.tokenizer_json if start else None
     # process 0 sends its tokenizer, because a new tokenizer numbers tokens at random
@@ -181,24 +165,6 @@ def _prepare_run(
         device=options.device,
         processes=processes,
     )
-
-
-def _check_output(options: argparse.Namespace, texts: list[Path]) -> None:
-    """Reject an output in which the run would replace its inputs or files of the user."""
-    output = options.output
-    caches = [output / ROWS_NAME, *([output / SENTENCES_NAME] if options.next_sentence else [])]
-    reject_inputs([*texts, options.init, options.tokenizer, options.config], caches)
-    names, logs = [*FILES, STATE_NAME], [LOG_NAME, CURVE_NAME]
-    if not options.resume:  # a resumed run replaces only files of its own
-        start = [options.init / name for name in FILES] if options.init else []
-        written = [output / name for name in (*names, *logs)]
-        reject_inputs([*texts, *start, options.tokenizer, options.config], written)
-    for directory in caches:
-        reject_foreign_directory(directory)
-    own = is_own_checkpoint(output)
-    reject_foreign_files(output, names, own=own)
-    # the logs begin before the first checkpoint
-    reject_foreign_files(output, logs, own=own or has_arrays(output / ROWS_NAME))
 
 
 def evaluate_command(options: argparse.Namespace) -> None:

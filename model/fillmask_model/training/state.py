@@ -1,7 +1,8 @@
-"""File with the training state, from which a run can resume."""
+"""Files of a run in its output, and the training state from which the run can resume."""
 
 from __future__ import annotations
 
+import argparse
 import pickle
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -9,10 +10,15 @@ from typing import Any
 
 import torch
 
+from fillmask_model.checkpoints.checkpoint import FILES, is_own_checkpoint
+from fillmask_model.data.row_files import has_arrays, reject_foreign_directory
 from fillmask_model.files import atomic_replace
+from fillmask_model.output_files import reject_foreign_files, reject_inputs
 from fillmask_model.training.config import TrainConfig
+from fillmask_model.training.progress import CURVE_NAME, LOG_NAME
 
 STATE_NAME = "train_state.pt"
+ROWS_NAME, SENTENCES_NAME = "rows", "sentences"
 # a resumed run may change only its length, decay and intervals
 MAY_CHANGE = {"steps", "decay_steps", "evaluate_every_steps", "checkpoint_every_steps"}
 
@@ -57,3 +63,21 @@ def read_state(directory: Path, config: TrainConfig) -> dict[str, Any]:
             f"steps must be at least {state['step']}, the step of {path} (got {config.steps})"
         )
     return state
+
+
+def check_output(options: argparse.Namespace, texts: list[Path]) -> None:
+    """Reject an output in which the run would replace its inputs or files of the user."""
+    output = options.output
+    caches = [output / ROWS_NAME, *([output / SENTENCES_NAME] if options.next_sentence else [])]
+    reject_inputs([*texts, options.init, options.tokenizer, options.config], caches)
+    names, logs = [*FILES, STATE_NAME], [LOG_NAME, CURVE_NAME]
+    if not options.resume:  # a resumed run replaces only files of its own
+        start = [options.init / name for name in FILES] if options.init else []
+        written = [output / name for name in (*names, *logs)]
+        reject_inputs([*texts, *start, options.tokenizer, options.config], written)
+    for directory in caches:
+        reject_foreign_directory(directory)
+    own = is_own_checkpoint(output)
+    reject_foreign_files(output, names, own=own)
+    # the logs begin before the first checkpoint
+    reject_foreign_files(output, logs, own=own or has_arrays(output / ROWS_NAME))

@@ -15,6 +15,7 @@ from fillmask.cli.signals import SignalError, run_until_signal
 from fillmask.cli.stream import process_stream
 from fillmask.cli.whole_file import process_file
 from fillmask.errors import FillMaskError, InvalidRequestError, StartupError
+from fillmask.registry.limits import without_limits
 from fillmask.settings import Settings, read_settings
 
 _FAILED, _INVALID = 1, 2
@@ -46,7 +47,7 @@ def execute(arguments: Sequence[str]) -> int:
         return _INVALID
     try:
         parsed = parse_arguments(arguments)
-        settings = read_settings(parsed.settings).without_limits()
+        settings = without_limits(read_settings(parsed.settings))
         run_until_signal(lambda: _run(parsed.command, settings))
         with name_in_errors(STANDARD_OUTPUT):
             sys.stdout.flush()

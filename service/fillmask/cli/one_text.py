@@ -16,7 +16,8 @@ from fillmask.cli.tasks.base import check_bundle
 from fillmask.cli.terminal.style import Style
 from fillmask.errors import InvalidRequestError
 from fillmask.parameters.texts import TextPair
-from fillmask.registry.loader import limits_of, load_model
+from fillmask.registry.limits import limits_of
+from fillmask.registry.loader import load_model
 from fillmask.settings import Settings
 
 _LABEL = "The text"

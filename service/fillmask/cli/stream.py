@@ -23,7 +23,8 @@ from fillmask.cli.progress import print_status, show_progress
 from fillmask.cli.requests import RowRequestReader
 from fillmask.cli.tasks import TASKS
 from fillmask.cli.tasks.base import check_bundle
-from fillmask.registry.loader import limits_of, load_model
+from fillmask.registry.limits import limits_of
+from fillmask.registry.loader import load_model
 from fillmask.settings import Settings
 
 STANDARD_INPUT = "standard input"  # in error messages

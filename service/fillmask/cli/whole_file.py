@@ -28,7 +28,8 @@ from fillmask.cli.resume.job import Job, fingerprint, locked, parts_directory
 from fillmask.cli.resume.parts import PartFiles
 from fillmask.cli.tasks import TASKS
 from fillmask.cli.tasks.base import AnyTask, check_bundle
-from fillmask.registry.loader import limits_of, load_model
+from fillmask.registry.limits import limits_of
+from fillmask.registry.loader import load_model
 from fillmask.settings import Settings
 
 

@@ -14,11 +14,12 @@ from fillmask.engine.batcher import Batcher
 from fillmask.engine.probe import Probe
 from fillmask.engine.runtime import Runtime
 from fillmask.engine.warm_up import warm_up
-from fillmask.errors import BundleError, SettingsError
+from fillmask.errors import BundleError
 from fillmask.observability.statistics import ProcessStatistics
 from fillmask.observability.tracing import Tracer
 from fillmask.parameters.limits import Limits
 from fillmask.registry.golden import check_golden_labels, check_golden_prompts
+from fillmask.registry.limits import limits_of
 from fillmask.registry.served_model import ModelInfo, ServedModel
 from fillmask.settings import Settings
 from fillmask.tasks.classification import ClassificationPipeline
@@ -213,25 +214,3 @@ def _check_tasks(bundle: Bundle, runtime: Runtime) -> None:
             f"The bundle is invalid: classification.pooling must be {runtime.pooling}, as in "
             f"{MODEL_FILE} (got {head.pooling}); export the bundle again."
         )
-
-
-def limits_of(settings: Settings, bundle: Bundle) -> Limits:
-    """Return the limits of the requests to a model.
-
-    Raises:
-        SettingsError: the model's longest text would not fit into the queue.
-    """
-    if settings.max_waiting_tokens < bundle.max_tokens:
-        raise SettingsError(
-            f"max_waiting_tokens must be at least {bundle.max_tokens}, the max_tokens of the "
-            f"bundle (got {settings.max_waiting_tokens})."
-        )
-    ordinary_tokens = bundle.architecture.vocab_size - len(bundle.special_token_ids)
-    return Limits(
-        max_tokens=bundle.max_tokens,
-        max_texts=settings.max_texts,
-        max_masks=settings.max_masks,
-        max_top_k=min(settings.max_top_k, ordinary_tokens),
-        max_passes=settings.max_passes,
-        max_body_bytes=settings.max_body_bytes,
-    )
