@@ -56,7 +56,7 @@ SLOW := $(addprefix tests/service/,api/protocols/test_kserve_client.py api/proto
 		api/test_fuzz.py api/test_generated_clients.py api/test_hostile_bodies.py \
 		api/test_huggingface_client.py api/test_javascript_client.py api/test_metrics_page.py http/conformance \
 		http/middleware/test_head_requests.py http/test_connection.py observability/test_log_secrecy.py \
-		observability/test_logs.py observability/test_opentelemetry.py tasks/test_response_size.py \
+		observability/test_logs.py observability/test_opentelemetry.py \
 		tokenization/test_tokenizer_memory.py) \
 	$(addprefix tests/model/data/,test_row_files.py test_short_texts.py)
 test-fast: $(DEV)/.installed  ## run the fast tests, under a minute

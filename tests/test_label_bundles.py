@@ -13,7 +13,7 @@ import torch
 
 from fillmask.bundles.bundle import read_bundle
 from fillmask.errors import BundleError, InvalidRequestError, NotFoundError
-from fillmask.observability.statistics import ProcessStatistics
+from fillmask.observability.metrics import Metrics
 from fillmask.parameters.classify import ClassificationOptions
 from fillmask.parameters.texts import TextPair
 from fillmask.registry.golden import GoldenTolerance
@@ -233,7 +233,7 @@ async def test_a_small_error_in_every_logit_is_rejected(int8_bundle: Path, tmp_p
 async def serving(bundle: Path, model: str = "") -> AsyncIterator[ModelRegistry]:
     """Yield a registry with the models of a directory."""
     settings = Settings(bundle=bundle, model=model, threads=1)
-    models = ModelRegistry(settings, pytest.fail, lambda: None, ProcessStatistics())
+    models = ModelRegistry(settings, pytest.fail, lambda: None, Metrics())
     await models.load_all()
     try:
         yield models

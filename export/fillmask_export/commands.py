@@ -13,6 +13,7 @@ from typing import NamedTuple
 import onnx
 
 from fillmask.bundles.bundle import DESCRIPTION_FILE, FILES
+from fillmask.bundles.validation import check_name
 from fillmask.errors import StartupError
 from fillmask_export.golden import renew_golden_results
 from fillmask_export.progress import ExportProgress
@@ -64,6 +65,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _write_bundle(options: argparse.Namespace) -> None:
     # the last part of the id or path, also of a link to a directory
     name = Path(os.path.abspath(options.checkpoint)).name  # noqa: PTH100 - resolve follows links
+    model_name = check_name(options.name or name)  # before a download
     output = options.output or options.bundles / name
     check_output(output, overwrite=options.overwrite)
     texts = SampleTexts(_read_lines(options.texts), _read_lines(options.calibrate))
@@ -72,7 +74,7 @@ def _write_bundle(options: argparse.Namespace) -> None:
     inputs = [*(source.directory / name for name in names), options.texts, options.calibrate]
     reject_inputs(inputs, [output / name for name in names])
     metadata = BundleMetadata(
-        name=options.name or name,
+        name=model_name,
         license=options.license,
         description=options.description or source.origin or "",
         max_tokens=options.max_tokens,

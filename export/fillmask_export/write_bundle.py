@@ -23,6 +23,7 @@ from fillmask.bundles.bundle import (
     TOKENIZER_FILE,
     read_bundle,
 )
+from fillmask.bundles.validation import check_name
 from fillmask.engine.runtime import Runtime
 from fillmask.tokenization.tokenizer import Tokenizer
 from fillmask_export.expected_results import ExpectedResults
@@ -114,6 +115,7 @@ def write_bundle(
         checkpoint.require_head()
     if checkpoint.tokenizer_json is None or checkpoint.mask_token is None:
         raise CheckpointError("the checkpoint has no tokenizer; add tokenizer.json")
+    check_name(metadata.name)
     check_output(output, overwrite=overwrite)
     max_tokens = metadata.max_tokens
     if max_tokens is None:

@@ -34,6 +34,30 @@ class ContentTypeError(FillMaskError):
     status = 415
 
 
+class UnauthorizedError(FillMaskError):
+    """Error for a request without a valid API key."""
+
+    status = 401
+
+
+class TooLargeError(FillMaskError):
+    """Error for a body above the size limit."""
+
+    status = 413
+
+
+class SlowRequestError(FillMaskError):
+    """Error for a request that does not arrive in time."""
+
+    status = 408
+
+
+class DeadlineError(FillMaskError):
+    """Error for a request whose time limit has passed."""
+
+    status = 504
+
+
 class NotFoundError(FillMaskError):
     """Error for an unknown model or version."""
 
@@ -60,11 +84,6 @@ class OverloadedError(FillMaskError):
         self.retry_after_s = retry_after_s
 
 
-def overloaded_text(retry_after_s: int) -> str:
-    """Return the error message of a 429 response."""
-    return f"The service is overloaded; try again in {retry_after_s} s."
-
-
 class NotReadyError(FillMaskError):
     """Error of a service that is starting, is stopping or has failed."""
 
@@ -72,7 +91,10 @@ class NotReadyError(FillMaskError):
 
 
 class StartupError(Exception):
-    """Error that prevents the start or a reload, with a message for the operator."""
+    """Error that prevents the start or a reload, with a message of one line for the operator."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(escape_unprintable(text))
 
 
 class BundleError(StartupError, ValueError):
@@ -81,6 +103,15 @@ class BundleError(StartupError, ValueError):
 
 class SettingsError(StartupError, ValueError):
     """Error for an unknown setting or an invalid value."""
+
+
+def escape_unprintable(text: str) -> str:
+    """Return the text with escapes for characters that could end a line or control a terminal."""
+    if text.isprintable():
+        return text
+    return "".join(
+        one if one.isprintable() else one.encode("unicode_escape").decode() for one in text
+    )
 
 
 def quote(text: str) -> str:

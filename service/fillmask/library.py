@@ -33,8 +33,6 @@ from fillmask.tasks.feed import QueueFeed
 
 Text = str | TextPair | Mapping[str, str]
 
-_NO_LIMIT = 2**62
-
 
 class FillMask:
     """A model that fills masks, scores texts or classifies texts.
@@ -69,9 +67,7 @@ class FillMask:
         self._batch_tokens = settings.threads * settings.max_batch_tokens
         self._loop = BackgroundLoop("fillmask")
         try:
-            self._model = self._loop.run(
-                load_model(settings, lambda _: None, max_response_bytes=_NO_LIMIT)
-            )
+            self._model = self._loop.run(load_model(settings, lambda _: None))
         except BaseException:
             self._loop.close()
             raise

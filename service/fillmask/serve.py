@@ -5,24 +5,22 @@ import contextlib
 import errno
 import gc
 import logging
+import select
 import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from typing import cast
+import time
+from collections.abc import Iterator, Sequence
 
 import uvicorn
-from fastapi import FastAPI
 
 from fillmask import __version__
+from fillmask.api.metrics_page import create_metrics_app
 from fillmask.app import FillMaskApp, create_app
 from fillmask.errors import SettingsError, StartupError
 from fillmask.flags import flag
-from fillmask.http.connection import Connection
-from fillmask.http.server import Server
-from fillmask.http.unsent_responses import UnsentResponses
+from fillmask.observability.health import Health
 from fillmask.observability.logs import log_loop_error, start_logging
 from fillmask.registry.registry import ModelRegistry
 from fillmask.settings import Settings, read_settings
@@ -32,9 +30,15 @@ _log = logging.getLogger("fillmask")
 # longer than the keep-alive timeout of most proxies, which is 60 s. A server that closes the
 # connection before the proxy may cut off a request in transit.
 KEEP_ALIVE_S = 75
-# Limit on the unsent bytes in the kernel per accepted connection. Without the limit the kernel held
-# up to 4 MB for a client that did not read. Pods are charged for these bytes.
+# Limits of the kernel for each connection. A pod is charged for the bytes that the kernel holds.
+# The bytes of one read are also the work that a hostile client can put between two other requests:
+# h11 takes 8 us for a chunk of one byte.
+_RECEIVE_BYTES = 16 * 1024
 _UNSENT_BYTES = 32 * 1024
+_UNREAD_TIMEOUT_MS = 30_000
+# interval between two checks for the start, and time for requests on their way
+_CHECK_EVERY_S, _LAST_REQUESTS_S = 0.05, 0.2
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _GC_THRESHOLD = 10_000  # new objects between two garbage collections
 
 
@@ -62,18 +66,9 @@ def serve(arguments: Sequence[str], reload_requested: threading.Event) -> int:
 
 def _serve(settings: Settings, reload_requested: threading.Event) -> int:
     app = create_app(settings)
-    connection = partial(
-        Connection,
-        max_connections=settings.max_connections,
-        statistics=app.state.statistics,
-        throttle=app.state.throttle,
-        unsent=UnsentResponses(),
-        check_overload=_overload_check(app, settings),
-    )
-    # uvicorn uses uvloop if it is installed
     config = uvicorn.Config(
         app,
-        http=cast("type[asyncio.Protocol]", connection),
+        http="h11",
         lifespan="off",  # _run enters the lifespan
         ws="none",
         log_config=None,
@@ -85,42 +80,56 @@ def _serve(settings: Settings, reload_requested: threading.Event) -> int:
     )
     # bound before the models are loaded, so that the start fails immediately if a port is in use
     with contextlib.ExitStack() as closing:
-        names = ["port", "metrics_port"] if settings.metrics_port else ["port"]
-        listeners = {name: closing.enter_context(_bind(settings, name)) for name in names}
+        listener = closing.enter_context(_bind(settings, "port"))
+        if settings.metrics_port:
+            metrics_listener = closing.enter_context(_bind(settings, "metrics_port"))
+            closing.enter_context(_metrics_server(app, metrics_listener))
+        # uvicorn uses uvloop if it is installed
         runner = closing.enter_context(asyncio.Runner(loop_factory=config.get_loop_factory()))
-        return runner.run(_run(config, app, settings, listeners, reload_requested))
+        return runner.run(_run(config, app, settings, listener, reload_requested))
 
 
-def _overload_check(app: FillMaskApp, settings: Settings) -> Callable[[str, int], int | None]:
-    """Return the overload check that connections call before the application.
-
-    With CORS or a log of all requests, the check accepts every request and leaves the rejection to
-    the application. Only the middleware of the application adds CORS headers, without which
-    browsers cannot read a response. Only the middleware writes the access log.
-    """
-    if settings.cors_origins or settings.access_log == "all":
-        return lambda _path, _ahead: None
-    return app.retry_after_s
+@contextlib.contextmanager
+def _metrics_server(app: FillMaskApp, listener: socket.socket) -> Iterator[None]:
+    """Serve the metrics and the liveness on another thread within the `with` block."""
+    config = uvicorn.Config(
+        create_metrics_app(app.state.metrics, app.state.health),
+        http="h11",
+        loop="asyncio",
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=1,
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(
+        target=server.run, kwargs={"sockets": [listener]}, name="fillmask-metrics", daemon=True
+    )
+    thread.start()
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        thread.join()
 
 
 async def _run(
     config: uvicorn.Config,
-    app: FastAPI,
+    app: FillMaskApp,
     settings: Settings,
-    listeners: dict[str, socket.socket],
+    listener: socket.socket,
     reload_requested: threading.Event,
 ) -> int:
-    def on_start(url: str) -> None:
-        names = ", ".join(models.by_served_name)
-        print(f"fillmask {__version__} serves {names} on {url}, docs on {url}/docs", flush=True)
+    server = uvicorn.Server(config)
+    health: Health = app.state.health
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(log_loop_error)
 
     def reload() -> None:
         if health.not_ready_reason is None:  # a stopping process loads no models
             models.start_reload()
 
-    loop = asyncio.get_running_loop()
-    loop.set_exception_handler(log_loop_error)
-    health = app.state.health
     # entered here, because uvicorn prints a traceback for an invalid bundle
     async with app.router.lifespan_context(app):
         models: ModelRegistry = app.state.models
@@ -135,13 +144,63 @@ async def _run(
         gc.freeze()
         gc.set_threshold(_GC_THRESHOLD)
         gc.enable()
-        for name, listener in listeners.items():
-            # fails if another process has begun to listen since `_bind`
-            with _readable_errors(settings, name):
-                listener.listen(config.backlog)
-        server = Server(config, health, settings.drain_delay_s, on_start)
-        await server.serve(sockets=list(listeners.values()))
+        # fails if another process has begun to listen since `_bind`
+        with _readable_errors(settings, "port"):
+            listener.listen(config.backlog)
+        names = ", ".join(models.by_served_name)
+        message = f"fillmask {__version__} serves {names} on {_url(listener)}"
+        app.state.metrics.connections.set_function(lambda: len(server.server_state.connections))
+        serving = asyncio.create_task(server.serve(sockets=[listener]))
+        stopping = asyncio.create_task(
+            _stop(server, listener, health, settings.drain_delay_s, message)
+        )
+        try:
+            await serving
+        finally:
+            stopping.cancel()
     return 1 if health.failed else 0
+
+
+async def _stop(
+    server: uvicorn.Server,
+    listener: socket.socket,
+    health: Health,
+    drain_delay_s: float,
+    message: str,
+) -> None:
+    """Print a message when the server has started, and stop it after a signal or a failure.
+
+    After a signal, the service reports that it is not ready and still responds for the drain delay,
+    so that load balancers have time to notice. Each response closes its connection. A second signal
+    ends the process. After a failure there is no delay.
+    """
+
+    def stop() -> None:
+        for number in _SIGNALS:
+            signal.signal(number, signal.SIG_DFL)
+        health.stop("The service is shutting down; wait until it is ready again.")
+
+    while not server.started:  # noqa: ASYNC110 - uvicorn has no event for it
+        await asyncio.sleep(_CHECK_EVERY_S)
+    if sys.platform != "win32":  # uvicorn's own handlers stop without a delay
+        for number in _SIGNALS:
+            asyncio.get_running_loop().add_signal_handler(number, stop)
+    print(message, flush=True)
+    await health.wait_until_stopping()
+    if not health.failed:
+        await asyncio.sleep(drain_delay_s)
+        await _stop_listening(server, listener)
+        await asyncio.sleep(_LAST_REQUESTS_S)
+    server.should_exit = True
+
+
+async def _stop_listening(server: uvicorn.Server, listener: socket.socket) -> None:
+    """Close the listener while no connection waits in it, because the kernel would reset it."""
+    end_s = time.monotonic() + _LAST_REQUESTS_S
+    while select.select([listener], [], [], 0)[0] and time.monotonic() < end_s:  # noqa: ASYNC110 - the loop accepts them
+        await asyncio.sleep(0)
+    for one in server.servers:
+        one.close()
 
 
 def _bind(settings: Settings, name: str) -> socket.socket:
@@ -155,10 +214,20 @@ def _bind(settings: Settings, name: str) -> socket.socket:
         listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         closing.callback(listener.close)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
+        # accepted connections inherit the options
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BYTES)
+        if sys.platform == "linux":
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNREAD_TIMEOUT_MS)
         listener.bind(address)
         closing.pop_all()
     return listener
+
+
+def _url(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return f"{url}, docs on {url}/docs"
 
 
 @contextlib.contextmanager

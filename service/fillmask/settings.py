@@ -20,6 +20,7 @@ from fillmask.host import usable_cpus
 
 ENV_PREFIX = "FILLMASK_"
 MAX_THREADS = 1024
+_MAX_S = 365 * 24 * 3600  # timers fail for a much longer time
 _DECIMAL = re.compile(r"[0-9]+")
 # For a Service named NAME, Kubernetes sets NAME_SERVICE_HOST, NAME_SERVICE_PORT, NAME_PORT and
 # NAME_PORT_80_TCP. Each named port adds a NAME_SERVICE_PORT_ variable. Three more variables start
@@ -39,7 +40,7 @@ _GROUPS = {
     "api_keys_file": "Access",
     "max_body_bytes": "Limits of a request",
     "max_batch_tokens": "Batches and queue",
-    "max_connections": "Connections, timeouts and shutdown",
+    "request_timeout_ms": "Timeouts and shutdown",
     "log_level": "Logs and traces",
 }
 
@@ -49,7 +50,12 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix=ENV_PREFIX, frozen=True, extra="forbid")
 
-    host: str = Field(default="127.0.0.1", min_length=1, description="address to listen on")
+    host: str = Field(
+        default="127.0.0.1",
+        min_length=1,
+        json_schema_extra={"allowed": "an address or a name of this machine"},
+        description="address to listen on",
+    )
     port: int = Field(
         default=8000, ge=0, le=65535, description="port to listen on, or 0 for any free port"
     )
@@ -57,7 +63,8 @@ class Settings(BaseSettings):
         default=0,
         ge=0,
         le=65535,
-        description="separate port for `GET /metrics`, or 0 for the main port",
+        description="separate port for `GET /metrics` and `GET /health/live`, which answers even "
+        "while clients keep the main port busy, or 0 for only the main port",
     )
     bundle: Path = Field(
         default_factory=default_bundle_path,
@@ -76,6 +83,7 @@ class Settings(BaseSettings):
     reload_every_s: int = Field(
         default=0,
         ge=0,
+        le=_MAX_S,
         description="seconds between checks for changed bundles, or 0 to check only at SIGHUP",
     )
     threads: int = Field(
@@ -143,11 +151,6 @@ class Settings(BaseSettings):
         description="maximum number of tokens that wait or run in the bulk lane (requests with "
         "many passes, many tokens or long responses), above which the response is 429",
     )
-    max_connections: int = Field(
-        default=1024,
-        ge=1,
-        description="maximum number of open connections, above which the response is 429",
-    )
     request_timeout_ms: int = Field(
         default=30_000,
         ge=1,
@@ -158,12 +161,14 @@ class Settings(BaseSettings):
     drain_delay_s: int = Field(
         default=1,
         ge=0,
+        le=_MAX_S,
         description="seconds after SIGTERM in which the service still responds, so that load "
         "balancers notice that it is not ready and stop sending requests",
     )
     shutdown_grace_s: int = Field(
         default=30,
         ge=0,
+        le=_MAX_S,
         description="seconds after the drain delay in which accepted requests can finish",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
@@ -197,6 +202,13 @@ class Settings(BaseSettings):
         if is_integer and isinstance(value, str) and not _DECIMAL.fullmatch(value):
             raise ValueError(name)
         return value
+
+    @field_validator("host")
+    @classmethod
+    def _check_host(cls, host: str) -> str:
+        """Reject names for which the look-up of their address raises a UnicodeError."""
+        host.encode("idna")
+        return host
 
     @property
     def tracing_enabled(self) -> bool:
@@ -232,7 +244,7 @@ def read_settings(arguments: Sequence[str]) -> Settings:
     if settings.metrics_port and settings.metrics_port == settings.port:
         raise SettingsError(
             f"metrics_port must differ from port (both are {settings.port}); set another port, or "
-            "0 to serve metrics on the main port."
+            "0 to serve metrics only on the main port."
         )
     if settings.log_texts and settings.log_level != "debug":
         raise SettingsError(

@@ -154,6 +154,14 @@ def containers(objects: Objects) -> Iterator[dict[str, Any]]:
         yield from pod["containers"]
 
 
+def sidecars(objects: Objects) -> Iterator[dict[str, Any]]:
+    """Yield the init containers of all pods that run as long as the pod."""
+    for pod in pods(objects):
+        for container in pod.get("initContainers", []):
+            if container.get("restartPolicy") == "Always":
+                yield container
+
+
 def templates(objects: Objects) -> Iterator[dict[str, str]]:
     """Yield the labels of the pods that objects create."""
     for each in objects:

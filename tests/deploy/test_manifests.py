@@ -4,12 +4,12 @@ A schema accepts names of ports, volumes and settings that do not exist.
 """
 
 import math
+from collections.abc import Iterable
 from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
 
-from fillmask.http.server import _FORCED_EXIT_AFTER_S
 from fillmask.settings import ENV_PREFIX
 from tests.deploy import files, kustomize, pod_security
 from tests.deploy.kustomize import Objects, containers, names
@@ -85,30 +85,47 @@ def test_service_does_not_select_the_pods_of_the_example_job() -> None:
     assert not selector.items() <= labels.items()
 
 
+def port_numbers(some_containers: Iterable[dict[str, Any]]) -> dict[Any, int]:
+    """Return the numbers of the containers' ports, by name and by number."""
+    ports = [port for each in some_containers for port in each.get("ports", [])]
+    numbers = {port["containerPort"]: port["containerPort"] for port in ports}
+    return numbers | {port["name"]: port["containerPort"] for port in ports}
+
+
+def target_ports(objects: Objects) -> set[int]:
+    """Return the numbers of the pods' ports that Services lead to."""
+    numbers = port_numbers([*containers(objects), *kustomize.sidecars(objects)])
+    return {
+        numbers[port["targetPort"]]
+        for each in objects
+        if each["kind"] == "Service"
+        for port in each["spec"]["ports"]
+    }
+
+
 def test_ports_exist_and_the_image_listens_on_them(serving_objects: Objects) -> None:
-    numbers: dict[Any, int] = {}
-    for container in containers(serving_objects):
-        for port in container.get("ports", []):
-            numbers |= {port["name"]: port["containerPort"], port["containerPort"]: 0}
-            assert port["containerPort"] == files.image_settings().port
+    target_ports(serving_objects)
+    metrics_port = files.settings_of(settings(serving_objects)).metrics_port
+    listened = {files.image_settings().port, metrics_port}
+    assert set(port_numbers(containers(serving_objects)).values()) <= listened
+    for container in (*containers(serving_objects), *kustomize.sidecars(serving_objects)):
+        numbers = port_numbers([container])
         for probe in PROBES:
             assert probe not in container or container[probe]["httpGet"]["port"] in numbers
-    for each in serving_objects:
-        if each["kind"] == "Service":
-            assert {port["targetPort"] for port in each["spec"]["ports"]} <= numbers.keys()
 
 
-def test_network_policy_admits_all_clients_to_the_ports_of_the_pods_only(
+def test_network_policy_admits_all_clients_to_the_ports_of_the_services_only(
     serving_objects: Objects,
 ) -> None:
     # Gateways and Prometheus are in other namespaces. The service opens no connections.
-    ports = {port["name"] for each in containers(serving_objects) for port in each.get("ports", [])}
+    numbers = port_numbers([*containers(serving_objects), *kustomize.sidecars(serving_objects)])
     for each in serving_objects:
         if each["kind"] == "NetworkPolicy":
             assert {"Ingress", "Egress"} == set(each["spec"]["policyTypes"])
             assert each["spec"]["egress"] == []
             rules = each["spec"]["ingress"]
-            assert {port["port"] for rule in rules for port in rule["ports"]} == ports
+            admitted = {numbers[port["port"]] for rule in rules for port in rule["ports"]}
+            assert admitted == target_ports(serving_objects)
             assert not any("from" in rule for rule in rules)
 
 
@@ -243,11 +260,30 @@ def test_bundles_are_copied_to_where_they_are_mounted() -> None:
 
 
 @SERVING
+def test_liveness_is_asked_at_the_port_that_clients_do_not_reach(root: str) -> None:
+    # Clients that take all connections cause no restart. A pod that does not answer them is not
+    # ready.
+    (container,) = containers(rendered(root))
+    numbers = port_numbers([container])
+    asked = {probe: numbers[container[probe]["httpGet"]["port"]] for probe in PROBES}
+    chosen = files.settings_of(settings(rendered(root)))
+    assert chosen.metrics_port not in {0, files.image_settings().port}
+    assert asked == {
+        "startupProbe": files.image_settings().port,
+        "readinessProbe": files.image_settings().port,
+        "livenessProbe": chosen.metrics_port,
+    }
+
+
+CLOSE_S = 5  # time for the last batch and the traces
+
+
+@SERVING
 def test_pod_is_not_killed_while_it_drains(root: str) -> None:
-    # The kubelet waits for the drain delay, the grace period and the forced exit.
+    # The kubelet waits for the drain delay, the grace period and the close of the models.
     (pod,) = kustomize.pods(rendered(root))
     chosen = files.settings_of(settings(rendered(root)))
-    stopping_s = chosen.drain_delay_s + chosen.shutdown_grace_s + _FORCED_EXIT_AFTER_S
+    stopping_s = chosen.drain_delay_s + chosen.shutdown_grace_s + CLOSE_S
     assert pod["terminationGracePeriodSeconds"] > stopping_s
     # Endpoints take some seconds to reach every node
     assert chosen.drain_delay_s >= 5

@@ -7,7 +7,6 @@ from urllib.parse import urlsplit
 import pytest
 
 from fillmask.engine.admission import Admission
-from fillmask.observability.statistics import BatchStatistics
 from tests.deploy import files, monitoring
 
 SERVICES = files.read_yaml(files.COMPOSE)["services"]
@@ -31,7 +30,7 @@ def test_dashboard_and_alerts_query_existing_metrics(families: dict[str, str]) -
 
 
 def test_queries_name_existing_lanes() -> None:
-    lanes = set(Admission(1, 1, 1, 1, 1, BatchStatistics()).load.waiting_tokens)
+    lanes = set(Admission(1, 1, 1, 1, 1).load.waiting_tokens)
     scaling = (files.K8S / "overlays" / "production" / "scaledobject.yaml").read_text()
     expressions = [*monitoring.dashboard_expressions(), scaling]
     expressions += [alert["expr"] for alert in monitoring.alerts()]

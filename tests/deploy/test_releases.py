@@ -22,6 +22,9 @@ SHARED = {
     "spec.supportedModelFormats.name",
     "spec.template.spec.containers.image",
     "spec.template.spec.containers.name",
+    "spec.template.spec.hostAliases.hostnames",
+    "spec.triggers.metadata.containerName",
+    "data.nginx.conf",
     "spec.groups.name",
     "spec.podFailurePolicy.rules.onExitCodes.containerName",
 }

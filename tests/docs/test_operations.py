@@ -6,14 +6,12 @@ import re
 
 import pytest
 
-from fillmask.app import ANSWERS_BYTES, BODIES_BYTES, FREE_ANSWER_BYTES, FREE_BODY_BYTES
+from fillmask.api.response_memory import MAX_RESPONSE_BYTES
+from fillmask.app import BUDGET_BYTES, FREE_BYTES
 from fillmask.http.json_size import MAX_VALUES
-from fillmask.http.unsent_responses import MAX_UNSENT_BYTES
 from fillmask.observability.logs import FIELDS
-from fillmask.observability.metrics import REJECTED_CONNECTIONS, REJECTED_REQUESTS
-from fillmask.settings import Settings
+from fillmask.observability.metrics import REJECTED_BY_QUEUE, REJECTED_BY_STATUS
 from fillmask.tasks.plan import CACHED_TARGETS_BYTES
-from fillmask.tasks.response_size import MAX_RESPONSE_BYTES
 from fillmask.tasks.targets.targets import MAX_TARGETS_BYTES
 from fillmask.tokenization.unigram import CACHED_WORDS_BYTES
 from tests.deploy import monitoring
@@ -33,7 +31,7 @@ def named(title: str) -> set[str]:
 
 
 def test_every_metric_of_a_scrape_is_named_and_no_other() -> None:
-    reasons = {"deadline", *REJECTED_CONNECTIONS, *REJECTED_REQUESTS}
+    reasons = {*REJECTED_BY_STATUS.values(), *REJECTED_BY_QUEUE}
     assert named("Metrics") - {"reason"} == set(monitoring.exposed_families()) | reasons
 
 
@@ -65,13 +63,9 @@ def test_memory_budget_fits_the_pod_and_is_enforced() -> None:
     sum_mib = sum(int(mib) for mib, _ in rows)
     assert sum_mib <= POD_MIB
     assert f"{sum_mib} MiB" in section
-    connections = Settings().max_connections
     enforced = {
-        "BODIES_BYTES": BODIES_BYTES,
-        "ANSWERS_BYTES": ANSWERS_BYTES,
-        "MAX_UNSENT_BYTES": MAX_UNSENT_BYTES,
-        "FREE_BODY_BYTES": FREE_BODY_BYTES * connections,
-        "FREE_ANSWER_BYTES": FREE_ANSWER_BYTES * connections,
+        "BUDGET_BYTES": BUDGET_BYTES,
+        "FREE_BYTES": FREE_BYTES * 1024,  # of about 1,000 connections
         "CACHED_TARGETS_BYTES": CACHED_TARGETS_BYTES + CACHED_WORDS_BYTES + 2 * MIB,
     }
     for name, size_bytes in enforced.items():

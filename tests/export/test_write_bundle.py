@@ -320,3 +320,19 @@ def test_command_line_fails_with_one_sentence(
     with pytest.raises(SystemExit):
         main([str(tmp_path)])
     assert "exactly one of --output" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["a\nb", " a", "a" * 201])
+def test_a_name_that_no_service_reads_is_rejected(
+    name: str,
+    checkpoint: Checkpoint,
+    texts: SampleTexts,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    # before any work, such as a download
+    label = replace(_label(), name=name)
+    with pytest.raises(ValueError, match="name must have 1 to 200 printable characters"):
+        write_bundle(checkpoint, tmp_path / "bundle", label, texts)
+    assert main(["org/model", "--output", str(tmp_path / "bundle"), "--name", name]) == 2
+    assert "fillmask-export: name must have 1 to 200 printable" in capsys.readouterr().err

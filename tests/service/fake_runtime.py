@@ -10,7 +10,7 @@ import numpy as np
 from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.batcher import Batcher
 from fillmask.engine.passes import BatchOutputs, ModelPass, PassOutputs
-from fillmask.observability.statistics import BatchStatistics
+from fillmask.observability.metrics import ModelMetrics
 
 BAD_ID = 666
 
@@ -76,7 +76,7 @@ async def running_batcher(
     max_waiting_tokens: int = 1000,
     max_bulk_tokens: int = 1000,
     max_wait_s: float = 100,
-    statistics: BatchStatistics | None = None,
+    metrics: ModelMetrics | None = None,
     failures: list[str] | None = None,
     run: Callable[[Batch], BatchOutputs] | None = None,
 ) -> AsyncIterator[Batcher]:
@@ -94,7 +94,7 @@ async def running_batcher(
         max_bulk_tokens,
         max_wait_s,
         ([] if failures is None else failures).append,
-        statistics,
+        metrics,
     )
     try:
         async with asyncio.timeout(20):

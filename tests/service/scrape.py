@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
 
+from fillmask.observability.metrics import Metrics
+
 # name and labels -> value
 Samples = Mapping[tuple[str, frozenset[tuple[str, str]]], float]
 
@@ -21,6 +23,11 @@ def samples(text: str) -> Samples:
 def value(scraped: Samples, name: str, **labels: str) -> float:
     """Return the value of one sample, by default 0."""
     return scraped.get((name, frozenset(labels.items())), 0)
+
+
+def rendered(metrics: Metrics) -> Samples:
+    """Return all samples of a scrape."""
+    return samples(metrics.render("")[0].decode())
 
 
 def scrape(client: TestClient) -> Samples:

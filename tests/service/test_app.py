@@ -8,9 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from fillmask.app import create_app
-from fillmask.engine.batcher import Batcher
 from fillmask.errors import BundleError, SettingsError, StartupError
-from fillmask.http.throttle import THROTTLE_ABOVE_WAIT_S, LoopThrottle
 from fillmask.settings import Settings
 from tests.service.conftest import EditBundle
 from tests.service.tiny import Tiny
@@ -43,21 +41,6 @@ def test_golden_prompts_are_not_bound_by_the_users_limits(tiny: Tiny) -> None:
     start(Settings(bundle=tiny.path, threads=1, max_masks=1, max_top_k=1))
 
 
-def test_overload_pauses_the_event_loop(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    # During long waits in the queue, new requests for fills cause a pause.
-    pauses: list[str] = []
-    monkeypatch.setattr(LoopThrottle, "schedule_pause", lambda _: pauses.append("scheduled"))
-    app = create_app(Settings(bundle=tiny.path, threads=1, max_wait_ms=1000))
-    with TestClient(app):
-        assert app.retry_after_s("/fill-mask", 0) is None
-        assert not pauses
-        monkeypatch.setattr(Batcher, "estimated_wait_s", 1.1 * THROTTLE_ABOVE_WAIT_S)
-        assert app.retry_after_s("/info", 0) is None
-        assert not pauses
-        assert app.retry_after_s("/fill-mask", 0) is None
-        assert pauses == ["scheduled"]
-
-
 def test_a_text_must_fit_into_the_queue(tiny: Tiny) -> None:
     # The limit of waiting tokens must allow the longest text.
     with pytest.raises(
@@ -85,8 +68,6 @@ import sys
 from pathlib import Path
 from fastapi.testclient import TestClient
 from fillmask.app import create_app
-from fillmask.engine.batcher import Batcher
-from fillmask.http.throttle import THROTTLE_ABOVE_WAIT_S, LoopThrottle
 from fillmask.settings import Settings
 with TestClient(create_app(Settings(bundle=Path(sys.argv[1]), threads=1))) as client:
     assert client.post("/fill-mask", json={"inputs": "[MASK]"}).status_code == 200

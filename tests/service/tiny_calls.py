@@ -9,7 +9,6 @@ from fillmask.engine.runtime import Runtime
 from fillmask.parameters.fill_mask import FillOptions
 from fillmask.results.fills import Fill
 from fillmask.tasks.fill_mask import FillMaskPipeline
-from fillmask.tasks.response_size import MAX_RESPONSE_BYTES
 from fillmask.tokenization.tokenizer import Tokenizer
 from tests.service.tiny import MASK_ID, MAX_TOKENS, SPECIAL, VOCABULARY, Tiny
 
@@ -26,7 +25,6 @@ async def fill(
     targets: Sequence[str] | None = None,
     max_masks: int = 100,
     max_passes: int = 1,
-    max_response_bytes: int = MAX_RESPONSE_BYTES,
 ) -> Sequence[Sequence[Sequence[Fill]]]:
     """Fill the masks of texts. Each call uses a separate batcher."""
     runtime = Runtime(tiny.path / "model.onnx")
@@ -39,7 +37,6 @@ async def fill(
             vocab_size=len(VOCABULARY),
             max_masks=max_masks,
             max_passes=max_passes,
-            max_response_bytes=max_response_bytes,
         )
         options = FillOptions(top_k=top_k, targets=tuple(targets) if targets else None)
         return (await pipeline.fill(texts, options)).fills

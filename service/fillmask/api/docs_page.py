@@ -4,10 +4,11 @@ import base64
 import hashlib
 import re
 
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.responses import HTMLResponse
-from starlette.staticfiles import StaticFiles
+
+from fillmask.api.static_files import Files
 
 _ASSETS_PATH = "/docs-assets"
 
@@ -18,8 +19,6 @@ def add_docs_page(app: FastAPI) -> None:
     All addresses in the page are relative, so that the page works behind a proxy with any path
     prefix.
     """
-    router = APIRouter()
-
     page = get_swagger_ui_html(
         openapi_url="openapi.json",
         title=f"{app.title} {app.version}",
@@ -29,12 +28,11 @@ def add_docs_page(app: FastAPI) -> None:
     )
     page.headers["Content-Security-Policy"] = _policy(bytes(page.body))
 
-    @router.get("/docs", include_in_schema=False)
+    @app.get("/docs", include_in_schema=False)
     async def docs() -> HTMLResponse:
         return page
 
-    app.include_router(router)
-    assets = StaticFiles(packages=[("fastapi_swagger", "resources")])
+    assets = Files(packages=[("fastapi_swagger", "resources")])
     app.mount(_ASSETS_PATH, assets, name="docs-assets")
 
 

@@ -1,42 +1,29 @@
-"""The endpoint GET /metrics for Prometheus."""
+"""GET /metrics for Prometheus, on the main port or on a port of its own."""
 
 import asyncio
 from typing import Any
 
-from fastapi import APIRouter, FastAPI, Request, Response
-from starlette.exceptions import HTTPException
+from fastapi import FastAPI, Request, Response
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse
+from starlette.routing import Route
 
-from fillmask.api.bodies.request_body import ErrorResponse
+from fillmask.http.error_response import error_response
 from fillmask.observability.health import Health
-from fillmask.observability.metrics import Metrics, ModelState
-from fillmask.observability.statistics import ProcessStatistics
-from fillmask.registry.registry import ModelRegistry
+from fillmask.observability.metrics import Metrics
 
-METRICS_PATH = "/metrics"
+_PATH = "/metrics"
 _TEXT = {"schema": {"type": "string"}}
 _RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/plain": _TEXT, "application/openmetrics-text": _TEXT}},
-    404: {"model": ErrorResponse, "description": "Only another port serves metrics."},
 }
 
 
-def add_metrics_page(
-    app: FastAPI, statistics: ProcessStatistics, health: Health, own_port: int | None
-) -> None:
-    """Add GET /metrics to an application.
+def add_metrics_page(app: FastAPI, metrics: Metrics) -> None:
+    """Add GET /metrics to an application."""
 
-    If `own_port` is not None, only this port serves the metrics.
-    """
-
-    def states() -> list[ModelState]:
-        models: ModelRegistry | None = getattr(app.state, "models", None)
-        return [] if models is None else models.states
-
-    metrics = Metrics(statistics, states, lambda: health.not_ready_reason)
-    router = APIRouter()
-
-    @router.get(
-        METRICS_PATH,
+    @app.get(
+        _PATH,
         summary="Metrics for Prometheus",
         tags=["Service"],
         response_class=Response,
@@ -44,10 +31,27 @@ def add_metrics_page(
         responses=_RESPONSES,
     )
     async def scrape(request: Request) -> Response:
-        if own_port is not None and request.scope["server"][1] != own_port:
-            raise HTTPException(404)
-        accept = request.headers.get("accept", "")
-        content, content_type = await asyncio.to_thread(metrics.render, accept)
-        return Response(content, headers={"content-type": content_type})
+        return await asyncio.to_thread(_scrape, metrics, request)
 
-    app.include_router(router)
+
+def create_metrics_app(metrics: Metrics, health: Health) -> Starlette:
+    """Create the application of the separate port: GET /metrics and GET /health/live.
+
+    Its server runs on another thread than the service, so that both answer while clients keep the
+    service's event loop busy. A loop that doesn't run at all is not alive.
+    """
+
+    def scrape(request: Request) -> Response:
+        return _scrape(metrics, request)
+
+    def live(_request: Request) -> Response:
+        if (reason := health.not_alive_reason) is not None:
+            return error_response(503, reason)
+        return JSONResponse({"status": "live"})
+
+    return Starlette(routes=[Route(_PATH, scrape), Route("/health/live", live)])
+
+
+def _scrape(metrics: Metrics, request: Request) -> Response:
+    content, content_type = metrics.render(request.headers.get("accept", ""))
+    return Response(content, headers={"content-type": content_type})

@@ -1,15 +1,17 @@
-"""Parts of the OpenAPI document that FastAPI does not generate."""
+"""What the OpenAPI document says beyond the types of the routes."""
 
-import json
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fastapi.routing import APIRoute
+from pydantic import BaseModel
 
-from fillmask.api.bodies.json_schema import COMPONENTS_PATH, reference
+from fillmask.api.bodies.classify import ClassifyRequest
+from fillmask.api.bodies.fill_request import FillMaskRequest
+from fillmask.api.bodies.score import ScoreRequest
+from fillmask.api.operations import COMPONENTS
+from fillmask.api.protocols.infer_schema import InferClassifyRequest, InferFillMaskRequest
+from fillmask.api.protocols.predict_v1 import PredictClassifyRequest, PredictFillMaskRequest
 from fillmask.http.middleware.authentication import is_public
-from fillmask.http.middleware.deadline import MAX_TIMEOUT_MS
 
 # groups of operations, in the order of the document and of the page
 TAGS: list[dict[str, Any]] = [
@@ -22,15 +24,17 @@ TAGS: list[dict[str, Any]] = [
     {"name": "Service", "description": "Models, health, metrics and the playground."},
 ]
 
-# Rules for requests with texts that a JSON schema cannot express, because a rule needs the
-# model's tokenizer or compares two parts of a request.
-BEYOND_THE_SCHEMA = """
+DESCRIPTION = """\
+Fills masks in texts, scores texts and classifies texts with encoders.
+
+A schema cannot express some rules, because a rule needs the model's tokenizer or compares two parts
+of a request. A request that breaks one of these rules gets 422 and a reason.
 
 - The model has the task (`tasks` in GET /info). Only a model with `pairs` reads pairs.
 - A text or a pair to fill contains at least one mask (`mask_token` in GET /info). A text to score
   contains no mask. No text contains another special token. Every text has at least one token.
-- A request stays within the `limits` in GET /info for tokens, masks and passes. It has at most
-  65,536 JSON values and 262,144 bytes of targets.
+- A request stays within the `limits` in GET /info for texts, fills, tokens, masks and passes. It
+  has at most 65,536 JSON values and 262,144 bytes of targets.
 - The model's vocabulary can spell each target.
 - A list of parameters requires a list with the same number of texts.
 - With `on_long_text` "window", an overlong pair has all its masks in `text`.
@@ -45,134 +49,71 @@ BEYOND_THE_SCHEMA = """
 - `model_name` names the model in the path.
 """
 
-_ERRORS = {
-    400: "The body is not valid JSON, or a header is invalid.",
-    401: "The request has no API key, or the server does not know the key.",
-    404: "No model has that name or version.",
-    408: "The request does not arrive in time.",
-    413: "The body is too large.",
-    415: "The content type is not application/json, or the body is compressed.",
-    422: "A parameter or an input is invalid. The error states the reason. The request does not "
-    "match the schema or breaks a rule that a schema cannot express. Examples of these rules:"
-    + BEYOND_THE_SCHEMA,
-    429: "The service is overloaded. The header Retry-After contains the delay in seconds.",
-    431: "The headers of the request are too large.",
-    500: "The service has an internal error. Its log contains the request id.",
-    503: "The service is starting, is stopping or has failed.",
-    504: "The request exceeds its time limit.",
-}
 _API_KEY = "ApiKey"
-# schemas of the parameters with a fixed set of values
-_VALUES = {"name": "ModelName", "version": "ModelVersion"}
-_TIMEOUT = {
-    "name": "X-Request-Timeout-Ms",
-    "in": "header",
-    "required": False,
-    "description": "Time limit of the request in milliseconds. A late response has status 504.",
-    "schema": {"type": "integer", "minimum": 1, "maximum": MAX_TIMEOUT_MS},
-}
+_BODIES: tuple[type[BaseModel], ...] = (
+    FillMaskRequest,
+    ScoreRequest,
+    ClassifyRequest,
+    PredictFillMaskRequest,
+    PredictClassifyRequest,
+    InferFillMaskRequest,
+    InferClassifyRequest,
+)
 
 
-def operation_id(route: APIRoute) -> str:
-    """Return the id of an operation, which generators of clients use as the name of a function.
-
-    The id is the name of the endpoint's Python function. A path with a version and the path without
-    the version have the same function.
-    """
-    return f"{route.name}_of_version" if "{version}" in route.path else route.name
-
-
-def with_common_parts(
-    document: dict[str, Any], allowed: Mapping[str, Sequence[str]], *, api_keys: bool
-) -> dict[str, Any]:
-    """Add the timeout header, the errors, the API key and the allowed values of parameters.
-
-    The function also sorts the paths by their tags and removes unused schemas.
+def complete(
+    document: dict[str, Any],
+    names: Sequence[str],
+    *,
+    max_texts: int,
+    max_top_k: int,
+    api_keys: bool,
+) -> None:
+    """Add the bodies, the limits and the names of this service, and the API key.
 
     Args:
-        document: FastAPI's OpenAPI document with the request bodies.
-        allowed: allowed values of path parameters, by parameter name.
+        document: FastAPI's OpenAPI document.
+        names: names of the served models.
+        max_texts: maximum number of texts of one request.
+        max_top_k: maximum number of fills per mask.
         api_keys: true if the service requires API keys.
     """
-    components = document["components"]
-    for parameter, values in allowed.items():
-        if values:
-            components["schemas"][_VALUES[parameter]] = {"type": "string", "enum": list(values)}
-    for path, operations in document["paths"].items():
-        for method, operation in operations.items():
-            closed = api_keys and not is_public(method.upper(), path)
-            if closed:
-                operation["security"] = [{_API_KEY: []}]
-            own = operation.get("parameters", [])
-            for parameter in own:
-                if allowed.get(parameter["name"]):
-                    parameter["schema"] = reference(_VALUES[parameter["name"]])
-            operation["parameters"] = [*own, _TIMEOUT]
-            _add_errors(operation, {401: closed, 404: own, 422: "requestBody" in operation})
-    components["responses"] = {
-        _error_name(status): _error(text) for status, text in _ERRORS.items()
-    }
+    schemas: dict[str, Any] = document["components"]["schemas"]
+    for model in _BODIES:
+        schema = model.model_json_schema(ref_template=f"{COMPONENTS}{{model}}")
+        schemas |= {**schema.pop("$defs"), model.__name__: schema}
+    _add_limits(schemas, max_texts, max_top_k)
+    for name in ("HTTPValidationError", "ValidationError"):  # of FastAPI, which validates nothing
+        schemas.pop(name, None)
+    if names:
+        schemas["ModelName"] = {"type": "string", "enum": list(names)}
     if api_keys:
-        components["securitySchemes"] = {_API_KEY: {"type": "http", "scheme": "bearer"}}
+        document["components"]["securitySchemes"] = {_API_KEY: {"type": "http", "scheme": "bearer"}}
+    for path, operations in document["paths"].items():
+        for method, described in operations.items():
+            closed = api_keys and not is_public(method.upper(), path)
+            _complete_operation(described, named=bool(names), closed=closed)
+
+
+def _complete_operation(described: dict[str, Any], *, named: bool, closed: bool) -> None:
+    if "requestBody" not in described:
+        described["responses"].pop("422", None)
+    for parameter in described.get("parameters", ()):
+        if named and parameter["name"] == "name":
+            parameter["schema"] = {"$ref": f"{COMPONENTS}ModelName"}
+    if closed:
+        described["security"] = [{_API_KEY: []}]
     else:
-        del components["responses"][_error_name(401)]
-    document["paths"] = dict(sorted(document["paths"].items(), key=_rank))
-    _remove_unused_schemas(document)
-    return document
+        described["responses"].pop("401", None)
 
 
-def _add_errors(operation: dict[str, Any], possible: Mapping[int, object]) -> None:
-    """Add references to the errors of an operation.
-
-    Args:
-        possible: statuses that only some operations have, with a true value for this operation.
-    """
-    responses = operation["responses"]
-    responses.pop("422", None)  # FastAPI's own error, which this service does not send
-    for status in _ERRORS:
-        if possible.get(status, True):
-            responses.setdefault(
-                str(status), {"$ref": f"#/components/responses/{_error_name(status)}"}
-            )
-
-
-def _error_name(status: int) -> str:
-    return f"Error{status}"
-
-
-def _error(description: str) -> dict[str, Any]:
-    schema = reference("ErrorResponse")
-    return {"description": description, "content": {"application/json": {"schema": schema}}}
-
-
-def _rank(path: tuple[str, dict[str, Any]]) -> tuple[int, bool]:
-    """Return the position of a path's first tag, with paths of the default model first."""
-    template, operations = path
-    order = [tag["name"] for tag in TAGS]
-    tags = {tag for operation in operations.values() for tag in operation["tags"]}
-    return min(map(order.index, tags)), "{" in template
-
-
-def _remove_unused_schemas(document: dict[str, Any]) -> None:
-    schemas = document["components"]["schemas"]
-    used: set[str] = set()
-    waiting: list[Any] = [document["paths"], document["components"]["responses"]]
-    while waiting:
-        found = set(re.findall(f'"{COMPONENTS_PATH}(.+?)"', json.dumps(waiting.pop()))) - used
-        used |= found
-        waiting += [schemas[name] for name in found]
-    document["components"]["schemas"] = {name: schemas[name] for name in sorted(used)}
-
-
-def allowed_methods(document: dict[str, Any], path: str) -> list[str]:
-    """Return the HTTP methods of a path.
-
-    If several path templates match, the template with the longest fixed text applies.
-    """
-    fitting = [
-        template
-        for template in document["paths"]
-        if re.fullmatch(".+".join(map(re.escape, re.split(r"\{\w+\}", template))), path)
-    ]
-    best = max(fitting, key=lambda template: len(re.sub(r"\{\w+\}", "", template)), default=None)
-    return [method.upper() for method in document["paths"].get(best, ())]
+def _add_limits(schemas: Mapping[str, Any], max_texts: int, max_top_k: int) -> None:
+    for name, schema in schemas.items():
+        fields = schema.get("properties", {})
+        if name.endswith("FillMaskParameters"):
+            fields["top_k"]["anyOf"][0]["maximum"] = max_top_k
+        if name.endswith("Request"):
+            for field in (fields.get(one) for one in ("inputs", "instances", "parameters")):
+                for option in (field, *field.get("anyOf", ())) if field else ():
+                    if option.get("type") == "array":
+                        option.setdefault("maxItems", max_texts)

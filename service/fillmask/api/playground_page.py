@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
-from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi import FastAPI, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse
-from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
+
+from fillmask.api.static_files import Files
 
 _DIRECTORY = Path(__file__).parents[1] / "playground"
 _SOURCES = {
@@ -35,7 +36,7 @@ _ALIVE_SCHEMA = {
 }
 
 
-class _Files(StaticFiles):
+class _Files(Files):
     """Static files with headers that forbid content from other hosts."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
@@ -50,10 +51,9 @@ def add_playground_page(app: FastAPI) -> None:
     All addresses in the page are relative, so that the page works behind a proxy with any path
     prefix.
     """
-    router = APIRouter()
     files = _Files(directory=_DIRECTORY)
 
-    @router.get(
+    @app.get(
         "/",
         summary="The playground, or the state of the process",
         description="A client that accepts text/html gets the page. Any other client gets JSON.",
@@ -69,5 +69,4 @@ def add_playground_page(app: FastAPI) -> None:
         response.headers["Vary"] = "Accept"
         return response
 
-    app.include_router(router)
     app.mount("/playground", files, name="playground")

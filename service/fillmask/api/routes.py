@@ -1,173 +1,128 @@
-"""The service's own endpoints and their OpenAPI descriptions."""
-
-import asyncio
-from typing import Any, NoReturn
+"""The service's own endpoints for fills, scores and labels."""
 
 from fastapi import APIRouter, Request, Response
-from pydantic import BaseModel
 
-from fillmask.api.bodies.classify import ClassifyResponse
+from fillmask.api.bodies.classify import ClassifyRequest, ClassifyResponse
+from fillmask.api.bodies.fill_request import FillMaskRequest
 from fillmask.api.bodies.fill_response import FillMaskResponse
 from fillmask.api.bodies.score import ScoreRequest, ScoreResponse
-from fillmask.api.dependencies import get_model, get_ready_model, get_registry
-from fillmask.bundles.description import Task
-from fillmask.errors import NotReadyError
-from fillmask.http.disconnect import CancelOnDisconnect
-from fillmask.observability.health import Health
-from fillmask.observability.request_context import RESERVE
-from fillmask.registry.served_model import ModelInfo
-from fillmask.results.scores import scores_to_json
+from fillmask.api.operations import operation
+from fillmask.api.task_call import TaskCall, json_response, task_call
+from fillmask.results.fills import fills_to_json
+from fillmask.results.labels import labels_to_json
+from fillmask.results.scores import TextScore, scores_to_json
+
+# Writing this many token scores takes 0.3 ms.
+_LARGE_SCORES = 1_000
 
 
-class HealthStatus(BaseModel):
-    """Health of the service."""
-
-    status: str
-
-
-FILL_MASK_PATH, CLASSIFY_PATH = "/fill-mask", "/classify"
-# paths to which Hugging Face's clients send the bodies of the first task of a model
-ROOT_PATH, MODEL_PATH = "/", "/models/{name}"
-MODEL_CLASSIFY_PATH = "/models/{name}/classify"
-SCORE_PATH, MODEL_SCORE_PATH = "/score", "/models/{name}/score"
-
-
-def create_router(health: Health) -> APIRouter:
-    """Create the endpoints.
-
-    All endpoints except GET /health/live respond with status 503 until `app.state.models` is set.
-    `RequestSchemas` adds the request bodies to the OpenAPI document.
-    """
-    router = APIRouter()
-    # These routes come first, because /models/a/score is also the path of a model with the name
-    # a/score.
+def add_task_routes(router: APIRouter) -> None:
+    """Add the endpoints, which respond with 503 until a model is loaded."""
+    # Scores and labels come before /models/{name}, because /models/a/score is also the path of a
+    # model with the name a/score.
+    _add_fills(router)
     _add_scores(router)
-    _add_labels(router, health)
-    _add_fills(router, health)
-    _add_service(router)
-    return router
+    _add_labels(router)
+    _add_models(router)
 
 
-def _add_fills(router: APIRouter, health: Health) -> None:
-    responses: dict[int | str, dict[str, Any]] = {200: {"model": FillMaskResponse}}
-    first: dict[str, Any] = {
-        "summary": "Fill the masks of texts, or classify texts",
-        "description": "A model with the task fill-mask fills masks. Any other model classifies.",
-        "responses": responses,
-        "tags": ["Hugging Face"],
-    }
-
-    @router.post(
-        FILL_MASK_PATH,
+def _add_fills(router: APIRouter) -> None:
+    fills = operation(
+        [FillMaskRequest],
+        {"model": FillMaskResponse},
         summary="Fill the masks of one or more texts",
-        responses=responses,
         tags=["Fills"],
     )
-    async def fill_mask(request: Request) -> None:
-        _raise_not_ready(request, health, None, "fill-mask")
 
-    @router.post(ROOT_PATH, **first)
-    async def run_default_model(request: Request) -> None:
-        _raise_not_ready(request, health, None, None)
-
-    @router.post("/models/{name:path}", **first)
-    async def run_model(request: Request, name: str) -> None:
-        _raise_not_ready(request, health, name, None)
-
-
-def _raise_not_ready(
-    request: Request, health: Health, name: str | None, task: Task | None
-) -> NoReturn:
-    """Raise the error of a request that FillMaskApp does not route to TaskEndpoint.
-
-    Either the service is not ready, or no model has the requested name and task.
-    """
-    get_registry(request.app).get(name, task)
-    raise NotReadyError(
-        health.not_ready_reason or "The service is starting; wait until it is ready."
-    )
+    @router.post("/fill-mask", **fills)
+    async def fill_mask(request: Request) -> Response:
+        async with task_call(request, None, "fill-mask") as call:
+            return await fill_masks(call)
 
 
 def _add_scores(router: APIRouter) -> None:
-    scores: dict[str, Any] = {
-        "summary": "Score each token of one or more texts",
-        "responses": {200: {"model": ScoreResponse}},
-        "tags": ["Scores"],
-    }
+    scores = operation(
+        [ScoreRequest],
+        {"model": ScoreResponse},
+        summary="Score each token of one or more texts",
+        tags=["Scores"],
+    )
 
-    @router.post("/models/{name:path}/score", operation_id="score_with_model", **scores)
-    async def score_of_model(request: Request, name: str) -> Response:
-        return await score(request, name)
+    @router.post("/score", **scores)
+    async def score(request: Request) -> Response:
+        async with task_call(request, None, "fill-mask", bulk=True) as call:
+            return await score_texts(call)
 
-    @router.post(SCORE_PATH, operation_id="score", **scores)
-    async def score_of_default(request: Request) -> Response:
-        return await score(request, None)
-
-    async def score(request: Request, name: str | None) -> Response:
-        body, content_type = await request.body(), request.headers.get("content-type")
-        served = get_model(request, name, "fill-mask")
-        with served.in_use:
-            served.batcher.raise_if_overloaded(bulk=True)
-            parsed = await asyncio.to_thread(
-                ScoreRequest.read, body, content_type, served.info.limits
-            )
-            with CancelOnDisconnect(request.receive):
-                scored = await served.require_scoring().score(
-                    parsed.texts,
-                    parsed.options,
-                    "inputs",
-                    report_errors=parsed.report_errors,
-                    reserve=request.scope[RESERVE],
-                )
-        content = await asyncio.to_thread(scores_to_json, scored, single=parsed.single)
-        return Response(content, media_type="application/json")
+    @router.post("/models/{name:path}/score", **scores)
+    async def score_with_model(request: Request, name: str) -> Response:
+        async with task_call(request, name, "fill-mask", bulk=True) as call:
+            return await score_texts(call)
 
 
-def _add_labels(router: APIRouter, health: Health) -> None:
-    labels: dict[str, Any] = {
-        "summary": "Classify one or more texts",
-        "responses": {200: {"model": ClassifyResponse}},
-        "tags": ["Labels"],
-    }
+def _add_labels(router: APIRouter) -> None:
+    labels = operation(
+        [ClassifyRequest],
+        {"model": ClassifyResponse},
+        summary="Classify one or more texts",
+        tags=["Labels"],
+    )
+
+    @router.post("/classify", **labels)
+    async def classify(request: Request) -> Response:
+        async with task_call(request, None, "text-classification") as call:
+            return await classify_texts(call)
 
     @router.post("/models/{name:path}/classify", **labels)
-    async def classify_with_model(request: Request, name: str) -> None:
-        _raise_not_ready(request, health, name, "text-classification")
-
-    @router.post(CLASSIFY_PATH, **labels)
-    async def classify(request: Request) -> None:
-        _raise_not_ready(request, health, None, "text-classification")
+    async def classify_with_model(request: Request, name: str) -> Response:
+        async with task_call(request, name, "text-classification") as call:
+            return await classify_texts(call)
 
 
-def _add_service(router: APIRouter) -> None:
-    @router.get("/health/live", summary="Check that the process is alive", tags=["Service"])
-    async def live() -> HealthStatus:
-        return HealthStatus(status="live")
-
-    @router.get("/health/ready", summary="Check that every model is ready", tags=["Service"])
-    async def ready(request: Request) -> HealthStatus:
-        for name in get_registry(request.app).by_name:
-            await get_ready_model(request.app, name)
-        return HealthStatus(status="ready")
-
-    @router.get("/info", summary="Describe the default model", tags=["Service"])
-    async def info(request: Request) -> ModelInfo:
-        return get_registry(request.app).default.info
-
-    @router.get(
-        "/models",
-        summary="List the served models",
-        tags=["Service"],
-        operation_id="list_models",
+def _add_models(router: APIRouter) -> None:
+    """Add the paths to which Hugging Face's clients send the bodies of a model's first task."""
+    first = operation(
+        [FillMaskRequest, ClassifyRequest],
+        {"model": FillMaskResponse | ClassifyResponse},
+        summary="Fill the masks of texts, or classify texts",
+        description="A model with the task fill-mask fills masks. Any other model classifies.",
+        tags=["Hugging Face"],
     )
-    async def models(request: Request) -> list[ModelInfo]:
-        return [served.info for served in get_registry(request.app).by_name.values()]
 
-    @router.get(
-        "/models/{name:path}",
-        summary="Describe one model",
-        tags=["Service"],
-        operation_id="get_model",
+    @router.post("/", **first)
+    async def run_default_model(request: Request) -> Response:
+        return await run_first_task(request, None)
+
+    @router.post("/models/{name:path}", **first)
+    async def run_model(request: Request, name: str) -> Response:
+        return await run_first_task(request, name)
+
+
+async def run_first_task(request: Request, name: str | None) -> Response:
+    """Respond with the fills or the labels of the texts of a request."""
+    async with task_call(request, name, None) as call:
+        fills = call.served.info.tasks[0] == "fill-mask"
+        return await (fill_masks(call) if fills else classify_texts(call))
+
+
+async def fill_masks(call: TaskCall) -> Response:
+    """Respond with the fills of the texts of a request."""
+    body = await call.read(FillMaskRequest.read)
+    result = await call.fill(body.texts, body.options, report_errors=body.report_errors)
+    return await json_response(fills_to_json, result, single=body.single, large=result.is_large)
+
+
+async def score_texts(call: TaskCall) -> Response:
+    """Respond with the scores of the texts of a request."""
+    body = await call.read(ScoreRequest.read)
+    scores = await call.score(body.texts, body.options, report_errors=body.report_errors)
+    large = sum(len(one.tokens) for one in scores if isinstance(one, TextScore)) > _LARGE_SCORES
+    return await json_response(scores_to_json, scores, single=body.single, large=large)
+
+
+async def classify_texts(call: TaskCall) -> Response:
+    """Respond with the labels of the texts of a request."""
+    body = await call.read(ClassifyRequest.read)
+    result = await call.classify(body.texts, body.options, report_errors=body.report_errors)
+    return await json_response(
+        labels_to_json, result.labels, single=body.single, large=result.is_large
     )
-    async def model(request: Request, name: str) -> ModelInfo:
-        return get_registry(request.app).get(name).info

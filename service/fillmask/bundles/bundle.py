@@ -25,6 +25,7 @@ from fillmask.bundles.description import (
 )
 from fillmask.bundles.validation import read_model, refuse
 from fillmask.errors import BundleError
+from fillmask.regular_files import open_regular_file, read_regular_file
 
 __all__ = [
     "DESCRIPTION_FILE",
@@ -42,9 +43,15 @@ __all__ = [
     "read_bundle",
 ]
 
-# Size limits in bytes of the files that the service reads into memory. The built-in bundle.json has
-# 27 KB. The largest known graph has 150 KB, and the largest known tokenizer has 20 MB.
-MAX_BYTES = {DESCRIPTION_FILE: 2**24, MODEL_FILE: 2**26, TOKENIZER_FILE: 2**28}
+# Size limits in bytes of the files. The built-in bundle.json has 27 KB. The largest known graph has
+# 150 KB, and the largest known tokenizer has 20 MB. The weights of XLM-RoBERTa XXL
+# have 43 GB. Hashing a larger file would take minutes.
+MAX_BYTES = {
+    DESCRIPTION_FILE: 2**24,
+    MODEL_FILE: 2**26,
+    WEIGHTS_FILE: 2**36,
+    TOKENIZER_FILE: 2**28,
+}
 
 _COPY_AGAIN = "copy or export the bundle again"
 
@@ -72,6 +79,14 @@ class Bundle(Description):
     def tokenizer_path(self) -> Path:
         """Path of the tokenizer in Hugging Face's format."""
         return self.path / TOKENIZER_FILE
+
+    def read_tokenizer(self) -> bytes:
+        """Return the content of the tokenizer's file.
+
+        Raises:
+            OSError: the file is unreadable or too large.
+        """
+        return read_regular_file(self.tokenizer_path, MAX_BYTES[TOKENIZER_FILE])
 
     def int8_figures(self) -> Int8Figures | None:
         """Return the figures from the verification of an int8 model.
@@ -123,7 +138,7 @@ def _verify_file(path: Path, name: str, recorded: FileRecord) -> None:
     actual_bytes = file.stat().st_size
     if actual_bytes != recorded.bytes:
         refuse(f"{name} must have {recorded.bytes} bytes (got {actual_bytes}); {_COPY_AGAIN}")
-    with file.open("rb") as stream:
+    with open_regular_file(file) as stream:
         if hashlib.file_digest(stream, "sha256").hexdigest() != recorded.sha256.lower():
             refuse(f"the SHA-256 of {name} differs from the SHA-256 in bundle.json; {_COPY_AGAIN}")
 
@@ -132,10 +147,12 @@ def _inside(path: Path, name: str) -> Path:
     """Return the path of a file, which must be inside the directory of the bundle."""
     file = path / name
     if not file.is_file():
+        if file.exists():
+            refuse(f"{name} in {path} must be a regular file; {_COPY_AGAIN}")
         refuse(f"{name} is missing from {path}; {_COPY_AGAIN}")
-    most = MAX_BYTES.get(name)
-    if most is not None and file.stat().st_size > most:
-        refuse(f"{name} must have at most {most} bytes (got {file.stat().st_size}); {_COPY_AGAIN}")
+    most, actual_bytes = MAX_BYTES[name], file.stat().st_size
+    if actual_bytes > most:
+        refuse(f"{name} must have at most {most} bytes (got {actual_bytes}); {_COPY_AGAIN}")
     if not file.resolve().is_relative_to(path.resolve()):
         refuse(f"{name} is a link to a file outside of {path}; copy the file into the bundle")
     return file
@@ -143,7 +160,8 @@ def _inside(path: Path, name: str) -> Path:
 
 def _read_json(file: Path) -> object:
     try:
-        return json.loads(file.read_bytes(), parse_constant=_refuse_constant)
+        content = read_regular_file(file, MAX_BYTES[file.name])
+        return json.loads(content, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise BundleError(
             f"The bundle is invalid: {file.name} is not valid JSON; {_COPY_AGAIN}."

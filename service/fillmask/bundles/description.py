@@ -7,9 +7,9 @@ errors, except in the figures of the verification.
 from collections.abc import Sequence
 from typing import Annotated, Any, Final, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from fillmask.bundles.validation import EXPORT_AGAIN
+from fillmask.bundles.validation import EXPORT_AGAIN, check_name
 from fillmask.errors import quote
 
 SCHEMA_VERSION = 3
@@ -146,7 +146,7 @@ class Description(_Strict):
     """
 
     schema_version: int
-    name: str
+    name: Annotated[str, AfterValidator(check_name)]
     license: str
     description: str
     created_with: str

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fillmask.bundles.bundle import DESCRIPTION_FILE, FILES
+from fillmask.bundles.validation import unreadable
 from fillmask.errors import BundleError
 
 
@@ -35,21 +36,28 @@ def find_bundles(path: Path) -> list[Path]:
     bundle.json, such as incomplete copies.
 
     Raises:
-        BundleError: the directory contains no bundle.
+        BundleError: the directory contains no bundle or is unreadable.
     """
-    if (path / DESCRIPTION_FILE).is_file() or not path.is_dir():
-        return [path]
-    found = [
-        directory
-        for directory in sorted(path.iterdir())
-        if not directory.name.startswith(".") and (directory / DESCRIPTION_FILE).is_file()
-    ]
+    try:
+        if (path / DESCRIPTION_FILE).is_file() or not path.is_dir():
+            return [path]
+        directories = sorted(path.iterdir())
+    except OSError as error:
+        raise unreadable(path, error) from error
+    found = [one for one in directories if not one.name.startswith(".") and _has_description(one)]
     if not found:
         raise BundleError(
             f"Neither {path} nor a directory in it has a {DESCRIPTION_FILE}; set bundle to the "
             "directory of a bundle."
         )
     return found
+
+
+def _has_description(directory: Path) -> bool:
+    try:
+        return (directory / DESCRIPTION_FILE).is_file()
+    except OSError:  # the load of the bundle reports the reason
+        return True
 
 
 def fingerprint(path: Path) -> Fingerprint:

@@ -1,12 +1,14 @@
 """Validation of parsed JSON by pydantic models, with error messages that name the field."""
 
 import json
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NoReturn, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from fillmask.errors import BundleError, quote
+from fillmask.errors import BundleError, escape_unprintable, quote
 
 # phrases of error messages by pydantic's error type, as format strings for the error's context
 _EXPECTED = {
@@ -24,6 +26,8 @@ _EXPECTED = {
     "literal_error": "{expected}",
 }
 _MAX_VALUE_CHARS = 40
+# more than any id on the hub has
+MAX_NAME_CHARS = 200
 EXPORT_AGAIN = "export the checkpoint with this release of fillmask"
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -32,6 +36,31 @@ _Model = TypeVar("_Model", bound=BaseModel)
 def refuse(reason: str) -> NoReturn:
     """Raise a BundleError with this reason."""
     raise BundleError(f"The bundle is invalid: {reason}.")
+
+
+def unreadable(path: Path, error: OSError) -> BundleError:
+    """Return the error for files that the operating system does not let the service read."""
+    reason = (error.strerror or type(error).__name__).lower()
+    file = f"{Path(os.fsdecode(error.filename)).name}: " if error.filename else ""
+    return BundleError(
+        f"The bundle {path} cannot be read ({file}{reason}); make its files readable, or copy the "
+        "bundle again."
+    )
+
+
+def check_name(name: str) -> str:
+    """Return the name of a model, which stands in lines of output, in paths and in metrics.
+
+    Raises:
+        ValueError: the name is empty or too long, or has a character that cannot be printed or a
+            blank at its start or end.
+    """
+    if name.isprintable() and name == name.strip() and 1 <= len(name) <= MAX_NAME_CHARS:
+        return name
+    raise ValueError(
+        f"name must have 1 to {MAX_NAME_CHARS} printable characters without a blank at its start "
+        f"or end (got {quote(escape_unprintable(name))})"
+    )
 
 
 def read_model(

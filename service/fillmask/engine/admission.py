@@ -1,9 +1,14 @@
 """Admission of requests by the number of accepted tokens and the recent throughput."""
 
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from fillmask.errors import InvalidRequestError, OverloadedError, overloaded_text
-from fillmask.observability.statistics import BatchStatistics, QueueLoad
+from fillmask.errors import InvalidRequestError, OverloadedError
+
+if TYPE_CHECKING:  # an import of prometheus-client takes 50 ms, and the library has no metrics
+    from fillmask.observability.metrics import ModelMetrics
 
 # share by which each new batch reduces the previous sums of tokens and seconds
 _DECAY = 0.1
@@ -71,10 +76,25 @@ class _RecentMean:
 
 
 MAX_RETRY_AFTER_S = 30
-# weight of the latest request in the moving average of request sizes
-_LATEST_WEIGHT = 0.05
 # names of the lanes, where True is the bulk lane
 _LANES = {False: "interactive", True: "bulk"}
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLoad:
+    """Load of a batcher.
+
+    Attributes:
+        waiting_tokens: number of tokens that wait or run, by lane.
+        most_waiting_tokens: limit on the tokens that wait or run, by lane.
+        tokens_per_s: recent throughput of all workers in large batches. The value is None before
+            the first large batch.
+    """
+
+    waiting_tokens: Mapping[str, int]
+    most_waiting_tokens: Mapping[str, int]
+    tokens_per_s: float | None
+    workers: int
 
 
 class Admission:
@@ -86,6 +106,7 @@ class Admission:
         max_waiting_tokens: maximum number of waiting and running tokens in the interactive lane.
         max_bulk_tokens: maximum number of waiting and running tokens in the bulk lane.
         max_wait_s: maximum estimated wait in the interactive lane, in seconds.
+        metrics: counters of rejections, by default none.
 
     Attributes:
         throughput: recent throughput of one worker.
@@ -98,7 +119,7 @@ class Admission:
         max_waiting_tokens: int,
         max_bulk_tokens: int,
         max_wait_s: float,
-        statistics: BatchStatistics,
+        metrics: "ModelMetrics | None" = None,
     ) -> None:
         self.throughput = Throughput(math.ceil(max_batch_tokens / 2))
         self._workers = workers
@@ -106,8 +127,7 @@ class Admission:
         self._max_tokens = {False: max_waiting_tokens, True: max_bulk_tokens}
         self._accepted = {False: 0, True: 0}
         self._max_wait_s = max_wait_s
-        self._statistics = statistics
-        self._typical_tokens = 0.0  # moving average of tokens per interactive request
+        self._metrics = metrics
 
     @property
     def tokens(self) -> int:
@@ -125,11 +145,6 @@ class Admission:
             self._workers,
         )
 
-    @property
-    def estimated_wait_s(self) -> float:
-        """Estimated seconds of work in the interactive lane, or 0 before the first large batch."""
-        return self._seconds_for(self._accepted[False])
-
     def accept(self, tokens: int, *, bulk: bool) -> None:
         """Accept a request and count its tokens.
 
@@ -140,8 +155,6 @@ class Admission:
         """
         self.check(tokens, bulk=bulk)
         self._accepted[bulk] += tokens
-        if not bulk:
-            self._typical_tokens += _LATEST_WEIGHT * (tokens - self._typical_tokens)
 
     def check(self, tokens: int, *, bulk: bool) -> None:
         """Raise the errors of `accept` without counting the tokens.
@@ -160,37 +173,25 @@ class Admission:
             )
         if self._is_overloaded(tokens, bulk=bulk):
             retry_after_s = self._retry_after_s(bulk=bulk)
-            raise OverloadedError(overloaded_text(retry_after_s), retry_after_s)
-
-    def retry_after_s(self, ahead: int) -> int | None:
-        """Return the time after which a client should retry an interactive request.
-
-        Args:
-            ahead: number of earlier requests without a response. A request that has not
-                joined the queue counts with the average tokens of an interactive request.
-
-        Returns:
-            Whole seconds until the estimated end of the overload, from 1 to MAX_RETRY_AFTER_S, or
-            None without overload.
-        """
-        unread_tokens = max(0, int(ahead * self._typical_tokens) - self._accepted[False])
-        overloaded = self._is_overloaded(1, bulk=False, unread_tokens=unread_tokens)
-        return self._retry_after_s(bulk=False) if overloaded else None
+            raise OverloadedError(
+                f"The service is overloaded; try again in {retry_after_s} s.", retry_after_s
+            )
 
     def release(self, tokens: int, *, bulk: bool) -> None:
         """Subtract the tokens of completed or cancelled passes from the count of their lane."""
         self._accepted[bulk] -= tokens
 
-    def _is_overloaded(self, tokens: int, *, bulk: bool, unread_tokens: int = 0) -> bool:
+    def _is_overloaded(self, tokens: int, *, bulk: bool) -> bool:
         """Record a rejection and return True if the tokens exceed a limit of the lane."""
-        accepted_tokens = self._accepted[bulk] + unread_tokens
-        if accepted_tokens + tokens > self._max_tokens[bulk]:
-            self._statistics.record_rejection("queue_full")
-            return True
-        if not bulk and self._seconds_for(accepted_tokens) > self._max_wait_s:
-            self._statistics.record_rejection("wait_too_long")
-            return True
-        return False
+        if self._accepted[bulk] + tokens > self._max_tokens[bulk]:
+            reason = "queue_full"
+        elif not bulk and self._seconds_for(self._accepted[False]) > self._max_wait_s:
+            reason = "wait_too_long"
+        else:
+            return False
+        if self._metrics is not None:
+            self._metrics.record_rejection(reason)
+        return True
 
     def _retry_after_s(self, *, bulk: bool) -> int:
         tokens = self._accepted[False] + bulk * self._accepted[True]

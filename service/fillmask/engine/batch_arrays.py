@@ -19,10 +19,11 @@ Shape legend:
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 
-from fillmask.arrays import IntArray, int_array, ordinals_in_group, start_offsets
+from fillmask.arrays import IntArray, int_array
 from fillmask.engine.attention_rows import RowPacking
 from fillmask.engine.passes import NO_POSITIONS, BatchOutputs, ModelPass, PassOutputs
 
@@ -77,35 +78,35 @@ class Batch:
         """
         lengths = [len(p.input_ids) for p in passes]
         packing = RowPacking.first_fit(lengths)
-        lengths_N, rows_N, offsets_N = map(int_array, (lengths, packing.rows, packing.offsets))
-        masks_N = int_array([len(p.mask_positions) for p in passes])
-        starts_N = start_offsets(lengths_N)
-        texts_N = np.arange(len(passes))
+        rows, offsets = packing.rows, packing.offsets
+        starts_N = int_array([0, *accumulate(lengths[:-1])])
+        slots_N = int_array([row * packing.width + o for row, o in zip(rows, offsets, strict=True)])
 
-        tokens_R = np.arange(lengths_N.sum())
-        positions_R = tokens_R - np.repeat(starts_N, lengths_N)
-        unpad_index_R = np.repeat(rows_N * packing.width + offsets_N, lengths_N) + positions_R
+        tokens_R = np.arange(sum(lengths))
+        texts_R = np.repeat(np.arange(len(passes)), lengths)
+        positions_R = tokens_R - starts_N[texts_R]
+        unpad_index_R = positions_R + slots_N[texts_R]
         pad_index, slot_texts = _empty_grids(packing.count, packing.width)
         pad_index.ravel()[unpad_index_R] = tokens_R
-        slot_texts.ravel()[unpad_index_R] = np.repeat(texts_N, lengths_N)
+        slot_texts.ravel()[unpad_index_R] = texts_R
 
         positions = [p.mask_positions for p in passes]
-        read_texts = np.repeat(texts_N, masks_N)
-        masks, label_texts, label_lengths = len(read_texts), NO_POSITIONS, NO_POSITIONS
-        pooled = [len(p.pooled_positions) for p in passes]
-        if any(pooled):  # after the masks of all texts
-            pooled_N = int_array(pooled)
-            positions += [p.pooled_positions for p in passes]
-            read_texts = np.concatenate([read_texts, np.repeat(texts_N, pooled_N)])
-            label_lengths = pooled_N[pooled_N > 0]
-            label_texts = np.repeat(np.arange(len(label_lengths)), label_lengths)
-        rows = rows_N[read_texts]
-        queries = ordinals_in_group(rows, packing.count)
-        most_queries = max(MIN_QUERIES, int(queries.max()) + 1)
-        slots = rows * most_queries + queries
+        texts = list(range(len(passes)))
+        label_texts, label_lengths = NO_POSITIONS, NO_POSITIONS
+        labelled = [text for text, p in enumerate(passes) if len(p.pooled_positions)]
+        if labelled:  # after the masks of all texts
+            pooled = [passes[text].pooled_positions for text in labelled]
+            label_lengths = int_array(list(map(len, pooled)))
+            label_texts = np.repeat(np.arange(len(labelled)), label_lengths)
+            positions += pooled
+            texts += labelled
+        counts = list(map(len, positions))
+        masks = sum(counts[: len(passes)])
+        queries, most_queries = _query_slots([rows[text] for text in texts], counts, packing.count)
+        read_texts = np.repeat(texts, counts)
         query_index, query_texts = _empty_grids(packing.count, most_queries)
-        query_index.ravel()[slots] = starts_N[read_texts] + np.concatenate(positions)
-        query_texts.ravel()[slots] = read_texts
+        query_index.ravel()[queries] = starts_N[read_texts] + np.concatenate(positions)
+        query_texts.ravel()[queries] = read_texts
 
         return cls(
             passes=tuple(passes),
@@ -116,8 +117,8 @@ class Batch:
             unpad_index=unpad_index_R,
             query_index=query_index,
             query_texts=query_texts,
-            mask_slots=slots[:masks],
-            label_slots=slots[masks:],
+            mask_slots=queries[:masks],
+            label_slots=queries[masks:],
             label_texts=label_texts,
             label_lengths=label_lengths,
             top_k=int_array([max(p.top_k for p in passes)]),
@@ -173,10 +174,32 @@ def _empty_grids(rows: int, width: int) -> tuple[IntArray, IntArray]:
     return np.zeros(shape, dtype=np.int64), np.full(shape, -1, dtype=np.int64)
 
 
+def _query_slots(
+    rows: Sequence[int], counts: Sequence[int], row_count: int
+) -> tuple[IntArray, int]:
+    """Return the flat entry b*Q + q of each token that a head reads, and Q.
+
+    Args:
+        rows: attention row of each group of tokens. Groups of one row follow each other in it.
+        counts: number of tokens of each group.
+    """
+    used = [0] * row_count
+    firsts, read = [], 0  # the first query of each group, less the tokens before the group
+    for row, count in zip(rows, counts, strict=True):
+        firsts.append(used[row] - read)
+        used[row] += count
+        read += count
+    most_queries = max(MIN_QUERIES, *used)
+    shifts = int_array([r * most_queries + q for r, q in zip(rows, firsts, strict=True)])
+    return np.arange(read) + np.repeat(shifts, counts), most_queries
+
+
 def _stack_targets(passes: Sequence[ModelPass], masks: int) -> IntArray:
     """Return the target ids of all masks, (M, K), padded with 0 on the right."""
     width = max(p.target_ids.shape[1] for p in passes)
     target_ids_MK = np.zeros((masks, width), dtype=np.int64)
+    if not width:
+        return target_ids_MK
     start = 0
     for model_pass in passes:
         count, own_width = model_pass.target_ids.shape

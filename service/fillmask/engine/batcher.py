@@ -5,15 +5,18 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
-from fillmask.engine.admission import Admission
+from fillmask.engine.admission import Admission, QueueLoad
 from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.batch_formation import LaneQueue, batch_budget, exceeds_interactive_lane
 from fillmask.engine.passes import BatchOutputs, ModelPass, PassOutputs
 from fillmask.engine.pending_requests import PendingRequest, QueuedPass
 from fillmask.errors import NotReadyError, safe_traceback
-from fillmask.observability.statistics import BatchStatistics, QueueLoad
 from fillmask.observability.tracing import Tracer
+
+if TYPE_CHECKING:  # an import of prometheus-client takes 50 ms, and the library has no metrics
+    from fillmask.observability.metrics import ModelMetrics
 
 _log = logging.getLogger(__name__)
 
@@ -38,7 +41,7 @@ class Batcher:
         max_wait_s: maximum estimated wait in the interactive lane, in seconds.
         on_failure: function that receives an error message on the event loop after a worker thread
             has failed.
-        statistics: statistics of batches, by default new statistics.
+        metrics: metrics of the batches, by default none.
         tracer: tracer that records the batches, by default none.
     """
 
@@ -51,13 +54,13 @@ class Batcher:
         max_bulk_tokens: int,
         max_wait_s: float,
         on_failure: Callable[[str], None],
-        statistics: BatchStatistics | None = None,
+        metrics: "ModelMetrics | None" = None,
         tracer: Tracer | None = None,
     ) -> None:
         self._run = run
         self._max_batch_tokens = max_batch_tokens
         self._on_failure = on_failure
-        self._statistics = statistics or BatchStatistics()
+        self._metrics = metrics
         self._tracer = tracer
         self._loop = asyncio.get_running_loop()
         # guards all attributes below
@@ -71,7 +74,7 @@ class Batcher:
             max_waiting_tokens,
             max_bulk_tokens,
             max_wait_s,
-            self._statistics,
+            metrics,
         )
         self._closing = False
         self._failure: str | None = None
@@ -141,11 +144,6 @@ class Batcher:
         """Load of both lanes and of the workers."""
         return self._admission.load
 
-    @property
-    def estimated_wait_s(self) -> float:
-        """Estimated seconds of work in the interactive lane, or 0 before the first large batch."""
-        return self._admission.estimated_wait_s
-
     def raise_if_overloaded(self, *, bulk: bool = False) -> None:
         """Reject a request early, before its size is known. `submit` checks the size.
 
@@ -155,19 +153,6 @@ class Batcher:
         """
         self._raise_if_stopped()
         self._admission.check(1, bulk=bulk)
-
-    def retry_after_s(self, ahead: int = 0) -> int | None:
-        """Return the time after which a client should retry an interactive request.
-
-        Args:
-            ahead: number of earlier requests without a response. A request that has not
-                joined the queue counts with the average tokens of an interactive request.
-
-        Returns:
-            Whole seconds until the estimated end of the overload, from 1 to MAX_RETRY_AFTER_S
-            (`admission`), or None without overload.
-        """
-        return self._admission.retry_after_s(ahead)
 
     async def close(self) -> None:
         """Reject new requests, compute the accepted requests and stop the workers."""
@@ -222,7 +207,8 @@ class Batcher:
             outputs = self._run(batch)
             results: list[PassOutputs | Exception] = [*batch.unpack(outputs)]
         except Exception as error:  # noqa: BLE001 - the caller receives any error
-            self._statistics.record_failure()
+            if self._metrics is not None:
+                self._metrics.record_failure()
             if len(queued) == 1:
                 return [error]
             _log.warning("a batch has failed, so each pass runs alone:\n%s", safe_traceback(error))
@@ -234,13 +220,14 @@ class Batcher:
                 self._admission.throughput.record(
                     batch.tokens, ended_s - started_s, outputs.threads
                 )
-        self._statistics.record_batch(
-            batch.tokens,
-            batch.slots,
-            (started_s - one.request.arrived_s for one in queued),
-            ended_s - started_s,
-            outputs.threads,
-        )
+        if self._metrics is not None:
+            self._metrics.record_batch(
+                batch.tokens,
+                batch.slots,
+                [started_s - one.request.arrived_s for one in queued],
+                ended_s - started_s,
+                outputs.threads,
+            )
         if self._tracer is not None:
             requests = {one.request: None for one in queued}  # without duplicates, in order
             self._tracer.record_batch(

@@ -105,6 +105,7 @@ class Runtime:
         self._inputs, self._outputs = _contract(self._session)
         _check_nodes(model_path.name, "input", self._session.get_inputs(), self._inputs)
         _check_nodes(model_path.name, "output", self._session.get_outputs(), self._outputs)
+        self._run_options = ort.RunOptions()
         self._helpers = _helper_threads(self._session, self._inputs, threads)
         self.weights_copied = copy_mapped_file(model_path.with_name(WEIGHTS_FILE))
         collapse_heap()  # after the weights have their final addresses
@@ -114,14 +115,18 @@ class Runtime:
         feed = {name: getattr(batch, name) for name in self._inputs}
         names = list(self._outputs)
         if self._helpers is None:
-            threads, outputs = 1, self._session.run(names, feed)
+            threads, outputs = 1, self._session.run(names, feed, self._run_options)
         else:
             threads = self._helpers.start_run()
             try:
-                outputs = self._session.run(names, feed)
+                outputs = self._session.run(names, feed, self._run_options)
             finally:
                 self._helpers.end_run()
         return BatchOutputs(**dict(zip(names, outputs, strict=True)), threads=threads)
+
+    def stop(self) -> None:
+        """Make later runs fail, and runs in progress before their next operator."""
+        self._run_options.terminate = True
 
     @property
     def tasks(self) -> tuple[Task, ...]:

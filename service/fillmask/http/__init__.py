@@ -1,1 +1,1 @@
-"""HTTP server with connections, request parsing, responses and middleware."""
+"""Plain ASGI middleware and what it needs. Nothing here knows which server runs it."""

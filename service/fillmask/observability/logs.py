@@ -59,8 +59,9 @@ def start_logging(level: str, style: Format, stream: TextIO | None = None) -> No
         )
     )
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
-    # the service's own start message replaces the messages of uvicorn
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    # Any client can cause uvicorn's messages, such as one per invalid request. The service itself
+    # logs its exceptions.
+    logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
     logging.captureWarnings(capture=True)
     sys.excepthook = _log_uncaught
     sys.unraisablehook = _log_unraisable

@@ -1,71 +1,152 @@
 """Metrics of the process in Prometheus format."""
 
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    Metric,
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    GCCollector,
+    Histogram,
+    PlatformCollector,
+    ProcessCollector,
+    disable_created_metrics,
 )
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from fillmask import __version__
-from fillmask.host import memory_limit_bytes
-from fillmask.observability.statistics import (
-    BatchStatistics,
-    Histogram,
-    ProcessStatistics,
-    QueueLoad,
+
+# bounds in seconds, from a request with a short text on an idle machine to the default timeout
+_REQUEST_SECONDS = (
+    *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
+    *(1.0, 2.5, 5.0, 10.0, 30.0),
 )
+_BATCH_SECONDS = (0.0005, *_REQUEST_SECONDS)
+_TOKENS = (8, 16, 32, 64, 96, 128, 192, 256, 384, 512, 1024, 2048, 4096, 8192)
+_SEQUENCES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
+_THREADS = (1, 2, 4, 8, 16, 32, 64, 128)
 
-_MODEL = ("model",)
-_ROUTE = ("method", "route")
-_OVERDUE = 504
-# shown as 0 from the start, because an alert cannot detect a counter that first appears as 1
-REJECTED_CONNECTIONS = ("connections", "slow_client", "large_head", "not_http")
-REJECTED_REQUESTS = ("queue_full", "wait_too_long")
-
-
-@dataclass(frozen=True, slots=True)
-class ModelState:
-    """Current state of a served model.
-
-    Attributes:
-        labels: additional labels of the model's info metric, such as the precision.
-        failure: reason why the last probe of the model failed, or None without a failure.
-    """
-
-    name: str
-    labels: Mapping[str, str]
-    load: QueueLoad
-    failure: str | None
+_METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
+# reasons of rejections, by the status of the response or by the queue of a model
+REJECTED_BY_STATUS = {408: "slow_client", 504: "deadline"}
+REJECTED_BY_QUEUE = ("queue_full", "wait_too_long")
 
 
 class Metrics:
-    """Metrics of the process, collected at each scrape.
+    """Thread-safe metrics of one application.
 
-    Args:
-        models: function that returns the states of the served models.
-        not_ready_reason: function that returns the reason why the service is not ready. The reason
-            is None if the service is ready.
+    Attributes:
+        connections: open client connections, 0 until the server sets a function that counts them.
     """
 
-    def __init__(
-        self,
-        statistics: ProcessStatistics,
-        models: Callable[[], Sequence[ModelState]],
-        not_ready_reason: Callable[[], str | None],
-    ) -> None:
-        self._registry = CollectorRegistry()
-        self._registry.register(_Service(statistics, models, not_ready_reason))
-        ProcessCollector(registry=self._registry)
-        PlatformCollector(registry=self._registry)
-        GCCollector(registry=self._registry)
+    def __init__(self) -> None:
+        # no query needs the time of creation of each series
+        disable_created_metrics()  # type: ignore[no-untyped-call] # it has no annotations
+        registry = self._registry = CollectorRegistry()
+
+        def counter(name: str, text: str, labels: Sequence[str]) -> Counter:
+            return Counter(name, text, labels, registry=registry)
+
+        def histogram(
+            name: str, text: str, labels: Sequence[str], bounds: Sequence[float]
+        ) -> Histogram:
+            return Histogram(name, text, labels, registry=registry, buckets=bounds)
+
+        text = "Version of the service, with the value 1."
+        build = Gauge("fillmask_build_info", text, ["version"], registry=registry)
+        build.labels(__version__).set(1)
+        text = "Open client connections."
+        self.connections = Gauge("fillmask_connections", text, registry=registry)
+        self.reloads = counter(
+            "fillmask_reloads", "Reloads of bundles since the start, by outcome.", ["outcome"]
+        )
+        self.requests = counter(
+            "fillmask_requests",
+            "Requests by method, route and HTTP status (499 if the client disconnects).",
+            ["method", "route", "status"],
+        )
+        self.request_seconds = histogram(
+            "fillmask_request_seconds",
+            "Seconds from the head of a request to the end of its response.",
+            ["method", "route"],
+            _REQUEST_SECONDS,
+        )
+        self.rejected = counter(
+            "fillmask_rejected",
+            "Requests rejected for overload or a timeout, by reason.",
+            ["reason", "model"],
+        )
+        of_model = ["model"]
+        self.queue_seconds = histogram(
+            "fillmask_queue_seconds",
+            "Seconds from the arrival of a pass to the start of its batch.",
+            of_model,
+            _BATCH_SECONDS,
+        )
+        self.compute_seconds = histogram(
+            "fillmask_compute_seconds",
+            "Seconds of the computation of a batch.",
+            of_model,
+            _BATCH_SECONDS,
+        )
+        self.batch_tokens = histogram(
+            "fillmask_batch_tokens", "Tokens of a batch.", of_model, _TOKENS
+        )
+        self.batch_sequences = histogram(
+            "fillmask_batch_sequences", "Passes of a batch.", of_model, _SEQUENCES
+        )
+        self.batch_threads = histogram(
+            "fillmask_batch_threads",
+            "Threads that a batch could use at its start.",
+            of_model,
+            _THREADS,
+        )
+        self.passes = counter("fillmask_passes", "Passes that the model has computed.", of_model)
+        self.attention_slots = counter(
+            "fillmask_attention_slots",
+            "Slots that attention has computed, including padding.",
+            of_model,
+        )
+        self.failed_batches = counter("fillmask_failed_batches", "Failed batches.", of_model)
+        # 0 from the start, because an alert cannot detect a counter that first appears as 1
+        for outcome in ("taken", "refused"):
+            self.reloads.labels(outcome)
+        for reason in REJECTED_BY_STATUS.values():
+            self.rejected.labels(reason, "")
+        # `labels` takes longer than a look-up here
+        self._by_request: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
+        ProcessCollector(registry=registry)
+        PlatformCollector(registry=registry)
+        GCCollector(registry=registry)
+
+    def add(self, collector: Collector) -> None:
+        """Add metrics that a collector computes at each scrape."""
+        self._registry.register(collector)
+
+    def for_model(self, name: str) -> "ModelMetrics":
+        """Return the metrics of a model, which a reload of its bundle does not reset."""
+        return ModelMetrics(self, name)
+
+    def record_request(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count a completed request.
+
+        Args:
+            method: HTTP method. Unknown methods share one label.
+            route: template such as `/models/{name}`. Paths with text of clients are not allowed,
+                because the metrics keep all routes.
+            seconds: time from the head of the request to the end of its response.
+        """
+        key = method if method in _METHODS else "other", route, status
+        found = self._by_request.get(key)
+        if found is None:
+            found = self.requests.labels(*key), self.request_seconds.labels(*key[:2])
+            self._by_request[key] = found
+        responses, durations = found
+        responses.inc()
+        durations.observe(seconds)
+        if status in REJECTED_BY_STATUS:
+            self.rejected.labels(REJECTED_BY_STATUS[status], "").inc()
 
     def render(self, accept: str) -> tuple[bytes, str]:
         """Return the response body of a scrape and its content type.
@@ -77,169 +158,47 @@ class Metrics:
         return encode(self._registry), content_type
 
 
-class _Service(Collector):
-    """Collector of the service's own metrics."""
+class ModelMetrics:
+    """Thread-safe metrics of the batches of one model."""
 
-    def __init__(
-        self,
-        statistics: ProcessStatistics,
-        models: Callable[[], Sequence[ModelState]],
-        not_ready_reason: Callable[[], str | None],
+    def __init__(self, metrics: Metrics, model: str) -> None:
+        self._queue_seconds = metrics.queue_seconds.labels(model)
+        self._compute_seconds = metrics.compute_seconds.labels(model)
+        self._tokens = metrics.batch_tokens.labels(model)
+        self._sequences = metrics.batch_sequences.labels(model)
+        self._threads = metrics.batch_threads.labels(model)
+        self._passes = metrics.passes.labels(model)
+        self._slots = metrics.attention_slots.labels(model)
+        self._failures = metrics.failed_batches.labels(model)
+        self._rejections = {
+            reason: metrics.rejected.labels(reason, model) for reason in REJECTED_BY_QUEUE
+        }
+
+    def record_batch(
+        self, tokens: int, slots: int, queue_s: Sequence[float], compute_s: float, threads: int = 1
     ) -> None:
-        self._statistics = statistics
-        self._models = models
-        self._not_ready_reason = not_ready_reason
-        self._memory_limit_bytes = memory_limit_bytes()
+        """Count a computed batch.
 
-    def collect(self) -> Iterable[Metric]:
-        """Yield the current value of every metric."""
-        models = self._models()
-        ready = self._not_ready_reason() is None and all(model.failure is None for model in models)
-        yield from self._of_process(ready=ready)
-        yield from self._of_requests()
-        yield from _of_models(models)
-        yield from _of_batches(self._statistics.batches)
+        Args:
+            tokens: number of tokens in all passes of the batch.
+            slots: number of slots in the attention rows of the batch, including padding.
+            queue_s: wait of each pass from its admission to the start of the batch, in seconds.
+            compute_s: duration of the computation, in seconds.
+            threads: number of threads that the batch could use at its start.
+        """
+        for seconds in queue_s:
+            self._queue_seconds.observe(seconds)
+        self._compute_seconds.observe(compute_s)
+        self._tokens.observe(tokens)
+        self._sequences.observe(len(queue_s))
+        self._threads.observe(threads)
+        self._passes.inc(len(queue_s))
+        self._slots.inc(slots)
 
-    def _of_process(self, *, ready: bool) -> Iterable[Metric]:
-        statistics = self._statistics
-        build = GaugeMetricFamily(
-            "fillmask_build_info", "Version of the service, with the value 1.", labels=["version"]
-        )
-        build.add_metric([__version__], 1)
-        yield build
-        text = "1 if the last readiness check reports a ready service, else 0."
-        yield GaugeMetricFamily("fillmask_ready", text, value=ready)
-        text = "Open client connections."
-        yield GaugeMetricFamily("fillmask_connections", text, value=statistics.open_connections)
-        reloads = CounterMetricFamily(
-            "fillmask_reloads",
-            "Reloads of bundles since the start, by outcome.",
-            labels=["outcome"],
-        )
-        for outcome in ("taken", "refused"):
-            reloads.add_metric([outcome], statistics.reloads[outcome])
-        yield reloads
-        limit = GaugeMetricFamily(
-            "fillmask_memory_limit_bytes",
-            "Memory limit of the process (absent without a limit).",
-        )
-        if self._memory_limit_bytes is not None:
-            limit.add_metric([], self._memory_limit_bytes)
-        yield limit
+    def record_failure(self) -> None:
+        """Count a failed batch."""
+        self._failures.inc()
 
-    def _of_requests(self) -> Iterable[Metric]:
-        responses = CounterMetricFamily(
-            "fillmask_requests",
-            "Requests by method, route and HTTP status (499 if the client disconnects).",
-            labels=[*_ROUTE, "status"],
-        )
-        seconds = HistogramMetricFamily(
-            "fillmask_request_seconds",
-            "Seconds from the head of a request to the end of its response.",
-            labels=_ROUTE,
-        )
-        overdue = 0
-        for route, one in self._statistics.requests.routes:
-            for status, count in list(one.statuses.items()):
-                responses.add_metric([*route, str(status)], count)
-                overdue += count if status == _OVERDUE else 0
-            _add(seconds, route, one.seconds)
-        yield responses
-        yield seconds
-        yield self._rejected(overdue)
-
-    def _rejected(self, overdue: int) -> Metric:
-        rejected = CounterMetricFamily(
-            "fillmask_rejected",
-            "Requests and connections rejected for overload, a timeout or invalid HTTP, by reason.",
-            labels=["reason", "model"],
-        )
-        rejected.add_metric(["deadline", ""], overdue)
-        for reason in REJECTED_CONNECTIONS:
-            rejected.add_metric([reason, ""], self._statistics.rejected_connections[reason])
-        for model, one in self._statistics.batches:
-            for reason in REJECTED_REQUESTS:
-                rejected.add_metric([reason, model], one.rejections[reason])
-        return rejected
-
-
-def _of_models(models: Sequence[ModelState]) -> Iterable[Metric]:
-    labels = sorted({label for model in models for label in model.labels})
-    info = GaugeMetricFamily(
-        "fillmask_model_info", "A served model, with the value 1.", labels=["model", *labels]
-    )
-    waiting = GaugeMetricFamily(
-        "fillmask_waiting_tokens",
-        "Tokens that wait or run, by lane.",
-        labels=["model", "lane"],
-    )
-    most = GaugeMetricFamily(
-        "fillmask_waiting_tokens_limit",
-        "Limit on the tokens that wait or run, by lane.",
-        labels=["model", "lane"],
-    )
-    speed = GaugeMetricFamily(
-        "fillmask_tokens_per_second",
-        "Recent throughput of all workers in large batches (absent before the first large batch).",
-        labels=_MODEL,
-    )
-    workers = GaugeMetricFamily(
-        "fillmask_workers", "Worker threads that compute batches.", labels=_MODEL
-    )
-    for model in models:
-        info.add_metric([model.name, *(model.labels[label] for label in labels)], 1)
-        for lane, tokens in model.load.waiting_tokens.items():
-            waiting.add_metric([model.name, lane], tokens)
-        for lane, tokens in model.load.most_waiting_tokens.items():
-            most.add_metric([model.name, lane], tokens)
-        if model.load.tokens_per_s is not None:
-            speed.add_metric([model.name], model.load.tokens_per_s)
-        workers.add_metric([model.name], model.load.workers)
-    return info, waiting, most, speed, workers
-
-
-def _of_batches(batches: Sequence[tuple[str, BatchStatistics]]) -> Iterable[Metric]:
-    queue = HistogramMetricFamily(
-        "fillmask_queue_seconds",
-        "Seconds from the arrival of a pass to the start of its batch.",
-        labels=_MODEL,
-    )
-    compute = HistogramMetricFamily(
-        "fillmask_compute_seconds", "Seconds of the computation of a batch.", labels=_MODEL
-    )
-    tokens = HistogramMetricFamily("fillmask_batch_tokens", "Tokens of a batch.", labels=_MODEL)
-    sequences = HistogramMetricFamily(
-        "fillmask_batch_sequences", "Passes of a batch.", labels=_MODEL
-    )
-    threads = HistogramMetricFamily(
-        "fillmask_batch_threads",
-        "Threads that a batch could use at its start.",
-        labels=_MODEL,
-    )
-    passes = CounterMetricFamily(
-        "fillmask_passes", "Passes that the model has computed.", labels=_MODEL
-    )
-    slots = CounterMetricFamily(
-        "fillmask_attention_slots",
-        "Slots that attention has computed, including padding.",
-        labels=_MODEL,
-    )
-    failures = CounterMetricFamily("fillmask_failed_batches", "Failed batches.", labels=_MODEL)
-    for model, one in batches:
-        _add(queue, [model], one.queue_seconds)
-        _add(compute, [model], one.compute_seconds)
-        _add(tokens, [model], one.tokens)
-        _add(sequences, [model], one.sequences)
-        _add(threads, [model], one.threads)
-        passes.add_metric([model], one.sequences.total)
-        slots.add_metric([model], one.slots)
-        failures.add_metric([model], one.failures)
-    return queue, compute, tokens, sequences, threads, passes, slots, failures
-
-
-def _add(family: HistogramMetricFamily, labels: Sequence[str], histogram: Histogram) -> None:
-    buckets = [
-        ("+Inf" if bound == math.inf else str(float(bound)), count)
-        for bound, count in histogram.cumulative
-    ]
-    family.add_metric(labels, buckets, histogram.total)
+    def record_rejection(self, reason: str) -> None:
+        """Count a request that the queue rejected."""
+        self._rejections[reason].inc()

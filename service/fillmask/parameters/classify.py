@@ -4,12 +4,13 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from pydantic import Field, ValidationInfo, field_validator
+from typing_extensions import TypeAliasType
 
 from fillmask.parameters.call import CallKeywords
 from fillmask.parameters.validation import TaskParameters, check_choice, check_whole_number
 
-FunctionToApply = Literal["softmax", "sigmoid", "none"]
-_FUNCTIONS: tuple[FunctionToApply, ...] = get_args(FunctionToApply)
+FunctionToApply = TypeAliasType("FunctionToApply", Literal["softmax", "sigmoid", "none"])
+_FUNCTIONS: tuple[FunctionToApply, ...] = get_args(FunctionToApply.__value__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Self, get_args
+from typing import Annotated, Literal, Self, get_args
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, ValidationInfo, WithJsonSchema, field_validator, model_validator
+from typing_extensions import TypeAliasType
 
 from fillmask.errors import quote
 from fillmask.parameters.call import CallKeywords
@@ -14,12 +15,13 @@ from fillmask.parameters.validation import (
     check_whole_number,
     validation_context,
 )
-from fillmask.parameters.values import client_error, describe
+from fillmask.parameters.values import NOT_BLANK, client_error, describe
 
-Granularity = Literal["token", "word"]
-Strategy = Literal["independent", "joint"]
-Order = Literal["confidence", "left_to_right"]
-OnLongText = Literal["error", "window"]
+# named, because generators of clients need names for types that occur twice
+Granularity = TypeAliasType("Granularity", Literal["token", "word"])
+Strategy = TypeAliasType("Strategy", Literal["independent", "joint"])
+Order = TypeAliasType("Order", Literal["confidence", "left_to_right"])
+OnLongText = TypeAliasType("OnLongText", Literal["error", "window"])
 
 DEFAULT_TOP_K = 5
 DEFAULT_WORD_TOKENS = 3
@@ -27,10 +29,10 @@ MAX_WORD_TOKENS = 5
 # maximum number of targets in one object of parameters
 MAX_TARGETS = 10_000
 _CHOICES: dict[str, tuple[str, ...]] = {
-    "granularity": get_args(Granularity),
-    "strategy": get_args(Strategy),
-    "order": get_args(Order),
-    "on_long_text": get_args(OnLongText),
+    "granularity": get_args(Granularity.__value__),
+    "strategy": get_args(Strategy.__value__),
+    "order": get_args(Order.__value__),
+    "on_long_text": get_args(OnLongText.__value__),
 }
 
 
@@ -72,6 +74,12 @@ class FillMaskKeywords(CallKeywords, total=False):
     on_long_text: OnLongText | None
 
 
+_Targets = Annotated[
+    list[Annotated[str, WithJsonSchema({"type": "string", "pattern": NOT_BLANK})]],
+    Field(json_schema_extra={"uniqueItems": True}),
+]
+
+
 class FillMaskParameters(TaskParameters):
     """Parameters of a fill request. A null has the same meaning as a missing field."""
 
@@ -81,7 +89,7 @@ class FillMaskParameters(TaskParameters):
         description=f"Maximum number of fills per mask. The default is {DEFAULT_TOP_K}. With "
         "`targets`, the default is the number of targets.",
     )
-    targets: list[str] | None = Field(
+    targets: _Targets | None = Field(
         default=None,
         min_length=1,
         max_length=MAX_TARGETS,

@@ -5,15 +5,19 @@ from dataclasses import dataclass
 from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
+from typing_extensions import TypeAliasType
 
 from fillmask.parameters.call import CallKeywords
 from fillmask.parameters.validation import TaskParameters, check_choice, validation_context
 from fillmask.parameters.values import client_error, describe, integer_of
 
-Variant = Literal["within_word", "original"]
-Part = Literal["text", "text_pair"]
+Variant = TypeAliasType("Variant", Literal["within_word", "original"])
+Part = TypeAliasType("Part", Literal["text", "text_pair"])
 DEFAULT_VARIANT: Variant = "within_word"
-_CHOICES: dict[str, tuple[str, ...]] = {"variant": get_args(Variant), "part": get_args(Part)}
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "variant": get_args(Variant.__value__),
+    "part": get_args(Part.__value__),
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from fillmask.errors import quote
+from fillmask.parameters.validation import described
 from fillmask.parameters.values import NOT_BLANK, client_error, describe
 
 
@@ -47,7 +48,7 @@ PAIR = 'a pair {"text", "text_pair"}'
 class Pair(BaseModel):
     """A text, optionally with a second text. The model reads both texts of a pair together."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=described())
 
     text: str = Field(pattern=NOT_BLANK, description="The text, or the first text of the pair.")
     text_pair: Annotated[str, Field(pattern=NOT_BLANK)] | None = Field(

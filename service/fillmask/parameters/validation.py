@@ -4,17 +4,18 @@ HTTP, the command and Python validate here, so they refuse the same values in th
 """
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError, ValidationInfo
+from typing_extensions import TypeAliasType
 
 from fillmask.errors import InvalidRequestError, quote
 from fillmask.parameters.limits import Limits
 from fillmask.parameters.values import CLIENT_ERROR, client_error, describe, integer_of
 
-OnError = Literal["error", "report"]
-_ON_ERROR: tuple[OnError, ...] = get_args(OnError)
+OnError = TypeAliasType("OnError", Literal["error", "report"])
+_ON_ERROR: tuple[OnError, ...] = get_args(OnError.__value__)
 _PARAMETERS = "parameters"
 
 
@@ -37,10 +38,28 @@ class ValidationContext(NamedTuple):
         return name if self.parameters == _PARAMETERS else f"{self.parameters}.{name}"
 
 
+def described(*examples: JsonValue) -> Callable[[dict[str, Any]], None]:
+    """Return a function that adds examples to a JSON schema and removes its defaults of null.
+
+    Generators of clients make a field with a default mandatory, even if the default is null.
+    """
+
+    def describe_schema(schema: dict[str, Any]) -> None:
+        for field in schema["properties"].values():
+            if field.get("default", ...) is None:
+                del field["default"]
+        if examples:
+            schema["examples"] = list(examples)
+
+    return describe_schema
+
+
 class TaskParameters(BaseModel):
     """Base class of the parameters of a task. A null has the same meaning as a missing field."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid", frozen=True, json_schema_extra=described()
+    )
 
     @property
     @abstractmethod

@@ -3,9 +3,10 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, ExitStack
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fillmask import __version__
 from fillmask.bundles.bundle import MODEL_FILE, WEIGHTS_FILE, Bundle, read_bundle
@@ -15,22 +16,27 @@ from fillmask.engine.probe import Probe
 from fillmask.engine.runtime import Runtime
 from fillmask.engine.warm_up import warm_up
 from fillmask.errors import BundleError
-from fillmask.observability.statistics import ProcessStatistics
 from fillmask.observability.tracing import Tracer
 from fillmask.parameters.limits import Limits
 from fillmask.registry.golden import check_golden_labels, check_golden_prompts
 from fillmask.registry.limits import limits_of
+from fillmask.registry.load_errors import as_bundle_errors
 from fillmask.registry.served_model import ModelInfo, ServedModel
+from fillmask.registry.time_limit import TimeLimit
 from fillmask.settings import Settings
 from fillmask.tasks.classification import ClassificationPipeline
 from fillmask.tasks.fill_mask import FillMaskPipeline
-from fillmask.tasks.response_size import MAX_RESPONSE_BYTES
 from fillmask.tasks.scoring import ScoringPipeline
 from fillmask.tokenization.tokenizer import Tokenizer
+
+if TYPE_CHECKING:  # an import of prometheus-client takes 50 ms, and the library has no metrics
+    from fillmask.observability.metrics import Metrics
 
 _log = logging.getLogger(__name__)
 
 CHECK_INTERVAL_S = 1.0
+# the time that the manifests in k8s/ give a start
+VERIFICATION_LIMIT_S = 120.0
 # the default of max_top_k
 _WARM_UP_TOP_K = 100
 
@@ -41,9 +47,8 @@ async def load_model(
     path: Path | None = None,
     *,
     background: bool = False,
-    statistics: ProcessStatistics | None = None,
+    metrics: "Metrics | None" = None,
     tracer: Tracer | None = None,
-    max_response_bytes: int = MAX_RESPONSE_BYTES,
 ) -> ServedModel:
     """Load and verify a model.
 
@@ -54,9 +59,8 @@ async def load_model(
         path: path of the bundle. None means the bundle of the settings.
         background: whether to read the files on another thread, because the event loop serves
             requests.
-        statistics: counters of the process, which include the batches.
+        metrics: metrics of the batches, by default none.
         tracer: tracer of tokenization and batches, by default none.
-        max_response_bytes: maximum size of a request's results as JSON.
 
     Returns:
         The loaded model. Its `aclose` finishes the accepted requests and frees the model.
@@ -64,52 +68,56 @@ async def load_model(
     Raises:
         StartupError: the bundle or a setting is invalid.
     """
-    arguments = (settings, path or settings.bundle)
-    # The first load runs on this thread, because another thread keeps memory after the load.
-    loaded = await asyncio.to_thread(_read, *arguments) if background else _read(*arguments)
-    bundle, seen, limits, runtime, tokenizer, throughput = loaded
+    path = path or settings.bundle
+    limit = TimeLimit(VERIFICATION_LIMIT_S)
     async with AsyncExitStack() as closing:
-        closing.push_async_callback(asyncio.to_thread, runtime.close)
-        batcher = Batcher(
-            runtime.run,
-            workers=settings.threads,
-            max_batch_tokens=settings.max_batch_tokens,
-            max_waiting_tokens=settings.max_waiting_tokens,
-            max_bulk_tokens=settings.max_bulk_tokens,
-            max_wait_s=settings.max_wait_ms / 1000,
-            on_failure=on_failure,
-            statistics=None if statistics is None else statistics.for_model(bundle.name),
-            tracer=tracer,
-        )
-        closing.push_async_callback(batcher.close)
-        batcher.record_throughput(*throughput)
-        if not runtime.weights_copied:
-            fail = partial(_fail_for_changed_weights, bundle.name, on_failure)
-            file = bundle.path / WEIGHTS_FILE
-            watching = asyncio.create_task(watch_weights(file, seen[WEIGHTS_FILE], fail))
-            closing.callback(watching.cancel)
-        fill_mask = scoring = classification = None
-        if "fill-mask" in bundle.tasks:
-            fills = partial(
-                FillMaskPipeline,
-                tokenizer,
-                batcher,
-                max_tokens=bundle.max_tokens,
-                vocab_size=bundle.architecture.vocab_size,
+        with as_bundle_errors(path), limit:
+            # The first load runs on this thread, because another thread keeps memory after the
+            # load.
+            arguments = (settings, path, limit)
+            loaded = await asyncio.to_thread(_read, *arguments) if background else _read(*arguments)
+            bundle, seen, limits, runtime, tokenizer, throughput = loaded
+            closing.push_async_callback(asyncio.to_thread, runtime.close)
+            batcher = Batcher(
+                runtime.run,
+                workers=settings.threads,
+                max_batch_tokens=settings.max_batch_tokens,
+                max_waiting_tokens=settings.max_waiting_tokens,
+                max_bulk_tokens=settings.max_bulk_tokens,
+                max_wait_s=settings.max_wait_ms / 1000,
+                on_failure=on_failure,
+                metrics=None if metrics is None else metrics.for_model(bundle.name),
                 tracer=tracer,
-                max_response_bytes=max_response_bytes,
             )
-            # without the request limits, because a golden prompt may have more masks than a request
-            await check_golden_prompts(bundle, fills(max_masks=bundle.max_tokens, max_passes=1))
-            fill_mask = fills(max_masks=settings.max_masks, max_passes=settings.max_passes)
-            scoring = ScoringPipeline(
-                tokenizer, batcher, bundle.max_tokens, settings.max_passes, tracer
-            )
-        if (head := bundle.classification) is not None:
-            classification = ClassificationPipeline(
-                tokenizer, batcher, head, bundle.max_tokens, tracer, max_response_bytes
-            )
-            await check_golden_labels(bundle, classification)
+            closing.push_async_callback(batcher.close)
+            batcher.record_throughput(*throughput)
+            if not runtime.weights_copied:
+                fail = partial(_fail_for_changed_weights, bundle.name, on_failure)
+                file = bundle.path / WEIGHTS_FILE
+                watching = asyncio.create_task(watch_weights(file, seen[WEIGHTS_FILE], fail))
+                closing.callback(watching.cancel)
+            fill_mask = scoring = classification = None
+            if "fill-mask" in bundle.tasks:
+                fills = partial(
+                    FillMaskPipeline,
+                    tokenizer,
+                    batcher,
+                    max_tokens=bundle.max_tokens,
+                    vocab_size=bundle.architecture.vocab_size,
+                    tracer=tracer,
+                )
+                # without the request limits, because a golden prompt may have more masks than a
+                # request
+                await check_golden_prompts(bundle, fills(max_masks=bundle.max_tokens, max_passes=1))
+                fill_mask = fills(max_masks=settings.max_masks, max_passes=settings.max_passes)
+                scoring = ScoringPipeline(
+                    tokenizer, batcher, bundle.max_tokens, settings.max_passes, tracer
+                )
+            if (head := bundle.classification) is not None:
+                classification = ClassificationPipeline(
+                    tokenizer, batcher, head, bundle.max_tokens, tracer
+                )
+                await check_golden_labels(bundle, classification)
         return ServedModel(
             bundle,
             seen,
@@ -173,31 +181,35 @@ def _fail_for_changed_weights(name: str, on_failure: Callable[[str], None]) -> N
 
 
 def _read(
-    settings: Settings, path: Path
+    settings: Settings, path: Path, limit: TimeLimit
 ) -> tuple[Bundle, Fingerprint, Limits, Runtime, Tokenizer, tuple[int, float]]:
     before = fingerprint(path)
     bundle = read_bundle(path)
     limits = limits_of(settings, bundle)
     # the model loads before the tokenizer, because loading the model needs the most memory
     threads = settings.threads if settings.intra_op_parallelism else 1
-    runtime = Runtime(bundle.model_path, threads)
-    _check_tasks(bundle, runtime)
-    tokenizer = Tokenizer.from_bundle(bundle)
-    if fingerprint(path) != before:  # the files in memory may differ from the verified files
-        raise BundleError(
-            "The bundle is invalid: its files change during loading; replace a bundle by renaming "
-            "its directory."
+    with ExitStack() as closing:
+        runtime = Runtime(bundle.model_path, threads)
+        closing.callback(runtime.close)
+        _check_tasks(bundle, runtime)
+        tokenizer = Tokenizer.from_bundle(bundle)
+        if fingerprint(path) != before:  # the files in memory may differ from the verified files
+            raise BundleError(
+                "The bundle is invalid: its files change during loading; replace a bundle by "
+                "renaming its directory."
+            )
+        limit.start(runtime.stop)
+        throughput = warm_up(
+            runtime.run,
+            token_id=bundle.mask_token_id,
+            max_tokens=bundle.max_tokens,
+            max_batch_tokens=settings.max_batch_tokens,
+            max_masks=settings.max_masks,
+            top_k=min(limits.max_top_k, _WARM_UP_TOP_K),
+            pooling=None if bundle.classification is None else bundle.classification.pooling,
+            fills="fill-mask" in bundle.tasks,
         )
-    throughput = warm_up(
-        runtime.run,
-        token_id=bundle.mask_token_id,
-        max_tokens=bundle.max_tokens,
-        max_batch_tokens=settings.max_batch_tokens,
-        max_masks=settings.max_masks,
-        top_k=min(limits.max_top_k, _WARM_UP_TOP_K),
-        pooling=None if bundle.classification is None else bundle.classification.pooling,
-        fills="fill-mask" in bundle.tasks,
-    )
+        closing.pop_all()
     return bundle, before, limits, runtime, tokenizer, throughput
 
 

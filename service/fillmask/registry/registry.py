@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from fillmask.bundles.description import Task
@@ -13,13 +14,15 @@ from fillmask.errors import (
     NotFoundError,
     SettingsError,
     StartupError,
+    escape_unprintable,
     quote,
+    safe_traceback,
 )
-from fillmask.observability.metrics import ModelState
-from fillmask.observability.statistics import ProcessStatistics
+from fillmask.observability.metrics import Metrics
 from fillmask.observability.tracing import Tracer
+from fillmask.registry.load_errors import NOT_FAILURES
 from fillmask.registry.loader import load_model
-from fillmask.registry.served_model import ModelInfo, ServedModel
+from fillmask.registry.served_model import ServedModel
 from fillmask.registry.served_names import with_aliases
 from fillmask.settings import Settings
 
@@ -33,7 +36,7 @@ class ModelRegistry:
         settings: paths of the bundles, name of the default model, aliases, and limits.
         on_failure: function that receives a message when a model stops computing.
         on_change: function to call after a load or a replacement of models.
-        statistics: counters of batches and reloads.
+        metrics: metrics of batches and reloads.
         tracer: tracer of tokenization and batches, by default none.
     """
 
@@ -42,13 +45,13 @@ class ModelRegistry:
         settings: Settings,
         on_failure: Callable[[str], None],
         on_change: Callable[[], None],
-        statistics: ProcessStatistics,
+        metrics: Metrics,
         tracer: Tracer | None = None,
     ) -> None:
         self._settings = settings
         self._on_failure = on_failure
         self._on_change = on_change
-        self._statistics = statistics
+        self._metrics = metrics
         self._tracer = tracer
         self._by_path: dict[Path, ServedModel] = {}
         self._default_path = Path()
@@ -74,16 +77,6 @@ class ModelRegistry:
         The default model is always from the same bundle, even if a reload changes its name.
         """
         return self._by_path[self._default_path]
-
-    @property
-    def states(self) -> list[ModelState]:
-        """State of each model, for the metrics."""
-        return [
-            ModelState(
-                model.name, _metric_labels(model.info), model.batcher.load, model.probe.last_failure
-            )
-            for model in self._by_name.values()
-        ]
 
     def get(self, name: str | None = None, task: Task | None = None) -> ServedModel:
         """Return a model by its name or alias, and by its task.
@@ -132,27 +125,26 @@ class ModelRegistry:
                 f"(got {quote(self._settings.model)})."
             )
         name = self._settings.model or next(iter(self.by_name))
-        self._default_path = next(
-            path for path, model in self._by_path.items() if model.name == name
-        )
+        self._default_path = next(p for p, model in self._by_path.items() if model.name == name)
         self._by_served_name = self._with_aliases(self._by_path)
         self._on_change()
 
     async def reload(self) -> None:
         """Load new and changed bundles.
 
-        Running requests finish with the old model. The registry logs and ignores an invalid
-        bundle. The registry keeps a model after the removal of its bundle.
+        Running requests finish with the old model. The registry logs an invalid bundle and keeps
+        the models, also after the removal of their bundles.
         """
         async with self._reloading:
-            try:
-                paths = find_bundles(self._settings.bundle)
-            except StartupError as error:
-                self._statistics.reloads["refused"] += 1
-                _log.error("the registry does not reload any bundle. %s", error)
-                return
-            for path in paths:
-                await self._reload(path)
+            with self._refusing("the registry does not reload any bundle"):
+                # on another thread, because the directory may be large or on another machine
+                paths = await asyncio.to_thread(find_bundles, self._settings.bundle)
+                for path in paths:
+                    bundle = f"the bundle {escape_unprintable(path.name)}"
+                    with self._refusing(
+                        f"the registry does not reload {bundle}, so the models do not change"
+                    ):
+                        await self._reload(path, bundle)
 
     def start_reload(self) -> None:
         """Start a reload in the background."""
@@ -175,30 +167,33 @@ class ModelRegistry:
         for model in self._by_path.values():
             await model.aclose()
 
-    async def _reload(self, path: Path) -> None:
+    async def _reload(self, path: Path, bundle: str) -> None:
         old = self._by_path.get(path)
-        try:
-            if old is not None and old.fingerprint == fingerprint(path):
-                return
-            new = await self._load(path, background=True)
-            try:
-                self._add(path, new)
-            except StartupError:
-                await new.aclose()
-                raise
-        except StartupError as error:
-            self._statistics.reloads["refused"] += 1
-            _log.error(
-                "the registry does not reload the bundle %s, so the models do not change. %s",
-                path.name,
-                error,
-            )
+        if old is not None and old.fingerprint == fingerprint(path):
             return
-        self._statistics.reloads["taken"] += 1
-        _log.info("the registry has loaded the bundle %s as the model %s", path.name, new.name)
+        new = await self._load(path, background=True)
+        try:
+            self._add(path, new)
+        except BaseException:
+            await new.aclose()
+            raise
+        self._metrics.reloads.labels("taken").inc()
+        _log.info("the registry has loaded %s as the model %s", bundle, new.name)
         self._on_change()
         if old is not None:
             self._keep_task(asyncio.create_task(old.retire()))
+
+    @contextmanager
+    def _refusing(self, text: str) -> Iterator[None]:
+        """Count and log any failure, so that periodic reloads go on."""
+        try:
+            yield
+        except NOT_FAILURES:
+            raise
+        except BaseException as error:  # noqa: BLE001 - a panic is no Exception
+            self._metrics.reloads.labels("refused").inc()
+            known = isinstance(error, StartupError)
+            _log.error("%s. %s", text, error if known else f"\n{safe_traceback(error)}")
 
     def _keep_task(self, task: asyncio.Task[None]) -> None:
         self._tasks.add(task)  # the event loop has only weak references to tasks
@@ -227,16 +222,6 @@ class ModelRegistry:
             self._on_failure,
             path,
             background=background,
-            statistics=self._statistics,
+            metrics=self._metrics,
             tracer=self._tracer,
         )
-
-
-def _metric_labels(info: ModelInfo) -> dict[str, str]:
-    return {
-        "precision": info.precision,
-        "max_tokens": str(info.limits.max_tokens),
-        "num_layers": str(info.architecture.num_layers),
-        "d_model": str(info.architecture.d_model),
-        "vocab_size": str(info.architecture.vocab_size),
-    }

@@ -2,11 +2,11 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic_core import to_json
 
 from fillmask.arrays import FloatArray
 from fillmask.bundles.description import Classification
@@ -18,14 +18,7 @@ from fillmask.parameters.classify import ClassificationOptions, FunctionToApply
 from fillmask.parameters.texts import InputText
 from fillmask.results.labels import ClassificationResult, LabelScore
 from fillmask.results.rejected import RejectedText
-from fillmask.tasks.response_size import (
-    JSON_COPIES,
-    LARGE_RANKING,
-    LARGE_RESPONSE_CHARS,
-    MAX_RESPONSE_BYTES,
-    Reserve,
-    reserve_nothing,
-)
+from fillmask.tasks.event_loop import is_large
 from fillmask.tokenization.encoded_text import EncodedText
 from fillmask.tokenization.reader import TextReader, text_label
 from fillmask.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
@@ -36,10 +29,32 @@ _DEFAULT_FUNCTIONS: dict[str, FunctionToApply] = {
     "multi_label_classification": "sigmoid",
     "regression": "none",
 }
-# one pass with its queue entry and its arrays, and the logit of a label
-_PASS_BYTES, _LOGIT_BYTES = 2_000, 4
-# a label's score as an object, and as JSON without its name
-_SCORE_BYTES, _FRAME_BYTES = 90, 45
+# creating and serializing a label's score takes about as long as copying this many characters
+_SCORE_COST_CHARS = 45
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlannedLabels:
+    """The texts of a request, ready to become passes.
+
+    Attributes:
+        texts: tokens of each text, or the error of an invalid text.
+        options: options of each text.
+        counts: number of labels to return for each text.
+        names: all labels of the model.
+        is_large: true if ranking or serializing takes too long for the event loop.
+    """
+
+    texts: Sequence[EncodedText | RejectedText]
+    options: Sequence[ClassificationOptions]
+    counts: Sequence[int]
+    names: tuple[str, ...]
+    is_large: bool
+
+    @property
+    def encoded(self) -> list[EncodedText]:
+        """Tokens of the valid texts."""
+        return [one for one in self.texts if isinstance(one, EncodedText)]
 
 
 class ClassificationPipeline:
@@ -49,7 +64,6 @@ class ClassificationPipeline:
         head: labels, problem type and pooling of the classification head.
         max_tokens: maximum length of a text in tokens, including special tokens.
         tracer: tracer that records a span for tokenization. The batcher records its own spans.
-        max_response_bytes: maximum size of a request's labels as JSON.
     """
 
     def __init__(
@@ -59,16 +73,14 @@ class ClassificationPipeline:
         head: Classification,
         max_tokens: int,
         tracer: Tracer | None = None,
-        max_response_bytes: int = MAX_RESPONSE_BYTES,
     ) -> None:
-        self._max_bytes = max_response_bytes
         self._reader = TextReader(tokenizer, max_tokens)
         self._batcher = batcher
         self._head = head
         self._tracer = tracer
-        longest = sorted((len(to_json(name)) + _FRAME_BYTES for name in head.labels), reverse=True)
-        # the JSON size of the k labels with the longest names, by k
-        self._json_bytes = (0, *accumulate(longest))
+        longest = sorted((len(name) + _SCORE_COST_CHARS for name in head.labels), reverse=True)
+        # the cost of the k labels with the longest names, by k
+        self._cost_chars = (0, *accumulate(longest))
 
     async def classify(
         self,
@@ -77,48 +89,54 @@ class ClassificationPipeline:
         label: str = "inputs",
         *,
         report_errors: bool = False,
-        reserve: Reserve = reserve_nothing,
     ) -> ClassificationResult:
-        """Return the labels of each text, best first.
+        """Plan and run a request. The arguments and errors are those of `plan` and `run`."""
+        return await self.run(await self.plan(texts, options, label, report_errors=report_errors))
+
+    async def plan(
+        self,
+        texts: Sequence[InputText],
+        options: Sequence[ClassificationOptions],
+        label: str = "inputs",
+        *,
+        report_errors: bool = False,
+    ) -> PlannedLabels:
+        """Tokenize texts.
 
         Args:
             texts: one or more texts or pairs.
+            options: options of each text.
             label: the client's name for the texts, for error messages.
             report_errors: True if the result contains the errors of invalid texts.
-            reserve: function that reserves the request's memory before the first pass.
 
         Raises:
-            InvalidRequestError: the response can exceed `max_response_bytes`. Without
-                `report_errors`, an invalid text also raises this error.
-            FillMaskError: the batcher rejects the passes, or `reserve` rejects the request.
+            InvalidRequestError: a text is invalid, without `report_errors`.
         """
-        labels = [self._label_count(chosen) for chosen in options]
-        json_bytes = sum(self._json_bytes[count] for count in labels)
-        if json_bytes > self._max_bytes:
-            raise InvalidRequestError(
-                f"The response could have {json_bytes} bytes; the limit is "
-                f"{self._max_bytes}. Use fewer texts or a smaller top_k."
-            )
         if sum(map(len, texts)) < LONG_TEXT_CHARS:
             encoded = self._tokenize_all(texts, label, report_errors=report_errors)
         else:
             encoded = await asyncio.to_thread(
                 self._tokenize_all, texts, label, report_errors=report_errors
             )
-        accepted = [one for one in encoded if isinstance(one, EncodedText)]
-        text_bytes = _PASS_BYTES + _LOGIT_BYTES * len(self._head.labels)
-        reserve(
-            sum(text_bytes + one.input_ids.nbytes for one in accepted)
-            + _SCORE_BYTES * sum(labels)
-            + JSON_COPIES * json_bytes
-        )
-        ranked = len(accepted) * len(self._head.labels)
-        is_large = ranked > LARGE_RANKING or json_bytes > LARGE_RESPONSE_CHARS
-        logits = await self._logits(accepted, bulk=is_large)
-        arguments = (encoded, logits, options)
-        if is_large:
-            return ClassificationResult(await asyncio.to_thread(self._rank, *arguments), is_large)
-        return ClassificationResult(self._rank(*arguments), is_large)
+        names = self._head.labels
+        counts = [
+            len(names) if one.top_k is None else min(one.top_k, len(names)) for one in options
+        ]
+        ranked = len(names) * sum(isinstance(one, EncodedText) for one in encoded)
+        cost_chars = sum(self._cost_chars[count] for count in counts)
+        return PlannedLabels(encoded, options, counts, names, is_large(ranked, cost_chars))
+
+    async def run(self, planned: PlannedLabels) -> ClassificationResult:
+        """Return the labels of each planned text, best first.
+
+        Raises:
+            FillMaskError: the batcher rejects the passes.
+        """
+        large = planned.is_large
+        logits = await self._logits(planned.encoded, bulk=large)
+        if large:
+            return ClassificationResult(await asyncio.to_thread(self._rank, planned, logits), large)
+        return ClassificationResult(self._rank(planned, logits), large)
 
     async def logits(self, texts: Sequence[InputText]) -> list[FloatArray]:
         """Return the logits of each text, one per label.
@@ -158,30 +176,27 @@ class ClassificationPipeline:
                 encoded.append(RejectedText(error.text))
         return encoded
 
-    def _label_count(self, options: ClassificationOptions) -> int:
-        labels = len(self._head.labels)
-        return labels if options.top_k is None else min(options.top_k, labels)
-
     def _rank(
-        self,
-        encoded: Sequence[EncodedText | RejectedText],
-        logits: Sequence[FloatArray],
-        options: Sequence[ClassificationOptions],
+        self, planned: PlannedLabels, logits: Sequence[FloatArray]
     ) -> list[list[LabelScore] | RejectedText]:
         remaining = iter(logits)
         return [
-            one if isinstance(one, RejectedText) else self._rank_labels(next(remaining), chosen)
-            for one, chosen in zip(encoded, options, strict=True)
+            one
+            if isinstance(one, RejectedText)
+            else self._rank_labels(next(remaining), chosen.function_to_apply, count)
+            for one, chosen, count in zip(
+                planned.texts, planned.options, planned.counts, strict=True
+            )
         ]
 
     def _rank_labels(
-        self, logits_L: FloatArray, options: ClassificationOptions
+        self, logits_L: FloatArray, function: FunctionToApply | None, count: int
     ) -> list[LabelScore]:
         if not np.isfinite(logits_L).all():
             raise ValueError("the model returns NaN or infinity; export its bundle again")
-        function = options.function_to_apply or _DEFAULT_FUNCTIONS[self._head.problem_type]
-        scores_L = _apply(function, logits_L.astype(np.float64))
-        best = np.argsort(-scores_L, kind="stable")[: self._label_count(options)]
+        default = _DEFAULT_FUNCTIONS[self._head.problem_type]
+        scores_L = _apply(function or default, logits_L.astype(np.float64))
+        best = np.argsort(-scores_L, kind="stable")[:count]
         return [LabelScore(self._head.labels[i], float(scores_L[i])) for i in best.tolist()]
 
 

@@ -12,13 +12,7 @@ from fillmask.parameters.fill_mask import FillOptions
 from fillmask.parameters.texts import InputText
 from fillmask.results.fills import FillResult
 from fillmask.results.rejected import RejectedText
-from fillmask.tasks.plan import FillPlan, FillPlanner
-from fillmask.tasks.response_size import (
-    MAX_RESPONSE_BYTES,
-    Reserve,
-    estimate_response_size,
-    reserve_nothing,
-)
+from fillmask.tasks.plan import FillPlan, FillPlanner, PlannedFills
 from fillmask.tasks.strategies import FillStrategies
 from fillmask.tasks.targets.targets import check_targets_size
 from fillmask.tokenization.reader import text_label
@@ -38,7 +32,6 @@ class FillMaskPipeline:
         max_passes: maximum number of passes for one request. The passes of plain fills do not
             count.
         tracer: tracer that records a span for tokenization. The batcher records its own spans.
-        max_response_bytes: maximum size of a request's fills as JSON.
     """
 
     def __init__(
@@ -51,9 +44,7 @@ class FillMaskPipeline:
         max_masks: int,
         max_passes: int,
         tracer: Tracer | None = None,
-        max_response_bytes: int = MAX_RESPONSE_BYTES,
     ) -> None:
-        self._max_bytes = max_response_bytes
         self._planner = FillPlanner(tokenizer, max_tokens, max_passes)
         self._batcher = batcher
         self._strategies = FillStrategies(tokenizer, batcher, vocab_size)
@@ -82,22 +73,29 @@ class FillMaskPipeline:
         label: str = "inputs",
         *,
         report_errors: bool = False,
-        reserve: Reserve = reserve_nothing,
     ) -> FillResult:
-        """Rank the fills of each mask of each text, best first.
+        """Plan and run a request. The arguments and errors are those of `plan` and `run`."""
+        return await self.run(await self.plan(texts, options, label, report_errors=report_errors))
+
+    async def plan(
+        self,
+        texts: Sequence[InputText],
+        options: FillOptions | Sequence[FillOptions],
+        label: str = "inputs",
+        *,
+        report_errors: bool = False,
+    ) -> PlannedFills:
+        """Tokenize texts and check the work that they need.
 
         Args:
             texts: one or more texts or pairs, each with at least one mask.
             options: options for all texts, or a sequence with the options of each text.
             label: the client's name for the texts, for error messages.
             report_errors: True if the result contains the errors of invalid texts and targets.
-            reserve: function that reserves the request's memory before the first pass.
 
         Raises:
-            InvalidRequestError: the request exceeds the limits of targets, masks, passes or
-                response size. Without `report_errors`, an invalid text or target also raises this
-                error.
-            FillMaskError: the batcher rejects the passes, or `reserve` rejects the request.
+            InvalidRequestError: the request exceeds the limits of targets, masks or passes.
+                Without `report_errors`, an invalid text or target also raises this error.
         """
         same_options = isinstance(options, FillOptions)
         each = [options] * len(texts) if isinstance(options, FillOptions) else options
@@ -110,23 +108,29 @@ class FillMaskPipeline:
             planned = await asyncio.to_thread(
                 self._plan_all, texts, each, label, report_errors=report_errors
             )
-        plans = {index: plan for index, plan in enumerate(planned) if isinstance(plan, FillPlan)}
-        self._check_work(plans.values())
-        _, memory_bytes, is_large = estimate_response_size(plans.values(), self._max_bytes)
-        reserve(memory_bytes)
-        groups = [list(plans)] if same_options and plans else _group_by_options(plans)
+        self._check_work(planned.plans.values())
+        return planned
+
+    async def run(self, planned: PlannedFills) -> FillResult:
+        """Rank the fills of each mask of each planned text, best first.
+
+        Raises:
+            FillMaskError: the batcher rejects the passes.
+        """
+        plans = planned.plans
+        groups = _group_by_options(plans)
         found = await gather_or_cancel(
-            self._strategies.fill([plans[index] for index in group], is_large=is_large)
+            self._strategies.fill([plans[index] for index in group], is_large=planned.is_large)
             for group in groups
         )
-        fills: list[list[list[Any]]] = [[] for _ in texts]
+        fills: list[list[list[Any]]] = [[] for _ in range(len(plans) + len(planned.rejected))]
         for group, group_fills in zip(groups, found, strict=True):
             for index, text_fills in zip(group, group_fills, strict=True):
                 fills[index] = text_fills
         return FillResult(
             fills,
-            is_large,
-            {index: one for index, one in enumerate(planned) if isinstance(one, RejectedText)},
+            planned.is_large,
+            planned.rejected,
             {
                 index: plan.targets.rejected
                 for index, plan in plans.items()
@@ -135,7 +139,7 @@ class FillMaskPipeline:
         )
 
     @property
-    def _plan_all(self) -> Callable[..., list[FillPlan | RejectedText]]:
+    def _plan_all(self) -> Callable[..., PlannedFills]:
         # _plan_all is a property, because an attribute with a bound method of its own object is a
         # reference cycle. A pipeline with such a cycle outlives the model.
         return self._plan if self._tracer is None else self._tracer.traced("tokenize", self._plan)
@@ -147,7 +151,7 @@ class FillMaskPipeline:
         label: str,
         *,
         report_errors: bool,
-    ) -> list[FillPlan | RejectedText]:
+    ) -> PlannedFills:
         planned: list[FillPlan | RejectedText] = []
         for index, (text, options) in enumerate(zip(texts, each, strict=True)):
             try:
@@ -159,7 +163,7 @@ class FillMaskPipeline:
                 if not report_errors:
                     raise
                 planned.append(RejectedText(error.text))
-        return planned
+        return PlannedFills.collect(planned)
 
     def _check_work(self, plans: Collection[FillPlan]) -> None:
         masks = sum(plan.masks for plan in plans)
@@ -178,6 +182,9 @@ class FillMaskPipeline:
 def _group_by_options(plans: Mapping[int, FillPlan]) -> list[list[int]]:
     """Group the indices of texts that have equal options."""
     groups: dict[FillOptions, list[int]] = {}
+    last: FillOptions | None = None
     for index, plan in plans.items():
-        groups.setdefault(plan.options, []).append(index)
+        if plan.options is not last:  # texts often share their options, and hashing targets is slow
+            last, group = plan.options, groups.setdefault(plan.options, [])
+        group.append(index)
     return list(groups.values())

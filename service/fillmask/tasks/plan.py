@@ -1,11 +1,13 @@
 """Fill plans, which are texts with options and windows, ready to become passes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fillmask.errors import InvalidRequestError
 from fillmask.parameters.fill_mask import DEFAULT_TOP_K, FillOptions
 from fillmask.parameters.texts import InputText
+from fillmask.results.rejected import RejectedText
+from fillmask.tasks.event_loop import is_large
 from fillmask.tasks.joint import max_joint_passes
 from fillmask.tasks.targets.target_passes import count_target_passes
 from fillmask.tasks.targets.targets import Targets
@@ -18,6 +20,8 @@ from fillmask.tokenization.windows import Window
 
 # four lists of 10,000 words, which take about 2 MB each
 CACHED_TARGETS_BYTES = 2**23
+# creating a fill takes about as long as copying this many characters
+_FILL_COST_CHARS = 500
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,6 +57,11 @@ class FillPlan:
         return self.options.top_k or DEFAULT_TOP_K
 
     @property
+    def lists(self) -> int:
+        """Number of lists of fills. The joint strategy returns one list for all masks."""
+        return 1 if self.options.strategy == "joint" else self.masks
+
+    @property
     def passes(self) -> int:
         """Maximum number of model passes. The pass of a plain fill does not count."""
         if self.targets is not None:
@@ -62,6 +71,28 @@ class FillPlan:
         if self.options.granularity == "word":
             return self.masks * max_word_passes(self.options.max_word_tokens)
         return 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlannedFills:
+    """The texts of a request, ready to become passes.
+
+    Attributes:
+        plans: plans of the valid texts, by index.
+        rejected: errors of the other texts, by index.
+        is_large: true if ranking or serializing takes too long for the event loop.
+    """
+
+    plans: Mapping[int, FillPlan]
+    rejected: Mapping[int, RejectedText]
+    is_large: bool
+
+    @classmethod
+    def collect(cls, texts: Sequence[FillPlan | RejectedText]) -> "PlannedFills":
+        """Collect the plan or the error of each text."""
+        plans = {index: one for index, one in enumerate(texts) if isinstance(one, FillPlan)}
+        rejected = {index: one for index, one in enumerate(texts) if isinstance(one, RejectedText)}
+        return cls(plans, rejected, _is_large(plans.values()))
 
 
 class FillPlanner:
@@ -128,3 +159,15 @@ class FillPlanner:
             targets = Targets.resolve(self._tokenizer, texts, self._max_passes)
             self._cached.put(texts, targets, targets.size_bytes)
         return targets
+
+
+def _is_large(plans: Iterable[FillPlan]) -> bool:
+    """Return whether ranking or serializing the fills takes too long for the event loop."""
+    ranked = cost_chars = 0
+    for plan in plans:
+        # each fill repeats its whole text
+        cost_chars += plan.lists * plan.top_k * (len(plan.text) + _FILL_COST_CHARS)
+        if plan.targets is not None:
+            ranked += plan.masks * len(plan.targets)
+            cost_chars += plan.lists * plan.targets.rejected_chars
+    return is_large(ranked, cost_chars)

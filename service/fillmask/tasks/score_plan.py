@@ -3,7 +3,7 @@
 Shapes: T tokens of a text or a pair, t tokens that are not special, s scored tokens.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,10 +13,8 @@ from fillmask.engine.passes import ModelPass
 from fillmask.errors import InvalidRequestError, quote
 from fillmask.parameters.score import ScoreOptions, Variant
 from fillmask.parameters.texts import InputText
+from fillmask.results.rejected import RejectedText
 from fillmask.tokenization.encoded_text import EncodedWords
-
-# one pass, with its queue entry, its arrays, and its score as an object and as JSON
-_PASS_BYTES = 3_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,9 +22,11 @@ class ScorePlan:
     """A tokenized text with the tokens to score.
 
     Attributes:
+        text: the client's text or pair.
         scored: (s,) int64, ascending indices of the scored tokens among the t ordinary tokens.
     """
 
+    text: InputText
     words: EncodedWords
     variant: Variant
     scored: IntArray
@@ -45,11 +45,6 @@ class ScorePlan:
     def parts(self) -> IntArray:
         """Part (s,) of the pair that contains each scored token, 0 or 1."""
         return self.words.parts[self.scored]
-
-    @property
-    def memory_bytes(self) -> int:
-        """Estimated bytes of the passes and the scores. Each pass copies the text's ids."""
-        return len(self.scored) * (_PASS_BYTES + self.words.input_ids.nbytes)
 
     def passes(self, mask_token_id: int) -> Iterator[ModelPass]:
         """Yield one pass per scored token, with a mask in place of the token.
@@ -70,6 +65,22 @@ class ScorePlan:
             yield ModelPass(input_ids, one + position, 1, target[None, :], words.token_types)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class PlannedScores:
+    """The texts of a request, ready to become passes.
+
+    Attributes:
+        texts: plan of each text, or the error of an invalid text.
+    """
+
+    texts: Sequence[ScorePlan | RejectedText]
+
+    @property
+    def plans(self) -> list[ScorePlan]:
+        """Plans of the valid texts."""
+        return [one for one in self.texts if isinstance(one, ScorePlan)]
+
+
 def plan_scores(
     text: InputText, words: EncodedWords, options: ScoreOptions, label: str
 ) -> ScorePlan:
@@ -84,7 +95,7 @@ def plan_scores(
         InvalidRequestError: the options do not fit the text. They name a part that the text does
             not have, select characters outside the text, cut a token, or select no token.
     """
-    return ScorePlan(words, options.variant, _scored_tokens(text, words, options, label))
+    return ScorePlan(text, words, options.variant, _scored_tokens(text, words, options, label))
 
 
 def _scored_tokens(

@@ -23,8 +23,7 @@ from fillmask.parameters.score import Part, ScoreOptions
 from fillmask.parameters.texts import InputText, TextPair
 from fillmask.results.rejected import RejectedText
 from fillmask.results.scores import TextScore, TokenScore, rank_scores
-from fillmask.tasks.response_size import Reserve, reserve_nothing
-from fillmask.tasks.score_plan import ScorePlan, plan_scores
+from fillmask.tasks.score_plan import PlannedScores, ScorePlan, plan_scores
 from fillmask.tokenization.reader import TextReader, text_label
 from fillmask.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
 
@@ -57,40 +56,52 @@ class ScoringPipeline:
         self,
         texts: Sequence[InputText],
         options: Sequence[ScoreOptions],
-        label: str,
+        label: str = "inputs",
         *,
         report_errors: bool = False,
-        reserve: Reserve = reserve_nothing,
     ) -> list[TextScore | RejectedText]:
-        """Score each text.
+        """Plan and run a request. The arguments and errors are those of `plan` and `run`."""
+        return await self.run(await self.plan(texts, options, label, report_errors=report_errors))
+
+    async def plan(
+        self,
+        texts: Sequence[InputText],
+        options: Sequence[ScoreOptions],
+        label: str = "inputs",
+        *,
+        report_errors: bool = False,
+    ) -> PlannedScores:
+        """Tokenize texts and select the tokens to score.
 
         Args:
             texts: one or more texts or pairs without masks.
             options: options of each text.
             label: the client's name for the texts, for error messages.
             report_errors: True if the result contains the errors of invalid texts.
-            reserve: function that reserves the request's memory before the first pass.
 
         Raises:
             InvalidRequestError: the texts need too many passes. Without `report_errors`, an
                 invalid text also raises this error.
-            FillMaskError: the batcher rejects the passes, or `reserve` rejects the request.
         """
         if sum(map(len, texts)) < LONG_TEXT_CHARS:
-            plans = self._plan_all(texts, options, label, report_errors=report_errors)
-        else:
-            plans = await asyncio.to_thread(
-                self._plan_all, texts, options, label, report_errors=report_errors
-            )
-        valid = [plan for plan in plans if isinstance(plan, ScorePlan)]
-        reserve(sum(plan.memory_bytes for plan in valid))
+            return self._plan_all(texts, options, label, report_errors=report_errors)
+        return await asyncio.to_thread(
+            self._plan_all, texts, options, label, report_errors=report_errors
+        )
+
+    async def run(self, planned: PlannedScores) -> list[TextScore | RejectedText]:
+        """Score each planned text.
+
+        Raises:
+            FillMaskError: the batcher rejects the passes.
+        """
         mask = self._tokenizer.mask_token_id
-        passes = [one for plan in valid for one in plan.passes(mask)]
+        passes = [one for plan in planned.plans for one in plan.passes(mask)]
         outputs = await self._batcher.submit(passes, bulk=True) if passes else []
-        return await asyncio.to_thread(self._scores, texts, plans, outputs)
+        return await asyncio.to_thread(self._scores, planned, outputs)
 
     @property
-    def _plan_all(self) -> Callable[..., list[ScorePlan | RejectedText]]:
+    def _plan_all(self) -> Callable[..., PlannedScores]:
         # _plan_all is a property, because an attribute with a bound method of its own object is a
         # reference cycle. A pipeline with such a cycle outlives the model.
         plan = self._plan
@@ -103,7 +114,7 @@ class ScoringPipeline:
         label: str,
         *,
         report_errors: bool,
-    ) -> list[ScorePlan | RejectedText]:
+    ) -> PlannedScores:
         plans: list[ScorePlan | RejectedText] = []
         for index, (text, own) in enumerate(zip(texts, options, strict=True)):
             name = text_label(label, index, texts)
@@ -114,39 +125,35 @@ class ScoringPipeline:
                 if not report_errors:
                     raise
                 plans.append(RejectedText(error.text))
-        passes = sum(len(plan.scored) for plan in plans if isinstance(plan, ScorePlan))
+        planned = PlannedScores(plans)
+        passes = sum(len(plan.scored) for plan in planned.plans)
         if passes > self._max_passes:
             raise InvalidRequestError(
                 f"{label} needs {passes} passes of the model, one per scored token; the limit is "
                 f"{self._max_passes}. Use fewer or shorter texts, or set span or prefix to score "
                 "only a part of each text."
             )
-        return plans
+        return planned
 
     def _scores(
-        self,
-        texts: Sequence[InputText],
-        plans: Sequence[ScorePlan | RejectedText],
-        outputs: Sequence[PassOutputs],
+        self, planned: PlannedScores, outputs: Sequence[PassOutputs]
     ) -> list[TextScore | RejectedText]:
         remaining = iter(outputs)
         scores: list[TextScore | RejectedText] = []
-        for text, plan in zip(texts, plans, strict=True):
+        for plan in planned.texts:
             if isinstance(plan, RejectedText):
                 scores.append(plan)
                 continue
             own = islice(remaining, len(plan.scored))
             log_probs = [float(output.target_log_probs[0, 0]) for output in own]
             total = math.fsum(log_probs)
-            tokens = tuple(self._token_scores(text, plan, log_probs))
+            tokens = tuple(self._token_scores(plan, log_probs))
             scores.append(TextScore(total, math.exp(-total / len(tokens)), 1, tokens))
         return rank_scores(scores)
 
-    def _token_scores(
-        self, text: InputText, plan: ScorePlan, log_probs: Sequence[float]
-    ) -> Iterator[TokenScore]:
+    def _token_scores(self, plan: ScorePlan, log_probs: Sequence[float]) -> Iterator[TokenScore]:
         """Yield the score of each token. In a pair, spans count from the start of their part."""
-        pair = text if isinstance(text, TextPair) else None
+        pair = plan.text if isinstance(plan.text, TextPair) else None
         for token, (start, end), second, log_prob in zip(
             plan.tokens.tolist(), plan.spans, plan.parts.tolist(), log_probs, strict=True
         ):

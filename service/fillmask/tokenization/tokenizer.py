@@ -84,7 +84,7 @@ class Tokenizer:
             BundleError: tokenizer.json is not a tokenizer, or its mask token has another id.
         """
         return cls(
-            bundle.tokenizer_path.read_bytes(),
+            bundle.read_tokenizer(),
             bundle.mask_token,
             bundle.mask_token_id,
             bundle.special_token_ids,

@@ -31,14 +31,6 @@ REQUESTS: dict[str, tuple[str, str, dict[str, str], bytes, int, str]] = {
         413,
         "The body must have at most 150000 bytes (got 160000); send fewer or shorter texts.",
     ),
-    "too large elsewhere": (
-        "GET",
-        "/info",
-        {},
-        b"x" * 160_000,
-        413,
-        "The body must have at most 150000 bytes (got 160000); send fewer or shorter texts.",
-    ),
     "unknown path": (
         "GET",
         "/nothing",

@@ -13,15 +13,14 @@ import pytest
 import uvicorn
 from fastapi.testclient import TestClient
 
-from fillmask.api import task_endpoint
+from fillmask.api import routes, task_call
 from fillmask.api.bodies.fill_request import FillMaskRequest
 from fillmask.app import FillMaskApp, create_app
 from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import BatchOutputs
 from fillmask.engine.runtime import Runtime
-from fillmask.http.middleware.request_memory import LONG_BODY_BYTES
 from fillmask.settings import Settings
-from fillmask.tasks import response_size, strategies
+from fillmask.tasks import event_loop, strategies
 from fillmask.tasks.ranking import rank_targets
 from fillmask.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
 from tests.service.tiny import Tiny
@@ -32,7 +31,7 @@ STEPS = {
     "look up": (Tokenizer, "encode_target"),
     "encode": (Tokenizer, "encode"),
     "rank": (strategies, "rank_tokens"),
-    "write": (task_endpoint, "fills_to_json"),
+    "write": (routes, "fills_to_json"),
 }
 
 
@@ -83,7 +82,7 @@ def test_short_work_stays_on_the_event_loop(client: TestClient, watch: Watch) ->
 
 def test_long_work_does_not_stall_the_event_loop(client: TestClient, watch: Watch) -> None:
     # Only long steps move to another thread.
-    post(client, {"inputs": "the [MASK]"}, padding=LONG_BODY_BYTES)
+    post(client, {"inputs": "the [MASK]"}, padding=task_call.LONG_BODY_BYTES)
     assert off_the_loop(watch) == {"parse"}
     post(client, {"inputs": f"the{' ' * LONG_TEXT_CHARS}[MASK]"})
     assert off_the_loop(watch) == {"encode"}
@@ -107,7 +106,7 @@ def test_ranking_many_targets_does_not_stall_the_event_loop(
     spied = watch._spy("rank targets", rank_targets)
     monkeypatch.setattr(strategies, "rank_targets", spied)
     for limit, where in ((5, OFF_THE_LOOP), (6, ON_THE_LOOP)):
-        monkeypatch.setattr(response_size, "LARGE_RANKING", limit)
+        monkeypatch.setattr(event_loop, "LARGE_RANKING", limit)
         parameters = {"targets": ["dog", "cat", "tea"], "top_k": 1}
         post(client, {"inputs": "the [MASK] and [MASK]", "parameters": parameters})
         assert watch.where["rank targets"] == where

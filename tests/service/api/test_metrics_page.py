@@ -88,12 +88,13 @@ def test_it_may_have_a_port_of_its_own(start_server: StartServer) -> None:
     # If /metrics has a separate port, the service's main port has no /metrics.
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    with start_server(f"--metrics-port={port}") as (_, url):
-        refused = httpx.get(f"{url}/metrics")
+    with start_server(f"--metrics-port={port}") as (_, url), httpx.Client() as client:
+        refused = client.get(f"{url}/metrics")
         assert refused.status_code == 404
         assert "Unknown path" in refused.json()["error"]
+        assert httpx.get(f"http://127.0.0.1:{port}/health/live").json() == {"status": "live"}
         found = samples(httpx.get(f"http://127.0.0.1:{port}/metrics").text)
         assert value(found, "fillmask_ready") == 1
         assert value(found, "fillmask_connections") >= 1
-        labels = {"method": "GET", "route": "/metrics", "status": "404"}
+        labels = {"method": "GET", "route": "other", "status": "404"}
         assert value(found, "fillmask_requests_total", **labels) == 1

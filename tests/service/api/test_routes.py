@@ -187,21 +187,18 @@ def test_openapi_document_matches_the_endpoint(client: TestClient) -> None:
     assert set(post["responses"]) == {
         "200",
         "400",
+        "404",
         "408",
         "413",
         "415",
         "422",
         "429",
-        "431",
         "500",
         "503",
         "504",
     }
     components = document["components"]
     for status, response in post["responses"].items():
-        if "$ref" in response:
-            assert response == {"$ref": f"#/components/responses/Error{status}"}
-            response = components["responses"][f"Error{status}"]  # noqa: PLW2901
         schema = response["content"]["application/json"]["schema"]
         name = "FillMaskResponse" if status == "200" else "ErrorResponse"
         assert schema == {"$ref": f"#/components/schemas/{name}"}

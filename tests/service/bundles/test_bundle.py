@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,9 @@ def test_reads_what_was_written(bundle_copy: Path) -> None:
 
 COPY_AGAIN = "; copy or export the bundle again"
 EXPORT_AGAIN = "; export the checkpoint with this release of fillmask"
+NAME_RULE = (
+    'name must have 1 to 200 printable characters without a blank at its start or end (got "{}")'
+)
 BAD_DESCRIPTIONS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "missing": (lambda b: b.pop("license"), "license is missing" + EXPORT_AGAIN),
     "unknown": (
@@ -154,6 +158,24 @@ BAD_DESCRIPTIONS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
         lambda b: b.update(schema_version=1, name=3, colour=1),
         "schema_version must be 2 or 3 (got 1)" + EXPORT_AGAIN,
     ),
+    "empty name": (lambda b: b.update(name=""), NAME_RULE.format("")),
+    "blank at the end": (lambda b: b.update(name="a "), NAME_RULE.format("a ")),
+    "name with a line": (
+        lambda b: b.update(name="a\nfillmask 1 serves b"),
+        NAME_RULE.format("a\\\\nfillmask 1 serves b"),
+    ),
+    "name with a control character": (
+        lambda b: b.update(name="a\x1b[2J"),
+        NAME_RULE.format("a\\\\x1b[2J"),
+    ),
+    "name with a line separator": (
+        lambda b: b.update(name="a\u2028b"),
+        NAME_RULE.format("a\\\\u2028b"),
+    ),
+    "name of 201 characters": (
+        lambda b: b.update(name="a" * 201),
+        NAME_RULE.format(77 * "a" + "…"),
+    ),
     "hash": (
         lambda b: b["files"]["model.onnx"].update(sha256="0" * 64),
         "the SHA-256 of model.onnx differs from the SHA-256 in bundle.json" + COPY_AGAIN,
@@ -167,6 +189,13 @@ def test_refuses(case: str, edit_bundle: EditBundle) -> None:
     with pytest.raises(BundleError) as caught:
         read_bundle(edit_bundle(change))
     assert str(caught.value) == f"The bundle is invalid: {reason}."
+
+
+@pytest.mark.parametrize(
+    "name", ["google-bert/bert-base-uncased", "a b", "modèle", "模型", "v1.0+x=y,z", "a" * 200]
+)
+def test_reads_names(name: str, edit_bundle: EditBundle) -> None:
+    assert read_bundle(edit_bundle(lambda bundle: bundle.update(name=name))).name == name
 
 
 def test_refuses_a_number_beyond_all_floats(bundle_copy: Path) -> None:
@@ -220,6 +249,53 @@ def test_refuses_a_missing_file(name: str, bundle_copy: Path) -> None:
     (bundle_copy / name).unlink()
     with pytest.raises(BundleError, match=f"invalid: {name} is missing from "):
         read_bundle(bundle_copy)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it has no FIFOs")
+@pytest.mark.parametrize("name", ["bundle.json", "model.onnx", "weights.bin", "tokenizer.json"])
+def test_refuses_what_is_no_regular_file(name: str, bundle_copy: Path) -> None:
+    # A FIFO without a writer would block the reader.
+    def refuse(problem: str) -> None:
+        with pytest.raises(BundleError) as caught:
+            read_bundle(bundle_copy)
+        assert str(caught.value).startswith(f"The bundle is invalid: {name} {problem} ")
+
+    file = bundle_copy / name
+    file.unlink()
+    os.mkfifo(file)
+    refuse(f"in {bundle_copy} must be a regular file;")
+    file.unlink()
+    file.mkdir()
+    refuse(f"in {bundle_copy} must be a regular file;")
+    file.rmdir()
+    file.symlink_to("/dev/zero")
+    refuse(f"in {bundle_copy} must be a regular file;")
+    file.unlink()
+    file.symlink_to(name)
+    refuse("is missing from")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it has no FIFOs")
+@pytest.mark.parametrize("name", ["bundle.json", "model.onnx", "weights.bin", "tokenizer.json"])
+def test_a_fifo_after_the_check_blocks_nothing(
+    name: str, bundle_copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (bundle_copy / name).unlink()
+    os.mkfifo(bundle_copy / name)
+    monkeypatch.setattr(Path, "is_file", lambda _: True)
+    with pytest.raises((BundleError, OSError)):
+        read_bundle(bundle_copy)
+
+
+def test_reads_no_more_than_the_limit(bundle_copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The file may grow after the check of its size.
+    bundle = read_bundle(bundle_copy)
+    size = bundle.tokenizer_path.stat().st_size
+    monkeypatch.setitem(MAX_BYTES, "tokenizer.json", size)
+    assert len(bundle.read_tokenizer()) == size
+    os.truncate(bundle.tokenizer_path, 2**40)
+    with pytest.raises(OSError, match=f"more than {size} bytes"):
+        bundle.read_tokenizer()
 
 
 def test_refuses_a_link_out_of_the_directory(bundle_copy: Path, tmp_path: Path) -> None:

@@ -169,7 +169,7 @@ def test_told_to_stop_it_keeps_what_is_done(
 
 
 def test_it_serves_nothing_and_needs_no_torch(tiny: Tiny, tmp_path: Path) -> None:
-    # The process imports no web framework and no torch. It imports pyarrow only for Parquet.
+    # The process imports no web framework, no metrics and no torch, and pyarrow only for Parquet.
     code = (
         "import sys\n"
         "from fillmask.cli.__main__ import execute\n"
@@ -183,6 +183,7 @@ def test_it_serves_nothing_and_needs_no_torch(tiny: Tiny, tmp_path: Path) -> Non
         done, *modules = printed.split()
         assert done == "0"
         unwanted = {"torch", "onnx", "transformers", "fastapi", "starlette", "uvicorn"}
+        unwanted |= {"prometheus_client"}
         assert not unwanted & set(modules)
         assert ("pyarrow" in modules) == output.endswith("parquet")
 

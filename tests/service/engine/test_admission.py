@@ -6,8 +6,9 @@ import pytest
 
 from fillmask.engine.admission import MAX_RETRY_AFTER_S, Throughput
 from fillmask.errors import InvalidRequestError, OverloadedError
-from fillmask.observability.statistics import BatchStatistics
+from fillmask.observability.metrics import Metrics
 from tests.service.fake_runtime import FakeRuntime, ends, running_batcher, text
+from tests.service.scrape import rendered, value
 
 
 def test_throughput_is_unknown_before_the_first_large_batch() -> None:
@@ -190,9 +191,14 @@ async def test_lone_request_may_take_longer_than_the_limit() -> None:
 
 async def test_rejections_are_counted_by_reason() -> None:
     # Invalid requests do not count as rejections.
-    fake, statistics = FakeRuntime(), BatchStatistics()
+    fake, metrics = FakeRuntime(), Metrics()
 
-    async with running_batcher(fake, max_waiting_tokens=10, statistics=statistics) as batcher:
+    def rejections(reason: str) -> float:
+        return value(rendered(metrics), "fillmask_rejected_total", reason=reason, model="m")
+
+    async with running_batcher(
+        fake, max_waiting_tokens=10, metrics=metrics.for_model("m")
+    ) as batcher:
         fake.go.clear()
         first = asyncio.create_task(batcher.submit([text(1, 10)]))
         await fake.wait_until_at_work()
@@ -203,8 +209,8 @@ async def test_rejections_are_counted_by_reason() -> None:
             await batcher.submit([text(1, 11)])
         fake.go.set()
         await first
-    assert statistics.rejections == {"queue_full": 2}
-    async with running_batcher(fake, max_wait_s=0, statistics=statistics) as batcher:
+    assert (rejections("queue_full"), rejections("wait_too_long")) == (2, 0)
+    async with running_batcher(fake, max_wait_s=0, metrics=metrics.for_model("m")) as batcher:
         await batcher.submit([text(1, 5)])
         assert batcher.retry_after_s() is None
         fake.go.clear()
@@ -214,7 +220,7 @@ async def test_rejections_are_counted_by_reason() -> None:
             await batcher.submit([text(1, 5)])
         fake.go.set()
         await first
-    assert statistics.rejections == {"queue_full": 2, "wait_too_long": 1}
+    assert (rejections("queue_full"), rejections("wait_too_long")) == (2, 1)
 
 
 async def test_requests_that_are_still_being_read_count() -> None:

@@ -11,7 +11,6 @@ import pytest
 from fillmask.engine.admission import Admission, Throughput
 from fillmask.engine.batch_formation import LaneQueue, batch_budget
 from fillmask.errors import OverloadedError
-from fillmask.observability.statistics import BatchStatistics
 
 MAX_BATCH_TOKENS = 192
 MAX_WAIT_S = 0.35
@@ -40,9 +39,7 @@ class Simulation:
     """
 
     def __init__(self, workers: int, bulk_passes: int = 0) -> None:
-        self.admission = Admission(
-            workers, MAX_BATCH_TOKENS, 32768, 262144, MAX_WAIT_S, BatchStatistics()
-        )
+        self.admission = Admission(workers, MAX_BATCH_TOKENS, 32768, 262144, MAX_WAIT_S)
         self.admission.throughput.record(MAX_BATCH_TOKENS, self.batch_s(MAX_BATCH_TOKENS))
         self.slowdown = 1.0
         self.counts: Counter[str] = Counter()

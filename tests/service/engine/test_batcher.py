@@ -5,10 +5,11 @@ import threading
 
 import pytest
 
+from fillmask.engine.admission import QueueLoad
 from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import BatchOutputs
 from fillmask.errors import NotReadyError
-from fillmask.observability.statistics import BatchStatistics, QueueLoad
+from fillmask.observability.metrics import Metrics
 from tests.service.fake_runtime import (
     BAD_ID,
     FakeRuntime,
@@ -17,6 +18,7 @@ from tests.service.fake_runtime import (
     running_batcher,
     text,
 )
+from tests.service.scrape import rendered, value
 
 
 async def test_every_caller_gets_its_own_answer() -> None:
@@ -200,13 +202,13 @@ async def test_close_answers_accepted_requests() -> None:
 @pytest.mark.parametrize("threads", [1, 2])
 async def test_throughput_is_that_of_one_thread(threads: int) -> None:
     # A batch on several threads is faster than the batches under load.
-    fake, statistics = FakeRuntime(), BatchStatistics()
+    fake, metrics = FakeRuntime(), Metrics()
     fake.threads = threads
 
-    async with running_batcher(fake, statistics=statistics) as batcher:
+    async with running_batcher(fake, metrics=metrics.for_model("m")) as batcher:
         await batcher.submit([text(1, 6)])
         assert (batcher.load.tokens_per_s is not None) == (threads == 1)
-    assert statistics.threads.total == threads
+    assert value(rendered(metrics), "fillmask_batch_threads_sum", model="m") == threads
 
 
 async def test_neither_bulk_nor_failed_batches_count_in_the_throughput() -> None:
@@ -236,9 +238,9 @@ async def test_idle_batcher_accepts_at_any_estimate(threads: int) -> None:
 
 async def test_batches_are_counted() -> None:
     # Failed batches have a separate counter.
-    fake, statistics = FakeRuntime(), BatchStatistics()
+    fake, metrics = FakeRuntime(), Metrics()
 
-    async with running_batcher(fake, statistics=statistics) as batcher:
+    async with running_batcher(fake, metrics=metrics.for_model("m")) as batcher:
         fake.go.clear()
         first = asyncio.create_task(batcher.submit([text(1, 3)]))
         await fake.wait_until_at_work()
@@ -247,12 +249,14 @@ async def test_batches_are_counted() -> None:
         fake.go.set()
         await asyncio.gather(first, *others, return_exceptions=True)
     assert fake.batches == [[3], [2, 2], [2], [2]]
-    assert statistics.failures == 2  # the batch of both, then the bad text alone
-    assert statistics.sequences.total == 2
-    assert statistics.tokens.total == 5
-    assert statistics.slots == 2 * 16
-    assert statistics.queue_seconds.total >= 0.05
-    assert statistics.compute_seconds.total >= 0.05
+    found = rendered(metrics)
+    # the batch of both, then the bad text alone
+    assert value(found, "fillmask_failed_batches_total", model="m") == 2
+    assert value(found, "fillmask_passes_total", model="m") == 2
+    assert value(found, "fillmask_batch_tokens_sum", model="m") == 5
+    assert value(found, "fillmask_attention_slots_total", model="m") == 2 * 16
+    assert value(found, "fillmask_queue_seconds_sum", model="m") >= 0.05
+    assert value(found, "fillmask_compute_seconds_sum", model="m") >= 0.05
 
 
 async def test_load_of_the_batcher() -> None:

@@ -118,7 +118,7 @@ def test_only_server_errors_mark_the_span(
     def fail(*_: object) -> None:
         raise RuntimeError(WRITTEN)
 
-    monkeypatch.setattr("fillmask.api.task_endpoint.fills_to_json", fail)
+    monkeypatch.setattr("fillmask.api.routes.fills_to_json", fail)
     failed, wrong = (
         span
         for span in spans_of(

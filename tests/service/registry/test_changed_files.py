@@ -17,6 +17,7 @@ from fillmask.engine.memory import copy_mapped_file
 from fillmask.engine.runtime import Runtime
 from fillmask.errors import StartupError
 from fillmask.registry import loader
+from fillmask.registry.time_limit import TimeLimit
 from fillmask.settings import Settings
 from tests.service.conftest import StartServer
 from tests.service.put_bundle import until
@@ -132,7 +133,7 @@ def test_a_file_replaced_while_it_is_read(
     monkeypatch.setattr(loader, "Runtime", replaced)
     settings = Settings(bundle=bundle_copy, threads=1)
     with pytest.raises(StartupError, match="its files change during loading"):
-        loader._read(settings, bundle_copy)
+        loader._read(settings, bundle_copy, TimeLimit(60))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="it has other signals")

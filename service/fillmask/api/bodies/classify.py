@@ -3,9 +3,10 @@
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, RootModel
 
 from fillmask.api.bodies.hugging_face import HuggingFaceRequest
-from fillmask.api.bodies.request_body import ErrorResponse
+from fillmask.api.bodies.request_body import ErrorResponse, TextsRequest
 from fillmask.parameters.classify import ClassificationOptions, ClassifyParameters
 from fillmask.parameters.texts import InputText
+from fillmask.parameters.validation import described
 
 _EXAMPLES: list[JsonValue] = [
     {"inputs": "I loved this film.", "parameters": {"top_k": 1}},
@@ -13,21 +14,27 @@ _EXAMPLES: list[JsonValue] = [
 ]
 
 
-class ClassifyRequest(HuggingFaceRequest):
-    """A request to classify one or more texts."""
+class TextsToClassify(TextsRequest):
+    """One or more texts to classify, in any protocol."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": _EXAMPLES})
     parameters_model = ClassifyParameters
 
-    inputs: InputText | list[InputText] = Field(
-        description="A text or a pair of texts, or a list of these."
-    )
     parameters: ClassifyParameters | list[ClassifyParameters] | None = None
 
     @property
     def options(self) -> list[ClassificationOptions]:
         """Options of each text."""
         return [parameters.options for parameters in self.parameters_of_texts]
+
+
+class ClassifyRequest(HuggingFaceRequest, TextsToClassify):
+    """A request to classify one or more texts."""
+
+    model_config = ConfigDict(json_schema_extra=described(*_EXAMPLES))
+
+    inputs: InputText | list[InputText] = Field(
+        description="A text or a pair of texts, or a list of these."
+    )
 
 
 class LabelBody(BaseModel):

@@ -3,10 +3,10 @@
 from pydantic import ConfigDict, Field, JsonValue
 
 from fillmask.api.bodies.hugging_face import HuggingFaceRequest
-from fillmask.api.bodies.json_schema import Components
+from fillmask.api.bodies.request_body import TextsRequest
 from fillmask.parameters.fill_mask import FillMaskParameters, FillOptions
 from fillmask.parameters.texts import InputText
-from fillmask.parameters.values import NOT_BLANK
+from fillmask.parameters.validation import described
 
 _DEFAULTS = FillOptions()
 _EXAMPLES: list[JsonValue] = [
@@ -16,15 +16,11 @@ _EXAMPLES: list[JsonValue] = [
 ]
 
 
-class FillMaskRequest(HuggingFaceRequest):
-    """A request to fill the masks of one or more texts."""
+class TextsToFill(TextsRequest):
+    """One or more texts to fill, in any protocol."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": _EXAMPLES})
     parameters_model = FillMaskParameters
 
-    inputs: InputText | list[InputText] = Field(
-        description="A text or a pair of texts with at least one mask, or a list of these."
-    )
     parameters: FillMaskParameters | list[FillMaskParameters] | None = None
 
     @property
@@ -34,12 +30,12 @@ class FillMaskRequest(HuggingFaceRequest):
             return [parameters.options for parameters in self.parameters]
         return self.parameters.options if self.parameters else _DEFAULTS
 
-    @classmethod
-    def components(cls, max_texts: int, max_top_k: int = 1) -> Components:
-        """Return the JSON schemas of the request and its parts, with this server's limits."""
-        components = super().components(max_texts)
-        parameters = components[FillMaskParameters.__name__]["properties"]
-        parameters["top_k"]["anyOf"][0]["maximum"] = max_top_k
-        targets = parameters["targets"]["anyOf"][0]
-        targets |= {"items": {"type": "string", "pattern": NOT_BLANK}, "uniqueItems": True}
-        return components
+
+class FillMaskRequest(HuggingFaceRequest, TextsToFill):
+    """A request to fill the masks of one or more texts."""
+
+    model_config = ConfigDict(json_schema_extra=described(*_EXAMPLES))
+
+    inputs: InputText | list[InputText] = Field(
+        description="A text or a pair of texts with at least one mask, or a list of these."
+    )

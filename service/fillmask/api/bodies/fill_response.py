@@ -4,8 +4,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field, RootModel
 
-from fillmask.api.bodies.json_schema import never_null
 from fillmask.api.bodies.request_body import ErrorResponse
+from fillmask.api.bodies.schema import never_null
 from fillmask.results.fills import NO_SINGLE_TOKEN
 
 

@@ -2,15 +2,15 @@
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from fillmask.api.bodies.request_body import TextsRequest
 from fillmask.errors import quote
+from fillmask.parameters.validation import described
 from fillmask.parameters.values import client_error, describe
 
 
 class HuggingFaceOptions(BaseModel):
     """Options of Hugging Face's Inference API, which have no effect on this service."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=described())
 
     use_cache: bool | None = Field(
         default=None, description="No effect, because the service computes every response."
@@ -23,8 +23,8 @@ class HuggingFaceOptions(BaseModel):
     )
 
 
-class HuggingFaceRequest(TextsRequest):
-    """Base class of requests in the format of Hugging Face's Inference API."""
+class HuggingFaceRequest(BaseModel):
+    """The field of requests in the format of Hugging Face's Inference API, as a mixin."""
 
     # the property `options` contains the options of the task
     hugging_face_options: HuggingFaceOptions | None = Field(

@@ -1,6 +1,6 @@
 """The base class of request bodies, which checks limits and creates error messages."""
 
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import (
     BaseModel,
@@ -14,7 +14,6 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 
 from fillmask.api.bodies.json_body import read_json
-from fillmask.api.bodies.json_schema import Components, request_components
 from fillmask.errors import InvalidRequestError
 from fillmask.parameters.limits import Limits
 from fillmask.parameters.texts import PAIR, InputText, Pair, read_inputs
@@ -37,6 +36,11 @@ class ErrorResponse(BaseModel):
     error: str = Field(description="Description of the problem and of its solution.")
 
 
+# the types of texts in JSON schemas
+_Text = Annotated[str, Field(min_length=1)]
+_Texts = Annotated[list[str | Pair], Field(min_length=1)]
+
+
 class TextsRequest(BaseModel):
     """Base class of requests with one or more texts.
 
@@ -47,6 +51,7 @@ class TextsRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     parameters_model: ClassVar[type[TaskParameters]]
+    inputs_form: ClassVar[str] = f"a text, {PAIR} or a list of these"
 
     inputs: InputText | list[InputText]
     parameters: Any = None
@@ -62,7 +67,7 @@ class TextsRequest(BaseModel):
         return check_on_error(value)
 
     # after a plain validator, pydantic does not check each text again
-    @field_validator("inputs", mode="plain", json_schema_input_type=str | Pair | list[str | Pair])
+    @field_validator("inputs", mode="plain", json_schema_input_type=_Text | Pair | _Texts)
     @classmethod
     def _check_inputs(cls, value: object, info: ValidationInfo) -> object:
         limits, name, *_ = validation_context(info)
@@ -119,30 +124,16 @@ class TextsRequest(BaseModel):
         try:
             return cls.model_validate(value, context=context)
         except ValidationError as error:
-            raise InvalidRequestError(cls._message(error.errors()[0])) from None
+            message = cls._message(error.errors()[0], context.texts)
+            raise InvalidRequestError(message) from None
 
     @classmethod
-    def components(cls, max_texts: int) -> Components:
-        """Return the JSON schemas of the request and its parts, with this server's limits."""
-        components = request_components(cls)
-        properties = components[cls.__name__]["properties"]
-        length = {"minItems": 1, "maxItems": max_texts}
-        null = {"type": "null"}
-        [parameters, *_] = properties["parameters"]["anyOf"]
-        each = {"type": "array", "items": {"anyOf": [parameters, null]}, **length}
-        properties["parameters"]["anyOf"] = [parameters, each, null]
-        text, _pair, texts = properties["inputs"]["anyOf"]
-        text["minLength"] = 1
-        texts |= length
-        return components
-
-    @classmethod
-    def _message(cls, error: ErrorDetails) -> str:
+    def _message(cls, error: ErrorDetails, texts: str) -> str:
         """Return the error message for the client."""
         if error["type"] == CLIENT_ERROR:
             return error["msg"]
         if error["type"] == "extra_forbidden":
             return unknown_field(str(error["loc"][-1]), "the body", cls)
         if error["type"] == "missing":
-            return f"inputs is missing; it must be a text, {PAIR} or a list of these."
+            return f"{texts} is missing; it must be {cls.inputs_form}."
         return f"The body must be a JSON object (got {describe(error['input'])})."

@@ -2,10 +2,11 @@
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, RootModel
 
-from fillmask.api.bodies.json_schema import never_null
 from fillmask.api.bodies.request_body import ErrorResponse, TextsRequest
+from fillmask.api.bodies.schema import never_null
 from fillmask.parameters.score import Part, ScoreOptions, ScoreParameters
 from fillmask.parameters.texts import InputText
+from fillmask.parameters.validation import described
 
 _EXAMPLES: list[JsonValue] = [
     {"inputs": ["The capital of France is Paris.", "The capital of France is Rome."]},
@@ -20,7 +21,7 @@ _EXAMPLES: list[JsonValue] = [
 class ScoreRequest(TextsRequest):
     """A request to score the tokens of one or more texts."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": _EXAMPLES})
+    model_config = ConfigDict(json_schema_extra=described(*_EXAMPLES))
     parameters_model = ScoreParameters
 
     inputs: InputText | list[InputText] = Field(

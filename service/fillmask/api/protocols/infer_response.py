@@ -5,17 +5,17 @@ labels, each tensor has one row per text.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from pydantic import BaseModel, Field
 from pydantic_core import to_json
 
-from fillmask.api.bodies.json_schema import never_null
+from fillmask.api.bodies.schema import never_null
 from fillmask.api.protocols.infer_request import InferRequest
 from fillmask.api.protocols.metadata import MODEL_VERSION, OUTPUTS
 from fillmask.api.protocols.tensors import WireTensor
-from fillmask.results.fills import NO_SINGLE_TOKEN, Fill
-from fillmask.results.labels import LabelScore
+from fillmask.results.fills import NO_SINGLE_TOKEN, Fill, FillResult
+from fillmask.results.labels import ClassificationResult, LabelScore
 
 # padding for masks with fewer fills than other masks
 _PADDING = Fill(score=0.0, token=NO_SINGLE_TOKEN, token_str="", sequence="")
@@ -41,8 +41,8 @@ class InferResponse(BaseModel):
     outputs: list[OutputTensor]
 
 
-def response_body(
-    model: str, request: InferRequest, tensors: Iterable[WireTensor]
+def response_to(
+    request: InferRequest, model: str, result: FillResult | ClassificationResult
 ) -> tuple[bytes, int | None]:
     """Return the response body and the length of its JSON in bytes.
 
@@ -50,8 +50,13 @@ def response_body(
 
     Args:
         request: request with the selected outputs.
-        tensors: all outputs of the task.
+        model: name of the model in the path.
     """
+    tensors = (
+        fill_tensors(result.fills)
+        if isinstance(result, FillResult)
+        else label_tensors(result.accepted)
+    )
     by_name = {tensor.name: tensor for tensor in tensors}
     outputs, contents = [], []
     for name, binary in request.outputs.items():

@@ -1,78 +1,102 @@
-"""JSON schemas of a request of the Open Inference Protocol."""
+"""The request bodies of the Open Inference Protocol for each task, as types for OpenAPI.
 
-from typing import Any
+`infer_request` reads both with one type, because a parameter selects the task.
+"""
 
-from fillmask.api.bodies.json_schema import Components, reference, request_components
-from fillmask.api.protocols.infer_request import InferBody
-from fillmask.api.protocols.metadata import OUTPUTS
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+
 from fillmask.api.protocols.tensors import MAX_AXES
-from fillmask.bundles.description import Task
+from fillmask.parameters.classify import ClassifyParameters
+from fillmask.parameters.fill_mask import FillMaskParameters
+from fillmask.parameters.validation import described
 
-_FLAG = {"type": "boolean"}
-_SIZE = {"type": "integer", "minimum": 4}  # 4 bytes for the length field of one text
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", json_schema_extra=described())
 
 
-def infer_components(
-    task: Task, name: str, parameters: dict[str, Any], *, required: bool, named: bool
-) -> Components:
-    """Return the JSON schemas of `InferBody` for a task and of its parts, with their limits.
+class InputTensorParameters(_Part):
+    """Parameters of an input tensor."""
 
-    Args:
-        task: the only value of the parameter `task`.
-        name: name of the task in the names of the schemas, such as `FillMask`.
-        parameters: schema of the task's parameters in the service's own format.
-        required: true if a request must contain the parameter `task`.
-        named: true if the component `ModelName` lists the names of the models.
-    """
-    components = request_components(InferBody)
-    request, tensor, output = (
-        components[part] for part in ("InferBody", "InputTensor", "RequestedOutput")
+    binary_data_size: int | None = Field(
+        default=None, ge=4, description="Bytes of the tensor after the JSON, 4 more for each text."
     )
-    request |= {"title": f"Infer{name}Request", "examples": [_example(task, required=required)]}
-    properties = request["properties"]
-    properties["parameters"] = reference(f"Infer{name}Parameters")
-    if named:
-        properties["model_name"]["anyOf"][0] = reference("ModelName")
-    chosen = {"type": "string", "enum": [task], "description": "Task of the request."}
-    parameters = parameters | {
-        "title": f"Infer{name}Parameters",
-        "properties": parameters["properties"] | {"task": chosen, "binary_data_output": _FLAG},
-    }
-    if required:
-        request["required"] = [*request["required"], "parameters"]
-        parameters["required"] = ["task"]
-
-    # one tensor of texts, and the optional tensors text_pair and targets
-    properties["inputs"] |= {"minItems": 1, "maxItems": 3 if task == "fill-mask" else 2}
-    axis = {"type": "integer", "minimum": 0}
-    text = {"type": "string"}
-    fields = tensor["properties"]
-    fields["datatype"] = {"type": "string", "enum": ["BYTES"]}
-    fields["shape"] |= {"minItems": 1, "maxItems": MAX_AXES, "items": axis}
-    fields["parameters"] = _only(binary_data_size=_SIZE)
-    fields["data"]["anyOf"][0] |= {
-        "minItems": 1,
-        "items": {"anyOf": [text, {"type": "array", "minItems": 1, "items": text}]},
-    }
-
-    properties["outputs"]["anyOf"][0]["items"] = reference(f"Infer{name}Output")
-    output["title"] = f"Infer{name}Output"
-    output["properties"]["name"] = {"type": "string", "enum": list(OUTPUTS[task])}
-    output["properties"]["parameters"] = _only(binary_data=_FLAG)
-    return {
-        f"Infer{name}Request": request,
-        f"Infer{name}Parameters": parameters,
-        f"Infer{name}Output": output,
-        "InputTensor": tensor,
-    }
 
 
-def _example(task: Task, *, required: bool) -> dict[str, Any]:
-    text = "Paris is the [MASK] of France." if task == "fill-mask" else "I loved this film."
-    tensor = {"name": "text", "datatype": "BYTES", "shape": [1], "data": [text]}
-    return {"inputs": [tensor]} | ({"parameters": {"task": task}} if required else {})
+class InputTensor(_Part):
+    """A tensor of texts."""
+
+    name: str
+    shape: list[Annotated[int, Field(ge=0)]] = Field(min_length=1, max_length=MAX_AXES)
+    datatype: Annotated[str, WithJsonSchema({"type": "string", "enum": ["BYTES"]})]
+    parameters: InputTensorParameters = Field(default_factory=InputTensorParameters)
+    data: list[str | Annotated[list[str], Field(min_length=1)]] | None = Field(
+        default=None, min_length=1
+    )
 
 
-def _only(**properties: Any) -> dict[str, Any]:
-    """Return the schema of an object that may have only these properties."""
-    return {"type": "object", "properties": properties, "additionalProperties": False}
+class RequestedOutputParameters(_Part):
+    """Parameters of an output tensor."""
+
+    binary_data: bool = Field(default_factory=bool)
+
+
+class _InferRequest(_Part):
+    id: str | None = None
+    model_name: str | None = Field(default=None, description="Name of the model in the path.")
+
+
+class InferFillMaskParameters(FillMaskParameters):
+    """Parameters of a request to fill masks."""
+
+    task: Literal["fill-mask"] | None = None
+    binary_data_output: bool = Field(default_factory=bool)
+
+
+class InferFillMaskOutput(_Part):
+    """An output tensor of a request to fill masks."""
+
+    name: Literal["text_index", "token", "token_str", "score", "sequence"]
+    parameters: RequestedOutputParameters = Field(default_factory=RequestedOutputParameters)
+
+
+def _example(text: str) -> Any:
+    return {"inputs": [{"name": "text", "datatype": "BYTES", "shape": [1], "data": [text]}]}
+
+
+class InferFillMaskRequest(_InferRequest):
+    """A request to fill the masks of a tensor of texts."""
+
+    model_config = ConfigDict(
+        json_schema_extra=described(_example("Paris is the [MASK] of France."))
+    )
+
+    parameters: InferFillMaskParameters = Field(default_factory=InferFillMaskParameters)
+    inputs: list[InputTensor] = Field(min_length=1, max_length=3)
+    outputs: list[InferFillMaskOutput] | None = None
+
+
+class InferClassifyParameters(ClassifyParameters):
+    """Parameters of a request to classify texts."""
+
+    task: Literal["text-classification"] | None = None
+    binary_data_output: bool = Field(default_factory=bool)
+
+
+class InferClassifyOutput(_Part):
+    """An output tensor of a request to classify texts."""
+
+    name: Literal["label", "score"]
+    parameters: RequestedOutputParameters = Field(default_factory=RequestedOutputParameters)
+
+
+class InferClassifyRequest(_InferRequest):
+    """A request to classify a tensor of texts."""
+
+    model_config = ConfigDict(json_schema_extra=described(_example("I loved this film.")))
+
+    parameters: InferClassifyParameters = Field(default_factory=InferClassifyParameters)
+    inputs: list[InputTensor] = Field(min_length=1, max_length=2)
+    outputs: list[InferClassifyOutput] | None = None

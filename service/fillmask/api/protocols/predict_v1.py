@@ -1,24 +1,62 @@
 """Request and response bodies of `:predict` in the V1 protocol of TensorFlow Serving and KServe."""
 
-from typing import Any
+from typing import Annotated
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
-from fillmask.api.bodies.classify import ClassifyRequest, ClassifyResponse
-from fillmask.api.bodies.fill_request import FillMaskRequest
+from fillmask.api.bodies.classify import ClassifyResponse, TextsToClassify
+from fillmask.api.bodies.fill_request import TextsToFill
 from fillmask.api.bodies.fill_response import MaskFills
 from fillmask.api.bodies.json_body import read_json
-from fillmask.api.bodies.json_schema import Components
 from fillmask.api.bodies.request_body import ErrorResponse
 from fillmask.bundles.description import Task
-from fillmask.errors import InvalidRequestError, quote
 from fillmask.parameters.limits import Limits
-from fillmask.parameters.validation import ValidationContext
-from fillmask.parameters.values import describe
+from fillmask.parameters.texts import InputText, Pair, read_inputs
+from fillmask.parameters.validation import ValidationContext, described, validation_context
+from fillmask.parameters.values import client_error, describe
 from fillmask.results.fills import FillResult, response_parts
 from fillmask.results.labels import ClassificationResult, labels_to_json
 
-_FIELDS = ("instances", "parameters", "on_error")
+_INSTANCES = "instances"
+
+_FORM = "a list of texts or pairs"
+_Instances = Annotated[list[str | Pair], Field(min_length=1)]  # in JSON schemas
+
+
+def _read_instances(value: object, info: ValidationInfo) -> object:
+    if not isinstance(value, list):
+        raise client_error(f"{_INSTANCES} must be {_FORM} (got {describe(value)}).")
+    return read_inputs(value, _INSTANCES, validation_context(info).limits.max_texts)
+
+
+class PredictFillMaskRequest(TextsToFill):
+    """A request to fill the masks of instances."""
+
+    model_config = ConfigDict(
+        json_schema_extra=described({_INSTANCES: ["Paris is the [MASK] of France."]})
+    )
+    inputs_form = _FORM
+
+    inputs: list[InputText] = Field(alias="instances")
+
+    @field_validator("inputs", mode="plain", json_schema_input_type=_Instances)
+    @classmethod
+    def _check_inputs(cls, value: object, info: ValidationInfo) -> object:
+        return _read_instances(value, info)
+
+
+class PredictClassifyRequest(TextsToClassify):
+    """A request to classify instances."""
+
+    model_config = ConfigDict(json_schema_extra=described({_INSTANCES: ["I loved this film."]}))
+    inputs_form = _FORM
+
+    inputs: list[InputText] = Field(alias="instances")
+
+    @field_validator("inputs", mode="plain", json_schema_input_type=_Instances)
+    @classmethod
+    def _check_inputs(cls, value: object, info: ValidationInfo) -> object:
+        return _read_instances(value, info)
 
 
 class PredictFillMaskResponse(BaseModel):
@@ -33,28 +71,9 @@ class PredictClassifyResponse(BaseModel):
     predictions: ClassifyResponse
 
 
-def predict_components(name: str, request: dict[str, Any]) -> Components:
-    """Return the JSON schema of a request, by its name.
-
-    Args:
-        name: name of the task in the name of the schema, such as `FillMask`.
-        request: schema of a request for the task in the service's own format.
-    """
-    properties = dict(request["properties"])
-    [*_, texts] = properties.pop("inputs")["anyOf"]
-    del properties["options"]
-    schema = request | {
-        "title": f"Predict{name}Request",
-        "required": ["instances"],
-        "examples": [{"instances": [example["inputs"]]} for example in request["examples"]],
-        "properties": {"instances": texts, **properties},
-    }
-    return {f"Predict{name}Request": schema}
-
-
 def parse_request(
     body: bytes, content_type: str | None, limits: Limits, task: Task
-) -> FillMaskRequest | ClassifyRequest:
+) -> PredictFillMaskRequest | PredictClassifyRequest:
     """Parse and check a request such as `{"instances": ["a [MASK]"], "parameters": {"top_k": 3}}`.
 
     Args:
@@ -65,23 +84,10 @@ def parse_request(
     Raises:
         FillMaskError: the request is invalid. The message describes the first error.
     """
-    value = read_json(body, content_type)
-    if not isinstance(value, dict):
-        raise InvalidRequestError(f"The body must be a JSON object (got {describe(value)}).")
-    for name in value:
-        if name not in _FIELDS:
-            raise InvalidRequestError(
-                f"Unknown field {quote(name)} in the body; allowed: {', '.join(_FIELDS)}."
-            )
-    texts = value.get("instances")
-    if not isinstance(texts, list):
-        raise InvalidRequestError(
-            f"instances must be a list of texts or pairs (got {describe(texts)})."
-        )
-    context = ValidationContext(limits, texts="instances")
-    others = {name: value.get(name) for name in ("parameters", "on_error")}
-    request_type = FillMaskRequest if task == "fill-mask" else ClassifyRequest
-    return request_type.check({"inputs": texts, **others}, context)
+    value, context = read_json(body, content_type), ValidationContext(limits, texts=_INSTANCES)
+    if task == "fill-mask":
+        return PredictFillMaskRequest.check(value, context)
+    return PredictClassifyRequest.check(value, context)
 
 
 def response_json(result: FillResult | ClassificationResult) -> bytes:

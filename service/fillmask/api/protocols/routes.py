@@ -4,63 +4,53 @@ import asyncio
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel
 
 from fillmask import __version__
-from fillmask.api.bodies.classify import ClassifyRequest
-from fillmask.api.bodies.fill_request import FillMaskRequest
-from fillmask.api.dependencies import get_model, get_ready_model, get_registry
+from fillmask.api.bodies.classify import TextsToClassify
+from fillmask.api.bodies.fill_request import TextsToFill
+from fillmask.api.models import get_ready_model, get_registry
+from fillmask.api.operations import operation
 from fillmask.api.protocols.infer_request import InferRequest
-from fillmask.api.protocols.infer_response import (
-    InferResponse,
-    fill_tensors,
-    label_tensors,
-    response_body,
-)
+from fillmask.api.protocols.infer_response import InferResponse, response_to
+from fillmask.api.protocols.infer_schema import InferClassifyRequest, InferFillMaskRequest
 from fillmask.api.protocols.metadata import MODEL_VERSION, metadata
 from fillmask.api.protocols.predict_v1 import (
+    PredictClassifyRequest,
     PredictClassifyResponse,
+    PredictFillMaskRequest,
     PredictFillMaskResponse,
     parse_request,
     response_json,
 )
+from fillmask.api.task_call import TaskCall, json_response, task_call
 from fillmask.errors import NotFoundError, quote
-from fillmask.http.disconnect import CancelOnDisconnect
-from fillmask.observability.request_context import RESERVE
-from fillmask.registry.served_model import ServedModel
 from fillmask.results.fills import FillResult
 from fillmask.results.labels import ClassificationResult
 
-PREDICT_PATH = "/v1/models/{name}:predict"
 _MODEL, _VERSION = "/v2/models/{name}", "/v2/models/{name}/versions/{version}"
-INFER_PATHS = (f"{_MODEL}/infer", f"{_VERSION}/infer")
 
 # Parameters that are not in the path of every route have no place in the signature of a function,
 # because FastAPI takes them for query parameters.
-_WITH_VERSION: dict[str, Any] = {
-    "parameters": [
-        {"name": "version", "in": "path", "required": True, "schema": {"type": "string"}}
-    ]
+_VERSION_PARAMETER = {
+    "name": "version",
+    "in": "path",
+    "required": True,
+    "schema": {"type": "string", "enum": [MODEL_VERSION]},
 }
-_JSON = "application/json"
+_WITH_VERSION: dict[str, Any] = {"parameters": [_VERSION_PARAMETER]}
 _JSON_BYTES = "inference-header-content-length"
-_INFERRED: dict[int | str, dict[str, Any]] = {
-    200: {
-        "model": InferResponse,
-        "description": "The outputs, in JSON or with binary tensors after the JSON.",
-        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
-    }
+_INFERRED: dict[str, Any] = {
+    "model": InferResponse,
+    "description": "The outputs, in JSON or with binary tensors after the JSON.",
+    "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
 }
 
 
-def create_protocol_router() -> APIRouter:
-    """Create the endpoints, which use the model registry at `app.state.models`.
-
-    `RequestSchemas` adds their request bodies to the OpenAPI document.
-    """
-    router = APIRouter()
+def add_protocol_routes(router: APIRouter) -> None:
+    """Add the endpoints."""
     _add_open_inference(router)
     _add_predict(router)
-    return router
 
 
 def _add_open_inference(router: APIRouter) -> None:
@@ -113,30 +103,27 @@ def _add_open_inference(router: APIRouter) -> None:
         _check_version(request)
         return {"name": name, "ready": True}
 
-    infers: dict[str, Any] = {
-        "summary": "Fill masks or classify texts",
-        "responses": _INFERRED,
-        "tags": tags,
-    }
+    bodies: list[type[BaseModel]] = [InferFillMaskRequest, InferClassifyRequest]
+    told: dict[str, Any] = {"summary": "Fill masks or classify texts", "tags": tags}
 
-    @router.post(INFER_PATHS[0], **infers)
-    @router.post(INFER_PATHS[1], openapi_extra=_WITH_VERSION, **infers)
+    @router.post(f"{_MODEL}/infer", **operation(bodies, _INFERRED, **told))
+    @router.post(f"{_VERSION}/infer", **operation(bodies, _INFERRED, [_VERSION_PARAMETER], **told))
     async def infer(request: Request, name: str) -> Response:
-        body, json_bytes = await request.body(), request.headers.get(_JSON_BYTES)
-        served = get_model(request, name, None)
-        names = get_registry(request.app).names_of(served)
         _check_version(request)
-        with served.in_use:
-            served.batcher.raise_if_overloaded()
-            parsed = await asyncio.to_thread(
-                InferRequest.read, body, json_bytes, served.info.limits, served.info.tasks[0]
+        async with task_call(request, name, None) as call:
+            json_bytes = request.headers.get(_JSON_BYTES)
+            registry = get_registry(request.app)
+            parsed = await call.read(
+                lambda body, _type, limits: InferRequest.read(
+                    body, json_bytes, limits, call.served.info.tasks[0]
+                )
             )
-            parsed.check_model_name(names)
-            get_registry(request.app).get(name, parsed.task)
-            result = await _run(request, served, parsed.body, parsed.label)
-        content, head_bytes = await asyncio.to_thread(_infer_response, name, parsed, result)
+            parsed.check_model_name(registry.names_of(call.served))
+            registry.get(name, parsed.task)
+            result = await _run(call, parsed.body, parsed.label)
+            content, head_bytes = await asyncio.to_thread(response_to, parsed, name, result)
         if head_bytes is None:
-            return Response(content, media_type=_JSON)
+            return Response(content, media_type="application/json")
         headers = {_JSON_BYTES: str(head_bytes)}
         return Response(content, media_type="application/octet-stream", headers=headers)
 
@@ -169,25 +156,22 @@ def _add_missing_extensions(router: APIRouter) -> None:
 def _add_predict(router: APIRouter) -> None:
     tags: list[Any] = ["V1 protocol"]
 
-    # This route comes first, because Starlette takes the Allow header from the first match.
-    @router.post(
-        PREDICT_PATH,
+    predicts = operation(
+        [PredictFillMaskRequest, PredictClassifyRequest],
+        {"model": PredictFillMaskResponse | PredictClassifyResponse},
         summary="Fill masks or classify texts",
         tags=tags,
-        responses={200: {"model": PredictFillMaskResponse | PredictClassifyResponse}},
     )
+
+    @router.post("/v1/models/{name}:predict", **predicts)
     async def predict(request: Request, name: str) -> Response:
-        body, content_type = await request.body(), request.headers.get("content-type")
-        served = get_model(request, name, None)
-        info = served.info
-        with served.in_use:
-            served.batcher.raise_if_overloaded()
-            parsed = await asyncio.to_thread(
-                parse_request, body, content_type, info.limits, info.tasks[0]
+        async with task_call(request, name, None) as call:
+            task = call.served.info.tasks[0]
+            parsed = await call.read(
+                lambda body, content_type, limits: parse_request(body, content_type, limits, task)
             )
-            result = await _run(request, served, parsed, "instances")
-        content = await asyncio.to_thread(response_json, result)
-        return Response(content, media_type=_JSON)
+            result = await _run(call, parsed, "instances")
+            return await json_response(response_json, result, large=result.is_large)
 
     @router.get("/v1/models", summary="List the names of the served models", tags=tags)
     async def v1_models(request: Request) -> dict[str, list[str]]:
@@ -200,29 +184,11 @@ def _add_predict(router: APIRouter) -> None:
 
 
 async def _run(
-    request: Request, served: ServedModel, body: FillMaskRequest | ClassifyRequest, label: str
+    call: TaskCall, body: TextsToFill | TextsToClassify, label: str
 ) -> FillResult | ClassificationResult:
-    common: dict[str, Any] = {
-        "report_errors": body.report_errors,
-        "reserve": request.scope[RESERVE],
-    }
-    with CancelOnDisconnect(request.receive):
-        if isinstance(body, FillMaskRequest):
-            fill_mask = served.require_fill_mask()
-            return await fill_mask.fill(body.texts, body.options, label, **common)
-        classification = served.require_classification()
-        return await classification.classify(body.texts, body.options, label, **common)
-
-
-def _infer_response(
-    name: str, request: InferRequest, result: FillResult | ClassificationResult
-) -> tuple[bytes, int | None]:
-    tensors = (
-        fill_tensors(result.fills)
-        if isinstance(result, FillResult)
-        else label_tensors(result.accepted)
-    )
-    return response_body(name, request, tensors)
+    if isinstance(body, TextsToFill):
+        return await call.fill(body.texts, body.options, label, report_errors=body.report_errors)
+    return await call.classify(body.texts, body.options, label, report_errors=body.report_errors)
 
 
 def _check_version(request: Request) -> None:

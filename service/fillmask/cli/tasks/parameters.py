@@ -36,8 +36,8 @@ class Parameter(NamedTuple):
 
 
 def _choice(choices: Any, meaning: str, *, first_is_default: bool = True) -> Parameter:
-    """Return a parameter with the values of a Literal."""
-    values = get_args(choices)
+    """Return a parameter with the values of a named Literal."""
+    values = get_args(choices.__value__)
     default = f" (default {values[0]})" if first_is_default else ""
     return Parameter("|".join(values), f"{meaning}{default}")
 

@@ -7,8 +7,9 @@ from typing import Literal
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from fillmask.errors import safe_traceback
+from fillmask.observability.metrics import Metrics
 from fillmask.observability.request_context import MODEL, route_of
-from fillmask.observability.statistics import RequestStatistics
 
 LoggedRequests = Literal["off", "errors", "all"]
 
@@ -35,11 +36,9 @@ class AccessLogMiddleware:
         logged: requests to log, where "errors" means a status of 500 or above.
     """
 
-    def __init__(
-        self, app: ASGIApp, statistics: RequestStatistics, logged: LoggedRequests = "off"
-    ) -> None:
+    def __init__(self, app: ASGIApp, metrics: Metrics, logged: LoggedRequests = "off") -> None:
         self._app = app
-        self._statistics = statistics
+        self._metrics = metrics
         self._logged_from = _LOGGED_FROM[logged]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -64,9 +63,13 @@ class AccessLogMiddleware:
 
         try:
             await self._app(scope, receive, send_and_record)
+        except Exception as error:
+            # RequestIdMiddleware answers and logs all exceptions but those of the other middleware
+            _log.error("a middleware has failed:\n%s", safe_traceback(error))
+            raise
         finally:
             seconds = time.perf_counter() - begun_s
-            self._statistics.for_route(scope["method"], route_of(scope)).record(status, seconds)
+            self._metrics.record_request(scope["method"], route_of(scope), status, seconds)
             if status >= self._logged_from:
                 _log.log(_level(status), "request", extra=_fields(scope, start, status, seconds))
 

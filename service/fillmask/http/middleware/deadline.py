@@ -1,28 +1,29 @@
-"""ASGI middleware that ends requests at their deadline."""
+"""ASGI middleware that bounds the time of a request, from its head to the end of its response."""
 
 import asyncio
 from collections.abc import Awaitable, Iterable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from fillmask.errors import MalformedRequestError, quote
-from fillmask.http.send_json import send_error, send_error_message
+from fillmask.errors import DeadlineError, MalformedRequestError, SlowRequestError, quote
 
 HEADER = b"x-request-timeout-ms"
 # ten minutes, longer than any client waits
 MAX_TIMEOUT_MS = 600_000
+RECEIVE_TIMEOUT_S = 30  # for the body of a request
+SEND_TIMEOUT_S = 60  # for the response
 
 
 class DeadlineMiddleware:
-    """Middleware that cancels a request at its deadline and responds with 504.
+    """Middleware that cancels a request at its deadline.
 
-    The cancellation removes the request's work from the queue. The timeout starts when the complete
-    request has arrived. The X-Request-Timeout-Ms header of a request sets the timeout. A response
-    that starts before the deadline continues after the deadline.
+    The cancellation removes the request's work from the queue. The header X-Request-Timeout-Ms sets
+    the time limit, which starts when the complete request has arrived. A body has RECEIVE_TIMEOUT_S
+    to arrive. A response that starts before the deadline has SEND_TIMEOUT_S to leave.
 
     Args:
         app: next ASGI application.
-        default_ms: timeout of requests without the header, in milliseconds.
+        default_ms: time limit of requests without the header, in milliseconds.
     """
 
     def __init__(self, app: ASGIApp, default_ms: int) -> None:
@@ -30,42 +31,50 @@ class DeadlineMiddleware:
         self._default_ms = default_ms
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request within its timeout."""
+        """Handle one request within its time limit.
+
+        Raises:
+            MalformedRequestError: the header is invalid.
+            SlowRequestError: the body has not arrived in time.
+            DeadlineError: the response has not started, or not left, in time.
+        """
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        try:
-            timeout_ms = self._timeout_ms(scope["headers"])
-        except MalformedRequestError as error:
-            await send_error(send, error)
-            return
+        timeout_ms = self._timeout_ms(scope["headers"])
+        loop = asyncio.get_running_loop()
+        # a GET request is complete with its head
+        arrived = scope["method"] in {"GET", "HEAD"}
+
+        async def receive_in_time() -> Message:
+            nonlocal arrived
+            message = await receive()
+            if not (arrived or message.get("more_body") or timeout.expired()):
+                arrived = True
+                timeout.reschedule(loop.time() + timeout_ms / 1000)
+            return message
 
         def send_in_time(message: Message) -> Awaitable[None]:
             if timeout.expired():
                 # not a wait for the cancellation, which the application may have dropped
                 raise TimeoutError
             if message["type"] == "http.response.start":
-                timeout.reschedule(None)
+                timeout.reschedule(loop.time() + SEND_TIMEOUT_S)
             return send(message)
 
         try:
-            async with asyncio.timeout(timeout_ms / 1000) as timeout:
-                await self._app(scope, receive, send_in_time)
+            async with asyncio.timeout(
+                timeout_ms / 1000 if arrived else RECEIVE_TIMEOUT_S
+            ) as timeout:
+                await self._app(scope, receive_in_time, send_in_time)
         except Exception:
             # an application may also raise another error than its cancellation at the deadline
             if not timeout.expired():
                 raise
-        if timeout.expired():  # never after the start of a response
-            advice = "allow more time in X-Request-Timeout-Ms or send fewer texts"
-            message = f"The response takes longer than {timeout_ms} ms; {advice}."
-            await send_error_message(send, 504, message)
+        if timeout.expired():
+            raise _late(timeout_ms) if arrived else _slow()
 
     def _timeout_ms(self, headers: Iterable[tuple[bytes, bytes]]) -> int:
-        """Return the timeout of a request in milliseconds.
-
-        Raises:
-            MalformedRequestError: the header is invalid.
-        """
         timeout_ms = self._default_ms
         for name, value in headers:
             if name == HEADER:
@@ -80,3 +89,14 @@ class DeadlineMiddleware:
                         f"X-Request-Timeout-Ms must be {allowed} (got {found})."
                     )
         return timeout_ms
+
+
+def _late(timeout_ms: int) -> DeadlineError:
+    advice = "allow more time in X-Request-Timeout-Ms or send fewer texts"
+    return DeadlineError(f"The response takes longer than {timeout_ms} ms; {advice}.")
+
+
+def _slow() -> SlowRequestError:
+    return SlowRequestError(
+        f"The request must arrive within {RECEIVE_TIMEOUT_S} s; send it faster."
+    )

@@ -1,4 +1,4 @@
-"""ASGI middleware that adds a request id to responses and catches unhandled exceptions."""
+"""ASGI middleware that adds a request id to responses and turns every exception into one."""
 
 import asyncio
 import logging
@@ -6,10 +6,13 @@ import random
 import re
 from collections.abc import Awaitable, Iterable
 
+from starlette.requests import ClientDisconnect
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from fillmask.errors import safe_traceback
-from fillmask.http.send_json import send_error_message
+from fillmask.errors import FillMaskError, safe_traceback
+from fillmask.http.disconnect import ClientDisconnectedError
+from fillmask.http.error_response import error_response, response_to
 from fillmask.observability.request_context import CURRENT_SCOPE, REQUEST_ID
 
 _log = logging.getLogger(__name__)
@@ -19,12 +22,11 @@ _VALID_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
 
 class RequestIdMiddleware:
-    """Middleware that adds a request id to each response.
+    """Middleware that adds a request id to each response and answers every exception.
 
     The id is the client's X-Request-ID header. Without a valid header, the id is a random number.
-    The log of an unhandled exception has the id, the type of the exception and its traceback. The
-    response has only the id. The log and the response omit the exception message, which may quote
-    text of a client.
+    A FillMaskError is its own response. Of any other exception, the log has the id, the type and
+    the traceback, and the response has only the id. Its message may quote text of a client.
 
     Args:
         app: next ASGI application.
@@ -34,7 +36,7 @@ class RequestIdMiddleware:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request and its unhandled exceptions."""
+        """Handle one request and its exceptions."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -49,22 +51,24 @@ class RequestIdMiddleware:
                 message["headers"] = [*message.get("headers", ()), (_HEADER, request_id)]
             return send(message)
 
-        async def fail(status: int, message: str) -> None:
+        async def fail(response: JSONResponse) -> None:
             if not started:  # the server closes the connection of a started response
-                await send_error_message(send_with_id, status, message)
+                await response(scope, receive, send_with_id)
 
         try:
             await self._app(scope, receive, send_with_id)
+        except FillMaskError as error:
+            await fail(response_to(error))
+        except (ClientDisconnectedError, ClientDisconnect):
+            return
         except asyncio.CancelledError:  # the server cancels requests after the grace period
-            await fail(
-                503, "The service cancels the request, because it is shutting down; try again."
-            )
+            message = "The service cancels the request, because it is shutting down; try again."
+            await fail(error_response(503, message))
         except Exception as error:  # noqa: BLE001 - the last handler of every request
             text = request_id.decode()
             _log.error("request %s has failed:\n%s", text, safe_traceback(error))
-            await fail(
-                500, f"The service has an internal error; report it with the request id {text}."
-            )
+            message = f"The service has an internal error; report it with the request id {text}."
+            await fail(error_response(500, message))
 
 
 def request_id_of(headers: Iterable[tuple[bytes, bytes]]) -> bytes:

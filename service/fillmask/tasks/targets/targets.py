@@ -4,10 +4,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
 
 import numpy as np
-from pydantic_core import to_json
 
 from fillmask.arrays import IntArray
 from fillmask.errors import InvalidRequestError, quote
@@ -20,8 +18,6 @@ MAX_TARGETS_BYTES = 2**18
 _MAX_NAMED = 5  # maximum number of rejected targets that an error message names
 _ID_BYTES = 40  # a token id in a tuple, with the number and its reference
 _GROUP_BYTES = 700  # a prefix group without the contents of its arrays
-_JSON_ID_BYTES = 8  # a token id in JSON
-_JSON_REJECTED_BYTES = 30  # JSON of a rejected target without its text and its error
 _REJECTED_BYTES = 400  # a rejected target without its text
 
 
@@ -46,7 +42,7 @@ class PrefixGroup:
     columns: IntArray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Targets:
     """The targets of a request.
 
@@ -122,36 +118,9 @@ class Targets:
         return max(map(len, self.token_ids))
 
     @cached_property
-    def has_non_bmp(self) -> bool:
-        """True if a target has a character beyond U+FFFF.
-
-        Python stores such a text with four bytes per character.
-        """
-        return any(max(text) > "\uffff" for text in self.texts)
-
-    def json_bytes(self, count: int) -> int:
-        """Return the maximum JSON size that `count` targets add to a mask's fills, in bytes."""
-        return self._cumulative_json_bytes[count]
-
-    @cached_property
-    def _cumulative_json_bytes(self) -> list[int]:
-        """Total bytes of JSON of the largest 0, 1, 2, ... targets.
-
-        A fill contains its target twice.
-        """
-        sizes = [
-            2 * len(to_json(text)) + _JSON_ID_BYTES * len(ids)
-            for text, ids in zip(self.texts, self.token_ids, strict=True)
-        ]
-        return [0, *accumulate(sorted(sizes, reverse=True))]
-
-    @cached_property
-    def rejected_json_bytes(self) -> int:
-        """JSON size that rejected targets add to a mask's fills, in bytes."""
-        return sum(
-            len(to_json(one.token_str)) + len(to_json(one.error)) + _JSON_REJECTED_BYTES
-            for one in self.rejected
-        )
+    def rejected_chars(self) -> int:
+        """Characters of the rejected targets and their errors."""
+        return sum(len(one.token_str) + len(one.error) for one in self.rejected)
 
     @cached_property
     def size_bytes(self) -> int:

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from fillmask.api.bodies.fill_request import FillMaskRequest
+from fillmask.app import create_app
 from fillmask.parameters.fill_mask import MAX_TARGETS, FillOptions
 from fillmask.parameters.limits import Limits
 from fillmask.results.fills import Fill, FillResult, fills_to_json
+from fillmask.settings import Settings
 
 LIMITS = Limits(
     max_tokens=32, max_texts=3, max_masks=5, max_top_k=9, max_passes=2, max_body_bytes=1000
@@ -84,7 +86,7 @@ def test_absent_and_null_are_the_same() -> None:
 
 
 def test_the_schemas_show_the_limits() -> None:
-    schemas = FillMaskRequest.components(max_texts=3, max_top_k=9)
+    schemas = create_app(Settings(max_texts=3, max_top_k=9)).openapi()["components"]["schemas"]
     request, parameters, pair = (
         schemas[name] for name in ("FillMaskRequest", "FillMaskParameters", "Pair")
     )
@@ -105,10 +107,10 @@ def test_the_schemas_show_the_limits() -> None:
 
 def test_choices_have_names_and_nulls_are_no_defaults() -> None:
     # Generators of clients make a field with a default mandatory.
-    schemas = FillMaskRequest.components(max_texts=3)
+    schemas = FillMaskRequest.model_json_schema()["$defs"]
     assert schemas["OnLongText"]["enum"] == ["error", "window"]
     assert set(schemas) == {
-        *("FillMaskRequest", "FillMaskParameters", "HuggingFaceOptions", "Pair"),
+        *("FillMaskParameters", "HuggingFaceOptions", "Pair"),
         *("Granularity", "OnError", "OnLongText", "Order", "Strategy"),
     }
     assert '"default"' not in json.dumps(schemas)

@@ -10,17 +10,18 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-from fillmask.api import task_endpoint
+from fillmask.api import response_memory, routes, task_call
 from fillmask.api.bodies.classify import ClassifyRequest
+from fillmask.api.response_memory import MAX_RESPONSE_BYTES, label_memory_bytes
 from fillmask.app import create_app
 from fillmask.engine.batch_arrays import Batch
+from fillmask.engine.batcher import Batcher
 from fillmask.engine.passes import BatchOutputs
-from fillmask.http.middleware.request_memory import LONG_BODY_BYTES
-from fillmask.http.throttle import LoopThrottle
+from fillmask.errors import InvalidRequestError
+from fillmask.parameters.classify import ClassificationOptions
 from fillmask.settings import Settings
-from fillmask.tasks import classification
+from fillmask.tasks import event_loop
 from fillmask.tasks.classification import ClassificationPipeline
-from fillmask.tasks.response_size import MAX_RESPONSE_BYTES
 from fillmask.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
 from tests.service.api.labels.bundles import LABELS, write_label_bundle
 from tests.service.refusal import check_refusal
@@ -149,23 +150,17 @@ def test_before_the_models_are_loaded(labels: Path) -> None:
 
 
 def test_overload_is_429_with_retry_after(labels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # the pause needs the event loop's thread
-    monkeypatch.setattr(LoopThrottle, "schedule_pause", lambda _: None)
     app = create_app(Settings(bundle=labels, threads=1))
     with TestClient(app) as client:
-        for path in ("/classify", "/models/labels/classify"):
-            assert app.retry_after_s(path, 0) is None
         admission = app.state.models.default.batcher._admission
         monkeypatch.setattr(admission, "_accepted", admission._max_tokens)
         for path in ("/classify", "/models/labels/classify"):
-            assert app.retry_after_s(path, 0)
             answer = client.post(path, json={"inputs": "the"})
             assert answer.status_code == 429
             seconds = answer.headers["Retry-After"]
             assert answer.json()["error"] == (
                 f"The service is overloaded; try again in {seconds} s."
             )
-        assert app.retry_after_s("/fill-mask", 0) is None
 
 
 def test_a_late_response_has_504(labels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,7 +209,7 @@ STEPS = {
     "parse": (ClassifyRequest, "read"),
     "encode": (Tokenizer, "encode"),
     "rank": (ClassificationPipeline, "_rank"),
-    "write": (task_endpoint, "labels_to_json"),
+    "write": (routes, "labels_to_json"),
 }
 
 
@@ -241,10 +236,10 @@ def test_only_long_steps_leave_the_event_loop(
         return {step for step, is_moved in where.items() if is_moved}
 
     assert moved("the") == set()
-    assert moved("the", LONG_BODY_BYTES) == {"parse"}
+    assert moved("the", task_call.LONG_BODY_BYTES) == {"parse"}
     half = " " * (LONG_TEXT_CHARS // 2)
     assert moved({"text": f"{half}the", "text_pair": f"{half}cat"}) == {"encode"}
-    monkeypatch.setattr(classification, "LARGE_RANKING", 5)
+    monkeypatch.setattr(event_loop, "LARGE_RANKING", 5)
     assert moved(["the"]) == set()
     assert moved(["the", PAIR]) == {"rank", "write"}
 
@@ -276,29 +271,37 @@ def test_the_largest_response_is_bounded(many_labels: TestClient) -> None:
 
 
 @pytest.mark.parametrize(("texts", "top_k"), [(1, None), (2, None), (40, 100), (60, 1)])
-async def test_the_response_takes_no_more_memory_than_reserved(
+async def test_the_response_takes_no_more_memory_than_estimated(
     texts: int, top_k: int | None, many_labels: TestClient
 ) -> None:
     # The estimated size of the JSON is an upper bound, which is at most a quarter too high.
-    reserved: list[int] = []
     pipeline = many_labels.app.state.models.default.classification  # type: ignore[attr-defined]
-    limit = pipeline._json_bytes
-    body = {"inputs": ["the"] * texts, "parameters": {"top_k": top_k}}
-    original = ClassificationPipeline.classify
-
-    async def spy(self: ClassificationPipeline, *arguments: Any, **named: Any) -> Any:
-        reserve = named.pop("reserve")
-
-        def record(memory_bytes: int) -> None:
-            reserved.append(memory_bytes)
-            reserve(memory_bytes)
-
-        return await original(self, *arguments, reserve=record, **named)
-
+    planned = await pipeline.plan(["the"] * texts, [ClassificationOptions(top_k)] * texts)
+    memory_bytes = label_memory_bytes(planned)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ClassificationPipeline, "classify", spy)
-        answer = many_labels.post("/classify", json=body)
+        patch.setattr(response_memory, "MAX_RESPONSE_BYTES", 0)
+        with pytest.raises(InvalidRequestError, match=" bytes; the limit is 0") as caught:
+            label_memory_bytes(planned)
+    estimate = int(caught.value.text.split()[4])
+    body = {"inputs": ["the"] * texts, "parameters": {"top_k": top_k}}
+    answer = many_labels.post("/classify", json=body)
     assert answer.status_code == 200
-    estimate = texts * limit[min(top_k or 3000, 3000)]
     assert len(answer.content) <= estimate + 3 * texts + 2 < 1.25 * len(answer.content) + 200
-    assert reserved[0] > 2 * len(answer.content)
+    assert memory_bytes > 2 * len(answer.content)
+
+
+def test_a_response_without_room_is_not_computed(
+    many_labels: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Batcher, "submit", lambda *_, **__: pytest.fail("submitted"))
+    monkeypatch.setattr(task_call, "label_memory_bytes", lambda _: 2**40)
+    for path, body in (
+        ("/classify", {"inputs": "the"}),
+        ("/v1/models/many:predict", {"instances": ["the"]}),
+    ):
+        answer = many_labels.post(path, json=body)
+        check_refusal(
+            answer,
+            429,
+            "The memory for request bodies and responses is full; try again in 1 s.",
+        )

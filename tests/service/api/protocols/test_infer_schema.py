@@ -6,19 +6,16 @@ import jsonschema_rs
 import pytest
 from pydantic_core import to_json
 
-from fillmask.api.bodies.fill_request import FillMaskRequest
 from fillmask.api.protocols.infer_request import InferRequest
-from fillmask.api.protocols.infer_schema import infer_components
+from fillmask.app import create_app
 from fillmask.errors import InvalidRequestError
 from fillmask.parameters.limits import Limits
+from fillmask.settings import Settings
 
 LIMITS = Limits(
     max_tokens=9, max_texts=3, max_masks=9, max_top_k=7, max_passes=9, max_body_bytes=999
 )
-SCHEMAS = FillMaskRequest.components(max_texts=3, max_top_k=7)
-SCHEMAS |= infer_components(
-    "fill-mask", "FillMask", SCHEMAS["FillMaskParameters"], required=False, named=False
-)
+SCHEMAS = create_app(Settings(max_texts=3, max_top_k=7)).openapi()["components"]["schemas"]
 SCHEMA = jsonschema_rs.validator_for(
     {"$ref": "#/components/schemas/InferFillMaskRequest", "components": {"schemas": SCHEMAS}}
 )

@@ -17,9 +17,9 @@ from tritonclient.utils import InferenceServerException
 
 from fillmask import __version__
 from fillmask.api.protocols.infer_request import InferRequest
-from fillmask.api.protocols.infer_response import fill_tensors, response_body
+from fillmask.api.protocols.infer_response import response_to
 from fillmask.parameters.limits import Limits
-from fillmask.results.fills import Fill
+from fillmask.results.fills import Fill, FillResult
 from tests.service.conftest import StartServer
 from tests.service.tiny import Tiny
 
@@ -302,7 +302,8 @@ def test_masks_filled_together(client: TestClient) -> None:
 def test_rows_of_different_lengths_are_filled_up() -> None:
     fill = Fill(0.5, 7, "dog", "the dog")
     read = InferRequest.read(json.dumps(body()).encode(), None, LIMITS, "fill-mask")
-    content, _ = response_body("tiny", read, fill_tensors([[[fill, fill]], [[fill], []]]))
+    result = FillResult([[[fill, fill]], [[fill], []]], is_large=False)
+    content, _ = response_to(read, "tiny", result)
     tensors = {output["name"]: output for output in json.loads(content)["outputs"]}
     assert tensors["text_index"]["data"] == [0, 1, 1]
     assert tensors["token"]["shape"] == [3, 2]

@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 import pytest
 
-from tests.service.http.conformance.cases import CASES, CHUNK, CHUNKED, GET, JSON, LAST, Case
+from tests.service.http.conformance.cases import CASES, CHUNK, CHUNKED, ENDLESS, GET, Case
 from tests.service.server_process import start_process
 from tests.service.tiny import Tiny
 
@@ -31,8 +31,13 @@ def read_answer(stream: BinaryIO, method: str) -> tuple[int, bytes] | None:
     version, status, _ = line.split(b" ", 2)
     assert version == b"HTTP/1.1"
     fields = http.client.parse_headers(stream)
-    length = 0 if method == "HEAD" or status == b"100" else int(fields["content-length"])
-    return int(status), stream.read(length)
+    length = fields["content-length"]
+    if method == "HEAD" or status == b"100":
+        length = "0"
+    if length is None:  # a refusal by the server itself
+        assert fields["connection"] == "close"
+        return int(status), stream.read()
+    return int(status), stream.read(int(length))
 
 
 def send(client: socket.socket, parts: tuple[bytes, ...]) -> None:
@@ -55,12 +60,8 @@ def test_rule(address: tuple[str, int], case: Case) -> None:
             client.shutdown(socket.SHUT_WR)
         for status in case.statuses:
             answer = read_answer(stream, method)
-            while case.half_close and answer == (100, b""):  # interim on a busy machine
-                answer = read_answer(stream, method)
             assert answer is not None, f"closed in place of {status}"
             assert answer[0] == status, answer
-            if status >= 400:
-                assert answer[1].startswith(b'{"error":"')
             method = "GET"
         if case.closed:
             with contextlib.suppress(ConnectionError):
@@ -68,6 +69,15 @@ def test_rule(address: tuple[str, int], case: Case) -> None:
         else:
             client.sendall(GET)
             assert read_answer(stream, method) == (200, b'{"status":"live"}')
+
+
+@pytest.mark.parametrize("case", ENDLESS, ids=lambda case: case.rule)
+def test_endless_request_ends(address: tuple[str, int], case: Case) -> None:
+    with socket.create_connection(address, timeout=10) as client, client.makefile("rb") as stream:
+        send(client, case.sent)
+        with contextlib.suppress(ConnectionError):
+            answer = read_answer(stream, "GET")
+            assert answer is None or (answer[0], stream.read()) == (400, b"")
 
 
 def test_cases_are_many_and_distinct() -> None:
@@ -88,14 +98,7 @@ def test_trailers_cannot_authenticate(tiny: Tiny, tmp_path_factory: pytest.TempP
         answer = read_answer(stream, "POST")
         assert answer is not None
         assert answer[0] == 401
-        head = JSON + b"Authorization: Bearer " + KEY.encode() + b"\r\n"
-        client.sendall(
-            b"POST /fill-mask HTTP/1.1\r\n" + head + b"Transfer-Encoding: chunked\r\n\r\n"
-        )
-        client.sendall(CHUNK + LAST)
-        answer = read_answer(stream, "POST")
-        assert answer is not None
-        assert answer[0] == 200
+        assert stream.read() == b""
 
 
 def _address(url: str) -> tuple[str, int]:

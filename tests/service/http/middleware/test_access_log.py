@@ -1,4 +1,4 @@
-"""Access log, statistics of requests, and the log of bodies."""
+"""Access log, metrics of requests, and the log of bodies."""
 
 import logging
 from collections.abc import Callable
@@ -17,16 +17,17 @@ from fillmask.http.middleware.access_log import (
     LoggedRequests,
 )
 from fillmask.observability.logs import FIELDS
+from fillmask.observability.metrics import Metrics
 from fillmask.observability.request_context import MODEL, OTHER_ROUTE
-from fillmask.observability.statistics import RequestStatistics
+from tests.service.scrape import rendered, value
 
 
 async def call(
     app: ASGIApp, around: Callable[[ASGIApp], ASGIApp] | None = None, **scope: Any
-) -> RequestStatistics:
-    """Send one request through the middleware and return the statistics."""
-    statistics = RequestStatistics()
-    around = around or partial(AccessLogMiddleware, statistics=statistics)
+) -> Metrics:
+    """Send one request through the middleware and return the metrics."""
+    metrics = Metrics()
+    around = around or partial(AccessLogMiddleware, metrics=metrics)
 
     async def receive() -> Message:
         return {"type": "http.request", "body": b"", "more_body": False}
@@ -36,12 +37,16 @@ async def call(
 
     whole = {"type": "http", "method": "POST", "path": "/a path", "headers": []} | scope
     await around(app)(whole, receive, send)
-    return statistics
+    return metrics
 
 
-def counted(statistics: RequestStatistics) -> dict[tuple[str, str], dict[int, int]]:
+def counted(metrics: Metrics) -> dict[tuple[str, ...], float]:
     """Return the counts of requests by method, route and status."""
-    return {route: one.statuses for route, one in statistics.routes}
+    return {
+        tuple(dict(labels)[label] for label in ("method", "route", "status")): count
+        for (name, labels), count in rendered(metrics).items()
+        if name == "fillmask_requests_total"
+    }
 
 
 async def teapot(_scope: Scope, _receive: Receive, send: Send) -> None:
@@ -66,32 +71,32 @@ async def routed(scope: Scope, receive: Receive, send: Send) -> None:
 
 async def test_request_is_counted_by_route_and_status() -> None:
     # The route is the path's template, not the requested path.
-    statistics = await call(routed)
-    assert counted(statistics) == {("POST", "/models/{name}"): {418: 1}}
-    [(_, one)] = statistics.routes
-    assert one.seconds.cumulative[-1][1] == 1
-    assert 0 < one.seconds.total < 10
+    metrics = await call(routed)
+    assert counted(metrics) == {("POST", "/models/{name}", "418"): 1}
+    found, route = rendered(metrics), {"method": "POST", "route": "/models/{name}"}
+    assert value(found, "fillmask_request_seconds_count", **route) == 1
+    assert 0 < value(found, "fillmask_request_seconds_sum", **route) < 10
 
 
 async def test_paths_without_a_route_count_as_one() -> None:
-    assert counted(await call(teapot, path="/made/up")) == {("POST", OTHER_ROUTE): {418: 1}}
+    assert counted(await call(teapot, path="/made/up")) == {("POST", OTHER_ROUTE, "418"): 1}
 
 
 async def test_disconnected_client_has_a_status_of_its_own() -> None:
-    assert counted(await call(silent)) == {("POST", OTHER_ROUTE): {CLIENT_CLOSED_REQUEST: 1}}
+    assert counted(await call(silent)) == {("POST", OTHER_ROUTE, str(CLIENT_CLOSED_REQUEST)): 1}
 
 
 async def test_exception_is_raised_and_counted() -> None:
-    statistics = RequestStatistics()
+    metrics = Metrics()
 
     async def nothing(*_: object) -> Any:
         return None
 
     with pytest.raises(RuntimeError):
-        await AccessLogMiddleware(failing, statistics)(
+        await AccessLogMiddleware(failing, metrics)(
             {"type": "http", "method": "GET"}, nothing, nothing
         )
-    assert len(statistics.routes) == 1
+    assert counted(metrics) == {("GET", OTHER_ROUTE, str(CLIENT_CLOSED_REQUEST)): 1}
 
 
 async def test_responses_have_the_time_in_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,7 +117,7 @@ async def test_responses_have_the_time_in_the_service(monkeypatch: pytest.Monkey
         clock = SimpleNamespace(perf_counter=partial(next, iter([1.0, 1.0125, 1.5])))
         monkeypatch.setattr("fillmask.http.middleware.access_log.time", clock)
         scope = {"type": "http", "method": "POST", "path": "/", "answer": status}
-        await AccessLogMiddleware(answer, RequestStatistics())(scope, receive, record)
+        await AccessLogMiddleware(answer, Metrics())(scope, receive, record)
     headers = [dict(message["headers"]) for message in sent]
     assert headers == [
         {b"content-length": b"0", b"server-timing": b"app;dur=12.50"},
@@ -140,7 +145,7 @@ async def test_setting_decides_which_requests_are_logged(
     async def answer(scope: Scope, _receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": scope["answer"], "headers": []})
 
-    app = partial(AccessLogMiddleware, statistics=RequestStatistics(), logged=logged)
+    app = partial(AccessLogMiddleware, metrics=Metrics(), logged=logged)
     with caplog.at_level(logging.DEBUG, "fillmask.http.middleware.access_log"):
         for status in (200, 422, 500, 503):
             await call(answer, app, answer=status)
@@ -154,7 +159,7 @@ async def test_fields_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
         headers = [(b"content-type", b"text/plain"), (b"content-length", b"12")]
         await send({"type": "http.response.start", "status": 201, "headers": headers})
 
-    app = partial(AccessLogMiddleware, statistics=RequestStatistics(), logged="all")
+    app = partial(AccessLogMiddleware, metrics=Metrics(), logged="all")
     with caplog.at_level(logging.INFO, "fillmask.http.middleware.access_log"):
         await call(answer, app)
         await call(silent, app)

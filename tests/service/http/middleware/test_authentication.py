@@ -1,16 +1,13 @@
-"""API keys and their rotation without a restart."""
+"""Requests with and without valid API keys."""
 
-import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
 
 from fillmask.app import create_app
-from fillmask.errors import SettingsError
-from fillmask.http.middleware import authentication
-from fillmask.http.middleware.authentication import ApiKeys
+from fillmask.http import api_keys
 from fillmask.settings import Settings
 from tests.service.tiny import Tiny
 
@@ -84,81 +81,10 @@ def test_without_a_file_no_key_is_needed(tiny: Tiny) -> None:
 
 
 def test_keys_are_rotated(client: TestClient, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(authentication, "CHECK_INTERVAL_S", 0)
+    monkeypatch.setattr(api_keys, "CHECK_INTERVAL_S", 0)
     new = file.with_name("new")
     new.write_text("a-key-that-is-quite-new\n")
     new.replace(file)
     answer = client.post("/fill-mask", json=BODY, headers=bearer("a-key-that-is-quite-new"))
     assert answer.is_success
     assert client.post("/fill-mask", json=BODY, headers=bearer(KEYS[0])).status_code == 401
-
-
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        lambda file: file.write_text("short\n"),
-        lambda file: file.write_bytes(b"\xff" * 32),
-    ],
-    ids=["short", "not text"],
-)
-def test_invalid_file_keeps_the_previous_keys(
-    spoil: Callable[[Path], object],
-    file: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    # The log has the reason for the rejection of the file and never a key.
-    keys = ApiKeys(file)
-    monkeypatch.setattr(authentication, "CHECK_INTERVAL_S", 0)
-    spoil(file)
-    with caplog.at_level(logging.ERROR):
-        assert keys.is_valid(KEYS[0].encode())
-        assert not keys.is_valid(b"short")
-        assert not keys.is_valid(b"")
-    assert "the previous API keys stay valid" in caplog.text
-    with pytest.raises(SettingsError):
-        ApiKeys(file)
-
-
-@pytest.mark.parametrize(
-    ("spoil", "reason"),
-    [
-        (lambda file: file.unlink(), "does not exist; create it"),
-        (lambda file: file.write_text(""), "has no key; write one key per line"),
-        (lambda file: file.write_text("# nobody\n"), "has no key; write one key per line"),
-    ],
-    ids=["gone", "empty", "only a comment"],
-)
-def test_file_without_a_key_invalidates_all_keys(
-    spoil: Callable[[Path], object],
-    reason: str,
-    file: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    # The log has one message per invalid file. A later file may add keys again.
-    keys = ApiKeys(file)
-    monkeypatch.setattr(authentication, "CHECK_INTERVAL_S", 0)
-    spoil(file)
-    with caplog.at_level(logging.ERROR):
-        for _ in range(3):
-            assert not keys.is_valid(KEYS[0].encode())
-            assert not keys.is_valid(b"")
-    [record] = caplog.records
-    assert record.getMessage().startswith(f"all API keys are invalid. The api_keys_file {file} ")
-    assert reason in record.getMessage()
-    with pytest.raises(SettingsError, match=reason):
-        ApiKeys(file)
-    file.write_text(f"{KEYS[1]}\n")
-    assert keys.is_valid(KEYS[1].encode())
-    assert not keys.is_valid(KEYS[0].encode())
-
-
-def test_byte_order_mark_is_not_part_of_a_key(file: Path) -> None:
-    # Windows editors write a byte order mark at the start of a file.
-    file.write_text(f"{KEYS[2]}\n", encoding="utf-8-sig")
-    assert ApiKeys(file).is_valid(KEYS[2].encode())
-
-
-def test_only_hashes_of_keys_are_stored(file: Path) -> None:
-    assert not any(key in repr(vars(ApiKeys(file))) for key in KEYS)

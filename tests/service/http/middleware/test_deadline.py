@@ -12,7 +12,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fillmask.concurrency import gather_or_cancel
 from fillmask.errors import quote
+from fillmask.http.middleware import deadline
 from fillmask.http.middleware.deadline import MAX_TIMEOUT_MS, DeadlineMiddleware
+from fillmask.http.middleware.request_id import RequestIdMiddleware
 from tests.service.fake_runtime import FakeRuntime, running_batcher, text
 
 
@@ -82,8 +84,9 @@ async def broken(_scope: Scope, _receive: Receive, _send: Send) -> None:
 
 
 async def call(app: Any, headers: Sequence[tuple[bytes, bytes]] = (), default_ms: int = 30) -> Any:
-    """Send one request and return the messages of the response."""
+    """Send one request without a body and return the messages of the response."""
     sent: list[Message] = []
+    scope = {"type": "http", "method": "GET", "headers": headers}
 
     async def receive() -> Message:
         return {"type": "http.disconnect"}
@@ -91,7 +94,7 @@ async def call(app: Any, headers: Sequence[tuple[bytes, bytes]] = (), default_ms
     async def send(message: Message) -> None:
         sent.append(message)
 
-    await DeadlineMiddleware(app, default_ms)({"type": "http", "headers": headers}, receive, send)
+    await RequestIdMiddleware(DeadlineMiddleware(app, default_ms))(scope, receive, send)
     return sent
 
 
@@ -132,8 +135,8 @@ async def test_cancellation_by_the_server_is_not_the_deadline() -> None:
     time.sleep(0.05)  # noqa: ASYNC251 - the timeout must pass during this call
     await asyncio.sleep(0)  # in the next iteration, the timeout follows the step
     task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
+    start, _ = await task
+    assert start["status"] == 503
 
 
 async def test_answer_that_has_begun_is_not_cut_off() -> None:
@@ -162,8 +165,8 @@ async def test_longest_deadline_is_accepted() -> None:
 
 
 async def test_timeout_of_the_application_is_not_the_deadline() -> None:
-    with pytest.raises(TimeoutError):
-        await call(broken, default_ms=1000)
+    start, _ = await call(broken, default_ms=1000)
+    assert start["status"] == 500
 
 
 async def test_late_requests_are_not_computed() -> None:
@@ -184,3 +187,70 @@ async def test_late_requests_are_not_computed() -> None:
         await running
         await batcher.submit([text(3, 10)])
     assert fake.seen == [1, 3]
+
+
+async def post(
+    app: ASGIApp, chunks: Sequence[bytes], pause_s: float, default_ms: int = 30
+) -> list[Message]:
+    """Send a body in chunks with pauses and return the messages of the response."""
+    sent: list[Message] = []
+    waiting = list(chunks)
+    scope = {"type": "http", "method": "POST", "headers": []}
+
+    async def receive() -> Message:
+        await asyncio.sleep(pause_s)
+        chunk = waiting.pop(0)
+        return {"type": "http.request", "body": chunk, "more_body": bool(waiting)}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    await RequestIdMiddleware(DeadlineMiddleware(app, default_ms))(scope, receive, send)
+    return sent
+
+
+async def read_and_answer(scope: Scope, receive: Receive, send: Send) -> None:
+    """Application that reads the whole body, then responds."""
+    while (await receive())["more_body"]:
+        pass
+    await slow(scope, receive, send)
+
+
+async def read_and_wait(_scope: Scope, receive: Receive, _send: Send) -> None:
+    """Application that reads the whole body and never responds."""
+    while (await receive())["more_body"]:
+        pass
+    await asyncio.Event().wait()
+
+
+async def test_the_time_limit_starts_with_the_complete_request() -> None:
+    # A body may take longer than the limit of the response.
+    start, *_ = await post(read_and_answer, [b"a"] * 4, pause_s=0.02, default_ms=30)
+    assert start["status"] == 200
+    start, body = await post(read_and_wait, [b"a"] * 4, pause_s=0.02, default_ms=30)
+    assert start["status"] == 504
+    assert b"longer than 30 ms;" in body["body"]
+
+
+async def test_a_body_that_does_not_arrive_is_408(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deadline, "RECEIVE_TIMEOUT_S", 0.05)
+    start, body = await post(read_and_answer, [b"a"] * 100, pause_s=0.02)
+    assert start["status"] == 408
+    assert b"must arrive within 0.05 s" in body["body"]
+
+
+async def test_a_response_that_does_not_leave_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The middleware ends the request, and the server then closes the connection.
+    monkeypatch.setattr(deadline, "SEND_TIMEOUT_S", 0.05)
+    sent: list[str] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message["type"])
+        if message["type"] == "http.response.body":
+            await asyncio.Event().wait()
+
+    scope = {"type": "http", "method": "GET", "headers": []}
+    app = RequestIdMiddleware(DeadlineMiddleware(slow, 10_000))
+    async with asyncio.timeout(5):
+        await app(scope, lambda: asyncio.sleep(0), send)  # type: ignore[arg-type, return-value]
+    assert sent == ["http.response.start"]

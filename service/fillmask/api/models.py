@@ -1,0 +1,36 @@
+"""Lookup of the model registry and of the model that a request names."""
+
+from starlette.applications import Starlette
+
+from fillmask.errors import NotReadyError
+from fillmask.registry.registry import ModelRegistry
+from fillmask.registry.served_model import ServedModel
+
+
+def get_registry(app: Starlette) -> ModelRegistry:
+    """Return the model registry of an application.
+
+    Raises:
+        NotReadyError: no model is loaded yet.
+    """
+    models: ModelRegistry | None = getattr(app.state, "models", None)
+    if models is None:
+        raise NotReadyError(
+            app.state.health.not_ready_reason or "The service is starting; wait until it is ready."
+        )
+    return models
+
+
+async def get_ready_model(app: Starlette, name: str | None = None) -> ServedModel:
+    """Return the named or default model if this model is ready.
+
+    Raises:
+        NotReadyError: the service is not ready, or the model fails its readiness probe.
+        NotFoundError: no loaded model has the requested name.
+    """
+    served = get_registry(app).get(name)
+    if (
+        reason := app.state.health.not_ready_reason or await served.probe.failure_reason()
+    ) is not None:
+        raise NotReadyError(reason)
+    return served

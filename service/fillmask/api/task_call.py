@@ -1,0 +1,155 @@
+"""What every request for a task goes through: model, body, overload, memory and disconnect."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from fastapi import Request, Response
+
+from fillmask.api.models import get_registry
+from fillmask.api.response_memory import fill_memory_bytes, label_memory_bytes, score_memory_bytes
+from fillmask.bundles.description import Task
+from fillmask.errors import ContentTypeError, quote
+from fillmask.http.disconnect import CancelOnDisconnect
+from fillmask.http.json_size import MAX_VALUES
+from fillmask.http.memory_budget import Claim
+from fillmask.observability.request_context import CLAIM, MODEL
+from fillmask.parameters.classify import ClassificationOptions
+from fillmask.parameters.fill_mask import FillOptions
+from fillmask.parameters.limits import Limits
+from fillmask.parameters.score import ScoreOptions
+from fillmask.parameters.texts import InputText
+from fillmask.registry.served_model import ServedModel
+from fillmask.results.fills import FillResult
+from fillmask.results.labels import ClassificationResult
+from fillmask.results.rejected import RejectedText
+from fillmask.results.scores import TextScore
+
+_T = TypeVar("_T")
+
+# Parsing a body of this size takes 0.03 ms, or 0.6 ms for a malicious body. Switching to another
+# thread and back takes 0.03 ms.
+LONG_BODY_BYTES = 2**14
+# memory of one parsed JSON value, which is a short text and the references to the text
+_VALUE_BYTES = 70
+
+
+@dataclass(frozen=True, slots=True)
+class TaskCall:
+    """A request for a task of a model.
+
+    Attributes:
+        served: the model that the request names, in use until the end of the call.
+        body: the complete body of the request.
+        claim: memory that the request uses, for its body and its response.
+    """
+
+    request: Request
+    served: ServedModel
+    body: bytes
+    claim: Claim
+
+    async def read(self, parse: Callable[[bytes, str | None, Limits], _T]) -> _T:
+        """Parse the body, on another thread if it is long.
+
+        Args:
+            parse: function of the body, its content type and the limits of the model.
+        """
+        arguments = self.body, self.request.headers.get("content-type"), self.served.info.limits
+        if len(self.body) < LONG_BODY_BYTES:
+            return parse(*arguments)
+        return await asyncio.to_thread(parse, *arguments)
+
+    async def fill(
+        self,
+        texts: Sequence[InputText],
+        options: FillOptions | Sequence[FillOptions],
+        label: str = "inputs",
+        *,
+        report_errors: bool,
+    ) -> FillResult:
+        """Fill the masks of texts, once the memory of the fills is claimed."""
+        pipeline = self.served.require_fill_mask()
+        planned = await pipeline.plan(texts, options, label, report_errors=report_errors)
+        self.claim.add(fill_memory_bytes(planned))
+        return await pipeline.run(planned)
+
+    async def score(
+        self,
+        texts: Sequence[InputText],
+        options: Sequence[ScoreOptions],
+        *,
+        report_errors: bool,
+    ) -> list[TextScore | RejectedText]:
+        """Score texts, once the memory of the scores is claimed."""
+        pipeline = self.served.require_scoring()
+        planned = await pipeline.plan(texts, options, report_errors=report_errors)
+        self.claim.add(score_memory_bytes(planned))
+        return await pipeline.run(planned)
+
+    async def classify(
+        self,
+        texts: Sequence[InputText],
+        options: Sequence[ClassificationOptions],
+        label: str = "inputs",
+        *,
+        report_errors: bool,
+    ) -> ClassificationResult:
+        """Classify texts, once the memory of the labels is claimed."""
+        pipeline = self.served.require_classification()
+        planned = await pipeline.plan(texts, options, label, report_errors=report_errors)
+        self.claim.add(label_memory_bytes(planned))
+        return await pipeline.run(planned)
+
+
+@asynccontextmanager
+async def task_call(
+    request: Request, name: str | None, task: Task | None, *, bulk: bool = False
+) -> AsyncIterator[TaskCall]:
+    """Run a `with` block for a request, which its client's disconnect cancels.
+
+    Args:
+        name: name of the model. None selects the default model of the task.
+        task: task that the model must have. None accepts any task.
+        bulk: whether the work joins the bulk lane.
+
+    Raises:
+        FillMaskError: the service is not ready or overloaded, or the model or its task is unknown.
+        ClientDisconnectedError: the client has disconnected.
+    """
+    served = get_registry(request.app).get(name, task)
+    request.scope[MODEL] = served.info.name
+    _check_encoding(request)
+    body = await request.body()
+    claim: Claim = request.scope[CLAIM]
+    claim.add(_parsed_bytes(body))
+    with served.in_use, CancelOnDisconnect(request.receive):
+        served.batcher.raise_if_overloaded(bulk=bulk)
+        yield TaskCall(request, served, body, claim)
+
+
+async def json_response(
+    write: Callable[..., bytes], *arguments: Any, large: bool = False, **keywords: Any
+) -> Response:
+    """Return the response with the JSON of a result, written on another thread if it is large."""
+    if large:
+        content = await asyncio.to_thread(write, *arguments, **keywords)
+    else:
+        content = write(*arguments, **keywords)
+    return Response(content, media_type="application/json")
+
+
+def _check_encoding(request: Request) -> None:
+    encoding = request.headers.get("content-encoding", "")
+    if encoding.strip().lower() not in {"", "identity"}:
+        raise ContentTypeError(
+            f"The service does not support the content encoding {quote(encoding)}; send plain JSON."
+        )
+
+
+def _parsed_bytes(body: bytes) -> int:
+    """Return the maximum bytes of a parsed body, whose texts may take four bytes per character."""
+    wide = not body.isascii() or rb"\u" in body
+    return len(body) * (4 if wide else 1) + _VALUE_BYTES * min(body.count(b","), MAX_VALUES)

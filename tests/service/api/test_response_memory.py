@@ -1,0 +1,243 @@
+"""Estimated memory of a response, compared with its real size and memory."""
+
+import gc
+import sys
+import tracemalloc
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from pydantic_core import to_json
+
+from fillmask import app
+from fillmask.api import response_memory
+from fillmask.api.protocols.infer_request import InferRequest
+from fillmask.api.protocols.infer_response import fill_tensors, response_body
+from fillmask.api.protocols.predict_v1 import response_json
+from fillmask.api.response_memory import (
+    MAX_RESPONSE_BYTES,
+    fill_memory_bytes,
+    score_memory_bytes,
+)
+from fillmask.engine.batcher import Batcher
+from fillmask.engine.runtime import Runtime
+from fillmask.errors import InvalidRequestError
+from fillmask.parameters.fill_mask import FillOptions
+from fillmask.parameters.limits import Limits
+from fillmask.parameters.score import ScoreOptions
+from fillmask.results.fills import FillResult, fills_to_json
+from fillmask.settings import Settings
+from fillmask.tasks.fill_mask import FillMaskPipeline
+from fillmask.tasks.plan import PlannedFills
+from fillmask.tasks.scoring import ScoringPipeline
+from tests.service.refusal import check_refusal
+from tests.service.tiny import MAX_TOKENS, VOCABULARY, Tiny
+from tests.service.tiny_calls import make_tokenizer
+
+WORDS = tuple(word for word in VOCABULARY if word.isalpha())
+ESCAPED = "\1" * 600
+WIDE = "😀" + " " * 900
+REFUSED = tuple("\1" * 80 + f"☃{i}" for i in range(20))
+LIMITS = Limits(
+    max_tokens=32, max_texts=64, max_masks=128, max_top_k=30, max_passes=512, max_body_bytes=2**20
+)
+CASES: dict[str, tuple[list[str], FillOptions]] = {
+    "a short text": (["the [MASK]"], FillOptions()),
+    "many fills": ([f"the{' ' * 1500}[MASK] and [MASK]"] * 8, FillOptions(top_k=30)),
+    "wide characters": ([f"{WIDE}[MASK] and [MASK]"] * 8, FillOptions(top_k=30)),
+    "escaped characters": ([f"{ESCAPED} [MASK]"] * 8, FillOptions(top_k=30)),
+    "targets": (["the [MASK] and [MASK]"] * 8, FillOptions(targets=WORDS)),
+    "wide targets": ([f"the{' ' * 900}[MASK]"] * 8, FillOptions(targets=("dog", "cat"))),
+    "some targets": (["a [MASK]"] * 8, FillOptions(targets=("dog", *WORDS), top_k=2)),
+    "refused targets": (["a [MASK] [MASK]"] * 8, FillOptions(targets=(*WORDS[:3], *REFUSED))),
+    "words": ([f"the{' ' * 400}[MASK] at the [MASK]"] * 4, FillOptions(granularity="word")),
+    "joint": ([f"the{' ' * 400}[MASK] at the [MASK]"] * 4, FillOptions(strategy="joint", top_k=9)),
+    "windows": (
+        ["the dog. " * 40 + "[MASK]" + " a cat." * 40 + "[MASK]"] * 4,
+        FillOptions(on_long_text="window", top_k=20),
+    ),
+}
+
+
+def make_pipeline(tiny: Tiny, batcher: Batcher) -> FillMaskPipeline:
+    return FillMaskPipeline(
+        make_tokenizer(tiny),
+        batcher,
+        max_tokens=MAX_TOKENS,
+        vocab_size=len(VOCABULARY),
+        max_masks=100,
+        max_passes=1_000,
+    )
+
+
+def fail_batcher() -> Batcher:
+    """Return a batcher that fails the test if it computes a pass."""
+
+    def compute(_: object) -> Any:
+        pytest.fail("computed")
+
+    return Batcher(compute, 1, 64, 10_000, 10_000, 10, pytest.fail)
+
+
+async def plan_fills(tiny: Tiny, texts: Sequence[str], options: FillOptions) -> PlannedFills:
+    """Plan a request with a new pipeline."""
+    batcher = fail_batcher()
+    try:
+        return await make_pipeline(tiny, batcher).plan(texts, options, report_errors=True)
+    finally:
+        await batcher.close()
+
+
+def json_bytes_of(planned: PlannedFills) -> int:
+    """Return the estimated size of the response as JSON, which the error message contains."""
+    with pytest.raises(InvalidRequestError, match=" bytes; the limit is 0") as caught:
+        fill_memory_bytes(planned, 0)
+    return int(caught.value.text.split()[4])
+
+
+async def fill(tiny: Tiny, texts: Sequence[str], options: FillOptions) -> tuple[FillResult, int]:
+    """Return the fills and the peak of traced memory from the first pass to the JSON."""
+    batcher = Batcher(Runtime(tiny.path / "model.onnx").run, 1, 64, 10**5, 10**5, 10, pytest.fail)
+    pipeline = make_pipeline(tiny, batcher)
+    try:
+        await pipeline.fill(texts, options, report_errors=True)  # the first call fills the caches
+        planned = await pipeline.plan(texts, options, report_errors=True)
+        gc.collect()
+        tracemalloc.start()
+        found = await pipeline.run(planned)
+        content = fills_to_json(found, single=False)
+        assert content
+        _, peak_bytes = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return found, peak_bytes
+    finally:
+        await batcher.close()
+
+
+@pytest.mark.parametrize(("texts", "options"), CASES.values(), ids=CASES)
+async def test_response_is_never_larger_than_estimated(
+    tiny: Tiny, texts: list[str], options: FillOptions
+) -> None:
+    # The estimate covers every wire format.
+    # For long responses the estimate is less than three times the size of the JSON.
+    # The peak of memory includes the passes and the JSON.
+    planned = await plan_fills(tiny, texts, options)
+    json_bytes, memory_bytes = json_bytes_of(planned), fill_memory_bytes(planned)
+    found, peak_bytes = await fill(tiny, texts, options)
+    assert peak_bytes < memory_bytes + 60_000
+    assert memory_bytes < 6 * peak_bytes
+    content = fills_to_json(found, single=False)
+    assert len(content) <= json_bytes
+    assert json_bytes < 3 * len(content) or len(content) < 30_000
+    assert len(response_json(found)) < json_bytes + 100
+    masks: list[dict[str, Any]] = [
+        {"name": "text", "shape": [1], "datatype": "BYTES", "data": ["[MASK]"]}
+    ]
+    for binary in (False, True):
+        body = {"inputs": masks, "parameters": {"binary_data_output": binary}}
+        read = InferRequest.read(to_json(body), None, LIMITS, "fill-mask")
+        content, _ = response_body("tiny", read, fill_tensors(found.fills))
+        assert len(content) < json_bytes + 1_000
+
+
+@pytest.mark.parametrize("text", ["the " * 500, "😀 " * 500])
+async def test_fills_may_be_wider_than_their_text(tiny: Tiny, text: str) -> None:
+    options = FillOptions(on_long_text="window", top_k=30)
+    planned = await plan_fills(tiny, [f"{text}[MASK]"], options)
+    filled_bytes = sys.getsizeof(f"{text}☃")
+    assert fill_memory_bytes(planned) - 2 * json_bytes_of(planned) > 30 * filled_bytes
+
+
+async def test_the_sizes_of_targets_belong_to_their_list(tiny: Tiny) -> None:
+    # The second request with the same targets takes their sizes from the cache.
+    batcher = fail_batcher()
+    pipeline = make_pipeline(tiny, batcher)
+    found = []
+    for targets in (WORDS, WORDS[:3], WORDS):
+        planned = await pipeline.plan(["a [MASK]"], FillOptions(targets=targets))
+        found.append((fill_memory_bytes(planned), json_bytes_of(planned)))
+    assert found[0] == found[2]
+    assert found[1] < found[0]
+    await batcher.close()
+
+
+async def test_rejected_texts_take_no_memory(tiny: Tiny) -> None:
+    valid = await plan_fills(tiny, ["a [MASK]"], FillOptions())
+    mixed = await plan_fills(tiny, ["a dog", "a [MASK]", ""], FillOptions())
+    assert list(mixed.plans) == [1]
+    assert list(mixed.rejected) == [0, 2]
+    assert fill_memory_bytes(mixed) == fill_memory_bytes(valid)
+
+
+async def test_fills_have_a_limit(tiny: Tiny) -> None:
+    # A small request may have a huge response, because each fill contains the entire text.
+    planned = await plan_fills(tiny, ["the [MASK]"], FillOptions(top_k=10))
+    assert fill_memory_bytes(planned, 2620) > 2 * 2620
+    planned = await plan_fills(tiny, ["the [MASK]"], FillOptions(top_k=11))
+    with pytest.raises(InvalidRequestError) as caught:
+        fill_memory_bytes(planned, 2620)
+    assert caught.value.text == (
+        "The response could have 2882 bytes; the limit is 2620. Use fewer texts, masks or fills."
+    )
+
+
+async def test_each_scored_token_is_a_pass(tiny: Tiny) -> None:
+    batcher = fail_batcher()
+    scoring = ScoringPipeline(make_tokenizer(tiny), batcher, MAX_TOKENS, 100)
+    texts, options = ["a dog", "the [MASK]", "a cat ."], [ScoreOptions()] * 3
+    planned = await scoring.plan(texts, options, report_errors=True)
+    assert score_memory_bytes(planned) == 2 * (3_000 + 4 * 8) + 3 * (3_000 + 5 * 8)
+    await batcher.close()
+
+
+PREDICT = "/v1/models/tiny:predict"
+REQUESTS: dict[str, dict[str, Any]] = {
+    "/fill-mask": {"inputs": "a [MASK]"},
+    "/score": {"inputs": "a dog"},
+    PREDICT: {"instances": ["a [MASK]"]},
+}
+
+
+@pytest.mark.parametrize("path", REQUESTS)
+def test_a_request_without_room_is_not_computed(
+    path: str, tiny: Tiny, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "ANSWERS_BYTES", 0)
+    monkeypatch.setattr(app, "FREE_ANSWER_BYTES", 0)
+    with TestClient(app.create_app(Settings(bundle=tiny.path, threads=1))) as client:
+        monkeypatch.setattr(Batcher, "submit", lambda *_, **__: pytest.fail("submitted"))
+        answer = client.post(path, json=REQUESTS[path])
+    check_refusal(answer, 429, "The memory for responses is full; try again in 1 s.")
+
+
+@pytest.mark.parametrize(("path", "field"), [("/fill-mask", "inputs"), (PREDICT, "instances")])
+def test_a_response_that_is_too_large_is_not_computed(
+    path: str, field: str, client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Batcher, "submit", lambda *_, **__: pytest.fail("submitted"))
+    texts = ["\1" * 2_000 + " [MASK] [MASK]"] * 3  # each fill repeats 12,000 bytes of JSON
+    body = {field: texts, "parameters": {"top_k": 20}}
+    monkeypatch.setattr(response_memory.fill_memory_bytes, "__defaults__", (10**6,))
+    answer = client.post(path, json=body)
+    assert answer.status_code == 422
+    assert answer.json()["error"] == (
+        "The response could have 1471920 bytes; the limit is 1000000. Use fewer texts, masks or "
+        "fills."
+    )
+
+
+async def test_largest_response_is_bounded(tiny: Tiny) -> None:
+    # One request may reserve at most 40 MB of memory.
+    batcher = fail_batcher()
+    pipeline = make_pipeline(tiny, batcher)
+    for text in (f"the{' ' * 1900}[MASK]", "😀" + " " * 1900 + "[MASK]", "\1" * 1900 + "[MASK]"):
+        largest = 0
+        for fills in range(10, 5_000, 10):
+            planned = await pipeline.plan([text], FillOptions(top_k=fills))
+            with suppress(InvalidRequestError):
+                largest = max(largest, fill_memory_bytes(planned))
+                assert json_bytes_of(planned) <= MAX_RESPONSE_BYTES
+        assert 10 * 2**20 < largest < 40_000_000
+    await batcher.close()

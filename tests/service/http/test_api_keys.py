@@ -1,0 +1,190 @@
+"""Files of API keys: their changes, their defects, and what takes their place."""
+
+import logging
+import os
+import socket
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fillmask.errors import SettingsError
+from fillmask.http import api_keys
+from fillmask.http.api_keys import ApiKeys
+
+KEYS = ["a-key-of-our-shop-4711", "another key, with blanks", "schlüssel-mit-umlaut"]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """File of API keys."""
+    path = tmp_path / "keys"
+    path.write_text(f"# shop\n{KEYS[0]}\n\n  {KEYS[1]}  \n{KEYS[2]}\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda file: file.write_text("short\n"),
+        lambda file: file.write_bytes(b"\xff" * 32),
+        lambda file: file.write_text("a-key-that-is-quite-new\n" + "#" * api_keys.MAX_FILE_BYTES),
+        lambda file: os.truncate(file, 2**40),
+    ],
+    ids=["short", "not text", "too large", "1 TB of zeros"],
+)
+def test_invalid_file_keeps_the_previous_keys(
+    spoil: Callable[[Path], object],
+    file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    # The log has the reason for the rejection of the file and never a key.
+    keys = ApiKeys(file)
+    monkeypatch.setattr(api_keys, "CHECK_INTERVAL_S", 0)
+    spoil(file)
+    with caplog.at_level(logging.ERROR):
+        assert keys.is_valid(KEYS[0].encode())
+        assert not keys.is_valid(b"short")
+        assert not keys.is_valid(b"")
+    assert "the previous API keys stay valid" in caplog.text
+    with pytest.raises(SettingsError):
+        ApiKeys(file)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (lambda file: file.unlink(), "does not exist; create it"),
+        (lambda file: file.write_text(""), "has no key; write one key per line"),
+        (lambda file: file.write_text("# nobody\n"), "has no key; write one key per line"),
+    ],
+    ids=["gone", "empty", "only a comment"],
+)
+def test_file_without_a_key_invalidates_all_keys(
+    spoil: Callable[[Path], object],
+    reason: str,
+    file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    # The log has one message per invalid file. A later file may add keys again.
+    keys = ApiKeys(file)
+    monkeypatch.setattr(api_keys, "CHECK_INTERVAL_S", 0)
+    spoil(file)
+    with caplog.at_level(logging.ERROR):
+        for _ in range(3):
+            assert not keys.is_valid(KEYS[0].encode())
+            assert not keys.is_valid(b"")
+    [record] = caplog.records
+    assert record.getMessage().startswith(f"all API keys are invalid. The api_keys_file {file} ")
+    assert reason in record.getMessage()
+    with pytest.raises(SettingsError, match=reason):
+        ApiKeys(file)
+    file.write_text(f"{KEYS[1]}\n")
+    assert keys.is_valid(KEYS[1].encode())
+    assert not keys.is_valid(KEYS[0].encode())
+
+
+def test_byte_order_mark_is_not_part_of_a_key(file: Path) -> None:
+    # Windows editors write a byte order mark at the start of a file.
+    file.write_text(f"{KEYS[2]}\n", encoding="utf-8-sig")
+    assert ApiKeys(file).is_valid(KEYS[2].encode())
+
+
+def test_only_hashes_of_keys_are_stored(file: Path) -> None:
+    assert not any(key in repr(vars(ApiKeys(file))) for key in KEYS)
+
+
+def put_fifo(file: Path) -> None:
+    file.unlink()
+    os.mkfifo(file)
+
+
+def put_directory(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+def put_socket(file: Path) -> None:
+    file.unlink()
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(file))
+
+
+def put_link_to(target: str) -> Callable[[Path], None]:
+    def put(file: Path) -> None:
+        file.unlink()
+        file.symlink_to(target)
+
+    return put
+
+
+def put_link_to_fifo(file: Path) -> None:
+    os.mkfifo(file.with_name("fifo"))
+    put_link_to("fifo")(file)
+
+
+IRREGULAR: dict[str, tuple[Callable[[Path], object], str]] = {
+    "FIFO": (put_fifo, "must be a regular file or a link to one (got a FIFO)"),
+    "link to a FIFO": (put_link_to_fifo, "(got a FIFO); replace it by a file or unset"),
+    "directory": (put_directory, "(got a directory)"),
+    "socket": (put_socket, "(got a socket)"),
+    "device": (put_link_to("/dev/zero"), "(got a device)"),
+    "terminal": (put_link_to("/dev/tty"), "(got a device)"),
+    "loop of links": (put_link_to("keys"), "does not exist; create it"),
+    "below a file": (put_link_to("new/keys"), "does not exist; create it"),
+}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it has no FIFOs")
+@pytest.mark.parametrize("case", IRREGULAR)
+def test_what_is_no_regular_file_invalidates_all_keys(
+    case: str,
+    file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    # Without waiting for a writer of a FIFO. The log has one message.
+    put, reason = IRREGULAR[case]
+    keys = ApiKeys(file)
+    monkeypatch.setattr(api_keys, "CHECK_INTERVAL_S", 0)
+    file.with_name("new").write_text(f"{KEYS[1]}\n")
+    put(file)
+    with caplog.at_level(logging.ERROR):
+        for _ in range(3):
+            assert not keys.is_valid(KEYS[0].encode())
+            time.sleep(0.01)
+            if case == "directory":
+                (file / str(time.monotonic_ns())).touch()
+    [record] = caplog.records
+    assert record.getMessage().startswith(f"all API keys are invalid. The api_keys_file {file} ")
+    assert reason in record.getMessage()
+    with pytest.raises(SettingsError) as caught:
+        ApiKeys(file)
+    assert reason in str(caught.value)
+    if case == "directory":
+        file.rename(file.with_name("away"))
+    file.with_name("new").replace(file)
+    assert keys.is_valid(KEYS[1].encode())
+    assert not keys.is_valid(KEYS[0].encode())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
+def test_links_lead_to_the_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Kubernetes replaces a link to a directory of a volume.
+    monkeypatch.setattr(api_keys, "CHECK_INTERVAL_S", 0)
+    for name, key in (("1", KEYS[0]), ("2", KEYS[1])):
+        file.with_name(name).mkdir()
+        (file.with_name(name) / "keys").write_text(f"{key}\n")
+    data, mounted = file.with_name("data"), file.with_name("mounted")
+    data.symlink_to("1")
+    mounted.symlink_to("data/keys")
+    keys = ApiKeys(mounted)
+    assert keys.is_valid(KEYS[0].encode())
+    file.with_name("tmp").symlink_to("2")
+    file.with_name("tmp").replace(data)
+    assert keys.is_valid(KEYS[1].encode())
+    assert not keys.is_valid(KEYS[0].encode())

@@ -1,0 +1,306 @@
+"""Bundles that fail in unusual ways, at the start and at a reload."""
+
+import asyncio
+import errno
+import gc
+import hashlib
+import logging
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from fillmask.app import create_app
+from fillmask.engine.runtime import Runtime
+from fillmask.errors import BundleError
+from fillmask.registry import loader, registry
+from fillmask.registry.loader import load_model
+from fillmask.settings import Settings
+from tests.service.harmed_bundles import (
+    loop_in_every_run,
+    loop_in_golden_prompts,
+    panic_at_a_text,
+    panic_at_the_load,
+)
+from tests.service.put_bundle import put_bundle, until
+from tests.service.tiny import Tiny
+
+BODY = {"inputs": "the [MASK]"}
+Harm = Callable[[Path], None]
+LIMIT_S = 0.5
+WORDS = "secret {}".format("words")  # not in a line of a traceback
+
+
+@contextmanager
+def failing_reads(error: BaseException) -> Iterator[None]:
+    """Make each verification of a file fail."""
+
+    def fail(*_: Any) -> None:
+        raise error
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hashlib, "file_digest", fail)
+        yield
+
+
+HARMS: dict[str, tuple[Harm | BaseException, str]] = {
+    "panic at the load": (
+        panic_at_the_load,
+        r"The bundle .* cannot be loaded \(PanicException\); export the bundle again\.",
+    ),
+    "panic at a text": (
+        panic_at_a_text,
+        r"The bundle .* cannot be loaded \(PanicException\); export the bundle again\.",
+    ),
+    "disk fails": (
+        OSError(errno.EIO, os.strerror(errno.EIO), "/bundles/a/weights.bin"),
+        (
+            r"The bundle .* cannot be read \(weights\.bin: input/output error\); make its files "
+            r"readable, or copy the bundle again\."
+        ),
+    ),
+    "disk fails without a reason": (
+        OSError(),
+        r"The bundle .* cannot be read \(oserror\); make its files .*\.",
+    ),
+    "no memory": (
+        MemoryError(),
+        r"The bundle .* needs more memory than the process has; raise the memory limit or .*\.",
+    ),
+    "a defect": (
+        RuntimeError(WORDS),
+        r"The bundle .* cannot be loaded \(RuntimeError\); export the bundle again\.",
+    ),
+    "endless runs": (
+        loop_in_every_run,
+        (
+            r"The bundle does not work on this machine: its verification must take at most 0\.5 s "
+            r"\(got more\); use a smaller model or a faster machine\."
+        ),
+    ),
+    "endless golden prompts": (
+        loop_in_golden_prompts,
+        r"The bundle does not work on this machine: its verification must take at most 0\.5 s .*",
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def _short_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loader, "VERIFICATION_LIMIT_S", LIMIT_S)
+
+
+@contextmanager
+def harmed(harm: Harm | BaseException, path: Path) -> Iterator[None]:
+    """Harm the files or the reading of a bundle."""
+    if isinstance(harm, BaseException):
+        with failing_reads(harm):
+            yield
+    else:
+        harm(path)
+        yield
+
+
+def worker_threads() -> list[str]:
+    """Return the names of the threads that compute or measure time."""
+    names = [one.name for one in threading.enumerate()]
+    return sorted(name for name in names if re.match(r"fillmask-worker|Thread-.*Timer|Timer", name))
+
+
+@pytest.mark.parametrize("thread", ["this thread", "another thread"])
+@pytest.mark.parametrize("case", HARMS)
+async def test_any_failure_is_one_sentence(
+    case: str, thread: str, bundle_copy: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    # Without the words of an exception, which may be words of a text. Nothing stays behind.
+    harm, message = HARMS[case]
+    runtimes: list[weakref.ref[Runtime]] = []
+
+    class Watched(Runtime):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            runtimes.append(weakref.ref(self))
+
+    before = worker_threads()
+    settings = Settings(bundle=bundle_copy, threads=2)
+    with pytest.MonkeyPatch.context() as patch, caplog.at_level(logging.DEBUG):
+        patch.setattr(loader, "Runtime", Watched)
+        with harmed(harm, bundle_copy):
+            started_s = time.monotonic()
+            with pytest.raises(BundleError) as caught:
+                await load_model(settings, pytest.fail, background=thread == "another thread")
+    assert time.monotonic() - started_s < 10
+    assert re.fullmatch(message, str(caught.value))
+    assert WORDS not in caplog.text
+    assert worker_threads() == before
+    del caught
+    await asyncio.sleep(0.2)  # the other thread and the event loop hold the exception for a moment
+    gc.collect()
+    assert [one for one in runtimes if one() is not None] == []
+
+
+@pytest.mark.parametrize("case", HARMS)
+def test_reloads_go_on_after_any_failure(
+    case: str, tiny: Tiny, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    # Each failure is counted and logged. A later valid bundle replaces the model.
+    harm, message = HARMS[case]
+    bundle = tmp_path / "bundle"
+    put_bundle(tiny.path, bundle, "old")
+    service = create_app(Settings(bundle=bundle, threads=1, reload_every_s=1))
+    with TestClient(service) as client, caplog.at_level(logging.ERROR):
+        reloads = service.state.statistics.reloads
+        harmful = tmp_path / "harmful"
+        put_bundle(tiny.path, harmful, "bad")
+        if not isinstance(harm, BaseException):
+            harm(harmful)
+        with harmed(harm if isinstance(harm, BaseException) else lambda _: None, bundle):
+            put_bundle(harmful, bundle, "bad")
+            until(lambda: reloads["refused"] >= 1)
+        assert client.get("/info").json()["name"] == "old"
+        assert client.post("/fill-mask", json=BODY).is_success
+        lines = [record.getMessage() for record in caplog.records]
+        line = next(line for line in lines if "does not reload" in line)
+        unchanged = "the registry does not reload the bundle bundle, so the models do not change. "
+        assert re.fullmatch(unchanged + message, line)
+        put_bundle(tiny.path, bundle, "new")
+        until(lambda: bool(client.get("/info").json()["name"] == "new"))
+        assert reloads["taken"] == 1
+        assert service.state.health.not_ready_reason is None
+
+
+@pytest.mark.parametrize("part", ["find_bundles", "fingerprint", "load_model"])
+def test_reloads_go_on_after_a_defect(
+    part: str,
+    tiny: Tiny,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    # The log has the traceback of an error of the service itself, without its words.
+    bundle = tmp_path / "bundle"
+    put_bundle(tiny.path, bundle, "old")
+    service = create_app(Settings(bundle=bundle, threads=1, reload_every_s=1))
+    with TestClient(service) as client, caplog.at_level(logging.ERROR):
+        reloads = service.state.statistics.reloads
+
+        def fail(*_: Any, **__: Any) -> None:
+            raise KeyError(WORDS)
+
+        put_bundle(tiny.path, bundle, "new")
+        with monkeypatch.context() as patch:
+            patch.setattr(registry, part, fail)
+            until(lambda: reloads["refused"] >= 1)
+        until(lambda: bool(client.get("/info").json()["name"] == "new"))
+        assert "KeyError" in caplog.text
+        assert WORDS not in caplog.text
+
+
+SHORT = f"""
+import sys
+from fillmask.registry import loader
+loader.VERIFICATION_LIMIT_S = {LIMIT_S}
+from fillmask.__main__ import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize(
+    "harm", [panic_at_the_load, panic_at_a_text, loop_in_every_run, loop_in_golden_prompts]
+)
+def test_a_start_ends_with_2(harm: Harm, bundle_copy: Path) -> None:
+    # The libraries write a line of their own to standard error before they raise an exception.
+    harm(bundle_copy)
+    done = subprocess.run(
+        [sys.executable, "-c", SHORT, "--port=0", "--bundle", str(bundle_copy), "--threads=2"],
+        env=os.environ | {"RUST_BACKTRACE": "0"},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[-1].startswith("The bundle ")
+    assert "Traceback" not in done.stderr
+
+
+def test_a_start_in_a_directory_that_cannot_be_listed(
+    tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(path: Path) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "iterdir", fail)
+    with (
+        pytest.raises(BundleError, match=r"cannot be read \(.*: permission denied\); make its"),
+        TestClient(create_app(Settings(bundle=tmp_path))),
+    ):
+        pass
+
+
+def test_a_directory_that_cannot_be_searched_does_not_stop_the_others(
+    tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    # The directory lost+found of a volume is an example.
+    put_bundle(tiny.path, tmp_path / "b", "old")
+    service = create_app(Settings(bundle=tmp_path, threads=1))
+    is_file = Path.is_file
+
+    def fail(path: Path) -> bool:
+        if path.parent.name == "a":
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return is_file(path)
+
+    with TestClient(service) as client, caplog.at_level(logging.ERROR):
+        (tmp_path / "a").mkdir()
+        put_bundle(tiny.path, tmp_path / "b", "new")
+        monkeypatch.setattr(Path, "is_file", fail)
+        assert client.portal is not None
+        client.portal.call(service.state.models.reload)
+        assert client.get("/info").json()["name"] == "new"
+        assert service.state.statistics.reloads == {"refused": 1, "taken": 1}
+        assert "a cannot be read (bundle.json: permission denied)" in caplog.text
+
+
+def test_names_of_directories_forge_no_lines(
+    tiny: Tiny, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    put_bundle(tiny.path, tmp_path / "a", "old")
+    service = create_app(Settings(bundle=tmp_path, threads=1))
+    with TestClient(service) as client, caplog.at_level(logging.INFO):
+        put_bundle(tiny.path, tmp_path / "b\nfillmask serves", "new")
+        put_bundle(tiny.path, tmp_path / "c\nfillmask serves", "new")
+        assert client.portal is not None
+        client.portal.call(service.state.models.reload)
+    lines = [one.getMessage() for one in caplog.records if one.name.startswith("fillmask")]
+    assert any("b\\nfillmask serves" in line for line in lines)
+    assert any("c\\nfillmask serves" in line for line in lines)
+    assert not any("\n" in line for line in lines)
+
+
+def test_the_end_of_the_service_ends_an_endless_reload(tiny: Tiny, tmp_path: Path) -> None:
+    bundle = tmp_path / "bundle"
+    put_bundle(tiny.path, bundle, "old")
+    settings = Settings(bundle=bundle, threads=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loader, "VERIFICATION_LIMIT_S", 60)
+        service = create_app(settings)
+        with TestClient(service) as client:
+            put_bundle(tiny.path, tmp_path / "copy", "bad")
+            loop_in_every_run(tmp_path / "copy")
+            put_bundle(tmp_path / "copy", bundle, "bad")
+            assert client.portal is not None
+            client.portal.call(service.state.models.start_reload)
+            time.sleep(1)
+            started_s = time.monotonic()
+        assert time.monotonic() - started_s < 10
