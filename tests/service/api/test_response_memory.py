@@ -14,7 +14,7 @@ from pydantic_core import to_json
 from fillmask import app
 from fillmask.api import response_memory
 from fillmask.api.protocols.infer_request import InferRequest
-from fillmask.api.protocols.infer_response import fill_tensors, response_body
+from fillmask.api.protocols.infer_response import response_to
 from fillmask.api.protocols.predict_v1 import response_json
 from fillmask.api.response_memory import (
     MAX_RESPONSE_BYTES,
@@ -138,7 +138,7 @@ async def test_response_is_never_larger_than_estimated(
     for binary in (False, True):
         body = {"inputs": masks, "parameters": {"binary_data_output": binary}}
         read = InferRequest.read(to_json(body), None, LIMITS, "fill-mask")
-        content, _ = response_body("tiny", read, fill_tensors(found.fills))
+        content, _ = response_to(read, "tiny", found)
         assert len(content) < json_bytes + 1_000
 
 

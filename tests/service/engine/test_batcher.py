@@ -230,7 +230,6 @@ async def test_idle_batcher_accepts_at_any_estimate(threads: int) -> None:
         batcher.record_throughput(6, 1e9)
         for _ in range(200):
             batcher.raise_if_overloaded()
-            assert batcher.retry_after_s() is None
             await batcher.submit([text(1, 2)])
         assert batcher.load.tokens_per_s is not None
         assert batcher.load.tokens_per_s > 1
