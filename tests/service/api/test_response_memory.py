@@ -11,8 +11,7 @@ import pytest
 from fastapi.testclient import TestClient
 from pydantic_core import to_json
 
-from fillmask import app
-from fillmask.api import response_memory
+from fillmask.api import response_memory, task_call
 from fillmask.api.protocols.infer_request import InferRequest
 from fillmask.api.protocols.infer_response import response_to
 from fillmask.api.protocols.predict_v1 import response_json
@@ -21,6 +20,7 @@ from fillmask.api.response_memory import (
     fill_memory_bytes,
     score_memory_bytes,
 )
+from fillmask.app import create_app
 from fillmask.engine.batcher import Batcher
 from fillmask.engine.runtime import Runtime
 from fillmask.errors import InvalidRequestError
@@ -204,12 +204,14 @@ REQUESTS: dict[str, dict[str, Any]] = {
 def test_a_request_without_room_is_not_computed(
     path: str, tiny: Tiny, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app, "ANSWERS_BYTES", 0)
-    monkeypatch.setattr(app, "FREE_ANSWER_BYTES", 0)
-    with TestClient(app.create_app(Settings(bundle=tiny.path, threads=1))) as client:
+    for name in ("fill_memory_bytes", "score_memory_bytes"):
+        monkeypatch.setattr(task_call, name, lambda _: 2**40)
+    with TestClient(create_app(Settings(bundle=tiny.path, threads=1))) as client:
         monkeypatch.setattr(Batcher, "submit", lambda *_, **__: pytest.fail("submitted"))
         answer = client.post(path, json=REQUESTS[path])
-    check_refusal(answer, 429, "The memory for responses is full; try again in 1 s.")
+    check_refusal(
+        answer, 429, "The memory for request bodies and responses is full; try again in 1 s."
+    )
 
 
 @pytest.mark.parametrize(("path", "field"), [("/fill-mask", "inputs"), (PREDICT, "instances")])
