@@ -55,7 +55,7 @@ FAST := $(addprefix tests/service/,api bundles cli/formats engine http observabi
 SLOW := $(addprefix tests/service/,api/protocols/test_kserve_client.py api/protocols/test_open_inference.py \
 		api/test_fuzz.py api/test_generated_clients.py api/test_hostile_bodies.py \
 		api/test_huggingface_client.py api/test_javascript_client.py api/test_metrics_page.py http/conformance \
-		http/middleware/test_head_requests.py http/test_connection.py observability/test_log_secrecy.py \
+		http/middleware/test_head_requests.py observability/test_log_secrecy.py \
 		observability/test_logs.py observability/test_opentelemetry.py \
 		tokenization/test_tokenizer_memory.py) \
 	$(addprefix tests/model/data/,test_row_files.py test_short_texts.py)

@@ -37,7 +37,7 @@ _RECEIVE_BYTES = 16 * 1024
 _UNSENT_BYTES = 32 * 1024
 _UNREAD_TIMEOUT_MS = 30_000
 # interval between two checks for the start, and time for requests on their way
-_CHECK_EVERY_S, _LAST_REQUESTS_S = 0.05, 0.2
+_CHECK_EVERY_S, _LAST_REQUESTS_S = 0.05, 0.5
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _GC_THRESHOLD = 10_000  # new objects between two garbage collections
 

@@ -95,7 +95,11 @@ class InferClassifyOutput(_Part):
 class InferClassifyRequest(_InferRequest):
     """A request to classify a tensor of texts."""
 
-    model_config = ConfigDict(json_schema_extra=described(_example("I loved this film.")))
+    model_config = ConfigDict(
+        json_schema_extra=described(
+            _example("I loved this film.") | {"parameters": {"task": "text-classification"}}
+        )
+    )
 
     parameters: InferClassifyParameters = Field(default_factory=InferClassifyParameters)
     inputs: list[InputTensor] = Field(min_length=1, max_length=2)

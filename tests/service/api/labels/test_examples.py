@@ -19,6 +19,8 @@ def test_every_example_runs(both: Path) -> None:
             schema = request_schema(operation)
             for named in schema.get("anyOf", [schema]):
                 name = named["$ref"].removeprefix("#/components/schemas/")
+                if "anyOf" in schema and "Classify" in name and "infer" not in path:
+                    continue  # the first task of the model is fill-mask
                 for example in document["components"]["schemas"][name]["examples"]:
                     address = path.replace("{name}", "both").replace("{version}", "1")
                     answer = client.request(method, address, json=example)

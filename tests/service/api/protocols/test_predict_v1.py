@@ -36,7 +36,7 @@ def test_models(client: TestClient) -> None:
     ("body", "reason"),
     [
         ([], "The body must be a JSON object (got a list)."),
-        ({}, "instances must be a list of texts or pairs (got null)."),
+        ({}, "instances is missing; it must be a list of texts or pairs."),
         ({"instances": "a [MASK]"}, 'instances must be a list of texts or pairs (got "a [MASK]").'),
         ({"instances": []}, "instances is empty"),
         (
