@@ -1,5 +1,7 @@
 """Error responses of the framework, such as 404 and 405, in the service's own words."""
 
+import re
+
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 from starlette.routing import Match, Route
@@ -31,9 +33,14 @@ async def _http_error(request: Request, error: Exception) -> Response:
 
 
 def _allowed_methods(request: Request, of_first: str) -> list[str]:
-    """Return the methods of all routes of a path. Starlette names only those of the first."""
-    methods = {*of_first.split(", ")}
-    for route in request.app.routes:
-        if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE:
-            methods |= route.methods or set()
+    """Return the methods of a path. Starlette names only those of the first route that matches."""
+    routes = [
+        (len(re.sub(r"{.*?}", "", route.path_format)), route.methods or set())
+        for route in request.app.routes
+        if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE
+    ]
+    # /v1/models/a:predict is also the path of a model with the name a:predict
+    longest = max((length for length, _ in routes), default=0)
+    of_path = (methods for length, methods in routes if length == longest)
+    methods = set[str]().union(*of_path) or {*of_first.split(", ")}
     return sorted(methods | ({"HEAD"} if "GET" in methods else set()))

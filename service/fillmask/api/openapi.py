@@ -47,7 +47,7 @@ of a request. A request that breaks one of these rules gets 422 and a reason.
 - The shape of a tensor matches its number of elements. One tensor contains the texts. The tensors
   named "text_pair", with one element per text, and "targets" are optional.
 - `model_name` names the model in the path.
-- Where a path reads two kinds of bodies, the model's first task or the parameter `task` selects one.
+- Where a path reads two kinds of bodies, the model's first task or the parameter `task` decides.
 """
 
 _API_KEY = "ApiKey"

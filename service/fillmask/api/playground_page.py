@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from fastapi import FastAPI, Request, Response
-from fastapi.responses import HTMLResponse, JSONResponse
+from fastapi.responses import JSONResponse
 from starlette.types import Scope
 
 from fillmask.api.static_files import Files
@@ -58,8 +58,14 @@ def add_playground_page(app: FastAPI) -> None:
         summary="The playground, or the state of the process",
         description="A client that accepts text/html gets the page. Any other client gets JSON.",
         tags=["Service"],
-        response_class=HTMLResponse,
-        responses={200: {"content": {"application/json": {"schema": _ALIVE_SCHEMA}}}},
+        responses={
+            200: {
+                "content": {
+                    "application/json": {"schema": _ALIVE_SCHEMA},
+                    "text/html": {"schema": {"type": "string"}},
+                }
+            }
+        },
     )
     async def playground(request: Request) -> Response:
         if "text/html" in request.headers.get("accept", ""):
