@@ -8,7 +8,7 @@ from starlette.types import Receive
 
 # Time until a task starts to watch the client. A faster response needs only a timer, which costs
 # 1 us of CPU time. The task costs about 3 us more.
-WATCH_AFTER_S = 0.02
+WATCH_AFTER_S = 0.1
 
 
 class ClientDisconnectedError(Exception):
