@@ -64,7 +64,9 @@ class DeadlineMiddleware:
             if timeout.expired():
                 # not a wait for the cancellation, which the application may have dropped
                 raise TimeoutError
-            if message.get("more_body") or len(message.get("body", b"")) >= PART_BYTES:
+            if message["type"] == "http.response.start":
+                timeout.reschedule(None)
+            elif message.get("more_body") or len(message.get("body", b"")) >= PART_BYTES:
                 timeout.reschedule(loop.time() + SEND_TIMEOUT_S)
             return send(message)
 

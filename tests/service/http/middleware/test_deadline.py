@@ -15,6 +15,7 @@ from fillmask.errors import quote
 from fillmask.http.middleware import deadline
 from fillmask.http.middleware.deadline import MAX_TIMEOUT_MS, DeadlineMiddleware
 from fillmask.http.middleware.request_id import RequestIdMiddleware
+from fillmask.http.middleware.transfer import PART_BYTES
 from tests.service.fake_runtime import FakeRuntime, running_batcher, text
 
 
@@ -249,8 +250,12 @@ async def test_a_response_that_does_not_leave_ends(monkeypatch: pytest.MonkeyPat
         if message["type"] == "http.response.body":
             await asyncio.Event().wait()
 
+    async def large(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"x" * PART_BYTES})
+
     scope = {"type": "http", "method": "GET", "headers": []}
-    app = RequestIdMiddleware(DeadlineMiddleware(slow, 10_000))
+    app = RequestIdMiddleware(DeadlineMiddleware(large, 10_000))
     async with asyncio.timeout(5):
         await app(scope, lambda: asyncio.sleep(0), send)  # type: ignore[arg-type, return-value]
-    assert sent == ["http.response.start"]
+    assert sent == ["http.response.start", "http.response.body"]
