@@ -83,7 +83,7 @@ class Batch:
         slots_N = int_array([row * packing.width + o for row, o in zip(rows, offsets, strict=True)])
 
         tokens_R = np.arange(sum(lengths))
-        texts_R = np.repeat(np.arange(len(passes)), lengths)
+        texts_R = np.arange(len(passes)).repeat(lengths)
         positions_R = tokens_R - starts_N[texts_R]
         unpad_index_R = positions_R + slots_N[texts_R]
         pad_index, slot_texts = _empty_grids(packing.count, packing.width)
@@ -97,13 +97,13 @@ class Batch:
         if labelled:  # after the masks of all texts
             pooled = [passes[text].pooled_positions for text in labelled]
             label_lengths = int_array(list(map(len, pooled)))
-            label_texts = np.repeat(np.arange(len(labelled)), label_lengths)
+            label_texts = np.arange(len(labelled)).repeat(label_lengths)
             positions += pooled
             texts += labelled
         counts = list(map(len, positions))
         masks = sum(counts[: len(passes)])
         queries, most_queries = _query_slots([rows[text] for text in texts], counts, packing.count)
-        read_texts = np.repeat(texts, counts)
+        read_texts = int_array(texts).repeat(counts)
         query_index, query_texts = _empty_grids(packing.count, most_queries)
         query_index.ravel()[queries] = starts_N[read_texts] + np.concatenate(positions)
         query_texts.ravel()[queries] = read_texts
@@ -191,7 +191,7 @@ def _query_slots(
         read += count
     most_queries = max(MIN_QUERIES, *used)
     shifts = int_array([r * most_queries + q for r, q in zip(rows, firsts, strict=True)])
-    return np.arange(read) + np.repeat(shifts, counts), most_queries
+    return np.arange(read) + shifts.repeat(counts), most_queries
 
 
 def _stack_targets(passes: Sequence[ModelPass], masks: int) -> IntArray:

@@ -15,6 +15,7 @@ from fillmask.parameters.texts import InputText, TextPair
 from fillmask.tokenization.detokenizer import Detokenizer, MaskSlot, TokenText
 from fillmask.tokenization.encoded_text import EncodedText, EncodedWords
 from fillmask.tokenization.tokenizer_file import load_tokenizer
+from fillmask.tokenization.word_cache import WordCache
 
 # The calling thread tokenizes, because the library's thread pool competes with batches for CPUs.
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
@@ -75,6 +76,9 @@ class Tokenizer:
         self._has_token_types = token_types > 1
         self._unknown_id = loaded.unknown_id
         self._forbidden_ids = self.special_token_ids - {mask_token_id, loaded.unknown_id}
+        self._words = None
+        if WordCache.is_exact(loaded, mask_token, self._forbidden_ids | {mask_token_id}):
+            self._words = WordCache(loaded, mask_token, mask_token_id)
 
     @classmethod
     def from_bundle(cls, bundle: Bundle) -> "Tokenizer":
@@ -98,6 +102,10 @@ class Tokenizer:
         Raises:
             InvalidRequestError: the text contains a special token other than the mask.
         """
+        if self._words is not None and isinstance(text, str):
+            encoded = self._words.encode(text)
+            if encoded is not None:
+                return encoded
         encoding = self._encode_text(text)
         ids, is_special = encoding.ids, encoding.special_tokens_mask
         positions = [p for p in _positions(ids, self.mask_token_id) if not is_special[p]]

@@ -1,0 +1,149 @@
+"""Word cache: the same tokens as the tokenizers library, and the tokenizers that it refuses."""
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fillmask.bundles.bundle import default_bundle_path
+from fillmask.tokenization import word_cache
+from fillmask.tokenization.tokenizer import Tokenizer
+from fillmask.tokenization.tokenizer_file import load_tokenizer
+from fillmask.tokenization.word_cache import MAX_WORDS, WordCache
+
+MASK_ID, SPECIAL_IDS = 103, (0, 100, 101, 102, 103)
+CHARACTERS = [chr(code) for code in range(128)]
+PARTS = (
+    *("[MASK]", "[MASK]", "[MASK", "MASK]", "[mask]", "[CLS]", "[SEP]", "[UNK]", "##s", "\r\n"),
+    *(
+        "Paris",
+        "unbelievably",
+        "x" * 99,
+        "x" * 100,
+        "x" * 101,
+        "don't",
+        "3.14",
+        "snake_case",
+        "e-mail",
+    ),
+)
+
+
+def description() -> dict[str, Any]:
+    """Return the tokenizer.json of the built-in model."""
+    content = json.loads(Path(default_bundle_path() / "tokenizer.json").read_bytes())
+    assert isinstance(content, dict)
+    return content
+
+
+def make(content: dict[str, Any]) -> Tokenizer:
+    return Tokenizer(json.dumps(content).encode(), "[MASK]", MASK_ID, SPECIAL_IDS)
+
+
+def text(draw: random.Random) -> str:
+    """Return a text of random characters, words and masks."""
+    parts: list[str] = []
+    for _ in range(draw.randrange(12)):
+        if draw.random() < 0.4:
+            parts.append(draw.choice(PARTS))
+        else:
+            parts.append("".join(draw.choices(CHARACTERS, k=draw.randrange(8))))
+        parts.append(draw.choice(("", " ", "\n")))
+    return "".join(parts)
+
+
+@pytest.mark.parametrize(
+    "normalizer", [{}, {"lowercase": False}, {"clean_text": False}, {"strip_accents": False}]
+)
+def test_tokens_are_those_of_the_library(normalizer: dict[str, bool]) -> None:
+    content = description()
+    content["normalizer"] |= normalizer
+    tokenizer, library = make(content), make(content)
+    cache = tokenizer._words
+    assert cache is not None
+    library._words = None
+    draw = random.Random(str(normalizer))  # noqa: S311 - a choice, not a secret
+    cached = 0
+    for _ in range(3_000):
+        one = text(draw)
+        cached += cache.encode(one) is not None
+        found, expected = tokenizer.encode(one), library.encode(one)
+        assert found.input_ids.tolist() == expected.input_ids.tolist(), repr(one)
+        assert found.mask_positions.tolist() == expected.mask_positions.tolist(), repr(one)
+        assert found.mask_spans == expected.mask_spans, repr(one)
+    assert cached > 500  # the others have control characters
+
+
+def test_other_characters_are_left_to_the_library() -> None:
+    cache = make(description())._words
+    assert cache is not None
+    assert cache.encode("caf\u00e9 [MASK]") is None
+    assert cache.encode("a\0b [MASK]") is None
+    assert cache.encode("a\x7fb [MASK]") is None
+
+
+def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = make(description())._words
+    assert cache is not None
+    monkeypatch.setattr(word_cache, "MAX_WORDS", 10)
+    for number in range(100):
+        cache.encode(f"word{number}")
+        assert len(cache._ids) <= 10
+    cache.encode("x" * 10_000)
+    assert max(map(len, cache._ids)) < 100
+    assert MAX_WORDS > 10_000
+
+
+def _with(**changes: Any) -> Callable[[dict[str, Any]], None]:
+    return lambda content: content.update(changes)
+
+
+def _add(token: str, **flags: bool) -> Callable[[dict[str, Any]], None]:
+    def change(content: dict[str, Any]) -> None:
+        names = ("single_word", "lstrip", "rstrip", "normalized", "special")
+        added = {"id": 999, "content": token, **dict.fromkeys(names, False), **flags}
+        content["added_tokens"].append(added)
+
+    return change
+
+
+def _mask(**flags: bool) -> Callable[[dict[str, Any]], None]:
+    def change(content: dict[str, Any]) -> None:
+        mask = next(one for one in content["added_tokens"] if one["content"] == "[MASK]")
+        mask.update(flags)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _with(normalizer=None),
+        _with(normalizer={"type": "Lowercase"}),
+        _with(pre_tokenizer={"type": "Whitespace"}),
+        _mask(lstrip=True),
+        _mask(normalized=True),
+        _mask(single_word=True),
+        _add("new"),  # an ordinary added token matches within words
+        _add("<[", special=True),  # the match of "<[" in "<[MASK]" hides the mask
+        _add("[MASK]s", special=True),
+    ],
+)
+def test_other_tokenizers_have_no_cache(change: Callable[[dict[str, Any]], None]) -> None:
+    content = description()
+    change(content)
+    loaded = load_tokenizer(json.dumps(content).encode(), "[MASK]", MASK_ID)
+    assert not WordCache.is_exact(loaded, "[MASK]", SPECIAL_IDS)
+
+
+def test_special_tokens_that_are_words_have_no_cache() -> None:
+    # A text may contain such a token as a word, and the tokenizer rejects it.
+    loaded = load_tokenizer(json.dumps(description()).encode(), "[MASK]", MASK_ID)
+    assert WordCache.is_exact(loaded, "[MASK]", SPECIAL_IDS)
+    for word in ("paris", "##ing", "!"):
+        word_id = loaded.tokenizer.token_to_id(word)
+        assert word_id is not None
+        assert not WordCache.is_exact(loaded, "[MASK]", [*SPECIAL_IDS, word_id])
