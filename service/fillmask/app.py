@@ -175,6 +175,7 @@ def _add_middleware(
     app: FastAPI, settings: Settings, budget: MemoryBudget, tracer: "OpenTelemetryTracer | None"
 ) -> None:
     """Add the middleware, the innermost first."""
+    health: Health = app.state.health
     app.add_middleware(HeadMiddleware)
     if settings.log_texts:
         app.add_middleware(BodyLogMiddleware)
@@ -186,7 +187,7 @@ def _add_middleware(
         TransferMiddleware,
         max_body_bytes=settings.max_body_bytes,
         budget=budget,
-        is_stopping=lambda: app.state.health.stopping,
+        is_stopping=lambda: health.stopping,
     )
     app.add_middleware(AccessLogMiddleware, metrics=app.state.metrics, logged=settings.access_log)
     if tracer is not None:

@@ -8,6 +8,7 @@ from fillmask.api.bodies.fill_response import FillMaskResponse
 from fillmask.api.bodies.score import ScoreRequest, ScoreResponse
 from fillmask.api.operations import operation
 from fillmask.api.task_call import TaskCall, json_response, task_call
+from fillmask.api.task_route import ClassifyRoute, FillRoute, ScoreRoute, TaskRoute
 from fillmask.results.fills import fills_to_json
 from fillmask.results.labels import labels_to_json
 from fillmask.results.scores import TextScore, scores_to_json
@@ -34,9 +35,9 @@ def _add_fills(router: APIRouter) -> None:
         tags=["Fills"],
     )
 
-    @router.post("/fill-mask", **fills)
+    @FillRoute.post(router, "/fill-mask", **fills)
     async def fill_mask(request: Request) -> Response:
-        async with task_call(request, None, "fill-mask") as call:
+        async with task_call(request) as call:
             return await fill_masks(call)
 
 
@@ -48,14 +49,14 @@ def _add_scores(router: APIRouter) -> None:
         tags=["Scores"],
     )
 
-    @router.post("/score", **scores)
+    @ScoreRoute.post(router, "/score", **scores)
     async def score(request: Request) -> Response:
-        async with task_call(request, None, "fill-mask", bulk=True) as call:
+        async with task_call(request) as call:
             return await score_texts(call)
 
-    @router.post("/models/{name:path}/score", **scores)
+    @ScoreRoute.post(router, "/models/{name:path}/score", **scores)
     async def score_with_model(request: Request, name: str) -> Response:
-        async with task_call(request, name, "fill-mask", bulk=True) as call:
+        async with task_call(request, name) as call:
             return await score_texts(call)
 
 
@@ -67,14 +68,14 @@ def _add_labels(router: APIRouter) -> None:
         tags=["Labels"],
     )
 
-    @router.post("/classify", **labels)
+    @ClassifyRoute.post(router, "/classify", **labels)
     async def classify(request: Request) -> Response:
-        async with task_call(request, None, "text-classification") as call:
+        async with task_call(request) as call:
             return await classify_texts(call)
 
-    @router.post("/models/{name:path}/classify", **labels)
+    @ClassifyRoute.post(router, "/models/{name:path}/classify", **labels)
     async def classify_with_model(request: Request, name: str) -> Response:
-        async with task_call(request, name, "text-classification") as call:
+        async with task_call(request, name) as call:
             return await classify_texts(call)
 
 
@@ -88,18 +89,18 @@ def _add_models(router: APIRouter) -> None:
         tags=["Hugging Face"],
     )
 
-    @router.post("/", **first)
+    @TaskRoute.post(router, "/", **first)
     async def run_default_model(request: Request) -> Response:
-        return await run_first_task(request, None)
+        return await run_first_task(request)
 
-    @router.post("/models/{name:path}", **first)
+    @TaskRoute.post(router, "/models/{name:path}", **first)
     async def run_model(request: Request, name: str) -> Response:
         return await run_first_task(request, name)
 
 
-async def run_first_task(request: Request, name: str | None) -> Response:
+async def run_first_task(request: Request, name: str | None = None) -> Response:
     """Respond with the fills or the labels of the texts of a request."""
-    async with task_call(request, name, None) as call:
+    async with task_call(request, name) as call:
         fills = call.served.info.tasks[0] == "fill-mask"
         return await (fill_masks(call) if fills else classify_texts(call))
 

@@ -1,4 +1,4 @@
-"""What every request for a task goes through: model, body, overload, memory and disconnect."""
+"""What every request for a task goes through: body, model, memory and disconnect."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -8,14 +8,13 @@ from typing import Any, TypeVar
 
 from fastapi import Request, Response
 
-from fillmask.api.models import get_registry
 from fillmask.api.response_memory import fill_memory_bytes, label_memory_bytes, score_memory_bytes
-from fillmask.bundles.description import Task
+from fillmask.api.task_route import TaskRoute
 from fillmask.errors import ContentTypeError, quote
 from fillmask.http.disconnect import CancelOnDisconnect
 from fillmask.http.json_size import MAX_VALUES
 from fillmask.http.memory_budget import Claim
-from fillmask.observability.request_context import CLAIM, MODEL
+from fillmask.observability.request_context import CLAIM
 from fillmask.parameters.classify import ClassificationOptions
 from fillmask.parameters.fill_mask import FillOptions
 from fillmask.parameters.limits import Limits
@@ -105,28 +104,24 @@ class TaskCall:
 
 
 @asynccontextmanager
-async def task_call(
-    request: Request, name: str | None, task: Task | None, *, bulk: bool = False
-) -> AsyncIterator[TaskCall]:
-    """Run a `with` block for a request, which its client's disconnect cancels.
+async def task_call(request: Request, name: str | None = None) -> AsyncIterator[TaskCall]:
+    """Run a `with` block for a request of a TaskRoute, which its client's disconnect cancels.
 
     Args:
-        name: name of the model. None selects the default model of the task.
-        task: task that the model must have. None accepts any task.
-        bulk: whether the work joins the bulk lane.
+        name: name of the model. None selects the default model of the route's task.
 
     Raises:
-        FillMaskError: the service is not ready or overloaded, or the model or its task is unknown.
+        FillMaskError: the body is too large or encoded, or the model is no longer served.
         ClientDisconnectedError: the client has disconnected.
     """
-    served = get_registry(request.app).get(name, task)
-    request.scope[MODEL] = served.info.name
     _check_encoding(request)
     body = await request.body()
     claim: Claim = request.scope[CLAIM]
     claim.add(_parsed_bytes(body))
+    route: TaskRoute = request.scope["route"]
+    # after the body, because a reload may have replaced the model in the meantime
+    served = route.find_model(request.app, name)
     with served.in_use, CancelOnDisconnect(request.receive):
-        served.batcher.raise_if_overloaded(bulk=bulk)
         yield TaskCall(request, served, body, claim)
 
 

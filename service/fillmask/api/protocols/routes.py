@@ -24,6 +24,7 @@ from fillmask.api.protocols.predict_v1 import (
     response_json,
 )
 from fillmask.api.task_call import TaskCall, json_response, task_call
+from fillmask.api.task_route import TaskRoute
 from fillmask.errors import NotFoundError, quote
 from fillmask.results.fills import FillResult
 from fillmask.results.labels import ClassificationResult
@@ -103,14 +104,20 @@ def _add_open_inference(router: APIRouter) -> None:
         _check_version(request)
         return {"name": name, "ready": True}
 
+    _add_infer(router, tags)
+
+
+def _add_infer(router: APIRouter, tags: list[Any]) -> None:
     bodies: list[type[BaseModel]] = [InferFillMaskRequest, InferClassifyRequest]
     told: dict[str, Any] = {"summary": "Fill masks or classify texts", "tags": tags}
 
-    @router.post(f"{_MODEL}/infer", **operation(bodies, _INFERRED, **told))
-    @router.post(f"{_VERSION}/infer", **operation(bodies, _INFERRED, [_VERSION_PARAMETER], **told))
+    with_version = operation(bodies, _INFERRED, [_VERSION_PARAMETER], **told)
+
+    @TaskRoute.post(router, f"{_MODEL}/infer", **operation(bodies, _INFERRED, **told))
+    @TaskRoute.post(router, f"{_VERSION}/infer", **with_version)
     async def infer(request: Request, name: str) -> Response:
         _check_version(request)
-        async with task_call(request, name, None) as call:
+        async with task_call(request, name) as call:
             json_bytes = request.headers.get(_JSON_BYTES)
             registry = get_registry(request.app)
             parsed = await call.read(
@@ -163,9 +170,9 @@ def _add_predict(router: APIRouter) -> None:
         tags=tags,
     )
 
-    @router.post("/v1/models/{name}:predict", **predicts)
+    @TaskRoute.post(router, "/v1/models/{name}:predict", **predicts)
     async def predict(request: Request, name: str) -> Response:
-        async with task_call(request, name, None) as call:
+        async with task_call(request, name) as call:
             task = call.served.info.tasks[0]
             parsed = await call.read(
                 lambda body, content_type, limits: parse_request(body, content_type, limits, task)
