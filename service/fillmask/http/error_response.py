@@ -1,5 +1,6 @@
 """Error responses, all with the body {"error": MESSAGE}."""
 
+import functools
 from collections.abc import Mapping
 
 from starlette.responses import JSONResponse
@@ -16,10 +17,16 @@ def error_response(
 
 def response_to(error: FillMaskError) -> JSONResponse:
     """Return the error response for an exception."""
-    headers = {}
     if isinstance(error, OverloadedError):
-        headers["Retry-After"] = str(error.retry_after_s)
-    elif isinstance(error, UnauthorizedError):
+        return _overloaded(error.status, error.text, error.retry_after_s)
+    headers = {}
+    if isinstance(error, UnauthorizedError):
         headers["WWW-Authenticate"] = "Bearer"
         headers["Connection"] = "close"  # strangers pay for each request with a new connection
     return error_response(error.status, error.text, headers)
+
+
+# An overloaded service sends the same few responses thousands of times per second.
+@functools.lru_cache(maxsize=64)
+def _overloaded(status: int, text: str, retry_after_s: int) -> JSONResponse:
+    return error_response(status, text, {"Retry-After": str(retry_after_s)})
