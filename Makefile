@@ -15,7 +15,7 @@ export ORT_DISABLE_TELEMETRY := 1
 # Lets Python write bytecode, because pip writes none into the tests' environment.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: serve export test test-fast check lint types collect suite format settings-page image-check export-image-check push-image arm-check policy-check lock train-default train-check classification comparison scale-check fuzz attack-check audit sbom clean help
+.PHONY: serve export test test-fast check lint types collect suite format settings-page image-check export-image-check push-image arm-check policy-check lock train-default train-check classification comparison scale-check fuzz attack-check hostile-check audit sbom clean help
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
@@ -217,6 +217,9 @@ fuzz: $(DEV)/.installed  ## send about 20,000 generated requests (20 minutes, FU
 
 attack-check: $(DEV)/.installed  ## run all attacks on memory together for a minute in 512 MiB (needs root, for the limit)
 	ATTACK_S=60 $(DEV)/bin/python -m pytest -s tests/chaos/test_all_attacks.py
+
+hostile-check: $(DEV)/.installed  ## send 100 kinds of hostile byte streams beside polite clients (10 minutes, SEED=TEXT for other kinds)
+	$(DEV)/bin/python -m benchmarks.load.hostile_streams --kinds 100 --seconds 5 $(if $(SEED),--seed $(SEED))
 
 audit: $(TOOLS)/.installed  ## check the serving dependencies for known vulnerabilities (queries pypi.org)
 	$(TOOLS)/bin/pip-audit --requirement constraints/serve.txt --no-deps --disable-pip

@@ -15,8 +15,8 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is read 
 
 KINDS = 12
 ATTACK_S = 0.8
-# SEED:INDEX of kinds that failed once
-SEEDS_THAT_FAILED: tuple[str, ...] = ()
+# kinds that have failed: chunks that h11 parsed without a pause, and connections that are reset
+SEEDS_THAT_FAILED = ("1-byte chunks", "CRLFCRLF chunks", "7:34", "7:37")
 # longer than the 1 s of the benchmark, because other tests also use the CPUs
 SLOWEST_S = 5.0
 

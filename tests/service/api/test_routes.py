@@ -160,6 +160,24 @@ def test_overload_is_429_with_retry_after(
     }
 
 
+def test_overload_of_one_lane_rejects_only_its_routes(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Scores join the bulk lane. A rejection takes no time for the body.
+    app = client.app
+    assert isinstance(app, FastAPI)
+    admission = app.state.models.default.batcher._admission
+    full = {False: admission._max_tokens[False], True: 0}
+    monkeypatch.setattr(admission, "_accepted", full)
+    for path in ("/fill-mask", "/", "/models/tiny", "/v1/models/tiny:predict"):
+        assert client.post(path, content=b"no JSON").status_code == 429
+    assert client.post("/score", json={"inputs": "the dog"}).status_code == 200
+    assert client.get("/fill-mask").status_code == 405
+    full[False], full[True] = 0, admission._max_tokens[True]
+    assert client.post("/score", content=b"no JSON").status_code == 429
+    assert client.post("/fill-mask", json={"inputs": "[MASK]"}).status_code == 200
+
+
 def test_failure_of_the_model_is_500_without_its_text(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

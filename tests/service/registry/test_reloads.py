@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from subprocess import PIPE, Popen
@@ -187,3 +187,25 @@ async def test_no_cycle_holds_an_old_model(tiny: Tiny, tmp_path: Path) -> None:
         await service.state.models.reload()
         await asyncio.gather(*service.state.models._tasks)
         assert [found for reference in left if (found := reference()) is not None] == []
+
+
+async def test_a_body_may_arrive_after_the_reload(tiny: Tiny, tmp_path: Path) -> None:
+    # The model that the request found at its head is closed by then.
+    bundle = tmp_path / "bundle"
+    put_bundle(tiny.path, bundle, "old")
+    service = create_app(Settings(bundle=bundle, threads=1))
+
+    async def body() -> AsyncIterator[bytes]:
+        yield b'{"inputs": '
+        put_bundle(tiny.path, bundle, "new")
+        await service.state.models.reload()
+        await asyncio.gather(*service.state.models._tasks)
+        yield b'"the [MASK]"}'
+
+    async with service.router.lifespan_context(service):
+        transport = httpx.ASGITransport(service)
+        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+            headers = {"Content-Type": "application/json"}
+            answer = await client.post("/fill-mask", content=body(), headers=headers)
+        assert service.state.models.default.info.name == "new"
+    assert answer.status_code == 200, answer.text
