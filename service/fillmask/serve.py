@@ -39,6 +39,9 @@ _UNREAD_TIMEOUT_MS = 30_000
 # interval between two checks for the start, and time for requests on their way
 _CHECK_EVERY_S, _LAST_REQUESTS_S = 0.05, 0.5
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+# New connections beyond these wait a second for their next try (TCP). A longer queue delays all new
+# connections behind those of a client that connects at full speed, a shorter one cuts off bursts.
+_BACKLOG = 512
 _GC_THRESHOLD = 10_000  # new objects between two garbage collections
 
 
@@ -75,6 +78,7 @@ def _serve(settings: Settings, reload_requested: threading.Event) -> int:
         access_log=False,
         server_header=False,
         proxy_headers=False,  # the service does not use the client's address or the scheme
+        backlog=_BACKLOG,
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=settings.shutdown_grace_s,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Literal
 
 import anyio.to_thread
 import uvicorn
@@ -34,7 +34,14 @@ class Body(BaseModel):
     parameters: Parameters = Parameters()
 
 
-def serve(answer: Answer, *, runs: int, port: int, path: str = "/fill-mask") -> None:
+def serve(
+    answer: Answer,
+    *,
+    runs: int,
+    port: int,
+    path: str = "/fill-mask",
+    http: Literal["auto", "h11"] = "auto",
+) -> None:
     """Serve a function until SIGTERM.
 
     Args:
@@ -42,6 +49,7 @@ def serve(answer: Answer, *, runs: int, port: int, path: str = "/fill-mask") -> 
             call the function concurrently.
         runs: number of concurrent runs.
         port: port on this machine.
+        http: uvicorn's HTTP parser, "auto" for the fastest that is installed.
     """
 
     @asynccontextmanager
@@ -59,4 +67,4 @@ def serve(answer: Answer, *, runs: int, port: int, path: str = "/fill-mask") -> 
     async def ready() -> dict[str, str]:
         return {"status": "ready"}
 
-    uvicorn.run(app, host=HOST, port=port, log_level="warning", access_log=False)
+    uvicorn.run(app, host=HOST, port=port, http=http, log_level="warning", access_log=False)

@@ -10,9 +10,9 @@ from fillmask.arrays import int_array
 from fillmask.tokenization.encoded_text import EncodedText
 from fillmask.tokenization.tokenizer_file import LoadedTokenizer
 
-# 16,384 words take about 4 MB. Most English text consists of fewer words.
-MAX_WORDS = 2**14
-_MAX_WORD_CHARS = 32
+# 10,000 words of at most these sizes take up to 4 MiB. Almost all words of a text are among them.
+MAX_WORDS = 10_000
+_MAX_WORD_CHARS, _MAX_WORD_TOKENS = 32, 4
 # BERT's normalizer removes other control characters.
 _OTHER = re.compile(r"[^\t\n\r -~]")
 # BERT's pre-tokenizer splits at white space and around each punctuation character.
@@ -82,7 +82,7 @@ class WordCache:
 
     def _learn(self, word: str) -> tuple[int, ...]:
         ids = tuple(token.id for token in self._model.tokenize(word))
-        if len(word) <= _MAX_WORD_CHARS:
+        if len(word) <= _MAX_WORD_CHARS and len(ids) <= _MAX_WORD_TOKENS:
             if len(self._ids) >= MAX_WORDS:
                 self._ids.clear()
             self._ids[word] = ids

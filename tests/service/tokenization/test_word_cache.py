@@ -12,7 +12,7 @@ from fillmask.bundles.bundle import default_bundle_path
 from fillmask.tokenization import word_cache
 from fillmask.tokenization.tokenizer import Tokenizer
 from fillmask.tokenization.tokenizer_file import load_tokenizer
-from fillmask.tokenization.word_cache import MAX_WORDS, WordCache
+from fillmask.tokenization.word_cache import WordCache
 
 MASK_ID, SPECIAL_IDS = 103, (0, 100, 101, 102, 103)
 CHARACTERS = [chr(code) for code in range(128)]
@@ -93,8 +93,9 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         cache.encode(f"word{number}")
         assert len(cache._ids) <= 10
     cache.encode("x" * 10_000)
-    assert max(map(len, cache._ids)) < 100
-    assert MAX_WORDS > 10_000
+    cache.encode("xqzjxqzjxqzj")
+    assert max(map(len, cache._ids)) <= 32
+    assert max(map(len, cache._ids.values())) <= 4
 
 
 def _with(**changes: Any) -> Callable[[dict[str, Any]], None]:
