@@ -3,8 +3,9 @@
     .venv-dev/bin/python -m benchmarks.load.lone_text [ROUNDS]
 
 The plain application runs each request on a thread of a pool: tokenizer, session and ranking, with
-no queue, no limits and no metrics. Both have uvicorn with h11. One client asks both in turn on a connection of its own. The
-script prints the median latency by length, and the ratio of the medians of each round.
+no queue, no limits and no metrics. Both have uvicorn with h11. One client asks both in turn on a
+connection of its own. The script prints the median latency by length, and the ratio of the medians
+of each round.
 """
 
 from __future__ import annotations
