@@ -20,8 +20,8 @@ Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 class TaskRoute(APIRoute):
     """Route of a task.
 
-    Five times the load that the service can serve needs four rejections per response. A rejection
-    before FastAPI calls the endpoint takes 0.07 ms less CPU time than one in the endpoint.
+    Five times the load that the service can serve needs four rejections per response. Before
+    FastAPI calls the endpoint, a rejection takes half the CPU time.
 
     Attributes:
         task: task that the model must have. None accepts any task.

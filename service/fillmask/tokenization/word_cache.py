@@ -25,7 +25,7 @@ class WordCache:
 
     The tokenizers library caches words of BPE, but not of WordPiece. In ASCII, BERT's tokenizer
     depends on no character beyond a word, so the ids of a text are the ids of its words. A text of
-    16 words takes 4 us instead of 27 us.
+    16 words takes 6 us instead of 34 us.
 
     Args:
         loaded: tokenizer for which `is_exact` returns True.
