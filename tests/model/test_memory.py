@@ -15,6 +15,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from fillmask_model import memory
 from fillmask_model.checkpoints.tensor_files import TensorFiles
 from fillmask_model.memory import page_out_files, release_memory
 
@@ -61,20 +62,33 @@ def test_files_that_are_read_through_take_little_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Pages of other files stay in memory, and so do few pages of the files.
+    checks: list[int] = []
+    mapped_bytes = memory._mapped_bytes
+
+    def counted() -> int:
+        checks.append(found := mapped_bytes())
+        return found
+
+    def wait_for_checks(count: int) -> None:
+        wanted, deadline = len(checks) + count, time.monotonic() + 10
+        while len(checks) < wanted and time.monotonic() < deadline:
+            time.sleep(0.01)
+
+    monkeypatch.setattr(memory, "_mapped_bytes", counted)
     save_file({"a": torch.arange(VALUES, dtype=torch.float32)}, tmp_path / "model.safetensors")
     tensor = TensorFiles(tmp_path)["a"]
     release_memory([tensor])
     with page_out_files(".safetensors"):
-        time.sleep(0.3)  # the first paging ignores the number of pages
+        wait_for_checks(3)  # the first paging, after the first check, ignores the number of pages
         total = tensor.sum(dtype=torch.float64)
-        time.sleep(0.3)
+        wait_for_checks(3)
         full_mb = mapped_mb()
     release_memory([tensor])
     assert mapped_mb() < full_mb - 25
-    monkeypatch.setattr("fillmask_model.memory._PAGE_OUT_BYTES", 8 << 20)
+    monkeypatch.setattr(memory, "_PAGE_OUT_BYTES", 8 << 20)
     with page_out_files("weights.bin"):
         assert tensor.sum(dtype=torch.float64) == total
-        time.sleep(0.3)
+        wait_for_checks(3)
         assert mapped_mb() > full_mb - 5
     release_memory([tensor])
     with page_out_files("weights.bin", ".safetensors"):
