@@ -102,7 +102,8 @@ class Tokenizer:
         Raises:
             InvalidRequestError: the text contains a special token other than the mask.
         """
-        if self._words is not None and isinstance(text, str):
+        # the cache keeps the interpreter lock, which `_encode` releases for long texts
+        if self._words is not None and isinstance(text, str) and len(text) < LONG_TEXT_CHARS:
             encoded = self._words.encode(text)
             if encoded is not None:
                 return encoded
