@@ -1,7 +1,10 @@
-"""asyncio helpers for concurrent coroutines and for reference counts."""
+"""asyncio helpers for concurrent coroutines, reference counts and an event loop on a thread."""
 
 import asyncio
+import os
+import threading
 from collections.abc import Coroutine, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -58,3 +61,69 @@ class UseCounter:
         if self._count:
             self._unused = asyncio.get_running_loop().create_future()
             await self._unused
+
+
+# work that takes too long for the loop, such as tokenizing a very long text
+_LONG_WORK_THREADS = 2
+
+
+class BackgroundLoop:
+    """An event loop on a daemon thread, which runs the coroutines of any number of threads.
+
+    It serves callers that have no event loop or another one. A process that has been forked from
+    the loop's process has no such thread.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._executor = ThreadPoolExecutor(_LONG_WORK_THREADS, thread_name_prefix=f"{name}-work")
+        self._loop.set_default_executor(self._executor)
+        self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
+        self._process = os.getpid()
+        self._closed = False
+        self._thread.start()
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine and return its result. An interrupt of the caller cancels it.
+
+        Raises:
+            RuntimeError: the loop is closed or belongs to another process.
+        """
+        future = self._submit(coroutine)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    async def run_async(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Do the same for a caller on another event loop."""
+        return await asyncio.wrap_future(self._submit(coroutine))
+
+    def close(self, last: Coroutine[Any, Any, object] | None = None) -> None:
+        """Refuse new coroutines, run the last one, and stop the loop and its threads.
+
+        A forked process has nothing to stop.
+        """
+        if os.getpid() != self._process:
+            if last is not None:
+                last.close()
+            return
+        self._closed = True
+        if last is not None:
+            asyncio.run_coroutine_threadsafe(last, self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._executor.shutdown()
+        self._loop.close()
+
+    def _submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+        problem = None
+        if os.getpid() != self._process:
+            problem = "The model was opened before this process forked; open it in each process."
+        elif self._closed:
+            problem = "The model is closed; open it again."
+        if problem is not None:
+            coroutine.close()  # or Python warns that nobody awaits it
+            raise RuntimeError(problem)
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop)

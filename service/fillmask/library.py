@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, Unpack, overload
 
-from fillmask.background_loop import BackgroundLoop
+from fillmask.concurrency import BackgroundLoop
 from fillmask.errors import InvalidRequestError
 from fillmask.parameters.call import read_call, to_list
 from fillmask.parameters.classify import ClassifyKeywords, ClassifyParameters
