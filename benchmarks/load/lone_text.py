@@ -11,35 +11,35 @@ of each round.
 from __future__ import annotations
 
 import http.client
-import itertools
+import os
 import statistics
 import sys
 import time
 from collections.abc import Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
-from benchmarks.comparison.process import HOST
+from benchmarks.comparison.http.latency import texts_of_length
+from benchmarks.comparison.process import HOST, running
 from benchmarks.comparison.servers import minimal_app
-from benchmarks.comparison.texts import FILE, request_body
-from benchmarks.running_server import running_server
+from benchmarks.comparison.texts import request_body
+from benchmarks.running_server import SERVICE
 from fillmask.bundles.bundle import default_bundle_path, read_bundle
 from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import ModelPass, no_targets
 from fillmask.engine.runtime import Runtime
 from fillmask.tasks.ranking import rank_tokens
 from fillmask.tokenization.tokenizer import Tokenizer
-from tests.chaos.process import free_port
 
 LENGTHS_TOKENS = (16, 64, 256)
 ROUNDS = 10
 REQUESTS = 200
 THREADS = 2
+OURS = (*SERVICE, f"--threads={THREADS}")
 PLAIN = (sys.executable, "-m", "benchmarks.load.lone_text", "serve")
 
 
-def serve_plain() -> None:
-    """Serve the built-in model in the plain application until a signal, and print its URL."""
+def serve_plain(port: int) -> None:
+    """Serve the built-in model in the plain application until a signal."""
     bundle = read_bundle(default_bundle_path())
     tokenizer = Tokenizer.from_bundle(bundle)
     runtime = Runtime(bundle.model_path, THREADS)
@@ -56,20 +56,7 @@ def serve_plain() -> None:
         names = ("score", "token", "token_str", "sequence")
         return [{name: getattr(fill, name) for name in names} for fill in fills]
 
-    port = free_port()
-    print(f"http://{HOST}:{port}", flush=True)
     minimal_app.serve(answer, runs=1, port=port, http="h11")
-
-
-def text_of(tokenizer: Tokenizer, tokens: int) -> str:
-    """Return a text with one mask and a number of tokens, special tokens included."""
-    text = "[MASK]"
-    for word in itertools.cycle(FILE.read_text(encoding="utf-8").split()):
-        longer = f"{text} {word}"
-        if len(tokenizer.encode(longer).input_ids) > tokens:
-            return text
-        text = longer
-    raise AssertionError
 
 
 def p50_ms(connection: http.client.HTTPConnection, body: str) -> float:
@@ -87,12 +74,12 @@ def p50_ms(connection: http.client.HTTPConnection, body: str) -> float:
     return statistics.median(latencies_s) * 1000
 
 
-def measure(urls: Sequence[str], rounds: int) -> None:
+def measure(ports: Sequence[int], rounds: int) -> None:
     """Print the latencies of fillmask and of the plain application."""
-    connections = [http.client.HTTPConnection(urlsplit(url).netloc, timeout=10) for url in urls]
+    connections = [http.client.HTTPConnection(HOST, port, timeout=10) for port in ports]
     tokenizer = Tokenizer.from_bundle(read_bundle(default_bundle_path()))
     for tokens in LENGTHS_TOKENS:
-        body = request_body(text_of(tokenizer, tokens))
+        body = request_body(texts_of_length(tokenizer, tokens)[0])
         pairs = []
         for number in range(rounds + 1):
             order = (0, 1) if number % 2 else (1, 0)
@@ -109,15 +96,17 @@ def measure(urls: Sequence[str], rounds: int) -> None:
 
 
 def main() -> None:
-    """Measure, or serve the plain application with the argument `serve`."""
+    """Measure, or serve the plain application with the arguments `serve --port PORT`."""
     if sys.argv[1:2] == ["serve"]:
-        serve_plain()
+        serve_plain(int(sys.argv[3]))
         return
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS
-    threads = f"--threads={THREADS}"
-    with running_server(threads) as ours, running_server(command=PLAIN) as plain:
-        time.sleep(1)  # the plain application prints its URL before it listens
-        measure([ours.url, plain.url], rounds)
+    cpus = sorted(os.sched_getaffinity(0))
+    with (
+        running(OURS, cpus, "/health/ready", "lone text") as ours,
+        running(PLAIN, cpus, "/health/ready", "lone text, plain application") as plain,
+    ):
+        measure([ours.port, plain.port], rounds)
 
 
 if __name__ == "__main__":

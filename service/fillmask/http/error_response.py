@@ -18,7 +18,7 @@ def error_response(
 def response_to(error: FillMaskError) -> JSONResponse:
     """Return the error response for an exception."""
     if isinstance(error, OverloadedError):
-        return _overloaded(error.status, error.text, error.retry_after_s)
+        return _overloaded(error.text, error.retry_after_s)
     headers = {}
     if isinstance(error, UnauthorizedError):
         headers["WWW-Authenticate"] = "Bearer"
@@ -28,5 +28,5 @@ def response_to(error: FillMaskError) -> JSONResponse:
 
 # An overloaded service sends the same few responses thousands of times per second.
 @functools.lru_cache(maxsize=64)
-def _overloaded(status: int, text: str, retry_after_s: int) -> JSONResponse:
-    return error_response(status, text, {"Retry-After": str(retry_after_s)})
+def _overloaded(text: str, retry_after_s: int) -> JSONResponse:
+    return error_response(OverloadedError.status, text, {"Retry-After": str(retry_after_s)})

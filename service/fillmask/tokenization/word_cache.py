@@ -17,7 +17,7 @@ _MAX_WORD_CHARS, _MAX_WORD_TOKENS = 32, 4
 _OTHER = re.compile(r"[^\t\n\r -~]")
 # BERT's pre-tokenizer splits at white space and around each punctuation character.
 _WORDS = re.compile(r"[A-Za-z0-9]+|[^A-Za-z0-9\s]")
-_PLAIN_MASK = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+_MATCH_FLAGS = ("single_word", "lstrip", "rstrip", "normalized")
 
 
 class WordCache:
@@ -94,7 +94,7 @@ def _mask_always_matches(added_tokens: list[dict[str, Any]], mask_token: str) ->
     for added in added_tokens:
         content = added["content"]
         if content == mask_token:
-            if any(added[name] != value for name, value in _PLAIN_MASK.items()):
+            if any(added[name] for name in _MATCH_FLAGS):
                 return False
         elif not added["special"] or mask_token in content:
             return False

@@ -3,7 +3,6 @@
 import json
 import random
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,23 +17,14 @@ MASK_ID, SPECIAL_IDS = 103, (0, 100, 101, 102, 103)
 CHARACTERS = [chr(code) for code in range(128)]
 PARTS = (
     *("[MASK]", "[MASK]", "[MASK", "MASK]", "[mask]", "[CLS]", "[SEP]", "[UNK]", "##s", "\r\n"),
-    *(
-        "Paris",
-        "unbelievably",
-        "x" * 99,
-        "x" * 100,
-        "x" * 101,
-        "don't",
-        "3.14",
-        "snake_case",
-        "e-mail",
-    ),
+    *("x" * 99, "x" * 100, "x" * 101),
+    *("Paris", "unbelievably", "don't", "3.14", "snake_case", "e-mail"),
 )
 
 
 def description() -> dict[str, Any]:
     """Return the tokenizer.json of the built-in model."""
-    content = json.loads(Path(default_bundle_path() / "tokenizer.json").read_bytes())
+    content = json.loads((default_bundle_path() / "tokenizer.json").read_bytes())
     assert isinstance(content, dict)
     return content
 
