@@ -2,9 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from fillmask.bundles.description import Task
 from fillmask.bundles.discovery import find_bundles, fingerprint
@@ -58,7 +59,9 @@ class ModelRegistry:
         self._by_name: dict[str, ServedModel] = {}
         self._by_served_name: dict[str, ServedModel] = {}
         self._reloading = asyncio.Lock()
-        self._tasks: set[asyncio.Task[None]] = set()
+        # the event loop has only weak references to tasks
+        self._reloads: set[asyncio.Task[None]] = set()
+        self._retiring: set[asyncio.Task[None]] = set()
 
     @property
     def by_name(self) -> Mapping[str, ServedModel]:
@@ -148,7 +151,7 @@ class ModelRegistry:
 
     def start_reload(self) -> None:
         """Start a reload in the background."""
-        self._keep_task(asyncio.create_task(self.reload()))
+        _run_in(self._reloads, self.reload())
 
     def start_periodic_reload(self, interval_s: float) -> None:
         """Start periodic reloads in the background, which run until `close`."""
@@ -158,14 +161,16 @@ class ModelRegistry:
                 await asyncio.sleep(interval_s)
                 await self.reload()
 
-        self._keep_task(asyncio.create_task(repeat()))
+        _run_in(self._reloads, repeat())
 
     async def close(self) -> None:
         """Finish the accepted requests and close all models."""
-        for task in self._tasks:
+        for task in self._reloads:
             task.cancel()
         for model in self._by_path.values():
             await model.aclose()
+        if self._retiring:  # a cancelled one would free its model during a batch
+            await asyncio.wait(self._retiring)
 
     async def _reload(self, path: Path, bundle: str) -> None:
         old = self._by_path.get(path)
@@ -181,7 +186,7 @@ class ModelRegistry:
         _log.info("the registry has loaded %s as the model %s", bundle, new.name)
         self._on_change()
         if old is not None:
-            self._keep_task(asyncio.create_task(old.retire()))
+            _run_in(self._retiring, old.retire())
 
     @contextmanager
     def _refusing(self, text: str) -> Iterator[None]:
@@ -194,10 +199,6 @@ class ModelRegistry:
             self._metrics.reloads.labels("refused").inc()
             known = isinstance(error, StartupError)
             _log.error("%s. %s", text, error if known else f"\n{safe_traceback(error)}")
-
-    def _keep_task(self, task: asyncio.Task[None]) -> None:
-        self._tasks.add(task)  # the event loop has only weak references to tasks
-        task.add_done_callback(self._tasks.discard)
 
     def _add(self, path: Path, model: ServedModel) -> None:
         for other_path, other in self._by_path.items():
@@ -225,3 +226,9 @@ class ModelRegistry:
             metrics=self._metrics,
             tracer=self._tracer,
         )
+
+
+def _run_in(tasks: set[asyncio.Task[None]], coroutine: Coroutine[Any, Any, None]) -> None:
+    task = asyncio.create_task(coroutine)
+    tasks.add(task)
+    task.add_done_callback(tasks.discard)

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import sys
+import threading
 import time
 import weakref
 from collections.abc import AsyncIterator, Iterator
@@ -18,6 +19,9 @@ import pytest
 
 from fillmask.app import create_app
 from fillmask.bundles.bundle import default_bundle_path
+from fillmask.engine.batch_arrays import Batch
+from fillmask.engine.passes import BatchOutputs
+from fillmask.engine.runtime import Runtime
 from fillmask.parameters.fill_mask import FillOptions
 from fillmask.parameters.score import ScoreOptions
 from fillmask.settings import Settings
@@ -185,7 +189,7 @@ async def test_no_cycle_holds_an_old_model(tiny: Tiny, tmp_path: Path) -> None:
         del old, parts
         put_bundle(tiny.path, bundle, "new")
         await service.state.models.reload()
-        await asyncio.gather(*service.state.models._tasks)
+        await asyncio.gather(*service.state.models._retiring)
         assert [found for reference in left if (found := reference()) is not None] == []
 
 
@@ -199,7 +203,7 @@ async def test_a_body_may_arrive_after_the_reload(tiny: Tiny, tmp_path: Path) ->
         yield b'{"inputs": '
         put_bundle(tiny.path, bundle, "new")
         await service.state.models.reload()
-        await asyncio.gather(*service.state.models._tasks)
+        await asyncio.gather(*service.state.models._retiring)
         yield b'"the [MASK]"}'
 
     async with service.router.lifespan_context(service):
@@ -209,3 +213,43 @@ async def test_a_body_may_arrive_after_the_reload(tiny: Tiny, tmp_path: Path) ->
             answer = await client.post("/fill-mask", content=body(), headers=headers)
         assert service.state.models.default.info.name == "new"
     assert answer.status_code == 200, answer.text
+
+
+async def test_a_stop_waits_for_the_batch_of_an_old_model(
+    tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Found by the simulation: the stop cancelled the retirement, which then freed the model.
+    bundle = tmp_path / "bundle"
+    put_bundle(tiny.path, bundle, "old")
+    go, at_work, events = threading.Event(), asyncio.Event(), list[str]()
+    loop = asyncio.get_running_loop()
+    slow: list[Runtime] = []
+    run, close = Runtime.run, Runtime.close
+
+    def run_slowly(self: Runtime, batch: Batch) -> BatchOutputs:
+        if self in slow:
+            loop.call_soon_threadsafe(at_work.set)
+            go.wait(10)
+            events.append("run")
+        return run(self, batch)
+
+    def record_close(self: Runtime) -> None:
+        if self in slow:
+            events.append("close")
+        close(self)
+
+    monkeypatch.setattr(Runtime, "run", run_slowly)
+    monkeypatch.setattr(Runtime, "close", record_close)
+    service = create_app(Settings(bundle=bundle, threads=1))
+    async with service.router.lifespan_context(service):
+        models = service.state.models
+        old = models.default
+        slow.append(old.batcher._run.__self__)
+        leaving = asyncio.create_task(old.fill_mask.fill(["the [MASK]"], FillOptions()))
+        await at_work.wait()
+        leaving.cancel()
+        put_bundle(tiny.path, bundle, "new")
+        await models.reload()
+        await asyncio.sleep(0)  # the retirement starts
+        loop.call_later(0.2, go.set)
+    assert events == ["run", "close"]
