@@ -15,7 +15,7 @@ export ORT_DISABLE_TELEMETRY := 1
 # Lets Python write bytecode, because pip writes none into the tests' environment.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: serve export test test-fast check lint types collect suite format settings-page image-check export-image-check push-image arm-check policy-check lock train-default train-check classification comparison scale-check fuzz attack-check hostile-check audit sbom clean help
+.PHONY: serve export simulate simulate-bugs test test-fast check lint types collect suite format settings-page image-check export-image-check push-image arm-check policy-check lock train-default train-check classification comparison scale-check fuzz attack-check hostile-check audit sbom clean help
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
@@ -214,6 +214,12 @@ $(SPARK)/.installed: pyproject.toml constraints/spark.txt
 
 fuzz: $(DEV)/.installed  ## send about 20,000 generated requests (20 minutes, FUZZ_EXAMPLES=250 per operation)
 	FUZZ_EXAMPLES=$${FUZZ_EXAMPLES:-250} $(DEV)/bin/python -m pytest -rP tests/service/api/test_fuzz.py
+
+simulate: $(DEV)/.installed  ## simulate the service under new seeds, with faults (SIMULATE="--seconds 300", or "--seeds 1500" for 10 million requests in half an hour)
+	$(DEV)/bin/python -m tests.simulation $(SIMULATE)
+
+simulate-bugs: $(DEV)/.installed  ## put 40 bugs into copies of the service, one at a time, and simulate each until its bug is found (15 minutes)
+	$(DEV)/bin/python -m tests.simulation.bugs
 
 attack-check: $(DEV)/.installed  ## run all attacks on memory together for a minute in 512 MiB (needs root, for the limit)
 	ATTACK_S=60 $(DEV)/bin/python -m pytest -s tests/chaos/test_all_attacks.py

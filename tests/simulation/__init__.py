@@ -1,0 +1,1 @@
+"""Simulation of the serving core on virtual time, from a seed."""

@@ -1,0 +1,1 @@
+"""Bugs that the simulation must find."""

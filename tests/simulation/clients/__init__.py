@@ -1,0 +1,1 @@
+"""Clients of the simulated service and what they send."""

@@ -1,0 +1,86 @@
+"""Runs of one seed or of many, on several processes."""
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import count
+
+from tests.simulation.trace import Trace, ViolationError
+from tests.simulation.worlds.batcher import BatcherWorld
+from tests.simulation.worlds.service import ServiceWorld
+
+# The worlds need about the same time for these numbers of requests.
+SERVICE_REQUESTS, BATCHER_REQUESTS = 4_000, 10_000
+_SEEDS_PER_DAY = 100_000
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What has happened in a world.
+
+    Attributes:
+        statuses: number of requests by status or by their end.
+        faults: number of faults by kind.
+        digest: digest of all events, the same for the same seed.
+        violation: the broken promise, or None.
+        last_events: the last events before the end.
+    """
+
+    seed: int
+    statuses: Counter[str]
+    faults: Counter[str]
+    digest: str
+    violation: str | None
+    last_events: Sequence[str]
+
+
+def first_seed() -> int:
+    """Return the first seed of today, so that the runs of each day are new."""
+    return int(datetime.now(UTC).strftime("%Y%m%d")) * _SEEDS_PER_DAY
+
+
+def run_seed(seed: int, *, show: bool = False) -> Outcome:
+    """Run the world of a seed: the whole application for an even one, the batcher for an odd one.
+
+    Args:
+        show: whether to print each event.
+    """
+    trace = Trace(show=show)
+    world = (
+        BatcherWorld(seed, BATCHER_REQUESTS, trace)
+        if seed % 2
+        else ServiceWorld(seed, SERVICE_REQUESTS, trace)
+    )
+    violation = None
+    try:
+        world.run()
+    except ViolationError as error:
+        violation = str(error)
+    return Outcome(seed, world.statuses, world.faults, trace.digest, violation, trace.last)
+
+
+def run_seeds(
+    first: int, seeds: int | None, seconds: float | None, processes: int
+) -> Iterator[Outcome]:
+    """Run the worlds of seeds until a number of them or a time is reached.
+
+    Args:
+        first: the first seed.
+        seeds: number of seeds, or None for no limit.
+        seconds: real seconds after which no further seed starts, or None for no limit.
+        processes: number of processes.
+    """
+    end_s = None if seconds is None else time.monotonic() + seconds
+    with ProcessPoolExecutor(processes) as executor:
+        running: list[Future[Outcome]] = []
+        for seed in count(first) if seeds is None else range(first, first + seeds):
+            if len(running) >= 2 * processes:
+                yield running.pop(0).result()
+            if end_s is not None and time.monotonic() > end_s:
+                break
+            running.append(executor.submit(run_seed, seed))
+        for one in running:
+            yield one.result()

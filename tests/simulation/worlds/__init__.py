@@ -1,0 +1,1 @@
+"""Worlds in which a seed decides what happens, and what must hold in them."""
