@@ -64,4 +64,6 @@ def simulate(*arguments: str, hash_seed: str) -> str:
         text=True,
         check=True,
     )
-    return re.findall("digest ([0-9a-f]{32})", ended.stdout)[0]
+    found = re.search("digest ([0-9a-f]{32})", ended.stdout)
+    assert found is not None
+    return found[1]

@@ -65,7 +65,7 @@ REQUESTS = (
         "a deadline does not reset after the body",
         _DEADLINE,
         "            if not 0 <= deadline_s - (self._timeout.when() or 0) < _TOLERANCE_S:\n",
-        "            if not -5 <= deadline_s - (self._timeout.when() or 0) < _TOLERANCE_S:\n",
+        "            if False:\n",
     ),
     bug(
         "an error after the deadline hides it",
@@ -88,10 +88,10 @@ REQUESTS = (
 """,
     ),
     bug(
-        "a failed request keeps its memory",
+        "a large request keeps some of its memory",
         "http/memory_budget.py",
         "        self._budget.held_bytes -= self._counted_bytes",
-        "        self._budget.held_bytes -= 0 if exception else self._counted_bytes",
+        "        self._budget.held_bytes -= min(self._counted_bytes, 2**16)",
     ),
     bug(
         "a failed request keeps its model in use",
@@ -102,12 +102,6 @@ REQUESTS = (
             return
         self._count -= 1
 """,
-    ),
-    bug(
-        "a disconnect also cancels the next wait",
-        "http/disconnect.py",
-        "        if self._disconnected and self._task.uncancel() <= self._cancelling:",
-        "        if self._disconnected and exception is None:",
     ),
     bug(
         "a reload forgets the other models",

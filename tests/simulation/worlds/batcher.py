@@ -13,11 +13,15 @@ from tests.simulation.trace import Trace
 from tests.simulation.worlds.calls import Call, Service
 from tests.simulation.worlds.faults import MACHINE_FAULTS, MAX_STALL_S, Faults
 
-_KINDS = (*MACHINE_FAULTS, "flood", "close", "leave", "silence")
+_KINDS = (*MACHINE_FAULTS, "flood", "stalled flood", "close", "leave", "silence")
 # Load and seconds of the phase in which a batcher must have recovered, and the share to answer.
 _NORMAL_LOAD, _RECOVERY_S, _JUDGED_S, _MAX_JUDGED, _MIN_ANSWERED = 0.9, 10.0, 10.0, 400, 0.95
 # the same for an overload, as a share of what the workers can compute
 _OVERLOAD, _OVERLOAD_S, _MIN_COMPUTED = 3.0, 5.0, 0.4
+# a recent throughput below this share of the real one is wrong
+_MIN_ESTIMATE = 0.35
+# most requests of a phase, and the mean tokens of a pass
+_MAX_PHASE, _MEAN_TOKENS = 1_000, 13
 # share of the callers that cancel their request when many leave
 _LEAVING = 0.7
 
@@ -65,8 +69,11 @@ class BatcherWorld:
         for _ in range(random.randint(1, 8)):
             fault = random.choice(self._kinds)
             seconds = random.uniform(0.2, 4.0)
+            load = random.choice([0.2, 0.6, 1.0, 3.0])
+            # fast machines would spend all requests of the world on one phase
+            seconds = min(seconds, _MAX_PHASE * self._mean_s() / load)
             disturbance = self._loop.create_task(self._disturb(fault, seconds))
-            await self._send_for(seconds, random.choice([0.2, 0.6, 1.0, 3.0]))
+            await self._send_for(seconds, load)
             await disturbance
             if random.random() < 0.4 and not self._service.may_refuse:
                 await self._check_recovery()
@@ -100,6 +107,10 @@ class BatcherWorld:
         self._note(f"start {workers} workers, {budget} tokens a batch")
         return runtime
 
+    def _mean_s(self) -> float:
+        """Return the mean time between two requests of one pass that keep all workers busy."""
+        return _MEAN_TOKENS / self._capacity_per_s
+
     async def _disturb(self, fault: str, seconds: float) -> None:
         """Do one thing that a batcher must survive, at a drawn time within a phase."""
         await asyncio.sleep(self._random.uniform(0, seconds))
@@ -110,6 +121,11 @@ class BatcherWorld:
         match fault:
             case "flood":
                 await self._send_for(min(seconds, 2.0), 20.0)
+            case "stalled flood":
+                flood = self._loop.create_task(self._send_for(1.0, 10.0))
+                await asyncio.sleep(0.5)
+                await self._faults.run(self._random.choice(["freeze", "stall"]), seconds)
+                await flood
             case "close":
                 self._service.closing = True
                 await self._service.batcher.close()
@@ -181,14 +197,18 @@ class BatcherWorld:
 
     async def _check_overload(self) -> None:
         """Check that under an overload the workers are busy and the bulk lane gets its turns."""
-        begun_s, before = self._loop.now_s, self._service.answered_tokens
+        service = self._service
+        begun_s, before = self._loop.now_s, service.answered_tokens
         bulk = self._send([9], 1, 60.0, bulk=True)
         await self._send_for(_OVERLOAD_S, _OVERLOAD, normal=True)
-        computed = self._service.answered_tokens - before
+        computed = service.answered_tokens - before
         share = computed / (self._loop.now_s - begun_s) / self._capacity_per_s
         self._note(f"overload {share:.2f}")
         if share < _MIN_COMPUTED:
             self._loop.violate(f"Under an overload, the workers compute {share:.2f} of their best.")
+        estimate = (service.batcher.load.tokens_per_s or 0.0) / self._capacity_per_s
+        if estimate < _MIN_ESTIMATE:
+            self._loop.violate(f"The recent throughput is {estimate:.2f} of the real one.")
         if not bulk.done():
             self._loop.violate("Under an overload, a bulk request gets no turn.")
 

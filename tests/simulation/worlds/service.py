@@ -22,12 +22,17 @@ from tests.simulation.trace import Trace
 from tests.simulation.worlds.checks import Checks
 from tests.simulation.worlds.faults import MACHINE_FAULTS, MAX_STALL_S, Faults
 
-_KINDS = (*MACHINE_FAULTS, "reload", "bad reload", "flood", "kill", "write", "silence")
+_KINDS = (
+    *MACHINE_FAULTS,
+    *("flood", "stalled flood", "reload", "bad reload", "kill", "write", "silence"),
+)
 # Load and seconds of the phase in which a service must have recovered. Most requests are answered.
 _NORMAL_LOAD, _RECOVERY_S, _JUDGED_S, _MAX_JUDGED, _MIN_ANSWERED = 0.9, 10.0, 10.0, 400, 0.95
 # seconds in which a bundle that stalls fails its verification
 _VERIFICATION_S = 200.0
 _PROBE_EVERY_S = 10.0
+# most requests of a phase, and the tokens of a light one
+_MAX_PHASE, _LIGHT_TOKENS = 400, 11
 
 
 class ServiceWorld:
@@ -122,13 +127,21 @@ class ServiceWorld:
         for _ in range(random.randint(1, 6)):
             seconds = random.uniform(0.5, 5.0)
             fault = random.choice(self._kinds)
+            load = random.choice([0.2, 0.6, 1.0, 3.0])
+            # fast machines would spend all requests of the world on one phase
+            seconds = min(seconds, _MAX_PHASE * self._mean_s() / load)
             disturbance = self._loop.create_task(self._disturb(fault, seconds))
-            await self._send_for(seconds, random.choice([0.2, 0.6, 1.0, 3.0]))
+            await self._send_for(seconds, load)
             await disturbance
             if random.random() < 0.4:
                 await self._check_recovery()
             if not self._process.accepting or self._sent >= self._max_requests:
                 return
+
+    def _mean_s(self) -> float:
+        """Return the mean time between two light requests that keep all workers busy."""
+        workers = self._checks.settings.threads
+        return _LIGHT_TOKENS / self._faults.speed.tokens_per_s / workers
 
     async def _disturb(self, fault: str, seconds: float) -> None:
         """Do one thing that a service must survive, at a drawn time within a phase."""
@@ -150,6 +163,11 @@ class ServiceWorld:
                 self._disk.put(path, good.salt, "good")
             case "flood":
                 await self._send_for(min(seconds, 2.0), 20.0)
+            case "stalled flood":
+                flood = self._loop.create_task(self._send_for(1.0, 10.0))
+                await asyncio.sleep(0.5)
+                await self._faults.run(self._random.choice(["freeze", "stall"]), seconds)
+                await flood
             case "kill":
                 self._process.accepting = False
                 self._checks.killed = True
@@ -180,10 +198,9 @@ class ServiceWorld:
 
     async def _settle(self) -> None:
         """Wait until all faults are over and no client waits for anything."""
-        await asyncio.sleep(max(0.0, self._faults.disturbed_s - self._loop.now_s))
+        await asyncio.sleep(max(0.0, self._faults.disturbed_s - self._loop.now_s) + MAX_STALL_S)
         while self._process.accepting and self._checks.in_progress:
             await asyncio.sleep(1)
-        await asyncio.sleep(MAX_STALL_S)
 
     async def _send_for(
         self, seconds: float, load: float, *, normal: bool = False, most: int = 10**9
