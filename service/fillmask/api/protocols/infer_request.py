@@ -146,7 +146,8 @@ class InferRequest:
             )
         [(name, texts)] = tensors.items()
         inputs = texts if seconds is None else _pairs(name, texts, seconds)
-        context = ValidationContext(limits, texts=name, targets=TARGETS)
+        label = _label(name)
+        context = ValidationContext(limits, texts=label, targets=TARGETS)
         value = {"inputs": inputs, "parameters": parameters}
         checked = (FillMaskRequest if task == "fill-mask" else ClassifyRequest).check(
             value, context
@@ -154,7 +155,7 @@ class InferRequest:
         outputs = dict.fromkeys(OUTPUTS[task], binary)
         if request.outputs:
             outputs = dict(_selected(request.outputs, tuple(outputs), default=binary))
-        return cls(request.id, request.model_name, checked, name, outputs)
+        return cls(request.id, request.model_name, checked, label, outputs)
 
     def check_model_name(self, allowed: Sequence[str]) -> None:
         """Check that the body names no other model than the path.
@@ -171,6 +172,12 @@ class InferRequest:
                 f"model_name must be null or a name of the model in the path, {names} "
                 f"(got {quote(self.model_name)})."
             )
+
+
+def _label(name: str) -> str:
+    """Return the name of a tensor for error messages, in quotes unless the name is ordinary."""
+    is_ordinary = name.isprintable() and 0 < len(name) <= MAX_QUOTED_CHARS
+    return name if is_ordinary else quote(name)
 
 
 def _task(value: object, default: Task) -> Task:

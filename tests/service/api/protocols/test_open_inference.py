@@ -216,6 +216,8 @@ def test_data_may_be_nested_as_the_shape_is(client: TestClient) -> None:
         (body(tensor={"parameters": {"x": 1}}), 'Unknown parameter "x" in inputs "text"'),
         (body(tensor={"parameters": {"binary_data_size": 9}}), "from 0 to 0 (got 9 and data)."),
         (body(tensor={"data": ["a"]}), "text has no mask"),
+        (body(tensor={"name": "a\nb", "data": ["a"]}), '"a\\nb" has no mask'),
+        (body(tensor={"name": "a" * 5_000, "data": ["a"]}), f'"{"a" * 77}…" has no mask'),
         (body(parameters={"timeout": 5}), 'Unknown field "timeout" in parameters'),
         (body(parameters={"top_k": "3"}), "top_k must be a whole number"),
         (body(parameters={"binary_data_output": 1}), "must be true or false (got 1)."),
