@@ -32,20 +32,19 @@ def main() -> int:
     if importlib.util.find_spec("atheris") is None:
         print("fuzzing needs atheris, which has packages for Linux on x86-64 only; nothing fuzzed")
         return 0
-    print(f"seed {options.seed}, {options.seconds} s per target")
+    print(f"seed {options.seed}, {options.seconds:g} s per target", flush=True)
     with ThreadPoolExecutor(options.jobs) as pool:
         running = {
             name: pool.submit(fuzz, name, options.seconds, options.seed, options.directory)
             for name in options.targets
         }
-        outcomes = {name: one.result() for name, one in running.items()}
-    for name, outcome in outcomes.items():
-        _report(name, outcome)
-    return 0 if all(one.passed for one in outcomes.values()) else 1
+        for name, one in running.items():
+            _report(name, one.result())
+    return 0 if all(one.result().passed for one in running.values()) else 1
 
 
 def _report(name: str, outcome: Outcome) -> None:
-    print(f"{name}: {outcome.figures}")
+    print(f"{name}: {outcome.figures}", flush=True)
     if outcome.log:
         print(outcome.log)
     if outcome.finding is not None:
