@@ -14,6 +14,7 @@ from fillmask.errors import BundleError, InvalidRequestError, quote
 from fillmask.parameters.texts import InputText, TextPair
 from fillmask.tokenization.detokenizer import Detokenizer, MaskSlot, TokenText
 from fillmask.tokenization.encoded_text import EncodedText, EncodedWords
+from fillmask.tokenization.template import check_template
 from fillmask.tokenization.tokenizer_file import is_library_failure, load_tokenizer
 from fillmask.tokenization.word_cache import WordCache
 
@@ -41,8 +42,7 @@ class Tokenizer:
         token_types: number of token types that the model distinguishes.
 
     Raises:
-        BundleError: tokenizer.json is not a tokenizer, its mask token has another id, or it puts
-            the parts of a text into other places than A and B.
+        BundleError: tokenizer.json is not a tokenizer, or its mask token or template is wrong.
     """
 
     def __init__(
@@ -82,9 +82,7 @@ class Tokenizer:
         self._has_token_types = token_types > 1
         self._unknown_id = loaded.unknown_id
         self._forbidden_ids = forbidden_ids - {mask_token_id}
-        self._check_places(mask_token)
-        if pairs:
-            self._check_places(mask_token, mask_token)
+        check_template(self._tokenizer, mask_token, mask_token_id, pairs=pairs)
         self._words = None
         if has_exact_words:
             self._words = WordCache(loaded, mask_token, mask_token_id)
@@ -258,36 +256,6 @@ class Tokenizer:
             raise InvalidRequestError(
                 "The model's tokenizer cannot read the text; write it in other words."
             ) from error
-
-    def _check_places(self, *parts: str) -> None:
-        """Check that the tokenizer keeps each part of a text once and in order.
-
-        Args:
-            parts: the mask, for a text or for both texts of a pair.
-
-        Raises:
-            BundleError: a part is missing, repeated or in another place.
-        """
-        try:
-            encoding = self._encode(
-                parts[0] if len(parts) == 1 else TextPair(*parts), special_tokens=True
-            )
-        except InvalidRequestError as error:
-            raise BundleError(
-                f"The bundle is invalid: tokenizer.json cannot tokenize {self.mask_token}; "
-                "export the bundle again."
-            ) from error
-        ids, is_special = encoding.ids, encoding.special_tokens_mask
-        # a repeated part has no place
-        places = [-1 if place is None else place for place in encoding.sequence_ids]
-        ordinary = [p for p, special in enumerate(is_special) if not special]
-        masks = [places[p] for p in ordinary if ids[p] == self.mask_token_id]
-        found = [places[p] for p in ordinary]
-        if -1 in found or found != sorted(found) or masks != [*range(len(parts))]:
-            raise BundleError(
-                "The bundle is invalid: the post_processor of tokenizer.json must keep each text "
-                "once and in order; export the bundle again."
-            )
 
     def _reject_special_tokens(self, ids: Iterable[int]) -> None:
         for token_id in self._forbidden_ids.intersection(ids):
