@@ -22,9 +22,9 @@ from fillmask.api.bodies.classify import ClassifyRequest
 from fillmask.api.bodies.fill_request import FillMaskRequest
 from fillmask.api.bodies.json_body import read_json
 from fillmask.api.protocols.metadata import OUTPUTS, TARGETS, TEXT_PAIR
-from fillmask.api.protocols.tensors import check_shape, read_texts, split_body
+from fillmask.api.protocols.tensors import check_shape, label_of, read_texts, split_body
 from fillmask.bundles.description import Task
-from fillmask.errors import MAX_QUOTED_CHARS, InvalidRequestError, quote
+from fillmask.errors import MAX_QUOTED_CHARS, InvalidRequestError, escape_unprintable, quote
 from fillmask.parameters.limits import Limits
 from fillmask.parameters.validation import ValidationContext
 from fillmask.parameters.values import CLIENT_ERROR, client_error, describe, integer_of
@@ -34,7 +34,12 @@ _TASKS: tuple[Task, ...] = get_args(Task)
 _BINARY_SIZE, _BINARY, _BINARY_BY_DEFAULT = "binary_data_size", "binary_data", "binary_data_output"
 
 # value that a field must have, by the type of pydantic's error
-_KINDS = {"string_type": "a text", "list_type": "a list", "int_type": "a whole number"}
+_KINDS = {
+    "string_type": "a text",
+    "list_type": "a list",
+    "int_type": "a whole number",
+    "recursion_depth_exceeded": "a value with fewer levels",
+}
 
 Parameters = dict[str, JsonValue]
 
@@ -146,7 +151,7 @@ class InferRequest:
             )
         [(name, texts)] = tensors.items()
         inputs = texts if seconds is None else _pairs(name, texts, seconds)
-        label = _label(name)
+        label = label_of(name)
         context = ValidationContext(limits, texts=label, targets=TARGETS)
         value = {"inputs": inputs, "parameters": parameters}
         checked = (FillMaskRequest if task == "fill-mask" else ClassifyRequest).check(
@@ -172,12 +177,6 @@ class InferRequest:
                 f"model_name must be null or a name of the model in the path, {names} "
                 f"(got {quote(self.model_name)})."
             )
-
-
-def _label(name: str) -> str:
-    """Return the name of a tensor for error messages, in quotes unless the name is ordinary."""
-    is_ordinary = name.isprintable() and 0 < len(name) <= MAX_QUOTED_CHARS
-    return name if is_ordinary else quote(name)
 
 
 def _task(value: object, default: Task) -> Task:
@@ -282,7 +281,7 @@ def _reject_other(options: Parameters, label: str, allowed: str) -> None:
 
 def _message(error: ValidationError) -> str:
     first = error.errors(include_url=False)[0]
-    label = ".".join(map(str, first["loc"])) or "The body"
+    label = escape_unprintable(".".join(map(str, first["loc"]))) or "The body"
     if len(label) > MAX_QUOTED_CHARS:
         label = f"{label[: MAX_QUOTED_CHARS - 1]}…"
     if first["type"] == CLIENT_ERROR:
