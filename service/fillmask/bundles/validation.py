@@ -67,8 +67,7 @@ def check_name(name: str) -> str:
 
 def unknown_field(name: str) -> PydanticCustomError:
     """Return the error of a validator for a field that an object must not have."""
-    shown = escape_unprintable(name)  # pydantic fails on unpaired surrogates
-    return PydanticCustomError(_UNKNOWN_FIELD, "unknown field", {"name": shown})
+    return PydanticCustomError(_UNKNOWN_FIELD, "unknown field", {"name": name})
 
 
 def read_model(

@@ -74,6 +74,7 @@ class BundleDescription(Target):
 
     def _check_bundle(self, bundle: Bundle, fields: dict[str, Any]) -> None:
         """Check that the bundle has the values of the file, and a name for a line of output."""
+        bundle.model_dump_json(by_alias=True)  # as in GET /info
         read = bundle.model_dump(by_alias=True, exclude_unset=True)
         if not _same(read, fields):
             raise FindingError(f"the bundle differs from the file: {read!r}")

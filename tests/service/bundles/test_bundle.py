@@ -126,10 +126,6 @@ BAD_DESCRIPTIONS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
         lambda b: b["architecture"].update({str(n): n for n in range(100)}),
         'architecture["0"] is an unknown field' + EXPORT_AGAIN,
     ),
-    "unknown with a surrogate": (
-        lambda b: b["architecture"].update({f"\ud800{n}": n for n in range(100)}),
-        'architecture["\\\\ud8000"] is an unknown field' + EXPORT_AGAIN,
-    ),
     "path": (
         lambda b: b["files"].update({"../model.onnx": {}}),
         'files["../model.onnx"] is an unknown field' + EXPORT_AGAIN,
@@ -365,13 +361,24 @@ def test_refuses_what_is_no_directory(tmp_path: Path) -> None:
         read_bundle(tmp_path / "nowhere")
 
 
-@pytest.mark.parametrize("content", ["{", "[" * 100_000, '{"a": NaN}', b"\xff\xfe\x00"])
-def test_refuses_what_is_not_json(content: str | bytes, bundle_copy: Path) -> None:
-    (bundle_copy / "bundle.json").write_bytes(
-        content if isinstance(content, bytes) else content.encode()
-    )
-    with pytest.raises(BundleError, match=r"bundle.json is not valid JSON"):
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "bundle.json is not valid JSON (expecting value at line 1, column 1)"),
+        (b"[" * 100_000, "bundle.json is nested too deeply"),
+        (b'{"a": NaN}', "bundle.json contains NaN, which is not a JSON number"),
+        (b"\xff\xfe\x00", "bundle.json is not valid UTF-8 at byte 1"),
+        (b'{"license": "\xed\xa0\x80"}', "bundle.json is not valid UTF-8 at byte 14"),
+        # GET /info could not return such a text
+        (b'{"license": "\\ud800"}', "bundle.json has an unpaired surrogate escape"),
+        (b'{"name": "a", "name": "b"}', 'The field "name" is a duplicate'),
+    ],
+)
+def test_refuses_what_is_not_json(content: bytes, reason: str, bundle_copy: Path) -> None:
+    (bundle_copy / "bundle.json").write_bytes(content)
+    with pytest.raises(BundleError) as caught:
         read_bundle(bundle_copy)
+    assert str(caught.value) == f"The bundle is invalid: {reason}{COPY_AGAIN}."
 
 
 def test_refuses_a_list(bundle_copy: Path) -> None:
