@@ -9,13 +9,14 @@ SPARK  := .venv-spark
 KSERVE := .venv-kserve
 POLICY := .venv-policy
 TOOLS  := .venv-tools
+FUZZ   := .venv-fuzz
 NPM    := tests/javascript tests/deploy/kubernetes
 # Disables onnxruntime's telemetry in the tests and benchmarks (reason: service/fillmask/engine/runtime.py).
 export ORT_DISABLE_TELEMETRY := 1
 # Lets Python write bytecode, because pip writes none into the tests' environment.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: serve export simulate simulate-bugs test test-fast check lint types collect suite format settings-page image-check export-image-check push-image arm-check policy-check lock train-default train-check classification comparison scale-check fuzz attack-check hostile-check audit sbom clean help
+.PHONY: serve export simulate simulate-bugs test test-fast check lint types collect suite format settings-page image-check export-image-check push-image arm-check policy-check lock train-default train-check classification comparison scale-check fuzz fuzz-minute api-fuzz attack-check hostile-check audit sbom clean help
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
@@ -36,7 +37,7 @@ export: $(EXPORT)/.installed  ## export MODEL, an id on the hub or a directory, 
 
 # The type checker runs beside the tests. Many tests wait for processes that they start, which leaves CPU time.
 test: $(DEV)/.installed  ## install everything and run all checks of CI
-	@$(MAKE) --no-print-directory --jobs 3 lint types suite
+	@$(MAKE) --no-print-directory --jobs 3 lint types suite fuzz-minute
 
 # Imports all modules once to write their bytecode for the workers of the test suite.
 collect: $(DEV)/.installed
@@ -212,7 +213,24 @@ $(SPARK)/.installed: pyproject.toml constraints/spark.txt
 	$(SPARK)/bin/pip install --quiet --disable-pip-version-check -c constraints/spark.txt -e '.[parquet]' pandas pyspark
 	@touch $@
 
-fuzz: $(DEV)/.installed  ## send about 20,000 generated requests (20 minutes, FUZZ_EXAMPLES=250 per operation)
+# The seed of the mutations is the date, so that each day tries other inputs. build/fuzzing keeps the corpora.
+FUZZ_S ?= 1200
+fuzz: $(FUZZ)/.installed  ## fuzz the parsers of bodies, bundles, tokenizers and configurations (an hour, FUZZ_S=1200 per target)
+	PYTHONPATH=$(FUZZ) $(DEV)/bin/python -m tests.fuzzing --seconds $(FUZZ_S)
+
+fuzz-minute: $(FUZZ)/.installed
+	PYTHONPATH=$(FUZZ) $(DEV)/bin/python -m tests.fuzzing --seconds 12 --jobs 1
+
+# atheris has wheels for Linux on x86-64 only, and elsewhere the fuzzing does nothing. This directory adds atheris to the
+# environment of the tests, because the targets need most of that environment.
+$(FUZZ)/.installed: Makefile | $(DEV)/.installed
+	rm -rf $(FUZZ)
+	$(DEV)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps --only-binary :all: \
+		--target $(FUZZ) atheris==3.0.0 || [ "$$(uname -sm)" != "Linux x86_64" ]
+	@mkdir -p $(FUZZ)
+	@touch $@
+
+api-fuzz: $(DEV)/.installed  ## send about 20,000 generated requests (20 minutes, FUZZ_EXAMPLES=250 per operation)
 	FUZZ_EXAMPLES=$${FUZZ_EXAMPLES:-250} $(DEV)/bin/python -m pytest -rP tests/service/api/test_fuzz.py
 
 simulate: $(DEV)/.installed  ## simulate the service under new seeds, with faults (SIMULATE="--seconds 300", or "--seeds 1500" for 10 million requests in half an hour)
@@ -240,4 +258,4 @@ $(TOOLS)/.installed: Makefile
 	@touch $@
 
 clean:           ## remove environments and caches
-	rm -rf $(SERVE) $(EXPORT) $(DEV) $(COMPARISON) $(RAY) $(SPARK) $(KSERVE) $(POLICY) $(TOOLS) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(SERVE) $(EXPORT) $(DEV) $(COMPARISON) $(RAY) $(SPARK) $(KSERVE) $(POLICY) $(TOOLS) $(FUZZ) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,10 +31,16 @@ def read_object(path: Path) -> dict[str, Any]:
     Raises:
         ValueError: the file does not exist, is not JSON, or does not contain an object.
     """
+    text = read_text(path)
     try:
-        fields = json.loads(read_text(path))
+        fields = json.loads(text)
     except json.JSONDecodeError as error:
         raise ValueError(f"{path} is not valid JSON ({error}); correct the syntax") from None
+    except RecursionError:
+        raise ValueError(f"{path} is nested too deeply; use fewer levels") from None
+    except ValueError:  # of int(), for a number
+        most = sys.get_int_max_str_digits()
+        raise ValueError(f"{path} has a number with too many digits; use at most {most}") from None
     if not isinstance(fields, dict):
         raise ValueError(f"{path} must contain a JSON object (got {type(fields).__name__})")  # noqa: TRY004 - an invalid file is a ValueError
     return fields

@@ -39,7 +39,12 @@ ROUNDING = "rounding."  # name prefix of rounding factors in model.safetensors
 
 
 class CheckpointError(ValueError):
-    """Failure to read, export or train a checkpoint, with a message for the user."""
+    """Failure to read, export or train a checkpoint, with a message of one line for the user."""
+
+    def __init__(self, text: str) -> None:
+        # the name of a field may end a line or control a terminal
+        escaped = [one if one.isprintable() else ascii(one)[1:-1] for one in text]
+        super().__init__("".join(escaped))
 
 
 @dataclass(frozen=True, slots=True)

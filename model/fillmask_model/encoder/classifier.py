@@ -11,6 +11,7 @@ Shapes: N batch, T tokens, D d_model, L labels.
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Literal, Self, get_args
 
@@ -60,8 +61,8 @@ class ClassifierConfig:
             and all(isinstance(label, str) and label.strip() for label in self.labels)
         ):
             raise ValueError(f"labels must be a list of non-blank texts (got {self.labels!r})")
-        if repeated := sorted({one for one in self.labels if self.labels.count(one) > 1}):
-            raise ValueError(f"labels must differ from each other (got {repeated[0]!r} twice)")
+        if repeated := [one for one, count in Counter(self.labels).items() if count > 1]:
+            raise ValueError(f"labels must differ from each other (got {min(repeated)!r} twice)")
         for name, allowed in (
             ("problem_type", get_args(ProblemType)),
             ("pooling", get_args(Pooling)),

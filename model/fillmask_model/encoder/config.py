@@ -21,6 +21,10 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 _SIZES = ("vocab_size", "d_model", "num_layers", "num_heads", "d_ff", "max_positions")
 # sizes of optional parts, 0 without the part
 _OPTIONAL_SIZES = ("type_vocab_size", "embedding_size", "relative_buckets", "local_window")
+# The limits keep mistaken sizes from exhausting memory, and the bytes of a tensor within 64 bits.
+# The largest known encoders have 250,002 tokens and 48 layers.
+MAX_SIZE = 2**24
+MAX_LAYERS = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,9 +124,10 @@ class EncoderConfig:
         for names, least in ((_SIZES, 1), (_OPTIONAL_SIZES, 0)):
             for name in names:
                 value = getattr(self, name)
-                if type(value) is not int or value < least:
+                most = MAX_LAYERS if name == "num_layers" else MAX_SIZE
+                if type(value) is not int or not least <= value <= most:
                     raise ValueError(
-                        f"{name} must be a whole number of at least {least} (got {value!r})"
+                        f"{name} must be a whole number from {least} to {most} (got {value!r})"
                     )
         if self.d_model % self.num_heads:
             raise ValueError(

@@ -1,9 +1,8 @@
 """Reading of bundles and verification of their files by size and SHA-256."""
 
 import hashlib
-import json
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from pydantic import PrivateAttr
 
@@ -24,8 +23,9 @@ from fillmask.bundles.description import (
     LabelInt8Figures,
 )
 from fillmask.bundles.validation import read_model, refuse
-from fillmask.errors import BundleError
+from fillmask.errors import BundleError, FillMaskError
 from fillmask.regular_files import open_regular_file, read_regular_file
+from fillmask.strict_json import parse_json
 
 __all__ = [
     "DESCRIPTION_FILE",
@@ -159,14 +159,9 @@ def _inside(path: Path, name: str) -> Path:
 
 
 def _read_json(file: Path) -> object:
+    content = read_regular_file(file, MAX_BYTES[file.name])
     try:
-        content = read_regular_file(file, MAX_BYTES[file.name])
-        return json.loads(content, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        raise BundleError(
-            f"The bundle is invalid: {file.name} is not valid JSON; {_COPY_AGAIN}."
-        ) from error
-
-
-def _refuse_constant(text: str) -> NoReturn:
-    raise ValueError(text)
+        return parse_json(content, file.name)
+    except FillMaskError as error:
+        reason, _, _advice = error.text.rpartition(";")
+        raise BundleError(f"The bundle is invalid: {reason}; {_COPY_AGAIN}.") from error

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from fillmask.bundles.validation import EXPORT_AGAIN, check_name
+from fillmask.bundles.validation import EXPORT_AGAIN, check_name, unknown_field
 from fillmask.errors import quote
 
 SCHEMA_VERSION = 3
@@ -27,12 +27,27 @@ Pooling = Literal["first", "mean"]
 _Entry = TypeVar("_Entry")
 Size = Annotated[int, Field(ge=1)]
 TokenId = Annotated[int, Field(ge=0)]
-List = Annotated[tuple[_Entry, ...], Field(strict=False)]  # JSON has no tuples
-FilledList = Annotated[tuple[_Entry, ...], Field(strict=False, min_length=1)]
+# JSON has no tuples. fail_fast stops at the first invalid entry, because millions of errors take
+# gigabytes of memory.
+List = Annotated[tuple[_Entry, ...], Field(strict=False, fail_fast=True)]
+FilledList = Annotated[tuple[_Entry, ...], Field(strict=False, fail_fast=True, min_length=1)]
 
 
 class _Strict(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_fields(cls, value: object) -> object:
+        """Reject an object with too many fields, because pydantic creates one error per field."""
+        allowed = {field.alias or name for name, field in cls.model_fields.items()}
+        if (
+            cls.model_config["extra"] == "forbid"
+            and isinstance(value, dict)
+            and len(value) > len(allowed)
+        ):
+            raise unknown_field(next(name for name in value if name not in allowed))
+        return value
 
 
 def _remove_constraints(schema: dict[str, Any]) -> None:
@@ -235,6 +250,8 @@ class Description(_Strict):
 
 
 def _check_distinct(name: str, entries: Sequence[str]) -> None:
-    repeated = [one for index, one in enumerate(entries) if one in entries[:index]]
-    if repeated:
-        raise ValueError(f"{name} must differ from each other (got {quote(repeated[0])} twice)")
+    seen: set[str] = set()
+    for entry in entries:
+        if entry in seen:
+            raise ValueError(f"{name} must differ from each other (got {quote(entry)} twice)")
+        seen.add(entry)

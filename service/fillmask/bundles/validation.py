@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NoReturn, TypeVar
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import PydanticCustomError
 
 from fillmask.errors import BundleError, escape_unprintable, quote
 
@@ -25,6 +26,7 @@ _EXPECTED = {
     "greater_than": "more than {gt:g}",
     "literal_error": "{expected}",
 }
+_UNKNOWN_FIELD = "unknown_field"
 _MAX_VALUE_CHARS = 40
 # more than any id on the hub has
 MAX_NAME_CHARS = 200
@@ -63,6 +65,11 @@ def check_name(name: str) -> str:
     )
 
 
+def unknown_field(name: str) -> PydanticCustomError:
+    """Return the error of a validator for a field that an object must not have."""
+    return PydanticCustomError(_UNKNOWN_FIELD, "unknown field", {"name": name})
+
+
 def read_model(
     model: type[_Model], fields: object, where: tuple[str, ...] = (), context: object = None
 ) -> _Model:
@@ -87,6 +94,9 @@ def read_model(
         case "missing":
             refuse(f"{path} is missing; {EXPORT_AGAIN}")
         case "extra_forbidden":
+            refuse(f"{path} is an unknown field; {EXPORT_AGAIN}")
+        case kind if kind == _UNKNOWN_FIELD:
+            path = _path((*where, *first["loc"], first["ctx"]["name"]))
             refuse(f"{path} is an unknown field; {EXPORT_AGAIN}")
         case kind if kind in _EXPECTED:
             expected = _EXPECTED[kind].format_map(first.get("ctx", {}))

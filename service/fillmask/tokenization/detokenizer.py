@@ -45,6 +45,8 @@ class Detokenizer(dict[int, TokenText]):
         self._vocabulary = loaded.vocabulary
         self._decoder = loaded.tokenizer.decoder
         self._continuation_mark = description["model"].get("continuing_subword_prefix") or ""
+        if not isinstance(self._continuation_mark, str):
+            raise TypeError("continuing_subword_prefix must be a text")
         self._added = {
             token_id: token.content
             for token_id, token in loaded.tokenizer.get_added_tokens_decoder().items()

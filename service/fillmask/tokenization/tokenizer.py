@@ -14,7 +14,8 @@ from fillmask.errors import BundleError, InvalidRequestError, quote
 from fillmask.parameters.texts import InputText, TextPair
 from fillmask.tokenization.detokenizer import Detokenizer, MaskSlot, TokenText
 from fillmask.tokenization.encoded_text import EncodedText, EncodedWords
-from fillmask.tokenization.tokenizer_file import load_tokenizer
+from fillmask.tokenization.template import check_template
+from fillmask.tokenization.tokenizer_file import is_library_failure, load_tokenizer
 from fillmask.tokenization.word_cache import WordCache
 
 # The calling thread tokenizes, because the library's thread pool competes with batches for CPUs.
@@ -41,7 +42,7 @@ class Tokenizer:
         token_types: number of token types that the model distinguishes.
 
     Raises:
-        BundleError: tokenizer.json is not a tokenizer, or its mask token has another id.
+        BundleError: tokenizer.json is not a tokenizer, or its mask token or template is wrong.
     """
 
     def __init__(
@@ -54,10 +55,15 @@ class Tokenizer:
         pairs: bool = False,
         token_types: int = 1,
     ) -> None:
+        special_ids = frozenset(special_token_ids) | {mask_token_id}
         try:
             loaded = load_tokenizer(tokenizer_json, mask_token, mask_token_id)
             self._detokenizer = Detokenizer(loaded, mask_token)
-        except Exception as error:  # the tokenizers library raises bare Exception
+            forbidden_ids = special_ids - {loaded.unknown_id}
+            has_exact_words = WordCache.is_exact(loaded, mask_token, forbidden_ids)
+        except BaseException as error:  # the tokenizers library raises bare Exception
+            if not isinstance(error, Exception) and not is_library_failure(error):
+                raise
             raise BundleError(
                 "The bundle is invalid: tokenizer.json is not a valid tokenizer; "
                 "export the bundle again."
@@ -75,9 +81,10 @@ class Tokenizer:
         self.reads_pairs = pairs
         self._has_token_types = token_types > 1
         self._unknown_id = loaded.unknown_id
-        self._forbidden_ids = self.special_token_ids - {mask_token_id, loaded.unknown_id}
+        self._forbidden_ids = forbidden_ids - {mask_token_id}
+        check_template(self._tokenizer, mask_token, mask_token_id, pairs=pairs)
         self._words = None
-        if WordCache.is_exact(loaded, mask_token, self._forbidden_ids | {mask_token_id}):
+        if has_exact_words:
             self._words = WordCache(loaded, mask_token, mask_token_id)
 
     @classmethod
@@ -100,7 +107,8 @@ class Tokenizer:
         """Tokenize a text or a pair and find its masks.
 
         Raises:
-            InvalidRequestError: the text contains a special token other than the mask.
+            InvalidRequestError: the text contains a special token other than the mask, or words
+                that the tokenizer cannot read.
         """
         # the cache keeps the interpreter lock, which `_encode` releases for long texts
         if self._words is not None and isinstance(text, str) and len(text) < LONG_TEXT_CHARS:
@@ -125,7 +133,8 @@ class Tokenizer:
         """Tokenize a text or a pair and find the words of the pre-tokenizer.
 
         Raises:
-            InvalidRequestError: the text contains a special token other than the mask.
+            InvalidRequestError: the text contains a special token other than the mask, or words
+                that the tokenizer cannot read.
         """
         encoding = self._encode_text(text)
         ids, is_special = encoding.ids, encoding.special_tokens_mask
@@ -235,10 +244,18 @@ class Tokenizer:
 
     def _encode(self, text: InputText, *, special_tokens: bool) -> Encoding:
         first, second = (text, None) if isinstance(text, str) else (text.text, text.text_pair)
-        if len(text) < LONG_TEXT_CHARS:
-            return self._tokenizer.encode(first, second, add_special_tokens=special_tokens)
-        one = first if second is None else (first, second)
-        return self._tokenizer.encode_batch([one], add_special_tokens=special_tokens)[0]
+        try:
+            if len(text) < LONG_TEXT_CHARS:
+                return self._tokenizer.encode(first, second, add_special_tokens=special_tokens)
+            one = first if second is None else (first, second)
+            return self._tokenizer.encode_batch([one], add_special_tokens=special_tokens)[0]
+        except BaseException as error:
+            # for example, the text has unknown words and the vocabulary has no unknown token
+            if not is_library_failure(error):
+                raise
+            raise InvalidRequestError(
+                "The model's tokenizer cannot read the text; write it in other words."
+            ) from error
 
     def _reject_special_tokens(self, ids: Iterable[int]) -> None:
         for token_id in self._forbidden_ids.intersection(ids):

@@ -39,6 +39,8 @@ def load_tokenizer(tokenizer_json: bytes, mask_token: str, mask_token_id: int) -
     """
     description = json.loads(tokenizer_json)
     model, added_tokens = description["model"], description["added_tokens"]
+    if isinstance(model["vocab"], dict):
+        _check_distinct_ids(model["vocab"], mask_token, mask_token_id)
     _make_mask_ordinary(added_tokens, mask_token, mask_token_id)
     unigram = None
     if isinstance(
@@ -67,6 +69,28 @@ def load_tokenizer(tokenizer_json: bytes, mask_token: str, mask_token_id: int) -
     if unknown_id is None and (unknown_token := model.get("unk_token")) is not None:
         unknown_id = tokenizer.token_to_id(unknown_token)
     return LoadedTokenizer(tokenizer, unigram or tokenizer, description, unknown_id)
+
+
+def is_library_failure(error: BaseException) -> bool:
+    """Return whether the tokenizers library has failed.
+
+    The library raises bare Exception. A panic of the library is a BaseException, whose class has no
+    importable name.
+    """
+    return type(error) is Exception or type(error).__name__ == "PanicException"
+
+
+def _check_distinct_ids(vocabulary: dict[str, int], mask_token: str, mask_token_id: int) -> None:
+    """Check that every token has its own id. Otherwise a word of a text could be a mask.
+
+    Raises:
+        ValueError: two tokens have the same id.
+    """
+    ids = set(vocabulary.values())
+    if len(ids) < len(vocabulary):
+        raise ValueError("each token must have its own id")
+    if mask_token not in vocabulary and mask_token_id in ids:
+        raise ValueError("the mask must have its own id")
 
 
 def _make_mask_ordinary(

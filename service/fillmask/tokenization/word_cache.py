@@ -1,7 +1,7 @@
 """Cache of whole words in front of BERT's tokenizer, for texts in ASCII."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Any
 
 from tokenizers import Tokenizer
@@ -17,6 +17,7 @@ _MAX_WORD_CHARS, _MAX_WORD_TOKENS = 32, 4
 _OTHER = re.compile(r"[^\t\n\r -~]")
 # BERT's pre-tokenizer splits at white space and around each punctuation character.
 _WORDS = re.compile(r"[A-Za-z0-9]+|[^A-Za-z0-9\s]")
+_UNKNOWN = "[UNK]"  # default of the tokenizers library
 _MATCH_FLAGS = ("single_word", "lstrip", "rstrip", "normalized")
 
 
@@ -39,23 +40,28 @@ class WordCache:
         self._ids: dict[str, tuple[int, ...]] = {}
 
     @staticmethod
-    def is_exact(loaded: LoadedTokenizer, mask_token: str, special_ids: Iterable[int]) -> bool:
+    def is_exact(loaded: LoadedTokenizer, mask_token: str, special_ids: Collection[int]) -> bool:
         """Return True if the cache gives the ids of a tokenizer for every text in ASCII.
 
         Args:
             special_ids: ids that no word of a text has.
         """
-        description = loaded.description
-        names = map(loaded.tokenizer.id_to_token, special_ids)
+        description, tokenizer = loaded.description, loaded.tokenizer
+        model = description["model"]
+        # a special token may replace a token of the model that has its id
+        names = [tokenizer.id_to_token(one) for one in special_ids]
+        own_names = [tokenizer.model.id_to_token(one) or "" for one in special_ids]
         types = [
-            (description[name] or {}).get("type")
+            (description.get(name) or {}).get("type")
             for name in ("normalizer", "pre_tokenizer", "model")
         ]
         return (
             types == ["BertNormalizer", "BertPreTokenizer", "WordPiece"]
+            and tokenizer.model.token_to_id(model.get("unk_token", _UNKNOWN)) is not None
             and _mask_always_matches(description["added_tokens"], mask_token)
-            and not any(name is None or _is_word(name, description["model"]) for name in names)
-            and loaded.tokenizer.encode(mask_token).tokens.count(mask_token) == 1
+            and not any(name is None or _is_word(name, model) for name in (*names, *own_names))
+            and [*map(tokenizer.id_to_token, tokenizer.encode(mask_token).ids)].count(mask_token)
+            == 1
         )
 
     def encode(self, text: str) -> EncodedText | None:

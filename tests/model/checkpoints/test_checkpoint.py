@@ -222,6 +222,18 @@ SPOILT: dict[str, tuple[Callable[[Path], Any], str]] = {
         write("model.safetensors", b"\x80\x04cos\nsystem\n."),
         "is not a valid safetensors file",
     ),
+    "nested too deeply": (
+        write("config.json", b'{"a":' + b"[" * 100_000),
+        r"config\.json is nested too deeply; use fewer levels",
+    ),
+    "a number too long": (
+        write("config.json", b'{"a":' + b"1" * 5_000 + b"}"),
+        r"config\.json has a number with too many digits; use at most 4300",
+    ),
+    "a name with a line end": (
+        configure(**{"a\r\nb": 1}),
+        r"config\.json: .*unknown: a\\r\\nb",
+    ),
     "no model_type": (
         configure(model_type=None),
         r"model_type must be one of .*bert.* \(got None\)",

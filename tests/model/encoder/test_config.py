@@ -17,9 +17,12 @@ from tests.model.samples import SMALL, small_config
     ("field", "value"),
     [
         *[(name, value) for name in SMALL for value in (0, -1, 2.0, "8", None, True)],
+        *[(name, 2**24 + 1) for name in SMALL],
+        ("num_layers", 1_001),
         ("num_heads", 5),
         ("type_vocab_size", -1),
         ("type_vocab_size", 1.5),
+        ("type_vocab_size", 2**24 + 1),
         ("norm_eps", 0),
         ("norm_eps", 1),
         ("norm_eps", float("nan")),

@@ -1,7 +1,7 @@
 """Unusual requests, generated from the OpenAPI document or as random bytes.
 
 Every response must agree with the document, arrive in time and have a status other than 500.
-The command `make fuzz` runs more cases.
+The command `make api-fuzz` runs more cases.
 """
 
 import http.client
@@ -89,7 +89,7 @@ def check_answers(url: str, tmp_path: Path, examples: int, *flags: str) -> None:
         cwd=tmp_path,  # directory of its findings
         env={**os.environ, "SCHEMATHESIS_HOOKS": str(CHECKS)},
     )
-    sys.stdout.write(done.stdout)  # `make fuzz` shows it
+    sys.stdout.write(done.stdout)  # `make api-fuzz` shows it
     assert done.returncode == 0, done.stdout
     generated = re.search(r"(\d+) generated", done.stdout)
     assert generated is not None

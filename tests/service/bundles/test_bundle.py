@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ def test_reads_what_was_written(bundle_copy: Path) -> None:
     assert bundle.tokenizer_path.is_file()
 
 
+MANY = 50_000
 COPY_AGAIN = "; copy or export the bundle again"
 EXPORT_AGAIN = "; export the checkpoint with this release of fillmask"
 NAME_RULE = (
@@ -120,6 +122,10 @@ BAD_DESCRIPTIONS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
         lambda b: b["golden"].update(log_prob_tolerance=10**400),
         f"golden.log_prob_tolerance must be a number (got 1{39 * '0'}…)",
     ),
+    "many unknown": (
+        lambda b: b["architecture"].update({str(n): n for n in range(100)}),
+        'architecture["0"] is an unknown field' + EXPORT_AGAIN,
+    ),
     "path": (
         lambda b: b["files"].update({"../model.onnx": {}}),
         'files["../model.onnx"] is an unknown field' + EXPORT_AGAIN,
@@ -189,6 +195,27 @@ def test_refuses(case: str, edit_bundle: EditBundle) -> None:
     with pytest.raises(BundleError) as caught:
         read_bundle(edit_bundle(change))
     assert str(caught.value) == f"The bundle is invalid: {reason}."
+
+
+@pytest.mark.parametrize("case", ["prompts", "fields"])
+def test_stops_at_the_first_of_many_errors(
+    case: str, edit_bundle: EditBundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Errors take much more memory than the values in bundle.json.
+    def change(bundle: dict[str, Any]) -> None:
+        if case == "prompts":
+            bundle["golden"]["prompts"] = [1] * MANY
+        else:
+            bundle |= {str(number): number for number in range(MANY)}
+
+    path = edit_bundle(change)
+    monkeypatch.setitem(MAX_BYTES, "bundle.json", 2**20)  # the reader allocates them all
+    tracemalloc.start()
+    with pytest.raises(BundleError):
+        read_bundle(path)
+    _, most_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most_bytes < 400 * MANY
 
 
 @pytest.mark.parametrize(
@@ -334,13 +361,24 @@ def test_refuses_what_is_no_directory(tmp_path: Path) -> None:
         read_bundle(tmp_path / "nowhere")
 
 
-@pytest.mark.parametrize("content", ["{", "[" * 100_000, '{"a": NaN}', b"\xff\xfe\x00"])
-def test_refuses_what_is_not_json(content: str | bytes, bundle_copy: Path) -> None:
-    (bundle_copy / "bundle.json").write_bytes(
-        content if isinstance(content, bytes) else content.encode()
-    )
-    with pytest.raises(BundleError, match=r"bundle.json is not valid JSON"):
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "bundle.json is not valid JSON (expecting value at line 1, column 1)"),
+        (b"[" * 100_000, "bundle.json is nested too deeply"),
+        (b'{"a": NaN}', "bundle.json contains NaN, which is not a JSON number"),
+        (b"\xff\xfe\x00", "bundle.json is not valid UTF-8 at byte 1"),
+        (b'{"license": "\xed\xa0\x80"}', "bundle.json is not valid UTF-8 at byte 14"),
+        # GET /info could not return such a text
+        (b'{"license": "\\ud800"}', "bundle.json has an unpaired surrogate escape"),
+        (b'{"name": "a", "name": "b"}', 'The field "name" is a duplicate'),
+    ],
+)
+def test_refuses_what_is_not_json(content: bytes, reason: str, bundle_copy: Path) -> None:
+    (bundle_copy / "bundle.json").write_bytes(content)
+    with pytest.raises(BundleError) as caught:
         read_bundle(bundle_copy)
+    assert str(caught.value) == f"The bundle is invalid: {reason}{COPY_AGAIN}."
 
 
 def test_refuses_a_list(bundle_copy: Path) -> None:

@@ -58,11 +58,14 @@ def failing_reads(error: BaseException) -> Iterator[None]:
 HARMS: dict[str, tuple[Harm | BaseException, str]] = {
     "panic at the load": (
         panic_at_the_load,
-        r"The bundle .* cannot be loaded \(PanicException\); export the bundle again\.",
+        r"The bundle is invalid: tokenizer\.json is not a valid tokenizer; export the bundle .*\.",
     ),
     "panic at a text": (
         panic_at_a_text,
-        r"The bundle .* cannot be loaded \(PanicException\); export the bundle again\.",
+        (
+            r"The bundle does not work on this machine: the model cannot fill golden prompt 0 "
+            r"\(The model's tokenizer cannot read the text; .*\); export the bundle again\."
+        ),
     ),
     "disk fails": (
         OSError(errno.EIO, os.strerror(errno.EIO), "/bundles/a/weights.bin"),

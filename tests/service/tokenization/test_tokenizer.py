@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -107,6 +108,101 @@ def test_a_mask_with_another_id_is_rejected() -> None:
 def test_a_damaged_file_is_rejected(content: bytes) -> None:
     with pytest.raises(BundleError, match=r"tokenizer.json is not a valid tokenizer"):
         Tokenizer(content, "[MASK]", MASK_ID, [MASK_ID])
+
+
+def word_level(**model: Any) -> dict[str, Any]:
+    """Return the tokenizer.json of whole words, with other fields of its model."""
+    vocabulary = {name: token_id for token_id, name in enumerate([*SPECIAL, "the", "dog"])}
+    fields = {"type": "WordLevel", "vocab": vocabulary, "unk_token": "[UNK]"} | model
+    whitespace = {"type": "WhitespaceSplit"}
+    description: dict[str, Any] = json.loads(build_tokenizer().to_str())
+    return description | {"model": fields, "pre_tokenizer": whitespace}
+
+
+def test_words_that_the_vocabulary_lacks_are_rejected_without_an_unknown_token() -> None:
+    # The library raises bare Exception, for short texts and for long ones on another path.
+    incomplete = make(word_level(unk_token="[UNKNOWN]"))  # noqa: S106 - a token of another kind
+    assert incomplete.encode("the [MASK]").mask_positions.tolist() == [2]
+    for text in ("the cat", "the cat " * LONG_TEXT_CHARS, TextPair("the", "cat")):
+        for read in (incomplete.encode, incomplete.encode_words):
+            with pytest.raises(InvalidRequestError, match="tokenizer cannot read the text"):
+                read(text)
+    with pytest.raises(InvalidRequestError, match="tokenizer cannot read the text"):
+        incomplete.encode_target("cat")
+
+
+def test_a_text_at_which_the_library_panics_is_rejected() -> None:
+    # A panic is no Exception.
+    description = word_level() | {"pre_tokenizer": {"type": "FixedLength", "length": 0}}
+    with pytest.raises(InvalidRequestError, match="tokenizer cannot read the text"):
+        make(description).encode("the dog")
+
+
+def test_other_errors_of_the_process_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    # An interruption is neither an invalid text nor an invalid bundle.
+    def interrupt(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    whole = make()
+    monkeypatch.setattr(whole, "_tokenizer", SimpleNamespace(encode=interrupt))
+    with pytest.raises(KeyboardInterrupt):
+        whole.encode_words("the dog")
+    monkeypatch.setattr("fillmask.tokenization.tokenizer.load_tokenizer", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        make()
+
+
+def template(**changes: Any) -> dict[str, Any]:
+    """Return a tokenizer.json with another post-processor."""
+    description: dict[str, Any] = json.loads(build_tokenizer().to_str())
+    description["post_processor"] |= changes
+    return description
+
+
+A, B = ({"Sequence": {"id": name, "type_id": 0}} for name in "AB")
+
+
+@pytest.mark.parametrize(
+    ("changes", "pairs", "reason"),
+    [
+        ({"single": [A, A]}, False, "must keep each text once and in order"),
+        ({"single": []}, False, "must keep each text once and in order"),
+        ({"pair": [B, A]}, True, "must keep each text once and in order"),
+        ({"pair": [A, B, A]}, True, "must keep each text once and in order"),
+        ({"special_tokens": {}}, False, "is not a valid tokenizer"),  # the library panics
+    ],
+)
+def test_texts_in_other_places_are_rejected(
+    changes: dict[str, Any], reason: str, *, pairs: bool
+) -> None:
+    content = json.dumps(template(**changes)).encode()
+    with pytest.raises(BundleError, match=reason):
+        Tokenizer(content, "[MASK]", MASK_ID, range(len(SPECIAL)), pairs=pairs)
+
+
+def test_a_model_without_pairs_may_have_any_template_of_pairs() -> None:
+    assert make(template(pair=[A, B, A])).encode("the [MASK]").mask_positions.tolist() == [2]
+
+
+def test_a_mask_that_the_library_cannot_tokenize_is_rejected() -> None:
+    description = word_level() | {"post_processor": template(special_tokens={})["post_processor"]}
+    with pytest.raises(BundleError, match=r"tokenizer\.json cannot tokenize \[MASK\]"):
+        make(description)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"vocab": {**dict(zip(SPECIAL, range(5), strict=True)), "dog": MASK_ID}},
+        {"vocab": {**dict(zip(SPECIAL[:4], range(4), strict=True)), "dog": MASK_ID}},
+        {"continuing_subword_prefix": 0.5},
+    ],
+)
+def test_a_word_with_the_id_of_the_mask_or_a_bad_prefix_is_rejected(
+    changes: dict[str, Any],
+) -> None:
+    with pytest.raises(BundleError, match="is not a valid tokenizer"):
+        make(word_level(**changes))
 
 
 def test_long_and_short_texts_are_encoded_alike(tokenizer: Tokenizer) -> None:

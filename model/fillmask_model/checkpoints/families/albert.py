@@ -10,7 +10,7 @@ from fillmask_model.checkpoints.families.family import (
     ParsedConfig,
 )
 from fillmask_model.checkpoints.families.fields import Fields
-from fillmask_model.encoder.config import EncoderConfig
+from fillmask_model.encoder.config import MAX_LAYERS, EncoderConfig
 
 _LAYER = "encoder.albert_layer_groups.{}.albert_layers.{}"
 # fields of published config.json files that transformers never reads
@@ -33,10 +33,14 @@ def read(fields: Fields) -> ParsedConfig:
     fields.expect("position_embedding_type", "absolute")
     common = fields.common()
     layers, groups = common["num_layers"], fields.get("num_hidden_groups", 1)
-    if not all(type(count) is int and 0 < count <= layers for count in (layers, groups)):
+    if type(layers) is not int or not 0 < layers <= MAX_LAYERS:
         raise ValueError(
-            "num_hidden_groups must be a whole number from 1 to num_hidden_layers "
-            f"(got {groups!r} and {layers!r})"
+            f"num_hidden_layers must be a whole number from 1 to {MAX_LAYERS} (got {layers!r})"
+        )
+    if type(groups) is not int or not 0 < groups <= layers:
+        raise ValueError(
+            "num_hidden_groups must be a whole number from 1 to num_hidden_layers, "
+            f"{layers} (got {groups!r})"
         )
     config = EncoderConfig(
         **common,

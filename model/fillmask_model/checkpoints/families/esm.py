@@ -24,7 +24,7 @@ def read(fields: Fields) -> ParsedConfig:
     fields.expect("esmfold_config", None)
     fields.get("vocab_list", None)
     fields.expect("hidden_act", "gelu")
-    pad_token_id = fields.get("pad_token_id", PAD_TOKEN_ID)
+    pad_token_id = fields.whole_number("pad_token_id", PAD_TOKEN_ID)
     mask_token_id = fields.get("mask_token_id", None)
     token_dropout = fields.get("token_dropout", default=False)
     positions = fields.get("position_embedding_type", "absolute")

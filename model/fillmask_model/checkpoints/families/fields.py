@@ -138,10 +138,18 @@ class Fields:
         Raises:
             ValueError: the value is not a number.
         """
-        value = self.get(name, default)
-        if type(value) not in {int, float}:
-            raise ValueError(f"{name} must be a number (got {value!r})")
-        return float(value)
+        return to_float(name, self.get(name, default))
+
+    def whole_number(self, name: str, default: int) -> int:
+        """Return the whole number in a field.
+
+        Raises:
+            ValueError: the value is not a whole number.
+        """
+        value: object = self.get(name, default)
+        if type(value) is not int:
+            raise ValueError(f"{name} must be a whole number (got {value!r})")
+        return value
 
     def reject_unknown(self) -> None:
         """Reject unread fields, except fields that do not change the predictions of the encoder.
@@ -155,3 +163,17 @@ class Fields:
                 f"the configuration must have only known fields (unknown: {', '.join(unknown)}); "
                 "remove each unknown field that does not change the encoder's mathematics"
             )
+
+
+def to_float(name: str, value: object) -> float:
+    """Return a number of a config.json as a float.
+
+    Raises:
+        ValueError: the value is not a number, or too large for a float.
+    """
+    if type(value) not in {int, float}:
+        raise ValueError(f"{name} must be a number (got {value!r})")
+    try:
+        return float(value)  # type: ignore[arg-type] # the type is int or float
+    except OverflowError:
+        raise ValueError(f"{name} must be below 1.8e308 (got {value!r})") from None

@@ -10,9 +10,9 @@ from fillmask_model.checkpoints.families.family import (
     Family,
     ParsedConfig,
 )
-from fillmask_model.checkpoints.families.fields import Fields
+from fillmask_model.checkpoints.families.fields import Fields, to_float
 from fillmask_model.encoder.classifier import Pooling
-from fillmask_model.encoder.config import EncoderConfig
+from fillmask_model.encoder.config import MAX_LAYERS, EncoderConfig
 
 _LOCAL, _GLOBAL = "sliding_attention", "full_attention"
 _BASES = {_GLOBAL: ("global_rope_theta", 160_000.0), _LOCAL: ("local_rope_theta", 10_000.0)}
@@ -39,7 +39,7 @@ def read(fields: Fields) -> ParsedConfig:
     common = fields.common()
     local_layers = _local_layers(fields, common["num_layers"])
     bases = _rotary_bases(fields)
-    window = fields.get("local_attention", 128)
+    window = fields.whole_number("local_attention", 128)
     mlp_bias = fields.get("mlp_bias", default=False)
     config = EncoderConfig(
         **common,
@@ -67,14 +67,15 @@ def read(fields: Fields) -> ParsedConfig:
 
 def _local_layers(fields: Fields, layers: Any) -> tuple[int, ...]:
     every = fields.get("global_attn_every_n_layers", 3)
-    if not all(type(count) is int and count > 0 for count in (layers, every)):
+    if not all(type(count) is int and 0 < count <= MAX_LAYERS for count in (layers, every)):
         raise ValueError(
-            "num_hidden_layers and global_attn_every_n_layers must be whole numbers above 0 "
-            f"(got {layers!r} and {every!r})"
+            "num_hidden_layers and global_attn_every_n_layers must be whole numbers from 1 to "
+            f"{MAX_LAYERS} (got {layers!r} and {every!r})"
         )
     default = [_LOCAL if layer % every else _GLOBAL for layer in range(layers)]
     kinds = fields.get("layer_types", default)
-    if not isinstance(kinds, list) or len(kinds) != layers or set(kinds) - {_LOCAL, _GLOBAL}:
+    known = isinstance(kinds, list) and all(kind in (_LOCAL, _GLOBAL) for kind in kinds)
+    if not known or len(kinds) != layers:
         raise ValueError(
             f"layer_types must have one entry {_LOCAL} or {_GLOBAL} per layer, {layers} in total "
             f"(got {kinds!r})"
@@ -96,10 +97,7 @@ def _rotary_bases(fields: Fields) -> dict[str, float]:
         if (rope_type := of_kind.pop("rope_type", "default")) != "default":
             raise ValueError(f"{path}.rope_type must be default (got {rope_type!r})")
         older = fields.number(name, default)
-        base = of_kind.pop("rope_theta", older)
-        if type(base) not in {int, float}:
-            raise ValueError(f"{path}.rope_theta must be a number (got {base!r})")
-        bases[kind] = float(base)
+        bases[kind] = to_float(f"{path}.rope_theta", of_kind.pop("rope_theta", older))
         if of_kind:
             raise ValueError(
                 f"{path} may contain only rope_type and rope_theta (got {min(of_kind)})"

@@ -35,7 +35,7 @@ def offset_positions(parsed: ParsedConfig, pad_token_id: int) -> ParsedConfig:
 
 def read(fields: Fields) -> ParsedConfig:
     """Read RoBERTa's config.json."""
-    pad_token_id = fields.get("pad_token_id", PAD_TOKEN_ID)
+    pad_token_id = fields.whole_number("pad_token_id", PAD_TOKEN_ID)
     return offset_positions(bert.read(fields), pad_token_id)
 
 

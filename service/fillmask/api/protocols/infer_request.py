@@ -22,9 +22,9 @@ from fillmask.api.bodies.classify import ClassifyRequest
 from fillmask.api.bodies.fill_request import FillMaskRequest
 from fillmask.api.bodies.json_body import read_json
 from fillmask.api.protocols.metadata import OUTPUTS, TARGETS, TEXT_PAIR
-from fillmask.api.protocols.tensors import check_shape, read_texts, split_body
+from fillmask.api.protocols.tensors import check_shape, label_of, read_texts, split_body
 from fillmask.bundles.description import Task
-from fillmask.errors import MAX_QUOTED_CHARS, InvalidRequestError, quote
+from fillmask.errors import MAX_QUOTED_CHARS, InvalidRequestError, escape_unprintable, quote
 from fillmask.parameters.limits import Limits
 from fillmask.parameters.validation import ValidationContext
 from fillmask.parameters.values import CLIENT_ERROR, client_error, describe, integer_of
@@ -34,7 +34,12 @@ _TASKS: tuple[Task, ...] = get_args(Task)
 _BINARY_SIZE, _BINARY, _BINARY_BY_DEFAULT = "binary_data_size", "binary_data", "binary_data_output"
 
 # value that a field must have, by the type of pydantic's error
-_KINDS = {"string_type": "a text", "list_type": "a list", "int_type": "a whole number"}
+_KINDS = {
+    "string_type": "a text",
+    "list_type": "a list",
+    "int_type": "a whole number",
+    "recursion_depth_exceeded": "a value with fewer levels",
+}
 
 Parameters = dict[str, JsonValue]
 
@@ -146,7 +151,8 @@ class InferRequest:
             )
         [(name, texts)] = tensors.items()
         inputs = texts if seconds is None else _pairs(name, texts, seconds)
-        context = ValidationContext(limits, texts=name, targets=TARGETS)
+        label = label_of(name)
+        context = ValidationContext(limits, texts=label, targets=TARGETS)
         value = {"inputs": inputs, "parameters": parameters}
         checked = (FillMaskRequest if task == "fill-mask" else ClassifyRequest).check(
             value, context
@@ -154,7 +160,7 @@ class InferRequest:
         outputs = dict.fromkeys(OUTPUTS[task], binary)
         if request.outputs:
             outputs = dict(_selected(request.outputs, tuple(outputs), default=binary))
-        return cls(request.id, request.model_name, checked, name, outputs)
+        return cls(request.id, request.model_name, checked, label, outputs)
 
     def check_model_name(self, allowed: Sequence[str]) -> None:
         """Check that the body names no other model than the path.
@@ -275,7 +281,7 @@ def _reject_other(options: Parameters, label: str, allowed: str) -> None:
 
 def _message(error: ValidationError) -> str:
     first = error.errors(include_url=False)[0]
-    label = ".".join(map(str, first["loc"])) or "The body"
+    label = escape_unprintable(".".join(map(str, first["loc"]))) or "The body"
     if len(label) > MAX_QUOTED_CHARS:
         label = f"{label[: MAX_QUOTED_CHARS - 1]}…"
     if first["type"] == CLIENT_ERROR:

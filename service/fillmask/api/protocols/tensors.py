@@ -13,7 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from fillmask.errors import InvalidRequestError, MalformedRequestError, quote
+from fillmask.errors import (
+    MAX_QUOTED_CHARS,
+    InvalidRequestError,
+    MalformedRequestError,
+    quote,
+)
 
 MAX_AXES = 8
 
@@ -50,6 +55,12 @@ class WireTensor:
 
     def _head(self) -> dict[str, Any]:
         return {"name": self.name, "datatype": self.datatype, "shape": list(self.shape)}
+
+
+def label_of(name: str) -> str:
+    """Return the name of a tensor for error messages, in quotes unless the name is ordinary."""
+    is_ordinary = name.isprintable() and 0 < len(name) <= MAX_QUOTED_CHARS
+    return name if is_ordinary else quote(name)
 
 
 def read_texts(name: str, content: bytes) -> list[str]:

@@ -116,6 +116,7 @@ def test_wrong_tensors_are_listed(
         ("is_decoder", 0),
         ("hidden_size", 32),
         ("layer_norm_eps", "tiny"),
+        ("layer_norm_eps", 10**400),
         ("num_hidden_layers", "3"),
     ],
 )

@@ -185,6 +185,9 @@ def test_errors_reach_the_client(client_of_triton: Any) -> None:
         )
 
 
+DEEP: list[Any] = json.loads("[" * 300 + "]" * 300)
+
+
 def body(**changes: Any) -> dict[str, Any]:
     """Return the JSON object of a valid request with these changes."""
     text = {"name": "text", "shape": [1], "datatype": "BYTES", "data": TEXTS[:1]}
@@ -216,9 +219,13 @@ def test_data_may_be_nested_as_the_shape_is(client: TestClient) -> None:
         (body(tensor={"parameters": {"x": 1}}), 'Unknown parameter "x" in inputs "text"'),
         (body(tensor={"parameters": {"binary_data_size": 9}}), "from 0 to 0 (got 9 and data)."),
         (body(tensor={"data": ["a"]}), "text has no mask"),
+        (body(tensor={"name": "a\nb", "data": ["a"]}), '"a\\nb" has no mask'),
+        (body(tensor={"name": "a" * 5_000, "data": ["a"]}), f'"{"a" * 77}…" has no mask'),
         (body(parameters={"timeout": 5}), 'Unknown field "timeout" in parameters'),
         (body(parameters={"top_k": "3"}), "top_k must be a whole number"),
         (body(parameters={"binary_data_output": 1}), "must be true or false (got 1)."),
+        (body(parameters={"a\n": DEEP}), "parameters.a\\n.list.0.list.0.list.0.list.0"),
+        (body(parameters={"a": DEEP}), "… must be a value with fewer levels (got a list)."),
         (body(outputs=[{"name": "logits"}]), 'Unknown output "logits"; allowed: text_index'),
         (
             body(outputs=[{"name": "token", "parameters": {"classification": 3}}]),

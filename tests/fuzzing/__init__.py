@@ -1,0 +1,1 @@
+"""Coverage-guided fuzzing of the parsers with atheris: `python -m tests.fuzzing --help`."""

@@ -1,0 +1,1 @@
+"""Targets of the fuzzing, one parser or reader each."""
