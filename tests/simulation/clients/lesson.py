@@ -1,5 +1,6 @@
 """What a quiet service answers to each question, and what the answer costs."""
 
+import asyncio
 from functools import cache
 from random import Random
 from typing import Any
@@ -23,7 +24,7 @@ LIMITS: dict[str, Any] = {
 }
 SMALLEST_QUEUE: dict[str, Any] = {"max_waiting_tokens": 2_000, "max_bulk_tokens": 10_000}
 SMALLEST_BUDGET_BYTES = 2**21
-_TOKENS_PER_S = 10_000
+_TOKENS_PER_S, _END_S = 10_000, 60
 
 
 @cache
@@ -57,4 +58,6 @@ async def _ask_all(loop: VirtualLoop, disk: Disk, salt: int, costs: dict[str, in
         question.answers[salt] = exchange.status, exchange.body
         costs[question.label] = max(10, int((loop.now_s - exchange.begun_s) * _TOKENS_PER_S))
     process.terminate()
-    await running
+    await asyncio.wait([running], timeout=_END_S)
+    if not running.done():
+        loop.violate("A quiet service does not end after SIGTERM.")

@@ -47,6 +47,15 @@ def _rest(one: Question) -> tuple[str, bytes, str, str, bool, bool]:
     return one.path, one.body, one.model, one.method, one.light, one.bulk
 
 
+@cache
+def by_kind() -> dict[str, list[Question]]:
+    """Return all requests by the kind in their label."""
+    kinds: dict[str, list[Question]] = {}
+    for one in questions():
+        kinds.setdefault(one.label.partition(":")[2], []).append(one)
+    return kinds
+
+
 HEALTH = Question("health", "/health/ready", b"", "alpha", method="GET")
 
 

@@ -9,13 +9,12 @@ from tests.simulation.clients.exchange import Exchange, describe
 from tests.simulation.clients.questions import HEALTH
 from tests.simulation.machine.loop import VirtualLoop
 from tests.simulation.machine.process import Process
-from tests.simulation.worlds.faults import Faults
+from tests.simulation.worlds.faults import MAX_STALL_S, Faults
 
 # time that a response may take beyond its deadline
 LATE_S = 1.0
-# time that an unused model takes to go, and a stopping process to end after its grace period
-RETIRE_S = 5.0
-_DISTURBED_S = 60.0
+# A stall holds up the next batch, which may be that of a probe, ten seconds after the fault.
+DISTURBED_S = MAX_STALL_S + 13.0
 
 
 @dataclass
@@ -159,7 +158,7 @@ class Checks:
     def _problem_of_unavailability(self, exchange: Exchange) -> str | None:
         if self.process.app.state.health.stopping or self.faults.may_fail:
             return None
-        disturbed = self.faults.disturbed_s + _DISTURBED_S > exchange.begun_s
+        disturbed = self.faults.disturbed_s + DISTURBED_S > exchange.begun_s
         if exchange.question is HEALTH and disturbed:
             return None
         return "a running service is unavailable"

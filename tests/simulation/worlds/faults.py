@@ -39,6 +39,7 @@ class Faults:
         stall_s = 10 ** self._random.uniform(-1, 1.5)
         match kind:
             case "freeze":
+                self.disturb(stall_s)
                 self._loop.freeze(stall_s)
             case "stall":
                 self.speed.stall_s = stall_s

@@ -14,12 +14,12 @@ from tests.simulation.clients.lesson import (
     SMALLEST_QUEUE,
     learn_answers,
 )
-from tests.simulation.clients.questions import HEALTH, Question, questions
+from tests.simulation.clients.questions import HEALTH, Question, by_kind, questions
 from tests.simulation.machine.disk import BAD, MODELS, PARENT, SALTS, Disk
 from tests.simulation.machine.loop import VirtualLoop, in_order
 from tests.simulation.machine.process import Process, simulated_machine
 from tests.simulation.trace import Trace
-from tests.simulation.worlds.checks import Checks
+from tests.simulation.worlds.checks import DISTURBED_S, Checks
 from tests.simulation.worlds.faults import MACHINE_FAULTS, MAX_STALL_S, Faults
 
 _KINDS = (
@@ -47,7 +47,6 @@ class ServiceWorld:
     """
 
     def __init__(self, seed: int, requests: int, trace: Trace) -> None:
-        self._costs = learn_answers()
         self._random = random = Random(f"{seed}/world")
         self._loop = VirtualLoop(Random(f"{seed}/loop"))
         self.faults: Counter[str] = Counter()
@@ -63,12 +62,15 @@ class ServiceWorld:
         self._hasty = random.choice([0.0, 0.1, 0.5])
         self._heavy = random.choice([0.05, 0.3, 0.8])
         self._light = [one for one in questions() if one.light]
-        self._others = random.sample(questions(), random.choice([3, 10, len(questions())]))
+        kinds = list(by_kind().values())
+        self._others = random.sample(kinds, random.choice([1, 3, len(kinds)]))
+        self._costs: dict[str, int]
         self._process: Process
         self._checks: Checks
 
     def run(self) -> None:
         """Run the world to its end, or raise a ViolationError."""
+        self._costs = learn_answers()
         with simulated_machine(self._loop, self._disk):
             self._loop.run(self._live())
 
@@ -197,8 +199,9 @@ class ServiceWorld:
             self._loop.violate(f"Under a normal load, not all requests are answered: {new}.")
 
     async def _settle(self) -> None:
-        """Wait until all faults are over and no client waits for anything."""
-        await asyncio.sleep(max(0.0, self._faults.disturbed_s - self._loop.now_s) + MAX_STALL_S)
+        """Wait until all faults are over, and no probe may fail or client wait any more."""
+        over_s = max(0.0, self._faults.disturbed_s - self._loop.now_s)
+        await asyncio.sleep(over_s + DISTURBED_S + 2 * _PROBE_EVERY_S)
         while self._process.accepting and self._checks.in_progress:
             await asyncio.sleep(1)
 
@@ -210,7 +213,7 @@ class ServiceWorld:
         end_s = self._loop.now_s + seconds
         for _ in range(most):
             heavy = not normal and random.random() < self._heavy
-            question = random.choice(self._others if heavy else self._light)
+            question = random.choice(random.choice(self._others) if heavy else self._light)
             cost_s = self._costs[question.label] / speed.tokens_per_s + speed.base_s
             workers = self._checks.settings.threads
             await asyncio.sleep(random.expovariate(load * workers / cost_s))
@@ -288,6 +291,8 @@ class ServiceWorld:
             return
         running.result()
         allowed = {0, 1} if self._faults.may_fail else {0}
+        if self._faults.speed.deaths:
+            allowed = {1}
         if code not in (allowed if self._process.started else {2}) or (code == 2 and not bad):
             self._loop.violate(f"The process ends with the exit code {code}.")
 
