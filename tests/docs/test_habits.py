@@ -10,9 +10,9 @@ from tests.docs import pages
 MAKEFILE = pages.read(pages.ROOT / "Makefile")
 
 
-def recipe(target: str) -> list[str]:
+def recipe(target: str, *variables: str) -> list[str]:
     """Return the commands of a make target, without those that install the environment."""
-    command = ["make", "--dry-run", "--old-file=.venv-dev/.installed", target]
+    command = ["make", "--dry-run", "--old-file=.venv-dev/.installed", target, *variables]
     printed = subprocess.run(command, cwd=pages.ROOT, capture_output=True, text=True, check=True)
     return printed.stdout.splitlines()
 
@@ -35,6 +35,14 @@ def test_commit_hooks_are_the_commands_of_make_check() -> None:
         entry.removeprefix(".venv-dev/bin/").removesuffix(" --force-exclude") for entry in entries
     }
     assert hooks == {command.removesuffix(" .") for command in commands}
+
+
+def test_every_python_version_runs_the_same_tests() -> None:
+    [suite] = [line for line in recipe("suite") if "--numprocesses" in line]
+    [other] = [
+        line for line in recipe("test-python", "PYTHON_VERSION=3.12") if "--numprocesses" in line
+    ]
+    assert other == suite.replace(" .venv-dev/", " .venv-dev-3.12/") != suite
 
 
 def test_workflow_runs_make_targets() -> None:
