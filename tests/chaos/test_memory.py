@@ -1,6 +1,7 @@
 """Bounds on the growth of a process's memory under attacks."""
 
 import asyncio
+import signal
 import sys
 from collections.abc import Sequence
 from itertools import chain
@@ -12,6 +13,7 @@ from fillmask.engine.memory import RETURN_EVERY_S
 from tests.chaos.load import Client, Outcome, ask_until
 from tests.chaos.memory import MB, forget_peak, peak_bytes, resident_bytes
 from tests.chaos.process import serving
+from tests.service.put_bundle import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is read in /proc")
 
@@ -64,14 +66,28 @@ def test_every_attack_has_a_bound() -> None:
     assert sorted(chain.from_iterable(BOUNDS_MB)) == sorted(ATTACKS)
 
 
+# At SIGUSR1 this service returns all free memory and prints a line.
+RETURNS_AT_SIGNAL = """
+import signal
+from fillmask.__main__ import main
+from fillmask.engine.memory import return_free_memory
+
+signal.signal(signal.SIGUSR1, lambda *_: (return_free_memory(), print("returned", flush=True)))
+main()
+"""
+
+
 async def test_memory_is_returned_after_an_attack() -> None:
     # The process frees the memory within seconds, without a reload.
-    async with serving("--log-level=error") as (process, port):
+    async with serving("--log-level=error", code=RETURNS_AT_SIGNAL) as (process, port):
+        enough_bytes = resident_bytes(process.pid) + 100 * MB
         async with under(["wide texts", "target scores"], port):
-            await asyncio.sleep(ATTACK_S)
+            await asyncio.to_thread(until, lambda: peak_bytes(process.pid) > enough_bytes)
         await asyncio.sleep(1 + RETURN_EVERY_S + 2)  # the first second is for requests that run
-        later_bytes = resident_bytes(process.pid)
-        highest_bytes = peak_bytes(process.pid)
-    # The test compares with the peak, because memory may also return during the attack. The
-    # measured difference was 50 to 110 MB, and 25 to 30 MB in a service that returns no memory.
-    assert later_bytes < highest_bytes - 40 * MB
+        kept_bytes = resident_bytes(process.pid)
+        process.send_signal(signal.SIGUSR1)
+        assert process.stdout is not None
+        assert await process.stdout.readline() == b"returned\n"
+        kept_bytes -= resident_bytes(process.pid)
+    # 23 to 39 MB in a service that returns no memory
+    assert kept_bytes < 10 * MB
