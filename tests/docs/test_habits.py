@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import tomllib
 
 import yaml
 
@@ -43,6 +44,16 @@ def test_every_python_version_runs_the_same_tests() -> None:
         line for line in recipe("test-python", "PYTHON_VERSION=3.12") if "--numprocesses" in line
     ]
     assert other == suite.replace(" .venv-dev/", " .venv-dev-3.12/") != suite
+
+
+def test_ci_runs_every_python_version_of_the_classifiers() -> None:
+    project = tomllib.loads(pages.read(pages.ROOT / "pyproject.toml"))["project"]
+    classifiers = "\n".join(project["classifiers"])
+    versions = re.findall(r":: Python :: (3\.\d+)$", classifiers, re.MULTILINE)
+    workflow = yaml.safe_load(pages.read(pages.ROOT / ".github" / "workflows" / "ci.yaml"))
+    assert workflow["jobs"]["test"]["strategy"]["matrix"]["python-version"] == versions
+    [newer] = re.findall(r"\nfor version in (.+); do\n", pages.read(pages.ROOT / ".ci" / "run"))
+    assert newer.split() == versions[1:]  # make test runs on the first
 
 
 def test_workflow_runs_make_targets() -> None:
