@@ -16,7 +16,7 @@ export ORT_DISABLE_TELEMETRY := 1
 # Lets Python write bytecode, because pip writes none into the tests' environment.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: serve export simulate simulate-bugs test test-fast check lint types collect suite format settings-page image-check export-image-check push-image arm-check policy-check lock train-default train-check classification comparison scale-check fuzz fuzz-minute api-fuzz attack-check hostile-check audit sbom clean help
+.PHONY: serve export simulate simulate-bugs test test-python test-fast check lint types collect suite format settings-page image-check export-image-check push-image arm-check policy-check lock train-default train-check classification comparison scale-check fuzz fuzz-minute api-fuzz attack-check hostile-check audit sbom clean help
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
@@ -41,12 +41,18 @@ test: $(DEV)/.installed  ## install everything and run all checks of CI
 
 # Imports all modules once to write their bytecode for the workers of the test suite.
 collect: $(DEV)/.installed
-	@collected=$$($(DEV)/bin/python -m pytest --collect-only -q) || { echo "$$collected"; exit 1; }
+	@collected=$$($(DEV)/bin/python -m pytest --collect-only -q $(TESTS)) || { echo "$$collected"; exit 1; }
 
 # Runs four test files at a time, because many tests wait for processes. torch gets one thread per file.
 # tests/conftest.py names the files that start first.
 suite: collect $(KSERVE)/.installed
-	OMP_NUM_THREADS=1 $(DEV)/bin/python -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder
+	OMP_NUM_THREADS=1 $(DEV)/bin/python -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder $(TESTS)
+
+# pyenv's python3.12 runs only where PYENV_VERSION names its version.
+test-python:     ## run the tests on another Python version (PYTHON_VERSION=3.12, optional: TESTS=tests/service)
+	@test -n "$(PYTHON_VERSION)" || { echo "PYTHON_VERSION is not set; run make test-python PYTHON_VERSION=3.12" >&2; exit 2; }
+	@$(MAKE) --no-print-directory suite DEV=$(DEV)-$(PYTHON_VERSION) \
+		PYTHON="env PYENV_VERSION=$(PYTHON_VERSION) python$(PYTHON_VERSION)"
 
 # The fast tests take 45 s of CPU time. They start no processes or browsers. They do not export, train or send attacks.
 FAST := $(addprefix tests/service/,api bundles cli/formats engine http observability tasks tokenization \
@@ -258,4 +264,4 @@ $(TOOLS)/.installed: Makefile
 	@touch $@
 
 clean:           ## remove environments and caches
-	rm -rf $(SERVE) $(EXPORT) $(DEV) $(COMPARISON) $(RAY) $(SPARK) $(KSERVE) $(POLICY) $(TOOLS) $(FUZZ) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(SERVE) $(EXPORT) $(DEV) $(DEV)-* $(COMPARISON) $(RAY) $(SPARK) $(KSERVE) $(POLICY) $(TOOLS) $(FUZZ) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

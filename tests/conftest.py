@@ -12,6 +12,10 @@ from benchmarks.running_server import SOURCE_ROOTS
 INHERITED = [path for path in [os.environ.get("PYTHONPATH")] if path]
 os.environ["PYTHONPATH"] = os.pathsep.join([*map(str, SOURCE_ROOTS), *INHERITED])
 
+# A make command of a test is not part of the make command that runs the tests.
+for name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS"):
+    os.environ.pop(name, None)
+
 # These files take long, mostly waiting. A worker that starts one of them last ends last.
 STARTED_FIRST = [
     Path(__file__).parent / name

@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import tomllib
 
 import yaml
 
@@ -10,9 +11,9 @@ from tests.docs import pages
 MAKEFILE = pages.read(pages.ROOT / "Makefile")
 
 
-def recipe(target: str) -> list[str]:
+def recipe(target: str, *variables: str) -> list[str]:
     """Return the commands of a make target, without those that install the environment."""
-    command = ["make", "--dry-run", "--old-file=.venv-dev/.installed", target]
+    command = ["make", "--dry-run", "--old-file=.venv-dev/.installed", target, *variables]
     printed = subprocess.run(command, cwd=pages.ROOT, capture_output=True, text=True, check=True)
     return printed.stdout.splitlines()
 
@@ -35,6 +36,24 @@ def test_commit_hooks_are_the_commands_of_make_check() -> None:
         entry.removeprefix(".venv-dev/bin/").removesuffix(" --force-exclude") for entry in entries
     }
     assert hooks == {command.removesuffix(" .") for command in commands}
+
+
+def test_every_python_version_runs_the_same_tests() -> None:
+    [suite] = [line for line in recipe("suite") if "--numprocesses" in line]
+    [other] = [
+        line for line in recipe("test-python", "PYTHON_VERSION=3.12") if "--numprocesses" in line
+    ]
+    assert other == suite.replace(" .venv-dev/", " .venv-dev-3.12/") != suite
+
+
+def test_ci_runs_every_python_version_of_the_classifiers() -> None:
+    project = tomllib.loads(pages.read(pages.ROOT / "pyproject.toml"))["project"]
+    classifiers = "\n".join(project["classifiers"])
+    versions = re.findall(r":: Python :: (3\.\d+)$", classifiers, re.MULTILINE)
+    workflow = yaml.safe_load(pages.read(pages.ROOT / ".github" / "workflows" / "ci.yaml"))
+    assert workflow["jobs"]["test"]["strategy"]["matrix"]["python-version"] == versions
+    [newer] = re.findall(r"\nfor version in (.+); do\n", pages.read(pages.ROOT / ".ci" / "run"))
+    assert newer.split() == versions[1:]  # make test runs on the first
 
 
 def test_workflow_runs_make_targets() -> None:

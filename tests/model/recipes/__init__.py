@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 
 from benchmarks.running_server import ROOT
 
@@ -13,9 +15,10 @@ def recipe_commands(*variables: str) -> list[list[str]]:
     Args:
         variables: assignments for make, such as `RUN=directory`.
     """
-    dry_run = ["make", "--dry-run", "--no-print-directory", "--old-file=.venv-dev/.installed"]
+    environment = os.path.relpath(sys.prefix, ROOT)  # make looks up the starting weights in it
+    options = ["--dry-run", "--no-print-directory", f"--old-file={environment}/.installed"]
     printed = subprocess.run(
-        [*dry_run, "train-default", *variables],
+        ["make", *options, "train-default", f"DEV={environment}", *variables],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -25,7 +28,7 @@ def recipe_commands(*variables: str) -> list[list[str]]:
     # the loops, the file names and the path of the starting weights
     record = "record() { printf '%s\\0' \"$@\"; printf '\\n\\0'; }\n"
     lines = [
-        line.replace(".venv-dev/bin/fillmask-train ", "record ")
+        line.replace(f"{environment}/bin/fillmask-train ", "record ")
         for line in printed.replace("\\\n", " ").splitlines()
         if "fillmask-train" in line
     ]
