@@ -15,7 +15,7 @@ from tests.simulation.worlds.faults import MACHINE_FAULTS, MAX_STALL_S, Faults
 
 _KINDS = (*MACHINE_FAULTS, "flood", "stalled flood", "close", "leave", "silence")
 # Load and seconds of the phase in which a batcher must have recovered, and the share to answer.
-_NORMAL_LOAD, _RECOVERY_S, _JUDGED_S, _MAX_JUDGED, _MIN_ANSWERED = 0.9, 10.0, 10.0, 400, 0.95
+_NORMAL_LOAD, _RECOVERY_S, _JUDGED_S, _MAX_JUDGED, _MIN_ANSWERED = 0.6, 10.0, 10.0, 400, 0.95
 # the same for an overload, as a share of what the workers can compute
 _OVERLOAD, _OVERLOAD_S, _MIN_COMPUTED = 3.0, 5.0, 0.4
 # a recent throughput below this share of the real one is wrong

@@ -27,7 +27,7 @@ _KINDS = (
     *("flood", "stalled flood", "reload", "bad reload", "kill", "write", "silence"),
 )
 # Load and seconds of the phase in which a service must have recovered. Most requests are answered.
-_NORMAL_LOAD, _RECOVERY_S, _JUDGED_S, _MAX_JUDGED, _MIN_ANSWERED = 0.9, 10.0, 10.0, 400, 0.95
+_NORMAL_LOAD, _RECOVERY_S, _JUDGED_S, _MAX_JUDGED, _MIN_ANSWERED = 0.6, 10.0, 10.0, 400, 0.95
 # seconds in which a bundle that stalls fails its verification
 _VERIFICATION_S = 200.0
 _PROBE_EVERY_S = 10.0
