@@ -145,18 +145,21 @@ class Admission:
             self._workers,
         )
 
-    def accept(self, tokens: int, *, bulk: bool) -> None:
-        """Accept a request and count its tokens.
+    def accept(self, tokens: int, *, bulk: bool, admitted: bool = False) -> None:
+        """Accept a request or a part of it, and count its tokens.
+
+        Args:
+            admitted: whether another part of the request has been accepted.
 
         Raises:
             OverloadedError: the lane has too little free capacity, or the estimated wait is too
                 long.
             InvalidRequestError: the request alone exceeds the limit of its lane.
         """
-        self.check(tokens, bulk=bulk)
+        self.check(tokens, bulk=bulk, admitted=admitted)
         self._accepted[bulk] += tokens
 
-    def check(self, tokens: int, *, bulk: bool) -> None:
+    def check(self, tokens: int, *, bulk: bool, admitted: bool = False) -> None:
         """Raise the errors of `accept` without counting the tokens.
 
         Raises:
@@ -171,7 +174,7 @@ class Admission:
                 f"The request must have at most {max_tokens} tokens {scope} (got {tokens}); "
                 "send fewer or shorter texts."
             )
-        if self._is_overloaded(tokens, bulk=bulk):
+        if self._is_overloaded(tokens, bulk=bulk, admitted=admitted):
             retry_after_s = self._retry_after_s(bulk=bulk)
             raise OverloadedError(
                 f"The service is overloaded; try again in {retry_after_s} s.", retry_after_s
@@ -181,11 +184,13 @@ class Admission:
         """Subtract the tokens of completed or cancelled passes from the count of their lane."""
         self._accepted[bulk] -= tokens
 
-    def _is_overloaded(self, tokens: int, *, bulk: bool) -> bool:
+    def _is_overloaded(self, tokens: int, *, bulk: bool, admitted: bool) -> bool:
         """Record a rejection and return True if the tokens exceed a limit of the lane."""
         if self._accepted[bulk] + tokens > self._max_tokens[bulk]:
             reason = "queue_full"
-        elif not bulk and self._seconds_for(self._accepted[False]) > self._max_wait_s:
+        elif bulk or admitted:
+            return False
+        elif self._seconds_for(self._accepted[False]) > self._max_wait_s:
             reason = "wait_too_long"
         else:
             return False

@@ -11,7 +11,7 @@ from fillmask.engine.admission import Admission, QueueLoad
 from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.batch_formation import LaneQueue, batch_budget, exceeds_interactive_lane
 from fillmask.engine.passes import BatchOutputs, ModelPass, PassOutputs
-from fillmask.engine.pending_requests import PendingRequest, QueuedPass
+from fillmask.engine.pending_requests import PendingRequest, QueuedPass, RequestParts
 from fillmask.errors import NotReadyError, safe_traceback
 from fillmask.observability.tracing import Tracer
 
@@ -96,8 +96,14 @@ class Batcher:
         """Record a batch of the warm-up in the recent throughput."""
         self._admission.throughput.record(tokens, seconds)
 
-    async def submit(self, passes: Sequence[ModelPass], *, bulk: bool = False) -> list[PassOutputs]:
-        """Compute the passes of one request.
+    async def submit(
+        self,
+        passes: Sequence[ModelPass],
+        *,
+        bulk: bool = False,
+        parts: RequestParts | None = None,
+    ) -> list[PassOutputs]:
+        """Compute the passes of one request, or of a part of it.
 
         The queue accepts or rejects the passes together. Cancellation of the call removes
         the passes from the queue.
@@ -106,6 +112,7 @@ class Batcher:
             passes: one or more passes.
             bulk: whether the passes join the bulk lane. Requests that are too long for the
                 interactive lane (`batch_formation`) always join the bulk lane.
+            parts: state of the request if it has other parts.
 
         Returns:
             The outputs of each pass, in the same order.
@@ -119,13 +126,15 @@ class Batcher:
         """
         assert passes, "a request needs at least one pass"  # noqa: S101
         tokens = sum(model_pass.tokens for model_pass in passes)
-        bulk |= exceeds_interactive_lane(tokens, self._max_batch_tokens)
+        parts = parts or RequestParts()
+        bulk |= parts.bulk or exceeds_interactive_lane(tokens, self._max_batch_tokens)
         span = None if self._tracer is None else self._tracer.current_context()
         request = PendingRequest(self._loop.create_future(), len(passes), span)
         queued = [QueuedPass(model_pass, request, i, bulk) for i, model_pass in enumerate(passes)]
         with self._lock:
             self._raise_if_stopped()
-            self._admission.accept(tokens, bulk=bulk)
+            self._admission.accept(tokens, bulk=bulk, admitted=parts.admitted)
+            parts.admitted = True
             self._queue.extend(queued, bulk=bulk)
             self._wake(len(queued))
         try:
@@ -133,6 +142,14 @@ class Batcher:
         except BaseException:  # after a cancellation or the failure of one pass
             self._discard(request)
             raise
+
+    def parts_of(self, tokens: int) -> RequestParts:
+        """Return the state of a request with several parts.
+
+        Args:
+            tokens: number of tokens in the texts of the request.
+        """
+        return RequestParts(exceeds_interactive_lane(tokens, self._max_batch_tokens))
 
     @property
     def last_batch_s(self) -> float:

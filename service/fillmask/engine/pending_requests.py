@@ -7,6 +7,20 @@ from dataclasses import dataclass
 from fillmask.engine.passes import ModelPass, PassOutputs
 
 
+@dataclass(slots=True)
+class RequestParts:
+    """State of a request that submits its passes in several parts.
+
+    Attributes:
+        bulk: whether all parts join the bulk lane.
+        admitted: whether the queue has accepted a part. The estimated wait then no longer matters,
+            because it may be that of the request's own parts, also in an idle service.
+    """
+
+    bulk: bool = False
+    admitted: bool = False
+
+
 class PendingRequest:
     """A request that waits for the outputs of all its passes or for the first failure.
 

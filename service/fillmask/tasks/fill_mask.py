@@ -119,8 +119,13 @@ class FillMaskPipeline:
         """
         plans = planned.plans
         groups = _group_by_options(plans)
+        parts = self._batcher.parts_of(
+            sum(len(text.input_ids) for plan in plans.values() for text in plan.encoded)
+        )
         found = await gather_or_cancel(
-            self._strategies.fill([plans[index] for index in group], is_large=planned.is_large)
+            self._strategies.fill(
+                [plans[index] for index in group], parts, is_large=planned.is_large
+            )
             for group in groups
         )
         fills: list[list[list[Any]]] = [[] for _ in range(len(plans) + len(planned.rejected))]

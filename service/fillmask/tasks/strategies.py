@@ -10,6 +10,7 @@ from typing import Any
 from fillmask.concurrency import gather_or_cancel
 from fillmask.engine.batcher import Batcher
 from fillmask.engine.passes import ModelPass, Submit, no_targets
+from fillmask.engine.pending_requests import RequestParts
 from fillmask.results.fills import Fill, JointFill, TargetFill, WordFill
 from fillmask.tasks.joint import fill_jointly, max_joint_passes
 from fillmask.tasks.plan import FillPlan
@@ -36,13 +37,16 @@ class FillStrategies:
         self._batcher = batcher
         self._vocab_size = vocab_size
 
-    async def fill(self, plans: Sequence[FillPlan], *, is_large: bool) -> list[list[list[Any]]]:
+    async def fill(
+        self, plans: Sequence[FillPlan], parts: RequestParts, *, is_large: bool
+    ) -> list[list[list[Any]]]:
         """Return the fills of each mask of each text.
 
         The joint strategy returns one list per text.
 
         Args:
             plans: plans with equal options.
+            parts: state of the request, which may have other plans.
             is_large: True if ranking takes too long for the event loop. The method then ranks
                 tokens or targets on another thread and uses the bulk lane.
 
@@ -55,18 +59,24 @@ class FillStrategies:
         fills: Sequence[list[list[Any]]]
         if first.targets is not None:
             fills = await self._targets(
-                first.targets, texts, encoded, first.top_k, is_large=is_large
+                first.targets, texts, encoded, first.top_k, parts, is_large=is_large
             )
         elif first.options.strategy == "joint":
-            fills = await self._joint(texts, encoded, first)
+            fills = await self._joint(texts, encoded, first, parts)
         elif first.options.granularity == "word":
-            fills = await self._words(texts, encoded, first)
+            fills = await self._words(texts, encoded, first, parts)
         else:
-            fills = await self._tokens(texts, encoded, first.top_k, is_large=is_large)
+            fills = await self._tokens(texts, encoded, first.top_k, parts, is_large=is_large)
         return _merge_windows(plans, fills)
 
     async def _tokens(
-        self, texts: Sequence[str], encoded: Sequence[EncodedText], top_k: int, *, is_large: bool
+        self,
+        texts: Sequence[str],
+        encoded: Sequence[EncodedText],
+        top_k: int,
+        parts: RequestParts,
+        *,
+        is_large: bool,
     ) -> list[list[list[Fill]]]:
         # The graph also ranks special tokens, which rank_tokens drops.
         graph_top_k = top_k + len(self._tokenizer.special_token_ids)
@@ -82,6 +92,7 @@ class FillStrategies:
                 for text in encoded
             ],
             bulk=is_large,
+            parts=parts,
         )
         arguments = (self._tokenizer, texts, encoded, outputs, top_k)
         if is_large:
@@ -94,6 +105,7 @@ class FillStrategies:
         texts: Sequence[str],
         encoded: Sequence[EncodedText],
         top_k: int,
+        parts: RequestParts,
         *,
         is_large: bool,
     ) -> list[list[list[TargetFill]]]:
@@ -101,7 +113,7 @@ class FillStrategies:
         passes = [TargetPasses(text, targets, mask) for text in encoded]
         model_passes = [model_pass for one in passes for model_pass in one.model_passes]
         bulk = is_large or len(model_passes) > INTERACTIVE_PASSES * len(texts)
-        outputs = iter(await self._batcher.submit(model_passes, bulk=bulk))
+        outputs = iter(await self._batcher.submit(model_passes, bulk=bulk, parts=parts))
 
         def rank() -> list[list[list[TargetFill]]]:
             fills = []
@@ -114,10 +126,15 @@ class FillStrategies:
         return await asyncio.to_thread(rank) if is_large else rank()
 
     async def _joint(
-        self, texts: Sequence[str], encoded: Sequence[EncodedText], plan: FillPlan
+        self,
+        texts: Sequence[str],
+        encoded: Sequence[EncodedText],
+        plan: FillPlan,
+        parts: RequestParts,
     ) -> list[list[list[JointFill]]]:
         async def fill(text: str, encoded_text: EncodedText) -> list[list[JointFill]]:
-            submit = self._submit_for(max_joint_passes(len(encoded_text.mask_spans), plan.top_k))
+            passes = max_joint_passes(len(encoded_text.mask_spans), plan.top_k)
+            submit = self._submit_for(passes, parts)
             return [
                 await fill_jointly(
                     text,
@@ -132,10 +149,14 @@ class FillStrategies:
         return await gather_or_cancel(map(fill, texts, encoded))
 
     async def _words(
-        self, texts: Sequence[str], encoded: Sequence[EncodedText], plan: FillPlan
+        self,
+        texts: Sequence[str],
+        encoded: Sequence[EncodedText],
+        plan: FillPlan,
+        parts: RequestParts,
     ) -> list[list[list[WordFill]]]:
         max_tokens = plan.options.max_word_tokens
-        submit = self._submit_for(max_word_passes(max_tokens))
+        submit = self._submit_for(max_word_passes(max_tokens), parts)
         search = WordSearch(self._tokenizer, submit, self._vocab_size, plan.top_k, max_tokens)
 
         async def fill(text: str, encoded_text: EncodedText) -> list[list[WordFill]]:
@@ -144,9 +165,9 @@ class FillStrategies:
 
         return await gather_or_cancel(map(fill, texts, encoded))
 
-    def _submit_for(self, passes: int) -> Submit:
+    def _submit_for(self, passes: int, parts: RequestParts) -> Submit:
         """Return a submit function for the lane of texts with this number of passes."""
-        return partial(self._batcher.submit, bulk=passes > INTERACTIVE_PASSES)
+        return partial(self._batcher.submit, bulk=passes > INTERACTIVE_PASSES, parts=parts)
 
 
 def _merge_windows(

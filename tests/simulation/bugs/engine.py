@@ -131,6 +131,12 @@ ENGINE = (
         "        return 0 if throughput is None else tokens / (throughput * self._workers) / 9",
     ),
     bug(
+        "known: the parts of a request reject each other",
+        _BATCHER,
+        "            parts.admitted = True\n",
+        "",
+    ),
+    bug(
         "Retry-After is zero",
         _ADMISSION,
         "return min(max(1, math.ceil(self._seconds_for(tokens))), MAX_RETRY_AFTER_S)",
