@@ -186,7 +186,10 @@ def _is_left_over(path: Path) -> bool:
     if path.name not in {_LOCK, _DRAFT} or not path.is_file():
         return False
     content = path.read_bytes()
-    return not content or (path.name == _DRAFT and content.startswith(_DRAFT_START))
+    # a full disk may cut the draft anywhere
+    return not content or (
+        path.name == _DRAFT and content[: len(_DRAFT_START)] == _DRAFT_START[: len(content)]
+    )
 
 
 def _foreign(path: Path) -> CommandError:
