@@ -49,7 +49,7 @@ class Budget(RuleBasedStateMachine):
 
     @rule(claim=consumes(claims), error=st.sampled_from([None, KeyError()]))
     def close(self, claim: Claim, error: KeyError | None) -> None:
-        claim.__exit__(error and type(error), error, None)
+        claim.__exit__(None if error is None else type(error), error, None)
         del self.sizes[claim]
 
     @invariant()

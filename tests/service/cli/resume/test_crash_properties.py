@@ -146,9 +146,10 @@ class Attempt:
     restart: bool = False
 
 
+KEPT = st.sampled_from([0.0, 0.01, 0.02, 0.1, 0.5, 0.9, 1.0])
 ATTEMPTS = st.builds(
     Attempt,
-    st.builds(Disk, st.integers(1, 50), st.booleans(), st.floats(0, 1) | st.floats(0, 0.1)),
+    st.builds(Disk, st.integers(1, 50), st.booleans(), KEPT),
     st.sampled_from(["error", "report", "report"]),
     st.sampled_from([False, False, False, True]),
 )
@@ -277,19 +278,31 @@ def test_output_after_crashes_is_that_of_a_whole_run(
         assert current in whole.values()
 
 
-@pytest.mark.parametrize("kills", [False, True])
-def test_each_operation_may_fail(bundle: Path, tmp_path: Path, *, kills: bool) -> None:
-    # It fails again in the run that continues.
-    job = Job(tmp_path, bundle, ["a [MASK]", "bad", "[MASK] b"] * 2, "jsonl", "jsonl")
+@pytest.mark.parametrize(
+    ("written", "kills", "restart"),
+    [
+        ("jsonl", False, False),
+        ("jsonl", True, False),
+        ("jsonl", True, True),
+        ("csv", True, False),
+        ("parquet", True, False),
+    ],
+)
+def test_each_operation_may_fail(
+    bundle: Path, tmp_path: Path, written: str, *, kills: bool, restart: bool
+) -> None:
+    # It fails again in the run that continues. A run that starts again finds all kinds of files.
+    job = Job(tmp_path, bundle, ["a [MASK]", "bad", "[MASK] b"] * 2, "jsonl", written)
     whole, disk = job.whole("report"), Disk()
     with sizes(1):
         job.run(disk)
         for fails_at in range(1, disk.operations + 1):
             job.output.unlink()
-            for _ in range(2):
-                job.run(Disk(fails_at, kills, 0.01))
+            job.run(Disk(disk.operations - 12 if restart else fails_at, kills, 0.01))
+            for again in (fails_at, 0):
                 assert not job.output.exists() or job.output.read_bytes() == whole
-            assert job.run(Disk())
+                is_complete = job.run(Disk(again, kills, 0.01), restart=restart and bool(again))
+            assert is_complete
             assert job.output.read_bytes() == whole
     assert disk.operations > 30
 
