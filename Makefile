@@ -16,7 +16,7 @@ export ORT_DISABLE_TELEMETRY := 1
 # Lets Python write bytecode, because pip writes none into the tests' environment.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: serve export simulate simulate-bugs test test-python test-fast check lint types collect suite format settings-page image-check export-image-check push-image arm-check policy-check lock train-default train-check classification comparison scale-check fuzz fuzz-minute api-fuzz attack-check hostile-check audit sbom clean help
+.PHONY: serve export simulate simulate-bugs test test-python test-fast check lint types collect suite format settings-page image-check export-image-check push-image arm-check policy-check lock train-default train-check classification comparison scale-check fuzz fuzz-minute api-fuzz attack-check hostile-check properties audit sbom clean help
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
@@ -244,6 +244,11 @@ simulate: $(DEV)/.installed  ## simulate the service under new seeds, with fault
 
 simulate-bugs: $(DEV)/.installed  ## put 40 bugs into copies of the service, one at a time, and simulate each until its bug is found (15 minutes)
 	$(DEV)/bin/python -m tests.simulation.bugs
+
+# tests/conftest.py turns the number of examples into random ones.
+properties: $(DEV)/.installed  ## run the property-based tests with random examples (20 minutes, EXAMPLES=2000, SEED=NUMBER to repeat a run)
+	seed=$(or $(SEED),$$(date +%s)); echo "SEED=$$seed"; PROPERTY_EXAMPLES=$(or $(EXAMPLES),2000) OMP_NUM_THREADS=1 \
+		$(DEV)/bin/python -m pytest -p hypothesispytest --hypothesis-seed=$$seed $$(git ls-files 'tests/**/test_*_properties.py')
 
 attack-check: $(DEV)/.installed  ## run all attacks on memory together for a minute in 512 MiB (needs root, for the limit)
 	ATTACK_S=60 $(DEV)/bin/python -m pytest -s tests/chaos/test_all_attacks.py

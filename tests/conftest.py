@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from benchmarks.running_server import SOURCE_ROOTS
 
@@ -26,6 +27,21 @@ STARTED_FIRST = [
         "service/registry/test_reloads.py",
     )
 ]
+
+# The same examples in each run of the suite. `make properties` sets a number of random examples.
+EXAMPLES = int(os.environ.get("PROPERTY_EXAMPLES", "0"))
+settings.register_profile(
+    "fillmask",
+    max_examples=EXAMPLES or 100,
+    derandomize=not EXAMPLES,
+    database=None,
+    deadline=None,  # the machine may be busy
+    suppress_health_check=[
+        HealthCheck.function_scoped_fixture,  # fixtures of all tests in tests/service/conftest.py
+        HealthCheck.too_slow,
+    ],
+)
+settings.load_profile("fillmask")
 
 
 @pytest.fixture(scope="session")

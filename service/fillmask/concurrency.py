@@ -17,7 +17,7 @@ async def gather_or_cancel(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list
     errors. The call ends after all coroutines.
 
     Raises:
-        BaseException: the error of the first coroutine that has failed.
+        BaseException: the error of the first coroutine, in order, among those that have failed.
     """
     pending = list(coroutines)
     if len(pending) < 2:  # saves the creation of a task

@@ -11,7 +11,7 @@ from fillmask.cli.tasks.base import AnyTask
 from fillmask.errors import InvalidRequestError, quote
 from fillmask.parameters.limits import Limits
 from fillmask.parameters.texts import InputText, TextPair
-from fillmask.parameters.values import describe
+from fillmask.parameters.values import describe, merge_parameters
 
 PARAMETERS = "parameters"
 _MAX_NAMED = 8  # maximum number of fields that an error message names
@@ -127,18 +127,13 @@ class RowRequestReader:
         return RowRequest(text, self.options) if own is None else self._with_parameters(text, own)
 
     def _with_parameters(self, text: InputText, own: object) -> RowRequest | Problem:
+        if isinstance(own, dict):
+            own = merge_parameters(self._parameters, own)
         try:
-            options = self._task.read_options(self._with_defaults(own), self._limits)
+            options = self._task.read_options(own, self._limits)
         except InvalidRequestError as error:
             return Problem(error.text)
         return RowRequest(text, options)
-
-    def _with_defaults(self, own: object) -> object:
-        """Merge a row's parameters into the default parameters. Null keeps the default."""
-        if not isinstance(own, dict):
-            return own
-        overrides = {name: value for name, value in own.items() if value is not None}
-        return {**self._parameters, **overrides}
 
 
 def _read_text(fields: Fields, name: str, flag: str) -> str | Problem:

@@ -24,7 +24,7 @@ from fillmask.cli.formats.by_extension import (
 from fillmask.cli.pipeline import RowPipeline
 from fillmask.cli.progress import print_status, show_progress
 from fillmask.cli.requests import RowRequestReader
-from fillmask.cli.resume.job import Job, fingerprint, locked, parts_directory
+from fillmask.cli.resume.job import DESCRIPTION, Job, fingerprint, locked, parts_directory
 from fillmask.cli.resume.parts import PartFiles
 from fillmask.cli.tasks import TASKS
 from fillmask.cli.tasks.base import AnyTask, check_bundle
@@ -36,8 +36,8 @@ from fillmask.settings import Settings
 def check_output(path: Path, source: Path, *, overwrite: bool) -> None:
     """Reject an output path that the command must not write.
 
-    The function allows an existing output with a directory of parts, because an interrupted job may
-    have written this output.
+    The function allows an existing output with the description of a job, because an interrupted job
+    may have written this output.
 
     Args:
         path: path of the output.
@@ -58,7 +58,7 @@ def check_output(path: Path, source: Path, *, overwrite: bool) -> None:
             f"The command replaces the files in {parts_directory(path)}, which contains the input; "
             "choose another --output."
         )
-    if not parts_directory(path).exists():
+    if not (parts_directory(path) / DESCRIPTION).exists():
         check_new(path, overwrite=overwrite)
 
 

@@ -52,21 +52,20 @@ class Claim:
         self._budget.held_bytes -= self._counted_bytes
 
     def add(self, size_bytes: int) -> None:
-        """Claim more bytes.
+        """Claim more bytes. Rejected bytes do not count.
 
         Raises:
             OverloadedError: the budget has too few free bytes.
         """
-        self._size_bytes += size_bytes
-        more_bytes = self._size_bytes - self._budget.free_bytes - self._counted_bytes
-        if more_bytes <= 0:
-            return
-        if self._budget.held_bytes + more_bytes > self._budget.max_bytes:
+        size_bytes += self._size_bytes
+        more_bytes = max(0, size_bytes - self._budget.free_bytes - self._counted_bytes)
+        if more_bytes and self._budget.held_bytes + more_bytes > self._budget.max_bytes:
             raise OverloadedError(
                 "The memory for request bodies and responses is full; try again in "
                 f"{RETRY_AFTER_S} s.",
                 RETRY_AFTER_S,
             )
+        self._size_bytes = size_bytes
         self._counted_bytes += more_bytes
         self._budget.held_bytes += more_bytes
         self._budget.taken_bytes += more_bytes

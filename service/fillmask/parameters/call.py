@@ -13,7 +13,7 @@ from fillmask.parameters.validation import (
     check_on_error,
     check_same_length,
 )
-from fillmask.parameters.values import refusing
+from fillmask.parameters.values import merge_parameters, refusing
 
 
 class CallKeywords(TypedDict, total=False):
@@ -82,10 +82,9 @@ def read_call(
 
 
 def _merge(common: dict[str, object], own: object) -> object:
-    """Return the parameters of a text. A null keeps the common value."""
     if not isinstance(own, Mapping):
         return common if own is None else own
-    return common | {name: to_list(value) for name, value in own.items() if value is not None}
+    return merge_parameters(common, {name: to_list(value) for name, value in own.items()})
 
 
 def _check_unicode(options: object) -> None:

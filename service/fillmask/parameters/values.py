@@ -1,7 +1,7 @@
 """Helpers that read the values of parameters and describe them in messages."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from operator import index
 
@@ -51,5 +51,15 @@ def describe(value: object) -> str:
         return "a list" if isinstance(value, list) else "an object"
     try:
         return json.dumps(value, ensure_ascii=False)[:MAX_QUOTED_CHARS]
-    except TypeError:  # a value of Python or Parquet without a counterpart in JSON
+    # a value without a counterpart in JSON, or an integer with more digits than Python prints
+    except (TypeError, ValueError):
         return f"a value of type {type(value).__name__}"
+
+
+def merge_parameters(common: Mapping[str, object], own: Mapping[str, object]) -> dict[str, object]:
+    """Return the parameters of a text. A null keeps the common value.
+
+    A null without a common value stays, so that the validation refuses an unknown name.
+    """
+    given = {name: value for name, value in own.items() if value is not None or name not in common}
+    return {**common, **given}

@@ -59,8 +59,8 @@ class TextReader:
                 several tokens.
 
         Raises:
-            InvalidRequestError: the text has no mask, contains another special token, or has more
-                than MAX_WINDOWED_CHARS characters.
+            InvalidRequestError: the text has no mask, contains another special token, has more than
+                MAX_WINDOWED_CHARS characters, or leaves too little room for the spare tokens.
         """
         self._check_pair(text, label)
         if len(text) > MAX_WINDOWED_CHARS:
@@ -77,6 +77,12 @@ class TextReader:
         if len(words.input_ids) <= room:
             return [Window(self._tokenizer.encode(text))]
         self._check_windowed_pair(words, is_mask, label)
+        longest = self._max_tokens - len(words.input_ids) + int((words.parts == 0).sum())
+        if spare_tokens >= longest:
+            raise InvalidRequestError(
+                f"{label} has room for at most {longest} tokens in place of a mask "
+                f"(got {spare_tokens + 1}); use shorter targets."
+            )
         return split_into_windows(words, mask_token_id, room)
 
     def read_words(self, text: InputText, label: str) -> EncodedWords:

@@ -76,6 +76,9 @@ def test_output_beside_its_parts_is_left_to_the_job(tmp_path: Path, source: Path
     there = tmp_path / "there.csv"
     there.touch()
     parts_directory(there).mkdir()
+    with pytest.raises(CommandError, match="already exists"):  # no job has written it
+        check_output(there, source, overwrite=False)
+    (parts_directory(there) / "job.json").touch()
     check_output(there, source, overwrite=False)
     with pytest.raises(CommandError, match="already exists"):
         check_new(there, overwrite=False)

@@ -1,7 +1,6 @@
 """Packing of passes into a batch and unpacking of the batch's outputs."""
 
 import numpy as np
-import pytest
 
 from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import BatchOutputs, ModelPass
@@ -66,33 +65,6 @@ def test_pack_of_one_text_without_targets() -> None:
     assert batch.query_texts.tolist() == [[0, -1]]
     assert batch.mask_slots.tolist() == [0]
     assert batch.target_ids.shape == (1, 0)
-
-
-def test_pack_makes_int64_arrays() -> None:
-    # The graph accepts only int64.
-    batch = Batch.pack([model_pass([5, 6], [1]), model_pass([5], [0])])
-    for name in Batch.__dataclass_fields__:
-        if name != "passes":
-            assert getattr(batch, name).dtype == np.int64, name
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_indices_lead_back_to_the_passes(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    passes = []
-    for _ in range(rng.integers(1, 9)):
-        ids = rng.integers(0, 1000, rng.integers(1, 50)).tolist()
-        masks = np.sort(rng.permutation(len(ids))[: rng.integers(1, len(ids) + 1)]).tolist()
-        passes.append(model_pass(ids, masks))
-    batch = Batch.pack(passes)
-    padded = batch.input_ids[batch.pad_index]
-    for number, one in enumerate(passes):
-        assert padded[batch.slot_texts == number].tolist() == one.input_ids.tolist()
-        assert (batch.query_texts == number).sum() == len(one.mask_positions)
-    assert padded.ravel()[batch.unpad_index].tolist() == batch.input_ids.tolist()
-    masked = batch.input_ids[batch.query_index].ravel()[batch.mask_slots]
-    expected = np.concatenate([one.input_ids[one.mask_positions] for one in passes])
-    assert masked.tolist() == expected.tolist()
 
 
 def test_unpack_returns_the_outputs_of_each_pass() -> None:

@@ -35,6 +35,8 @@ def test_claim_above_the_budget_is_rejected() -> None:
         assert "memory" in caught.value.text
         assert caught.value.retry_after_s == 1
         assert budget.held_bytes == 90
+        second.add(10)
+        assert budget.held_bytes == 100
     assert budget.held_bytes == 0
 
 

@@ -74,6 +74,7 @@ REFUSED: dict[str, tuple[str, list[tuple[dict[str, Any], str]]]] = {
                 f'granularity "word" and strategy "joint" {CHOOSE}',
             ),
             ({"topk": 3}, f'Unknown field "topk" in parameters; allowed: {FILLS}'),
+            ({"topk": None}, f'Unknown field "topk" in parameters; allowed: {FILLS}'),
             ({"Strategy": "joint"}, f'Unknown field "Strategy" in parameters; allowed: {FILLS}'),
         ],
     ),
@@ -191,9 +192,15 @@ def test_the_sentence_is_the_same(
     response = clients[task].post(f"/{task}", json={"inputs": text, "parameters": options})
     assert (response.status_code, response.json()) == (422, {"error": sentence})
     assert errors_of_rows[task][index] == sentence
-    with pytest.raises(InvalidRequestError) as caught:
-        models[task](text, **options)
-    assert str(caught.value) == sentence
+    for keywords in (options, {"parameters": options}):
+        with pytest.raises(InvalidRequestError) as caught:
+            models[task](text, **keywords)
+        assert str(caught.value) == sentence
+
+
+def test_an_integer_that_python_does_not_print_is_refused(models: dict[str, Any]) -> None:
+    with pytest.raises(InvalidRequestError, match=r"from 1 to 39 \(got a value of type int\)"):
+        models["fill-mask"]("the [MASK] .", top_k=10**5_000)
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,9 @@ _KINDS = (*MACHINE_FAULTS, "flood", "stalled flood", "close", "leave", "silence"
 # Load and seconds of the phase in which a batcher must have recovered, and the share to answer.
 _NORMAL_LOAD, _RECOVERY_S, _JUDGED_S, _MAX_JUDGED, _MIN_ANSWERED = 0.6, 10.0, 10.0, 400, 0.95
 # the same for an overload, as a share of what the workers can compute
-_OVERLOAD, _OVERLOAD_S, _MIN_COMPUTED = 3.0, 5.0, 0.4
-# a recent throughput below this share of the real one is wrong
-_MIN_ESTIMATE = 0.35
+_OVERLOAD, _OVERLOAD_S, _MIN_COMPUTED = 3.0, 5.0, 0.3
+# an estimate below this share of what the workers have computed is wrong
+_MIN_ESTIMATE = 0.5
 # most requests of a phase, and the mean tokens of a pass
 _MAX_PHASE, _MEAN_TOKENS = 1_000, 13
 # share of the callers that cancel their request when many leave
@@ -202,13 +202,14 @@ class BatcherWorld:
         bulk = self._send([9], 1, 60.0, bulk=True)
         await self._send_for(_OVERLOAD_S, _OVERLOAD, normal=True)
         computed = service.answered_tokens - before
-        share = computed / (self._loop.now_s - begun_s) / self._capacity_per_s
+        per_s = computed / (self._loop.now_s - begun_s)
+        share = per_s / self._capacity_per_s
         self._note(f"overload {share:.2f}")
         if share < _MIN_COMPUTED:
             self._loop.violate(f"Under an overload, the workers compute {share:.2f} of their best.")
-        estimate = (service.batcher.load.tokens_per_s or 0.0) / self._capacity_per_s
+        estimate = (service.batcher.load.tokens_per_s or 0.0) / max(per_s, 1.0)
         if estimate < _MIN_ESTIMATE:
-            self._loop.violate(f"The recent throughput is {estimate:.2f} of the real one.")
+            self._loop.violate(f"The estimate is {estimate:.2f} of the real throughput.")
         if not bulk.done():
             self._loop.violate("Under an overload, a bulk request gets no turn.")
 

@@ -42,10 +42,10 @@ if os.name == "posix":
     import fcntl
 
 INPUT = "input"
-_DESCRIPTION, _LOCK, _JOINED = "job.json", "lock", "joined"
-_DRAFT, _DRAFT_START = f"{_DESCRIPTION}.draft", b'{\n  "job": '
+DESCRIPTION, _LOCK, _JOINED = "job.json", "lock", "joined"
+_DRAFT, _DRAFT_START = f"{DESCRIPTION}.draft", b'{\n  "job": '
 # The last file to remove is the description, which shows that the other files belong to the job.
-_FILES = (UNFINISHED, _JOINED, _DRAFT, _DESCRIPTION)
+_FILES = (UNFINISHED, _JOINED, _DRAFT, DESCRIPTION)
 
 
 class Job:
@@ -78,7 +78,7 @@ class Job:
         Raises:
             CommandError: the directory belongs to another job or contains unknown files.
         """
-        known = None if restart else _read_description(self.directory / _DESCRIPTION)
+        known = None if restart else _read_description(self.directory / DESCRIPTION)
         if known is None or not (known["joined"] or self._has_parts()):
             self._reject_unknown_files()
             self._remove_files()
@@ -100,7 +100,7 @@ class Job:
             self.directory.rmdir()
 
     def _write_description(self, *, joined: bool) -> None:
-        write_json(self.directory / _DESCRIPTION, {"job": self._description, "joined": joined})
+        write_json(self.directory / DESCRIPTION, {"job": self._description, "joined": joined})
 
     def _remove_files(self) -> None:
         for path in self.directory.iterdir():
@@ -175,7 +175,7 @@ def locked(output: Path) -> Iterator[None]:
 
 def _reject_foreign_directory(directory: Path) -> None:
     """Reject a directory with files but without the description of a job."""
-    if _read_description(directory / _DESCRIPTION) is None:
+    if _read_description(directory / DESCRIPTION) is None:
         for path in sorted(directory.iterdir()):
             if not _is_left_over(path):
                 raise _foreign(path)
@@ -186,7 +186,10 @@ def _is_left_over(path: Path) -> bool:
     if path.name not in {_LOCK, _DRAFT} or not path.is_file():
         return False
     content = path.read_bytes()
-    return not content or (path.name == _DRAFT and content.startswith(_DRAFT_START))
+    # a full disk may cut the draft anywhere
+    return not content or (
+        path.name == _DRAFT and content[: len(_DRAFT_START)] == _DRAFT_START[: len(content)]
+    )
 
 
 def _foreign(path: Path) -> CommandError:

@@ -81,7 +81,7 @@ class PartFiles:
             with path.open("rb") as stream:
                 lines = 0
                 for line in stream:
-                    lines += 1
+                    lines += line.endswith(b"\n")  # a damaged disk may cut the last line
                     yield line.removesuffix(b"\n")
             if lines != rows:
                 raise CommandError(

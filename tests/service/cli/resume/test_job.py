@@ -164,7 +164,7 @@ def test_directory_of_the_user_is_rejected(output: Path, name: str, *, restart: 
     assert path.read_text() == "mine"
 
 
-@pytest.mark.parametrize("draft", ["", '{\n  "job": {\n    "vers'])
+@pytest.mark.parametrize("draft", ["", "{\n", '{\n  "job": {\n    "vers'])
 def test_job_killed_before_its_description_is_begun_again(output: Path, draft: str) -> None:
     directory = parts_directory(output)
     directory.mkdir()

@@ -1,0 +1,322 @@
+"""Jobs that continue after a crash at any file operation, compared with jobs without a crash."""
+
+import asyncio
+import os
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Self
+from unittest import mock
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fillmask.cli import whole_file
+from fillmask.cli.commands import FileCommand, RowOptions
+from fillmask.cli.error_policy import OnError
+from fillmask.cli.errors import CommandError, RowError
+from fillmask.cli.formats import durable_files
+from fillmask.cli.formats.jsonl import JsonBlock
+from fillmask.cli.resume.parts import PartFiles
+from fillmask.cli.whole_file import process_file
+from fillmask.errors import InvalidRequestError
+from fillmask.results.fills import Fill, FillResult
+from fillmask.settings import Settings
+from tests.properties import examples
+from tests.service.cli.command_line import numbered, write_rows
+from tests.service.tiny import Tiny
+
+
+class KilledError(BaseException):
+    """End of the process, after which it changes no file."""
+
+
+@dataclass
+class Disk:
+    """File operations of the command, one of which fails.
+
+    Attributes:
+        fails_at: number of the operation that fails, from 1. 0 means that none fails.
+        kills: whether the operation ends the process. Otherwise it raises an OSError once.
+        kept: share of a write, and of the files that nobody has flushed, that remains after a
+            crash.
+    """
+
+    fails_at: int = 0
+    kills: bool = True
+    kept: float = 1.0
+    operations: int = 0
+
+    def __post_init__(self) -> None:
+        self.is_dead = False
+        self._unflushed: set[int] = set()
+
+    def operate(self) -> None:
+        if self.is_dead:
+            raise KilledError
+        self.operations += 1
+        if self.operations == self.fails_at:
+            self.is_dead = self.kills
+            raise KilledError if self.kills else OSError(28, "No space left on device")
+
+    @contextmanager
+    def mounted(self, directory: Path) -> Iterator[Self]:
+        """Let the operations of the `with` block pass through this object."""
+        write, create = durable_files._NamedFile.write, durable_files._NamedFile.__init__
+
+        def write_part(file: Any, content: Any) -> int:
+            part = bytes(content)[: int(self.kept * len(content))]
+            if part and self.operations + 1 == self.fails_at:
+                # the system writes a part, and fails at the rest
+                self.operations += 1
+                self.fails_at += 1
+                content = part
+            else:
+                self.operate()
+            self._unflushed.add(os.fstat(file.fileno()).st_ino)
+            return write(file, content)
+
+        def flush(descriptor: int) -> None:
+            self.operate()
+            self._unflushed.discard(os.fstat(descriptor).st_ino)
+
+        def create_file(file: Any, path: Path) -> None:
+            self.operate()
+            create(file, path)
+
+        with (
+            mock.patch.object(durable_files._NamedFile, "__init__", create_file),
+            mock.patch.object(durable_files._NamedFile, "write", write_part),
+            mock.patch.object(os, "fsync", flush),
+            mock.patch.object(Path, "replace", self._counted(Path.replace)),
+            mock.patch.object(Path, "unlink", self._counted(Path.unlink)),
+            mock.patch.object(Path, "mkdir", self._counted(Path.mkdir)),
+            mock.patch.object(Path, "rmdir", self._counted(Path.rmdir)),
+        ):
+            yield self
+        if self.is_dead:
+            for path in directory.rglob("*"):
+                if path.stat().st_ino in self._unflushed:
+                    os.truncate(path, int(self.kept * path.stat().st_size))
+
+    def _counted(self, operation: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*arguments: Any, **keywords: Any) -> Any:
+            self.operate()
+            return operation(*arguments, **keywords)
+
+        return counted
+
+
+class FakeModel:
+    """Model and pipeline that fill a mask with the text, and refuse texts without a mask."""
+
+    accepted_tokens = 0
+
+    def __init__(self) -> None:
+        self.bundle = mock.Mock(mask_token="[MASK]")  # noqa: S106 - a token of another kind
+        self.batcher = self
+
+    def require_fill_mask(self) -> Self:
+        return self
+
+    def check_targets(self, options: object) -> None:
+        """Accept any targets."""
+
+    async def fill(self, texts: Sequence[str], _options: object, label: str) -> FillResult:
+        if "[MASK]" not in texts[0]:
+            raise InvalidRequestError(f"{label} has no mask.")
+        return FillResult([[[Fill(0.5, 1, texts[0], "")]]], is_large=False)
+
+    async def aclose(self) -> None:
+        """Close nothing."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A run of the command that may crash."""
+
+    disk: Disk
+    on_error: OnError
+    restart: bool = False
+
+
+KEPT = st.sampled_from([0.0, 0.01, 0.02, 0.1, 0.5, 0.9, 1.0])
+ATTEMPTS = st.builds(
+    Attempt,
+    st.builds(Disk, st.integers(1, 50), st.booleans(), KEPT),
+    st.sampled_from(["error", "report", "report"]),
+    st.sampled_from([False, False, False, True]),
+)
+LONG = f"{'x' * 9_000} [MASK]"  # longer than the buffer of a file
+READ = st.sampled_from(["jsonl", "csv", "parquet", "txt"])
+WRITTEN = st.sampled_from(["jsonl", "csv", "parquet"])
+
+
+def write_source(path: Path, texts: list[str]) -> Path:
+    """Write rows with numbers and texts in the format of the path."""
+    if path.suffix == ".jsonl":
+        return write_rows(path, numbered(texts))
+    if path.suffix == ".parquet":
+        pq.write_table(pa.table({"inputs": pa.array(texts, pa.string())}), path)
+    else:
+        header = "inputs\n" * (path.suffix == ".csv")
+        path.write_text(header + "".join(f"{text}\n" for text in texts))
+    return path
+
+
+class Job:
+    """A command line in a directory of its own."""
+
+    def __init__(
+        self, directory: Path, bundle: Path, texts: list[str], read: str, written: str
+    ) -> None:
+        self.directory = directory
+        self._source = write_source(directory / f"in.{read}", texts)
+        self.output = directory / f"out.{written}"
+        self._settings = Settings(bundle=bundle)
+
+    def run(self, disk: Disk, on_error: OnError = "report", **options: bool) -> bool:
+        """Run the command and return whether it is complete."""
+        row_options = RowOptions({"top_k": 1}, on_error=on_error)
+        command = FileCommand(self._source, self.output, row_options, **options)
+        parts = self.output.with_name(f"{self.output.name}.parts")
+        is_described = (parts / "job.json").exists()
+        with disk.mounted(self.directory):
+            try:
+                asyncio.run(process_file(command, self._settings))
+            except (KilledError, RowError, OSError):
+                return False
+            except CommandError as error:
+                # the crash came at the very end, after the removal of the job's description
+                if is_described or "already exists; use --overwrite" not in str(error):
+                    raise
+                return True
+        assert disk.fails_at or not parts.exists()
+        return True
+
+    def whole(self, on_error: OnError) -> bytes | None:
+        """Return the output of a job without a crash, or None if the policy ends it."""
+        content = self.output.read_bytes() if self.run(Disk(), on_error) else None
+        assert self.run(Disk(), overwrite=True, restart=True)
+        self.output.unlink()
+        return content
+
+
+@pytest.fixture
+def bundle(tiny: Tiny) -> Path:
+    """Path of a bundle, which is short in messages."""
+    return tiny.path
+
+
+@pytest.fixture(autouse=True)
+def _fast_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def load(*_: object) -> FakeModel:
+        return FakeModel()
+
+    monkeypatch.setattr(whole_file, "load_model", load)
+
+
+@contextmanager
+def sizes(seed: int) -> Iterator[None]:
+    """Set random sizes of blocks, writes and parts."""
+    rng = random.Random(seed)  # noqa: S311 - a choice, not a secret
+    parts = {"rows": rng.randint(1, 6), "seconds": 10.0}
+    with (
+        mock.patch("fillmask.cli.formats.base.BLOCK_ROWS", rng.randint(1, 6)),
+        mock.patch("fillmask.cli.pipeline._LONG_ANSWERS_BYTES", rng.randint(1, 400)),
+        mock.patch.dict(PartFiles.__init__.__kwdefaults__, parts),
+    ):
+        yield
+
+
+@examples(0.5)
+@given(
+    texts=st.lists(st.sampled_from(["a [MASK]", "[MASK] b", LONG, "bad"]), max_size=14),
+    formats=st.tuples(READ, WRITTEN),
+    attempts=st.lists(ATTEMPTS, min_size=1, max_size=4),
+    seed=st.integers(0, 1_000),
+    overwrite=st.booleans(),
+)
+def test_output_after_crashes_is_that_of_a_whole_run(
+    bundle: Path,
+    texts: list[str],
+    formats: tuple[str, str],
+    attempts: list[Attempt],
+    seed: int,
+    *,
+    overwrite: bool,
+) -> None:
+    # The output is absent, old or whole at any time.
+    with TemporaryDirectory() as name:
+        job = Job(Path(name), bundle, texts, *formats)
+        whole = {"error": job.whole("error"), "report": job.whole("report")}
+        current = None
+        if overwrite:
+            job.output.write_bytes(current := b"old")
+        is_complete = False
+        for attempt in [*attempts, Attempt(Disk(), "report")]:
+            with sizes(seed):
+                disk = replace(attempt.disk)
+                is_complete = job.run(
+                    disk, attempt.on_error, restart=attempt.restart, overwrite=overwrite
+                )
+            content = job.output.read_bytes() if job.output.exists() else None
+            if content != current:
+                assert current in {None, b"old"}
+                assert content == whole[attempt.on_error] is not None
+                current = content
+            if is_complete:
+                break
+            seed += 1
+        assert is_complete
+        assert current in whole.values()
+
+
+@pytest.mark.parametrize(
+    ("written", "kills", "restart"),
+    [
+        ("jsonl", False, False),
+        ("jsonl", True, False),
+        ("jsonl", True, True),
+        ("csv", True, False),
+        ("parquet", True, False),
+    ],
+)
+def test_each_operation_may_fail(
+    bundle: Path, tmp_path: Path, written: str, *, kills: bool, restart: bool
+) -> None:
+    # It fails again in the run that continues. A run that starts again finds all kinds of files.
+    job = Job(tmp_path, bundle, ["a [MASK]", "bad", "[MASK] b"] * 2, "jsonl", written)
+    whole, disk = job.whole("report"), Disk()
+    with sizes(1):
+        job.run(disk)
+        for fails_at in range(1, disk.operations + 1):
+            job.output.unlink()
+            job.run(Disk(disk.operations - 12 if restart else fails_at, kills, 0.01))
+            for again in (fails_at, 0):
+                assert not job.output.exists() or job.output.read_bytes() == whole
+                is_complete = job.run(Disk(again, kills, 0.01), restart=restart and bool(again))
+            assert is_complete
+            assert job.output.read_bytes() == whole
+    assert disk.operations > 30
+
+
+@given(st.lists(st.integers(0, 10**6), min_size=1, max_size=5), st.data())
+def test_a_part_cut_anywhere_is_an_error(numbers: list[int], data: st.DataObject) -> None:
+    # No crash does this, but a disk that loses flushed bytes.
+    with TemporaryDirectory() as name:
+        parts = PartFiles(Path(name), 0)
+        answers = [b"[%d]" % number for number in numbers]
+        parts.write(JsonBlock(0, [b"{}"] * len(answers)), answers)
+        parts.commit()
+        assert list(PartFiles(Path(name), 0).answers()) == answers
+        [path] = Path(name).iterdir()
+        os.truncate(path, data.draw(st.integers(0, path.stat().st_size - 1)))
+        with pytest.raises(CommandError, match="start again with --restart"):
+            list(PartFiles(Path(name), 0).answers())

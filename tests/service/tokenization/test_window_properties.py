@@ -1,0 +1,152 @@
+"""Windows of generated texts, compared with a search over all windows."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import processors
+
+from fillmask.errors import InvalidRequestError
+from fillmask.parameters.texts import TextPair
+from fillmask.tokenization.encoded_text import EncodedWords
+from fillmask.tokenization.reader import TextReader
+from fillmask.tokenization.tokenizer import Tokenizer
+from fillmask.tokenization.windows import Window, split_into_windows
+from tests.service.tiny import MASK_ID, MAX_TOKENS, SPECIAL, build_tokenizer
+
+MASK, WORD, START, END, BETWEEN = 1, 10, 2, 3, 4
+Piece = tuple[bool, bool]  # whether a token is a mask, and whether it continues a word
+
+
+@st.composite
+def overlong_texts(draw: st.DrawFn) -> tuple[EncodedWords, int]:
+    """Draw a single text or a pair with masks in the first text, and a maximum that it exceeds."""
+    second = draw(st.integers(0, 6))
+    pieces: list[Piece] = draw(
+        st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60)
+        if draw(st.booleans())
+        else st.lists(
+            st.tuples(st.sampled_from([False] * 9 + [True]), st.booleans()),
+            min_size=1,
+            max_size=60,
+        )
+    )
+    if not any(is_mask for is_mask, _ in pieces):
+        pieces[draw(st.integers(0, len(pieces) - 1))] = (True, False)
+    own = [MASK if is_mask else WORD + place for place, (is_mask, _) in enumerate(pieces)]
+    starts = [
+        is_mask or pieces[place - 1][0] or not continues
+        for place, (is_mask, continues) in enumerate(pieces)
+    ]
+    rest = [BETWEEN, *(100 + place for place in range(second)), END] if second else [END]
+    fixed = len(rest) + 1
+    ordinary = len(own) + second
+    words = EncodedWords(
+        input_ids=np.array([START, *own, *rest]),
+        positions=np.array([*range(1, len(own) + 1), *(len(own) + 2 + i for i in range(second))]),
+        spans=tuple((3 * i, 3 * i + 2) for i in range(ordinary)),
+        words=np.array([*np.cumsum(starts), *(len(own) + 1 + i for i in range(second))]),
+        parts=np.array([0] * len(own) + [1] * second),
+        token_types=np.array([0] * (len(own) + 2) + [1] * (second + 1)) if second else None,
+    )
+    return words, fixed + draw(st.integers(1, max(1, len(own) - 1)))
+
+
+@given(overlong_texts())
+def test_windows_of_any_text(drawn: tuple[EncodedWords, int]) -> None:
+    # Together the windows have all masks, in order. Each window is a part of the text between words
+    # with the special tokens and the whole second text around it.
+    words, max_tokens = drawn
+    own = np.flatnonzero(words.parts == 0)
+    masks = [i for i in own.tolist() if words.input_ids[words.positions[i]] == MASK]
+    fixed = len(words.input_ids) - len(own)
+    windows = split_into_windows(words, MASK, max_tokens)
+    found: list[int] = []
+    firsts: list[int] = []
+    for window in windows:
+        encoded = window.encoded
+        start, end = _place(words, window)
+        ids, after = words.input_ids.tolist(), 1 + len(own)
+        assert encoded.input_ids.tolist() == [ids[0], *ids[1 + start : 1 + end], *ids[after:]]
+        assert len(encoded.input_ids) <= max_tokens
+        if words.token_types is None:
+            assert encoded.token_types is None
+        else:
+            assert encoded.token_types is not None
+            types = words.token_types.tolist()
+            assert encoded.token_types.tolist() == [*types[: 1 + end - start], *types[after:]]
+        inside = [start + int(position) - 1 for position in encoded.mask_positions]
+        assert [words.spans[i] for i in inside] == list(encoded.mask_spans)
+        room = max_tokens - fixed
+        assert inside[-1] - inside[0] < max(1, room // 2)
+        assert not found or inside[0] - firsts[-1] >= room // 2
+        found += inside
+        firsts.append(inside[0])
+        assert (start, end) == _best_window(words.words[own].tolist(), inside, room)
+    assert found == masks
+
+
+def pair_tokenizer() -> Tokenizer:
+    tokenizer = build_tokenizer()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
+    )
+    content = tokenizer.to_str().encode()
+    return Tokenizer(content, "[MASK]", MASK_ID, range(len(SPECIAL)), pairs=True, token_types=2)
+
+
+READER = TextReader(pair_tokenizer(), MAX_TOKENS)
+TOKENS = {"[MASK]": 1, "the": 1, "walks": 2, "dogs": 2, "zyx": 1, ".": 1}
+TEXTS = st.lists(st.sampled_from(list(TOKENS)), max_size=50)
+SPARE = st.integers(0, 2 * MAX_TOKENS) | st.integers(MAX_TOKENS - 5, MAX_TOKENS - 2)
+
+
+@given(TEXTS, TEXTS, SPARE)
+def test_windows_leave_room_for_any_fill(first: list[str], second: list[str], spare: int) -> None:
+    # A fill of 1 + spare tokens in place of a mask fits into the model's input.
+    text = TextPair(" ".join(first), " ".join(second)) if second else " ".join(first)
+    second_tokens = sum(TOKENS[word] for word in second)
+    fixed = 2 + bool(second) + second_tokens
+    is_long = fixed + sum(TOKENS[word] for word in first) + spare > MAX_TOKENS
+    invalid_pair = "[MASK]" in second or second_tokens > MAX_TOKENS // 2
+    refused = "[MASK]" not in (*first, *second) or (
+        is_long and (invalid_pair or fixed + 1 + spare > MAX_TOKENS)
+    )
+    if refused:
+        with pytest.raises(InvalidRequestError, match=r"inputs.* (mask|windows)"):
+            READER.read_windows(text, "inputs", spare)
+        return
+    windows = READER.read_windows(text, "inputs", spare)
+    spans = [span for window in windows for span in window.encoded.mask_spans]
+    assert [str(text)[start:end] for start, end in spans] == ["[MASK]"] * str(text).count("[MASK]")
+    for window in windows:
+        ids = window.encoded.input_ids
+        assert len(ids) + spare <= MAX_TOKENS
+        assert (ids[window.encoded.mask_positions] == MASK_ID).all()
+
+
+def _place(words: EncodedWords, window: Window) -> tuple[int, int]:
+    """Return the first token of a window's text and the token after it."""
+    assert window.span is not None
+    return (
+        [start for start, _ in words.spans].index(window.span[0]),
+        [end for _, end in words.spans].index(window.span[1]) + 1,
+    )
+
+
+def _best_window(words: list[int], masks: list[int], room: int) -> tuple[int, int]:
+    """Return the longest window between words in the centred range, by trying all windows."""
+    first, last = masks[0], masks[-1] + 1
+    before = (room - (last - first)) // 2
+    low = max(0, min(first - before, len(words) - room))
+    high = min(len(words), low + room)
+    windows = [
+        (start, end)
+        for start in range(low, first + 1)
+        for end in range(last, high + 1)
+        if start in (0, first) or words[start] != words[start - 1]
+        if end in (last, len(words)) or words[end - 1] != words[end]
+    ]
+    return max(windows, key=lambda window: window[1] - window[0])
