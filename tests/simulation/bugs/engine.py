@@ -110,11 +110,11 @@ ENGINE = (
     bug(
         "rejected requests count as load",
         _ADMISSION,
-        """        self.check(tokens, bulk=bulk)
+        """        self.check(tokens, bulk=bulk, admitted=admitted)
         self._accepted[bulk] += tokens
 """,
         """        self._accepted[bulk] += tokens
-        self.check(0, bulk=bulk)
+        self.check(0, bulk=bulk, admitted=admitted)
 """,
     ),
     bug(
