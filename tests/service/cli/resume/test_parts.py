@@ -219,11 +219,12 @@ def test_a_gap_ends_the_chain(tmp_path: Path) -> None:
     assert names(tmp_path) == ["000000000000-000000000001.jsonl", "job.json"]
 
 
-def test_modified_part_is_an_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize("content", [b"[0]\n", b"[0]\n[1"])
+def test_modified_part_is_an_error(tmp_path: Path, content: bytes) -> None:
     parts = PartFiles(tmp_path, 0, rows=2, seconds=1e9)
     write(parts, [0, 1])
     [path] = tmp_path.iterdir()
-    path.write_bytes(b"[0]\n")
+    path.write_bytes(content)
     with pytest.raises(CommandError, match=r"must be 2 \(got 1\); start again with --restart"):
         list(parts.answers())
 
