@@ -4,23 +4,18 @@ import asyncio
 import signal
 from collections import Counter
 from random import Random
-from typing import Any
 
 from fillmask.settings import Settings
 from tests.simulation.clients.exchange import Client, Exchange, describe
-from tests.simulation.clients.lesson import (
-    LIMITS,
-    SMALLEST_BUDGET_BYTES,
-    SMALLEST_QUEUE,
-    learn_answers,
-)
-from tests.simulation.clients.questions import HEALTH, Question, by_kind, questions
+from tests.simulation.clients.lesson import SMALLEST_BUDGET_BYTES, learn_answers
+from tests.simulation.clients.questions import HEALTH, Question
 from tests.simulation.machine.disk import BAD, MODELS, PARENT, SALTS, Disk
 from tests.simulation.machine.loop import VirtualLoop, in_order
 from tests.simulation.machine.process import Process, simulated_machine
 from tests.simulation.trace import Trace
 from tests.simulation.worlds.checks import DISTURBED_S, Checks
 from tests.simulation.worlds.faults import MACHINE_FAULTS, MAX_STALL_S, Faults
+from tests.simulation.worlds.habits import Habits
 
 _KINDS = (
     *MACHINE_FAULTS,
@@ -58,12 +53,7 @@ class ServiceWorld:
         self.statuses: Counter[str] = Counter()
         # each seed has its own faults and habits, so that rare mixtures also occur
         self._kinds = [kind for kind in _KINDS if random.random() < 0.5] or ["silence"]
-        self._rude = random.choice([0.0, 0.05, 0.3])
-        self._hasty = random.choice([0.0, 0.1, 0.5])
-        self._heavy = random.choice([0.05, 0.3, 0.8])
-        self._light = [one for one in questions() if one.light]
-        kinds = list(by_kind().values())
-        self._others = random.sample(kinds, random.choice([1, 3, len(kinds)]))
+        self._habits = Habits(random)
         self._costs: dict[str, int]
         self._process: Process
         self._checks: Checks
@@ -84,7 +74,7 @@ class ServiceWorld:
 
     async def _run_process(self) -> None:
         """Run one process from its start to its end."""
-        settings = self._draw_settings()
+        settings = self._habits.draw_settings()
         random = self._random
         self._faults = Faults(self._loop, random)
         self._disk.speed = self._faults.speed
@@ -106,22 +96,6 @@ class ServiceWorld:
         await asyncio.wait([running])
         self._check_exit(running)
         self.statuses += Counter({str(one): n for one, n in self._checks.statuses.items()})
-
-    def _draw_settings(self) -> Settings:
-        choice = self._random.choice
-        queue: dict[str, Any] = choice(
-            [SMALLEST_QUEUE, {"max_waiting_tokens": 32_768, "max_bulk_tokens": 100_000}]
-        )
-        drawn: dict[str, Any] = {
-            "threads": choice([1, 2, 2, 4]),
-            "max_batch_tokens": choice([16, 64, 192]),
-            "max_wait_ms": choice([200, 350, 1_000]),
-            "request_timeout_ms": choice([500, 5_000, 30_000]),
-            "reload_every_s": choice([0, 1, 5]),
-            "drain_delay_s": choice([0, 1, 3]),
-            "shutdown_grace_s": choice([0, 2, 30]),
-        }
-        return Settings(**LIMITS, **queue, **drawn)
 
     async def _run_phases(self) -> None:
         """Send requests in phases of different load, each with a fault."""
@@ -212,30 +186,13 @@ class ServiceWorld:
         random, speed = self._random, self._faults.speed
         end_s = self._loop.now_s + seconds
         for _ in range(most):
-            heavy = not normal and random.random() < self._heavy
-            question = random.choice(random.choice(self._others) if heavy else self._light)
+            question = self._habits.draw_question(normal=normal)
             cost_s = self._costs[question.label] / speed.tokens_per_s + speed.base_s
             workers = self._checks.settings.threads
             await asyncio.sleep(random.expovariate(load * workers / cost_s))
             if self._loop.now_s > end_s or not self._process.accepting:
                 return
-            self._send(question, Client() if normal else self._draw_client())
-
-    def _draw_client(self) -> Client:
-        random = self._random
-        timeout_ms = None
-        if random.random() < self._hasty:
-            timeout_ms = int(10 ** random.uniform(0, 3.5))
-        if random.random() >= self._rude:
-            return Client(timeout_ms)
-        return Client(
-            timeout_ms,
-            body_s=random.choice([0, 0, 0.01, 1, 12]),
-            parts=random.choice([1, 2, 4]),
-            leaves_after_s=random.choice([None, 10 ** random.uniform(-4, 1)]),
-            reads_s=random.choice([0, 0.1, 20]),
-            breaks=random.random() < 0.1,
-        )
+            self._send(question, self._habits.draw_client(normal=normal))
 
     def _send(self, question: Question, client: Client) -> None:
         if not self._process.accepting:
