@@ -120,8 +120,6 @@ class Disk:
             raise PermissionError(13, "Permission denied")
         if version.health == "changes":
             self.put(path, version.salt, "changes")
-        if version.health == "stalls":
-            self.speed.stall_s = 200.0
         golden_salt = version.salt + (version.health == "wrong")
         bundle = _bundle(version.name, version.salt, golden_salt)
         bundle._path = path
@@ -137,6 +135,7 @@ class Disk:
             version.salt,
             MODELS[version.name],
             weights_copied=not self.mapped,
+            extra_s=200.0 if version.health == "stalls" else 0.0,
         )
 
     def _fingerprint(self, path: Path) -> Fingerprint:

@@ -96,6 +96,9 @@ class WorkerDeathError(BaseException):
 class SimulatedRuntime:
     """Runtime with the interface of `fillmask.engine.runtime.Runtime`.
 
+    Args:
+        extra_s: seconds that each run takes longer.
+
     Attributes:
         closed: whether the service has freed the runtime.
     """
@@ -109,11 +112,13 @@ class SimulatedRuntime:
         tasks: tuple[Task, ...],
         *,
         weights_copied: bool = True,
+        extra_s: float = 0.0,
     ) -> None:
         self._loop = loop
         self._draw = random.random
         self._speed = speed
         self._salt = salt
+        self._extra_s = extra_s
         self._running = 0
         self._stopped = False
         self.tasks = tasks
@@ -132,7 +137,7 @@ class SimulatedRuntime:
         try:
             threads = speed.threads if speed.running == 1 else 1
             seconds = speed.base_s + batch.tokens / speed.tokens_per_s / (1 + 0.6 * (threads - 1))
-            self._work(seconds * (0.8 + 0.4 * self._draw()) + speed.stall_s)
+            self._work(seconds * (0.8 + 0.4 * self._draw()) + speed.stall_s + self._extra_s)
             if speed.dying:
                 speed.dying = False
                 speed.deaths += 1

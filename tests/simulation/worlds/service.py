@@ -174,6 +174,9 @@ class ServiceWorld:
 
     async def _settle(self) -> None:
         """Wait until all faults are over, and no probe may fail or client wait any more."""
+        if "stall" in self._kinds and self._random.random() < 0.3:
+            self.faults["stall"] += 1  # which only a probe will meet
+            await self._faults.run("stall", 0)
         over_s = max(0.0, self._faults.disturbed_s - self._loop.now_s)
         await asyncio.sleep(over_s + DISTURBED_S + 2 * _PROBE_EVERY_S)
         while self._process.accepting and self._checks.in_progress:
