@@ -18,6 +18,18 @@ def make_tokenizer(tiny: Tiny) -> Tokenizer:
     return Tokenizer(content, "[MASK]", MASK_ID, range(len(SPECIAL)))
 
 
+def make_pipeline(tiny: Tiny, batcher: Batcher) -> FillMaskPipeline:
+    """Return a pipeline with limits that no test reaches."""
+    return FillMaskPipeline(
+        make_tokenizer(tiny),
+        batcher,
+        max_tokens=MAX_TOKENS,
+        vocab_size=len(VOCABULARY),
+        max_masks=100,
+        max_passes=1_000,
+    )
+
+
 async def fill(
     tiny: Tiny,
     texts: Sequence[str],

@@ -29,12 +29,11 @@ from fillmask.parameters.limits import Limits
 from fillmask.parameters.score import ScoreOptions
 from fillmask.results.fills import FillResult, fills_to_json
 from fillmask.settings import Settings
-from fillmask.tasks.fill_mask import FillMaskPipeline
 from fillmask.tasks.plan import PlannedFills
 from fillmask.tasks.scoring import ScoringPipeline
 from tests.service.refusal import check_refusal
 from tests.service.tiny import MAX_TOKENS, VOCABULARY, Tiny
-from tests.service.tiny_calls import make_tokenizer
+from tests.service.tiny_calls import make_pipeline, make_tokenizer
 
 WORDS = tuple(word for word in VOCABULARY if word.isalpha())
 ESCAPED = "\1" * 600
@@ -59,17 +58,6 @@ CASES: dict[str, tuple[list[str], FillOptions]] = {
         FillOptions(on_long_text="window", top_k=20),
     ),
 }
-
-
-def make_pipeline(tiny: Tiny, batcher: Batcher) -> FillMaskPipeline:
-    return FillMaskPipeline(
-        make_tokenizer(tiny),
-        batcher,
-        max_tokens=MAX_TOKENS,
-        vocab_size=len(VOCABULARY),
-        max_masks=100,
-        max_passes=1_000,
-    )
 
 
 def fail_batcher() -> Batcher:

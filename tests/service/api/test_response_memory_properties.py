@@ -31,9 +31,9 @@ from fillmask.results.rejected import RejectedText
 from fillmask.results.scores import scores_to_json
 from fillmask.tasks.classification import ClassificationPipeline
 from fillmask.tasks.scoring import ScoringPipeline
-from tests.service.api.test_response_memory import json_bytes_of, make_pipeline
+from tests.service.api.test_response_memory import json_bytes_of
 from tests.service.tiny import MAX_TOKENS, SPECIAL, VOCABULARY, Tiny
-from tests.service.tiny_calls import make_tokenizer
+from tests.service.tiny_calls import make_pipeline, make_tokenizer
 
 T = TypeVar("T")
 FUNCTIONS: list[FunctionToApply] = ["softmax", "sigmoid", "none"]

@@ -8,22 +8,10 @@ from fillmask.engine.batcher import Batcher
 from fillmask.engine.runtime import Runtime
 from fillmask.errors import OverloadedError
 from fillmask.parameters.fill_mask import FillOptions
-from fillmask.tasks.fill_mask import FillMaskPipeline
-from tests.service.tiny import MAX_TOKENS, VOCABULARY, Tiny
-from tests.service.tiny_calls import make_tokenizer
+from tests.service.tiny import Tiny
+from tests.service.tiny_calls import make_pipeline
 
 JOINT = FillOptions(strategy="joint", top_k=2)
-
-
-def pipeline_of(tiny: Tiny, batcher: Batcher) -> FillMaskPipeline:
-    return FillMaskPipeline(
-        make_tokenizer(tiny),
-        batcher,
-        max_tokens=MAX_TOKENS,
-        vocab_size=len(VOCABULARY),
-        max_masks=100,
-        max_passes=1000,
-    )
 
 
 def slow_batcher(tiny: Tiny, max_batch_tokens: int = 64) -> Batcher:
@@ -49,7 +37,7 @@ async def test_an_idle_service_accepts_all_parts_of_a_request(
     batcher = slow_batcher(tiny)
     try:
         texts = ["the [MASK] is [MASK]"] * len(options)
-        result = await pipeline_of(tiny, batcher).fill(texts, options)
+        result = await make_pipeline(tiny, batcher).fill(texts, options)
         assert all(result.fills)
         assert batcher.accepted_tokens == 0
     finally:
@@ -60,7 +48,7 @@ async def test_a_long_request_of_short_parts_is_bulk(tiny: Tiny) -> None:
     batcher = slow_batcher(tiny, max_batch_tokens=4)  # the interactive lane takes 32 tokens
     try:
         texts = ["the [MASK] is [MASK]"] * 6
-        planned = await pipeline_of(tiny, batcher).plan(texts, JOINT)
+        planned = await make_pipeline(tiny, batcher).plan(texts, JOINT)
         tokens = sum(len(text.input_ids) for one in planned.plans.values() for text in one.encoded)
         assert batcher.parts_of(tokens).bulk
         assert not batcher.parts_of(tokens // len(texts)).bulk
@@ -70,7 +58,7 @@ async def test_a_long_request_of_short_parts_is_bulk(tiny: Tiny) -> None:
 
 async def test_another_request_is_still_rejected(tiny: Tiny) -> None:
     batcher = slow_batcher(tiny)
-    pipeline = pipeline_of(tiny, batcher)
+    pipeline = make_pipeline(tiny, batcher)
     try:
         waiting = pipeline.fill(["the [MASK]"] * 8, FillOptions())
         running = asyncio.create_task(waiting)

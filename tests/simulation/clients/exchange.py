@@ -1,7 +1,6 @@
 """One request and its response, from the client's side of an ASGI server such as uvicorn."""
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -34,11 +33,6 @@ class Client:
     leaves_after_s: float | None = None
     reads_s: float = 0.0
     breaks: bool = False
-
-    @property
-    def is_polite(self) -> bool:
-        """True if nothing about the client excuses a missing response."""
-        return self.leaves_after_s is None and not self.breaks
 
 
 class Exchange:
@@ -159,7 +153,7 @@ class Exchange:
                 self._ended.set_result(None)
 
 
-def describe(exchange: Exchange, places: Sequence[str] = ()) -> str:
+def describe(exchange: Exchange) -> str:
     """Return one line about an exchange, for the trace."""
     client = exchange.client
     more = "".join(
@@ -173,4 +167,4 @@ def describe(exchange: Exchange, places: Sequence[str] = ()) -> str:
         )
         if value is not None
     )
-    return " ".join([f"request {exchange.number} {exchange.question.label}{more}", *places])
+    return f"request {exchange.number} {exchange.question.label}{more}"

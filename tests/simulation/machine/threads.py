@@ -102,9 +102,6 @@ class _Thread:
             self._joining.append(self._greenlets.block())
             self._greenlets.switch_to_hub()
 
-    def is_alive(self) -> bool:
-        return not self._ended
-
     def _run(self) -> None:
         self._target()
         self._ended = True

@@ -119,13 +119,9 @@ class BatcherWorld:
         self.faults[fault] += 1
         self._note(f"fault {fault}")
         match fault:
-            case "flood":
-                await self._send_for(min(seconds, 2.0), 20.0)
-            case "stalled flood":
-                flood = self._loop.create_task(self._send_for(1.0, 10.0))
-                await asyncio.sleep(0.5)
-                await self._faults.run(self._random.choice(["freeze", "stall"]), seconds)
-                await flood
+            case "flood" | "stalled flood":
+                stalled = fault == "stalled flood"
+                await self._faults.flood(seconds, self._send_for, stalled=stalled)
             case "close":
                 self._service.closing = True
                 await self._service.batcher.close()

@@ -1,7 +1,9 @@
 """Faults of the machine, which any process must survive."""
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from random import Random
+from typing import Any
 
 from tests.simulation.machine.loop import VirtualLoop
 from tests.simulation.machine.runtime import Speed
@@ -50,6 +52,27 @@ class Faults:
                 await self._fail(seconds)
             case "dying":
                 self.may_fail = self.speed.dying = True
+
+    async def flood(
+        self,
+        seconds: float,
+        send: Callable[[float, float], Coroutine[Any, Any, None]],
+        *,
+        stalled: bool,
+    ) -> None:
+        """Send far more than the workers can compute, with a freeze or a stall in the middle.
+
+        Args:
+            send: function that sends requests for some seconds at a load.
+            stalled: whether something stops in the middle.
+        """
+        if not stalled:
+            await send(min(seconds, 2.0), 20.0)
+            return
+        sending = self._loop.create_task(send(1.0, 10.0))
+        await asyncio.sleep(0.5)
+        await self.run(self._random.choice(["freeze", "stall"]), seconds)
+        await sending
 
     async def _slow(self, seconds: float) -> None:
         factor = self._random.choice([3, 10, 50])

@@ -137,13 +137,9 @@ class ServiceWorld:
                 self._faults.disturb(_VERIFICATION_S)
                 await self._reload()
                 self._disk.put(path, good.salt, "good")
-            case "flood":
-                await self._send_for(min(seconds, 2.0), 20.0)
-            case "stalled flood":
-                flood = self._loop.create_task(self._send_for(1.0, 10.0))
-                await asyncio.sleep(0.5)
-                await self._faults.run(self._random.choice(["freeze", "stall"]), seconds)
-                await flood
+            case "flood" | "stalled flood":
+                stalled = fault == "stalled flood"
+                await self._faults.flood(seconds, self._send_for, stalled=stalled)
             case "kill":
                 self._process.accepting = False
                 self._checks.killed = True
