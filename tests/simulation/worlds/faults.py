@@ -84,7 +84,7 @@ class Faults:
     async def _fail(self, seconds: float) -> None:
         self.speed.failing = self._random.choice([0.1, 0.5, 1.0])
         self.failing_s = float("inf")
+        self.disturb(seconds + _REPORTED_S)
         await asyncio.sleep(seconds)
         self.speed.failing = 0.0
         self.failing_s = self._loop.now_s + _REPORTED_S
-        self.disturb(_REPORTED_S)

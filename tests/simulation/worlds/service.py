@@ -100,6 +100,8 @@ class ServiceWorld:
     async def _run_phases(self) -> None:
         """Send requests in phases of different load, each with a fault."""
         random = self._random
+        if random.random() < 0.3:  # a process that nobody asks for a while
+            await self._check_recovery()
         for _ in range(random.randint(1, 6)):
             seconds = random.uniform(0.5, 5.0)
             fault = random.choice(self._kinds)
@@ -170,11 +172,16 @@ class ServiceWorld:
 
     async def _settle(self) -> None:
         """Wait until all faults are over, and no probe may fail or client wait any more."""
-        if "stall" in self._kinds and self._random.random() < 0.3:
-            self.faults["stall"] += 1  # which only a probe will meet
-            await self._faults.run("stall", 0)
+        await self._wait_for_ends()
+        for fault in ("stall", "failing"):
+            if fault in self._kinds and self._random.random() < 0.3:
+                self.faults[fault] += 1  # which only a probe will meet
+                await self._faults.run(fault, 2 * _PROBE_EVERY_S)
         over_s = max(0.0, self._faults.disturbed_s - self._loop.now_s)
         await asyncio.sleep(over_s + DISTURBED_S + 2 * _PROBE_EVERY_S)
+        await self._wait_for_ends()
+
+    async def _wait_for_ends(self) -> None:
         while self._process.accepting and self._checks.in_progress:
             await asyncio.sleep(1)
 
