@@ -71,7 +71,7 @@ class Speed:
         base_s: seconds of a run besides its tokens.
         stall_s: seconds by which the next run takes longer.
         failing: probability that a run fails.
-        dying: True if the next run ends its worker.
+        dying: True if the next run of a worker ends it.
         threads: number of threads that a run may use if no other run is in progress.
         running: number of runs in progress.
         deaths: number of workers that have ended.
@@ -138,7 +138,8 @@ class SimulatedRuntime:
             threads = speed.threads if speed.running == 1 else 1
             seconds = speed.base_s + batch.tokens / speed.tokens_per_s / (1 + 0.6 * (threads - 1))
             self._work(seconds * (0.8 + 0.4 * self._draw()) + speed.stall_s + self._extra_s)
-            if speed.dying:
+            # the same in the verification of a new bundle only prevents its use
+            if speed.dying and self._loop.greenlets.in_thread():
                 speed.dying = False
                 speed.deaths += 1
                 raise WorkerDeathError

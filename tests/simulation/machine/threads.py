@@ -32,6 +32,7 @@ class Greenlets:
         self._loop = loop
         self._draw = random.random
         self._hub = getcurrent()
+        self._threads: set[greenlet] = set()
         self.threading = SimpleNamespace(
             Thread=self._thread,
             Lock=lambda: Lock(self),
@@ -76,6 +77,15 @@ class Greenlets:
             if draw < _PAUSE_SHARE:
                 self.sleep(draw / _PAUSE_SHARE * _PAUSE_S)
 
+    def run_thread(self, target: Callable[[], object]) -> None:
+        """Run the function of a `Thread` on the current greenlet."""
+        self._threads.add(getcurrent())
+        target()
+
+    def in_thread(self) -> bool:
+        """Return whether a `Thread` runs, such as a worker, and not a function of an executor."""
+        return getcurrent() in self._threads
+
     def violate(self, message: str) -> NoReturn:
         """End the simulation, also if the caller's callers handle the error."""
         self._loop.violate(message)
@@ -103,7 +113,7 @@ class _Thread:
             self._greenlets.switch_to_hub()
 
     def _run(self) -> None:
-        self._target()
+        self._greenlets.run_thread(self._target)
         self._ended = True
         for one in self._joining:
             self._greenlets.wake(one)
