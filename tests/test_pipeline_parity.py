@@ -18,7 +18,7 @@ from fastapi.testclient import TestClient
 from fillmask.app import create_app
 from fillmask.settings import Settings
 from fillmask_export.commands import main as export_main
-from fillmask_model.checkpoints.families.registry import FAMILIES
+from fillmask_model.checkpoints.registry import FAMILIES
 from tests.model.samples import randomise
 from tests.model.tokenizers.tokenizer_directories import KINDS, Kind, write_directory
 
@@ -134,8 +134,9 @@ def scores(fills: list[dict[str, Any]]) -> dict[int, float]:
     return {fill["token"]: fill["score"] for fill in fills}
 
 
-def test_no_family_is_left_out() -> None:
-    assert {kind.model_type for kind in KINDS.values()} == set(FAMILIES) == set(CLASSES)
+def test_every_class_of_tokenizers_has_a_family() -> None:
+    # tests/published compares the other families, which have tokenizers of these classes.
+    assert {kind.model_type for kind in KINDS.values()} == set(CLASSES) <= set(FAMILIES)
 
 
 @pytest.mark.parametrize("variant", ["within_word", "original"])

@@ -24,11 +24,14 @@ def label_logits(g: GraphBuilder, x_CD: str, classifier: ClassifierConfig) -> No
     Args:
         x_CD: hidden states of the tokens that the head reads.
     """
-    x_ND = _mean(g, x_CD) if classifier.pooling == "mean" else x_CD
+    means = classifier.pooling == "mean"
+    x_ND = _mean(g, x_CD) if means and not classifier.pool_last else x_CD
     if classifier.activation is not None:
         bias = g.bias(f"{NAME}.dense.bias")
         dense = g.gemm(x_ND, g.weight(f"{NAME}.dense.weight"), f"{NAME}.dense.bias", bias)
-        x_ND = _activate(g, dense, classifier.activation)
+        x_ND = g.activate(dense, classifier.activation)
+    if means and classifier.pool_last:
+        x_ND = _mean(g, x_ND)
     if classifier.norm:
         x_ND = g.norm(x_ND, f"{NAME}.norm")
     bias = g.bias(f"{NAME}.output.bias")
@@ -50,9 +53,3 @@ def _mean(g: GraphBuilder, x_CD: str) -> str:
     sums_ND = g.add("ScatterElements", [zeros_ND, index_CD, x_CD], axis=0, reduction="add")
     lengths_N = g.add("Cast", ["label_lengths"], to=TensorProto.FLOAT)
     return g.add("Div", [sums_ND, g.add("Unsqueeze", [lengths_N, g.integers(-1)])])
-
-
-def _activate(g: GraphBuilder, x: str, activation: str) -> str:
-    if activation in {"tanh", "relu"}:
-        return g.add(activation.capitalize(), [x])
-    return g.add("Gelu", [x], approximate="tanh" if activation == "gelu_tanh" else "none")

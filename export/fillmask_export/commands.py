@@ -83,7 +83,7 @@ def _write_bundle(options: argparse.Namespace) -> None:
     with closing(ExportProgress(sys.stderr)) as progress:
         # without a variable for the checkpoint, so that `write_bundle` can free the model
         figures = write_bundle(
-            load_checkpoint(source.directory),
+            load_checkpoint(source.directory, options.checkpoint),
             output,
             metadata,
             texts,
@@ -148,7 +148,7 @@ def _write_reference(options: argparse.Namespace) -> None:
     file = options.reference
     if file.exists() and not options.overwrite:
         raise ValueError(f"{file} exists; add --overwrite to replace it, or choose another file")
-    checkpoint = load_checkpoint(_find_checkpoint(options).directory)
+    checkpoint = load_checkpoint(_find_checkpoint(options).directory, options.checkpoint)
     checkpoint.require_head()
     model = checkpoint.model
     graph = reference_graph(model.config, encoder_weights(model))

@@ -71,7 +71,7 @@ def served_graph(
         head_SD = x_SD
         if config.head_transform:
             # of all slots, because int8 layers cannot compute zero rows in a batch without masks
-            head_SD = g.norm(g.gelu(g.linear(x_SD, "head.dense", read), head=True), "head.norm")
+            head_SD = _head_transform(g, x_SD, read)
         rank(g, _first(g, head_SD, MASKS) if classifier else head_SD, MASKS)
         inputs += [
             integer_tensor(MASKS, "M"),
@@ -91,6 +91,12 @@ def served_graph(
             inputs += [integer_tensor("label_texts", "C"), integer_tensor("label_lengths", "N")]
         outputs.append(float_tensor("label_logits", "N", len(classifier.labels)))
     return g.model(inputs=inputs, outputs=outputs, opset=OPSET)
+
+
+def _head_transform(g: GraphBuilder, x: str, rows: str) -> str:
+    for name in ["head.inner"] * bool(g.config.head_inner) + ["head.dense"]:
+        x = g.activate(g.linear(x, name, rows), g.config.activation_of_head)
+    return g.norm(x, "head.norm") if g.config.head_norm else x
 
 
 def _read_slots(g: GraphBuilder, classifier: ClassifierConfig | None, *, fills: bool) -> str:
@@ -146,7 +152,10 @@ def _block(g: GraphBuilder, attention: Attention, layer: int, x_RD: str) -> str:
     name = f"blocks.{g.config.layers[layer]}"
     source_RD = g.attention_input(x_RD, name)
     query, key, value = g.linears(source_RD, [f"{name}.{part}" for part in QKV], TOKENS)
-    query, key = (attention.rotated(x, layer) for x in (query, key))
+    query, key = (
+        attention.rotated(attention.normed(x, f"{name}.{part}"), layer)
+        for x, part in ((query, "query"), (key, "key"))
+    )
     query, key, value = _pad(g, [query, key, value])
     mixed_BWD = attention.attend_all(query, key, value, layer)
     mixed_RD = g.add("Gather", [_flat_rows(g, mixed_BWD), "unpad_index"])
@@ -159,11 +168,12 @@ def _last_block(g: GraphBuilder, attention: Attention, layer: int, x_RD: str, re
     source_RD = g.attention_input(x_RD, name)
     slots_S = g.add("Reshape", ["query_index", g.integers(-1)])
     query_SD = g.linear(g.add("Gather", [source_RD, slots_S]), f"{name}.query", slots_S)
-    query_SD = attention.rotated(query_SD, layer, slots_S)
+    query_SD = attention.rotated(attention.normed(query_SD, f"{name}.query"), layer, slots_S)
     shape = g.add("Concat", [g.add("Shape", ["query_index"]), g.integers(-1)], axis=0)
     query_BQD = g.add("Reshape", [query_SD, shape])
     key, value = g.linears(source_RD, [f"{name}.{part}" for part in QKV[1:]], TOKENS)
-    key, value = _pad(g, [attention.rotated(key, layer), value])
+    key = attention.rotated(attention.normed(key, f"{name}.key"), layer)
+    key, value = _pad(g, [key, value])
     mixed_BQD = attention.attend_from(query_BQD, key, value, attention.mask_slots(), layer)
     mixed_MD = g.add("Gather", [_flat_rows(g, mixed_BQD), read])
     x_MD = g.add("Gather", [x_RD, g.add("Gather", [slots_S, read])])

@@ -93,7 +93,7 @@ def download_checkpoint(
         commit, sizes = (revision, {}) if offline else _list_files(repository, revision)
         directory = _fetch(repository, commit, MODEL_CONFIG).parent
         snapshot = Snapshot(directory, commit=directory.name)
-        check_config(directory)
+        check_config(directory, repository)
         if offline:
             sizes = dict.fromkeys((file.name for file in directory.iterdir()), 0)
         weights = _select_weights(repository, sizes, allow_pickle=allow_pickle)

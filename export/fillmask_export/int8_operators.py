@@ -144,29 +144,33 @@ class Int8GraphBuilder(GraphBuilder):
 
     def feed_forward(self, x: str, name: str, rows: str) -> str:
         """Add the feed-forward network of a block."""
-        inner, outer = f"{name}.ffn_in", f"{name}.ffn_out"
-        quantized, scales = self._quantize_smoothed(x, inner, inner, rows)
+        inward, outer = f"{name}.ffn_in", f"{name}.ffn_out"
+        quantized, scales = self._quantize_smoothed(x, inward, inward, rows)
         if self.config.gated_ffn:
             return self._gated_feed_forward(quantized, scales, name, rows)
-        inner_rows = self._int8.rows(inner, self.weights[f"{inner}.weight"])
+        inner_rows = self._int8.rows(inward, self.weights[f"{inward}.weight"])
         channels = self._int8.channels(outer)
-        bias = self.folded_bias(inner)
+        bias = self.folded_bias(inward)
 
         def hidden(kind: str, channels: NDArray[np.int64]) -> str:
             part = QuantizedRows(inner_rows.values[channels], inner_rows.scales[channels])
-            key = f"{inner}.{kind}"
+            key = f"{inward}.{kind}"
             y = self._scaled_product(quantized, scales, key, part, UNSIGNED_ZERO)
-            return self.gelu(
-                self.add_bias(y, f"{key}.bias", None if bias is None else bias[channels])
-            )
+            y = self.add_bias(y, f"{key}.bias", None if bias is None else bias[channels])
+            return self.activate(y, self.config.activation)
 
         floats = hidden("float32", channels.float32) if len(channels.float32) else None
-        gelu = hidden("int8", channels.int8)
-        quantized, scales = self._quantize_gelu(gelu, rows, len(channels.int8))
+        inner = hidden("int8", channels.int8)
+        quantize, zero = (
+            (self._quantize, UNSIGNED_ZERO)
+            if self.config.activation == "silu"  # whose minimum is lower than GELU's
+            else (self._quantize_gelu, GELU_ZERO)
+        )
+        quantized, scales = quantize(inner, rows, len(channels.int8))
         weight = self.weights[f"{outer}.weight"]
         all_rows = self._int8.rows(outer, weight)
         part = QuantizedRows(all_rows.values[:, channels.int8], all_rows.scales)
-        product = self._scaled_product(quantized, scales, outer, part, GELU_ZERO)
+        product = self._scaled_product(quantized, scales, outer, part, zero)
         float_weight = weight[:, channels.float32]
         return self._add_float_part(product, floats, outer, float_weight)
 
@@ -185,7 +189,7 @@ class Int8GraphBuilder(GraphBuilder):
                 bias = None if bias is None else bias * factors
             product = self._scaled_product(quantized, scales, key, weight, UNSIGNED_ZERO)
             inner.append(self.add_bias(product, f"{key}.bias", bias))
-        gated = self.add("Mul", [self.gelu(inner[0]), inner[1]])
+        gated = self.add("Mul", [self.activate(inner[0], self.config.activation), inner[1]])
         quantized, scales = self._quantize(gated, rows, self.config.d_ff)
         weight = self._int8.rows(outer, self.weights[f"{outer}.weight"])
         product = self._scaled_product(quantized, scales, outer, weight, UNSIGNED_ZERO)

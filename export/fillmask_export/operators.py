@@ -113,11 +113,12 @@ class GraphBuilder:
     def folded_bias(self, name: str) -> NDArray[np.float32] | None:
         """Return the bias of a linear layer in the served graph.
 
-        Softmax cancels the key bias, unless keys have rotary embeddings. Attention does not change
-        the value bias, because attention weights sum to 1. The bias of attention's output layer
-        contains the value bias instead.
+        Softmax cancels the key bias, unless keys have rotary embeddings or a norm. Attention does
+        not change the value bias, because attention weights sum to 1. The bias of attention's
+        output layer contains the value bias instead.
         """
-        dropped = (".value",) if self.config.rotary_base is not None else (".key", ".value")
+        turned = self.config.rotary_base is not None or self.config.query_key_norm
+        dropped = (".value",) if turned else (".key", ".value")
         if name.endswith(dropped):
             return None
         bias = self.bias(f"{name}.bias")
@@ -190,7 +191,7 @@ class GraphBuilder:
 
         `linears` explains `x` and `rows`.
         """
-        inner = self.gelu(self.linear(x, f"{name}.ffn_in", rows))
+        inner = self.activate(self.linear(x, f"{name}.ffn_in", rows), self.config.activation)
         if self.config.gated_ffn:
             inner = self.add("Mul", [inner, self.linear(x, f"{name}.ffn_gate", rows)])
         return self.linear(inner, f"{name}.ffn_out", rows)
@@ -216,18 +217,21 @@ class GraphBuilder:
         return self.add("Add", [x, self.constant(name, bias)])
 
     def norm(self, x: str, name: str) -> str:
-        """Add a layer norm over the last axis.
-
-        The scale of a layer norm without affine parameters is 1.
-        """
-        weight, bias = self.weights.get(f"{name}.weight"), self.weights.get(f"{name}.bias")
-        if weight is None:
-            weight = np.ones(self.config.d_model, np.float32)
-            name = "ones"
-        inputs = [x, self.constant(f"{name}.weight", weight)]
+        """Add a norm over the last axis. RMSNormalization needs opset 23."""
+        inputs = [x, self.norm_scale(name)]
+        if self.config.norm_kind == "rms":
+            return self.add("RMSNormalization", inputs, epsilon=self.config.norm_eps)
+        bias = self.weights.get(f"{name}.bias")
         if bias is not None:
             inputs.append(self.constant(f"{name}.bias", bias))
         return self.add("LayerNormalization", inputs, epsilon=self.config.norm_eps)
+
+    def norm_scale(self, name: str) -> str:
+        """Return the name of a norm's scale, which is 1 without affine parameters."""
+        weight = self.weights.get(f"{name}.weight")
+        if weight is None:
+            return self.constant("ones.weight", np.ones(self.config.d_model, np.float32))
+        return self.constant(f"{name}.weight", weight)
 
     def attention_input(self, x: str, name: str) -> str:
         """Compute the input of a block's attention, which a pre-norm encoder normalises."""
@@ -235,9 +239,14 @@ class GraphBuilder:
         pre_norm = self.config.norm_placement == "pre" and not unnormed
         return self.norm(x, f"{name}.attention_norm") if pre_norm else x
 
-    def gelu(self, x: str, *, head: bool = False) -> str:
-        """Add GELU as one operator, which needs opset 20."""
-        return self.add("Gelu", [x], approximate=self.approximation(head=head))
+    def activate(self, x: str, activation: str) -> str:
+        """Add an activation. Gelu needs opset 20."""
+        match activation:
+            case "tanh" | "relu":
+                return self.add(activation.capitalize(), [x])
+            case "silu":
+                return self.add("Mul", [x, self.add("Sigmoid", [x])])
+        return self.add("Gelu", [x], approximate="tanh" if activation == "gelu_tanh" else "none")
 
     def position_table(self) -> str | None:
         """Return the name of the table (P, E) of position embeddings.
@@ -273,13 +282,6 @@ class GraphBuilder:
         return helper.make_model(
             graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="fillmask"
         )
-
-    def approximation(self, *, head: bool) -> str:
-        """Return the `approximate` attribute of the Gelu operator."""
-        config = self.config
-        differs = head and config.head_activation != "same"
-        activation = config.head_activation if differs else config.activation
-        return "tanh" if activation == "gelu_tanh" else "none"
 
 
 def integer_tensor(name: str, *axes: str | int | None) -> onnx.ValueInfoProto:

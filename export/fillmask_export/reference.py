@@ -34,7 +34,7 @@ def reference_graph(
     Args:
         weights: tensors of the encoder, from `fillmask_export.weights.encoder_weights`.
     """
-    g = GraphBuilder(config, weights)
+    g = _ElementaryBuilder(config, weights)
     tokens = g.add("Gather", [g.add("Shape", ["input_ids"]), g.integers(1)])
     x_NTD = _embeddings(g, tokens)
     contexts = _AttentionContexts(g, tokens)
@@ -47,8 +47,9 @@ def reference_graph(
     if config.final_norm:
         x_MD = g.norm(x_MD, "final_norm")
     if config.head_transform:
-        x_MD = _gelu(g, _linear(g, x_MD, "head.dense"), head=True)
-        x_MD = g.norm(x_MD, "head.norm")
+        for name in ["head.inner"] * bool(config.head_inner) + ["head.dense"]:
+            x_MD = g.activate(_linear(g, x_MD, name), config.activation_of_head)
+        x_MD = g.norm(x_MD, "head.norm") if config.head_norm else x_MD
     g.table_logits(x_MD, ["logits"])
     return g.model(
         inputs=[
@@ -59,6 +60,32 @@ def reference_graph(
         outputs=[float_tensor("logits", "M", config.vocab_size)],
         opset=OPSET,
     )
+
+
+class _ElementaryBuilder(GraphBuilder):
+    """Graph builder with operators that runtimes without opset 20 have."""
+
+    def norm(self, x: str, name: str) -> str:
+        if self.config.norm_kind != "rms":
+            return super().norm(x, name)
+        mean = self.add("ReduceMean", [self.add("Mul", [x, x])], axes=[-1])
+        size = self.add("Sqrt", [self.add("Add", [mean, self.scalar("eps", self.config.norm_eps)])])
+        return self.add("Mul", [self.add("Div", [x, size]), self.norm_scale(name)])
+
+    def activate(self, x: str, activation: str) -> str:
+        if activation not in {"gelu_tanh", "gelu_erf"}:
+            return super().activate(x, activation)
+        half = self.scalar("half", 0.5)
+        one = self.scalar("one", 1.0)
+        if activation == "gelu_tanh":
+            cube = self.add("Mul", [self.add("Mul", [x, x]), x])
+            bent = self.add("Mul", [cube, self.scalar("gelu_cubic", 0.044715)])
+            scale = self.scalar("sqrt_2_over_pi", math.sqrt(2 / math.pi))
+            curve = self.add("Tanh", [self.add("Mul", [self.add("Add", [x, bent]), scale])])
+        else:
+            scale = self.scalar("sqrt_half", math.sqrt(0.5))
+            curve = self.add("Erf", [self.add("Mul", [x, scale])])
+        return self.add("Mul", [self.add("Mul", [x, half]), self.add("Add", [curve, one])])
 
 
 def _embeddings(g: GraphBuilder, tokens: str) -> str:
@@ -158,6 +185,8 @@ def _attention(g: GraphBuilder, name: str, x_NTD: str, context: _AttentionContex
 
     def part(which: str) -> str:
         projected = _linear(g, x_NTD, f"{name}.{which}")
+        if g.config.query_key_norm and which != "value":
+            projected = g.norm(projected, f"{name}.{which}_norm")
         x_NHTd = g.add("Transpose", [g.add("Reshape", [projected, split])], perm=[0, 2, 1, 3])
         turns = context.angles is not None and which != "value"
         return _rotated(g, x_NHTd, context) if turns else x_NHTd
@@ -189,25 +218,10 @@ def _rotated(g: GraphBuilder, x_NHTd: str, context: _AttentionContext) -> str:
 
 
 def _feed_forward(g: GraphBuilder, name: str, x: str) -> str:
-    inner = _gelu(g, _linear(g, x, f"{name}.ffn_in"))
+    inner = g.activate(_linear(g, x, f"{name}.ffn_in"), g.config.activation)
     if g.config.gated_ffn:
         inner = g.add("Mul", [inner, _linear(g, x, f"{name}.ffn_gate")])
     return _linear(g, inner, f"{name}.ffn_out")
-
-
-def _gelu(g: GraphBuilder, x: str, *, head: bool = False) -> str:
-    """Add GELU with elementary operators, for runtimes without opset 20."""
-    half = g.scalar("half", 0.5)
-    one = g.scalar("one", 1.0)
-    if g.approximation(head=head) == "tanh":
-        cube = g.add("Mul", [g.add("Mul", [x, x]), x])
-        bent = g.add("Mul", [cube, g.scalar("gelu_cubic", 0.044715)])
-        scale = g.scalar("sqrt_2_over_pi", math.sqrt(2 / math.pi))
-        curve = g.add("Tanh", [g.add("Mul", [g.add("Add", [x, bent]), scale])])
-    else:
-        scale = g.scalar("sqrt_half", math.sqrt(0.5))
-        curve = g.add("Erf", [g.add("Mul", [x, scale])])
-    return g.add("Mul", [g.add("Mul", [x, half]), g.add("Add", [curve, one])])
 
 
 def _linear(g: GraphBuilder, x: str, name: str) -> str:

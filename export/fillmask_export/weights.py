@@ -12,7 +12,11 @@ from torch import Tensor
 from fillmask_model.encoder.config import EncoderConfig
 from fillmask_model.encoder.embeddings import Embeddings
 from fillmask_model.encoder.encoder import TiedEncoder
-from fillmask_model.encoder.positions import relative_position_buckets, rotary_angles
+from fillmask_model.encoder.positions import (
+    relative_position_buckets,
+    rotary_angles,
+    rotary_frequencies,
+)
 
 # name of the sum (P, E) of position embeddings and token type 0
 POSITIONS = "embeddings.position"
@@ -55,10 +59,10 @@ def encoder_weights(
             _position_embeddings(model.embeddings, length, kind) for kind in range(token_types)
         ]
         weights[POSITIONS_BY_TYPE] = np.concatenate([one for one in by_type if one is not None])
-    bases = {EVERYTHING: config.rotary_base, WINDOW: config.local_rotary_base}
-    for kind, base in bases.items():
-        if base is not None:
-            cosines, sines = rotary_angles(length, config.head_width, base)
+    for kind in (EVERYTHING, WINDOW):
+        frequencies = rotary_frequencies(config, local=kind == WINDOW)
+        if frequencies is not None:
+            cosines, sines = rotary_angles(length, *frequencies)
             weights[COSINES.format(kind)] = _array(cosines)
             weights[SINES.format(kind)] = _array(sines)
     if config.relative_buckets:

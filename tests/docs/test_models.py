@@ -7,7 +7,7 @@ import re
 from benchmarks import generated_block
 from benchmarks.quality.families import COLUMNS, MODELS
 from fillmask_model.checkpoints.checkpoint import OWN_MODEL_TYPE
-from fillmask_model.checkpoints.families.registry import FAMILIES
+from fillmask_model.checkpoints.registry import FAMILIES
 from tests.docs import pages
 
 PAGE = pages.DOCS / "models.md"

@@ -81,18 +81,14 @@ BROKEN: dict[str, tuple[Callable[[Path], Any], str]] = {
         f"weights must be finite (got NaN or infinity in {QUERY}.weight)",
     ),
     "a vocabulary larger than the table": (more_words, "the number of rows of the embedding table"),
-    "a field nobody knows": (
-        fields(alibi_starting_size=512),
-        "the configuration must have only known fields (unknown: alibi_starting_size",
-    ),
     "a value that changes the maths": (
-        fields(hidden_act="relu"),
-        "(got 'relu')",
+        fields(hidden_act="mish"),
+        "(got 'mish')",
     ),
-    "a family nobody knows": (fields(model_type="nomic_bert"), "(got 'nomic_bert')"),
+    "a family nobody knows": (fields(model_type="mosaicbert"), "(got 'mosaicbert')"),
     "code of its own": (
         fields(auto_map={"AutoModelForMaskedLM": "modeling.Mine"}),
-        "auto_map names custom code, which fillmask never runs",
+        "auto_map names the code modeling.Mine, which fillmask never runs and does not know",
     ),
     "no weights": (
         lambda d: (d / "model.safetensors").unlink(),

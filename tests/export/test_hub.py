@@ -310,9 +310,9 @@ def test_the_vocabulary_of_an_older_tokenizer(hub: LocalHub, directory: Path) ->
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"model_type": "gpt2"}, r"model_type must be one of fillmask, albert.* \(got 'gpt2'\)"),
+        ({"model_type": "gpt2"}, r"model_type must be one of albert, bert.* \(got 'gpt2'\)"),
         ({"architectures": ["BertForTokenClassification"]}, "architectures must name a class for"),
-        ({"hidden_act": "relu"}, r"\(got 'relu'\)"),
+        ({"hidden_act": "mish"}, r"\(got 'mish'\)"),
     ],
 )
 def test_an_unsupported_model_fails_before_its_weights(

@@ -16,20 +16,21 @@ from pathlib import Path
 from typing import Any
 
 from safetensors.torch import save_file
+from tokenizers import Tokenizer
 from torch import Tensor
 
 from fillmask_model.checkpoints.assembly import assemble
-from fillmask_model.checkpoints.families.family import Family
-from fillmask_model.checkpoints.families.reading import check_family_config, read_family_config
-from fillmask_model.checkpoints.families.registry import FAMILIES
-from fillmask_model.checkpoints.families.tensors import encoder_tensors, stored_name
+from fillmask_model.checkpoints.mapping.family import Family
+from fillmask_model.checkpoints.mapping.reading import check_family_config, read_family_config
+from fillmask_model.checkpoints.mapping.tensors import encoder_tensors, stored_name
+from fillmask_model.checkpoints.registry import find_family
 from fillmask_model.checkpoints.tensor_files import TensorFiles
 from fillmask_model.encoder.classifier import ClassifierConfig
 from fillmask_model.encoder.config import EncoderConfig
 from fillmask_model.encoder.encoder import HEAD_PREFIXES, TiedEncoder
 from fillmask_model.files import atomic_replace, read_object
 from fillmask_model.quantization.rounding_plan import RoundingPlan
-from fillmask_model.tokenizers.loading import read_tokenizer_files
+from fillmask_model.tokenizers.loading import TokenizerFiles, read_tokenizer_files
 
 OWN_MODEL_TYPE = "fillmask"
 CONFIG_NAME = "config.json"
@@ -143,33 +144,39 @@ def is_own_checkpoint(directory: Path) -> bool:
         return False
 
 
-def load_checkpoint(directory: Path) -> Checkpoint:
+def load_checkpoint(directory: Path, name: str = "") -> Checkpoint:
     """Read a checkpoint of fillmask or of a known Hugging Face family.
+
+    Args:
+        name: id of the checkpoint's repository. By default the name of the directory.
 
     Raises:
         CheckpointError: a file, the family, a configuration value or a tensor is missing, unknown
             or invalid.
     """
     try:
-        return _load(directory)
+        check_config(directory, name)  # before the weights, whose errors would hide its own
+        return _load(directory, name or directory.name)
     except ValueError as error:
         raise CheckpointError(str(error)) from None
 
 
-def check_config(directory: Path) -> None:
+def check_config(directory: Path, name: str = "") -> None:
     """Check the config.json of a checkpoint whose weights may be missing.
+
+    Args:
+        name: id of the checkpoint's repository. By default the name of the directory.
 
     Raises:
         CheckpointError: the file, the family or a field is missing, unknown or unsupported.
     """
     try:
         fields = read_object(directory / "config.json")
-        model_type = fields.pop("model_type", None)
         with _prefix_errors(directory / "config.json"):
-            if model_type == OWN_MODEL_TYPE:
+            if fields.get("model_type") == OWN_MODEL_TYPE:
                 read_own_config(fields)
             else:
-                check_family_config(_family(model_type), fields)
+                check_family_config(find_family(fields, name or directory.name)[1], fields)
     except ValueError as error:
         raise CheckpointError(str(error)) from None
 
@@ -199,16 +206,20 @@ def read_own_config(fields: Mapping[str, Any]) -> tuple[EncoderConfig, Classifie
     return config, None if head is None else ClassifierConfig.from_dict(head)
 
 
-def _load(directory: Path) -> Checkpoint:
+def _load(directory: Path, name: str) -> Checkpoint:
     fields = read_object(directory / "config.json")
     stored = TensorFiles(directory)
-    model_type = fields.pop("model_type", None)
-    if model_type == OWN_MODEL_TYPE:
+    rounding, skipped_positions = None, 0
+    if fields.get("model_type") == OWN_MODEL_TYPE:
+        model_type = OWN_MODEL_TYPE
         model, rounding, head_is_new = _load_own(directory, fields, stored)
     else:
-        rounding = None
-        model, head_is_new = _load_family(directory, model_type, fields, stored)
+        model_type, family = find_family(fields, name)
+        model, head_is_new, skipped_positions = _load_family(directory, family, fields, stored)
     tokenizer = read_tokenizer_files(directory, model_type)
+    if tokenizer is not None and skipped_positions:
+        with _prefix_errors(directory / "config.json"):
+            _check_padding(tokenizer, skipped_positions - 1)
     if tokenizer is None:
         return Checkpoint(model.eval(), None, head_is_new, rounding)
     tokenizer_json, mask_token = tokenizer.tokenizer_json, tokenizer.mask_token
@@ -237,22 +248,37 @@ def _load_own(
 
 
 def _load_family(
-    directory: Path, model_type: object, fields: dict[str, Any], stored: TensorFiles
-) -> tuple[TiedEncoder, bool]:
+    directory: Path, family: Family, fields: dict[str, Any], stored: TensorFiles
+) -> tuple[TiedEncoder, bool, int]:
     """Load a checkpoint of a Hugging Face family.
 
     Returns:
-        The encoder and whether its masked-language-model head is new.
+        The encoder, whether its masked-language-model head is new, and the number of unused
+        positions at the start of the checkpoint's table.
     """
     with _prefix_errors(directory / "config.json"):
-        found = read_family_config(_family(model_type), fields, stored)
+        found = read_family_config(family, fields, stored)
     with _prefix_errors(directory):
         tensors = encoder_tensors(stored, found.family, found.parsed)
         head_is_new = not any(name.startswith(HEAD_PREFIXES) for name in tensors)
         display_name = partial(stored_name, found.family)
         config = found.parsed.config
         model = assemble(config, found.classifier, tensors, display_name, head_is_new=head_is_new)
-    return model, head_is_new
+    return model, head_is_new, found.parsed.skipped_positions
+
+
+def _check_padding(tokenizer: TokenizerFiles, pad_token_id: int) -> None:
+    """Check that texts do not begin with the token after whose id RoBERTa's positions start.
+
+    Raises:
+        ValueError: the first token of all texts has this id.
+    """
+    empty = Tokenizer.from_str(tokenizer.tokenizer_json.decode()).encode("")
+    if empty.ids[:1] == [pad_token_id]:
+        raise ValueError(
+            f"pad_token_id must be the id of the padding token (got {pad_token_id}, the id of "
+            f"{empty.tokens[0]}); correct it"
+        )
 
 
 @contextmanager
@@ -262,14 +288,6 @@ def _prefix_errors(where: object) -> Iterator[None]:
         yield
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from None
-
-
-def _family(model_type: object) -> Family:
-    family = FAMILIES.get(model_type) if isinstance(model_type, str) else None
-    if family is None:
-        known = ", ".join([OWN_MODEL_TYPE, *FAMILIES])
-        raise ValueError(f"model_type must be one of {known} (got {model_type!r})")
-    return family
 
 
 def _pop_rounding(tensors: dict[str, Tensor]) -> RoundingPlan | None:

@@ -10,11 +10,15 @@ from functools import partial
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from fillmask_model.encoder.config import EncoderConfig
-from fillmask_model.encoder.layers import attend, layer_norm
-from fillmask_model.encoder.positions import apply_rotary, relative_position_buckets, rotary_angles
+from fillmask_model.encoder.layers import activate, attend, norm
+from fillmask_model.encoder.positions import (
+    apply_rotary,
+    relative_position_buckets,
+    rotary_angles,
+    rotary_frequencies,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +47,20 @@ def attention_contexts(
     """
     keep = None if keep_NT is None else keep_NT[:, None, None, :]
 
-    def angles(base: float | None) -> tuple[Tensor, Tensor] | None:
-        if base is None:
+    def angles(*, local: bool) -> tuple[Tensor, Tensor] | None:
+        frequencies = rotary_frequencies(config, local=local)
+        if frequencies is None:
             return None
-        cosine, sine = rotary_angles(tokens, config.head_width, base)
+        cosine, sine = rotary_angles(tokens, *frequencies)
         return cosine.to(device), sine.to(device)
 
-    full = AttentionContext(keep, angles(config.rotary_base))
+    full = AttentionContext(keep, angles(local=False))
     if not config.local_layers:
         return full, full
     position = torch.arange(tokens, device=device)
     near_TT = (position[:, None] - position).abs() <= config.local_window
     window = near_TT if keep is None else near_TT & keep
-    return full, AttentionContext(window, angles(config.local_rotary_base))
+    return full, AttentionContext(window, angles(local=True))
 
 
 def add_relative_bias(
@@ -94,13 +99,16 @@ class Block(nn.Module):
         self.key = linear()
         self.value = linear()
         self.output = linear()
+        if config.query_key_norm:
+            self.query_norm = norm(config, D, shift=False)
+            self.key_norm = norm(config, D, shift=False)
         unnormed = number == 0 and not config.first_attention_norm
-        self.attention_norm = nn.Identity() if unnormed else layer_norm(config, D)
-        self.ffn_in = nn.Linear(D, config.d_ff, bias=config.ffn_bias != "none")
+        self.attention_norm = nn.Identity() if unnormed else norm(config, D)
+        self.ffn_in = nn.Linear(D, config.d_ff, bias=config.ffn_in_bias)
         if config.gated_ffn:
-            self.ffn_gate = nn.Linear(D, config.d_ff, bias=config.ffn_bias != "none")
-        self.ffn_out = nn.Linear(config.d_ff, D, bias=config.ffn_bias == "both")
-        self.ffn_norm = layer_norm(config, D)
+            self.ffn_gate = nn.Linear(D, config.d_ff, bias=config.ffn_in_bias)
+        self.ffn_out = nn.Linear(config.d_ff, D, bias=config.ffn_out_bias)
+        self.ffn_norm = norm(config, D)
         self.config = config
 
     def forward(
@@ -124,9 +132,12 @@ class Block(nn.Module):
     def _attend(self, x_NTD: Tensor, context: AttentionContext) -> Tensor:
         """Return the attention output (N, T, D) with concatenated heads."""
         N, T, D = x_NTD.shape
+        q, k, v = (part(x_NTD) for part in (self.query, self.key, self.value))
+        if self.config.query_key_norm:
+            q, k = self.query_norm(q), self.key_norm(k)
         q, k, v = (
-            part(x_NTD).view(N, T, self.config.num_heads, self.config.head_width).transpose(1, 2)
-            for part in (self.query, self.key, self.value)
+            part.view(N, T, self.config.num_heads, self.config.head_width).transpose(1, 2)
+            for part in (q, k, v)
         )
         if context.angles is not None:
             q, k = (apply_rotary(part, *context.angles) for part in (q, k))
@@ -136,13 +147,8 @@ class Block(nn.Module):
         return attend(q, k, v, mask).transpose(1, 2).reshape(N, T, D)
 
     def _feed_forward(self, x: Tensor) -> Tensor:
-        inner = gelu(self.ffn_in(x), self.config.activation)
+        inner = activate(self.ffn_in(x), self.config.activation)
         if self.config.gated_ffn:
             inner = inner * self.ffn_gate(x)
         output: Tensor = self.ffn_out(inner)
         return output
-
-
-def gelu(x: Tensor, activation: str) -> Tensor:
-    """Apply the tanh or the erf form of GELU (Hendrycks & Gimpel 2016)."""
-    return F.gelu(x, approximate="tanh" if activation == "gelu_tanh" else "none")

@@ -15,16 +15,14 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Literal, Self, get_args
 
-import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from fillmask_model.encoder.config import EncoderConfig
-from fillmask_model.encoder.layers import layer_norm
+from fillmask_model.encoder.layers import activate, norm
 
 ProblemType = Literal["single_label_classification", "multi_label_classification", "regression"]
 Pooling = Literal["first", "mean"]
-HeadActivation = Literal["tanh", "relu", "gelu_erf", "gelu_tanh"]
+HeadActivation = Literal["tanh", "relu", "gelu_erf", "gelu_tanh", "silu"]
 
 NEXT_SENTENCE_LABELS = ("is_next", "not_next")  # the order of BERT's logits
 
@@ -42,6 +40,7 @@ class ClassifierConfig:
             numbers.
         pooling: "first" for the hidden state of the first token, or "mean" for the mean over all
             tokens of the text, special tokens included.
+        pool_last: whether the pooling follows the activation instead of preceding the dense layer.
         activation: activation after the dense layer (D, D). None without a dense layer.
         dense_bias: whether the dense layer has a bias.
         norm: whether a layer norm follows the activation, as in ModernBERT.
@@ -50,6 +49,7 @@ class ClassifierConfig:
     labels: tuple[str, ...]
     problem_type: ProblemType = "single_label_classification"
     pooling: Pooling = "first"
+    pool_last: bool = False
     activation: HeadActivation | None = "tanh"
     dense_bias: bool = True
     norm: bool = False
@@ -67,6 +67,7 @@ class ClassifierConfig:
             ("problem_type", get_args(ProblemType)),
             ("pooling", get_args(Pooling)),
             ("activation", (*get_args(HeadActivation), None)),
+            ("pool_last", (True, False)),
             ("dense_bias", (True, False)),
             ("norm", (True, False)),
         ):
@@ -76,10 +77,16 @@ class ClassifierConfig:
                 raise ValueError(
                     f"{name} must be one of {', '.join(map(str, allowed))} (got {value!r})"
                 )
-        if self.norm and self.activation is None:
+        if self.pool_last and self.pooling != "mean":
             raise ValueError(
-                "norm needs a dense layer, which needs activation; set activation or remove norm"
+                f'pool_last needs the pooling "mean" (got {self.pooling!r}); remove pool_last'
             )
+        for name in ("norm", "pool_last"):
+            if getattr(self, name) and self.activation is None:
+                raise ValueError(
+                    f"{name} needs a dense layer, which needs activation; set activation or remove "
+                    f"{name}"
+                )
 
     @classmethod
     def next_sentence(cls) -> Self:
@@ -111,21 +118,31 @@ class ClassifierConfig:
 
 
 class ClassificationHead(nn.Module):
-    """Head that maps pooled hidden states (N, D) to logits (N, L)."""
+    """Head that maps the hidden states of texts to logits (N, L)."""
 
     def __init__(self, encoder: EncoderConfig, config: ClassifierConfig) -> None:
         super().__init__()
         self.config = config
         if config.activation is not None:
             self.dense = nn.Linear(encoder.d_model, encoder.d_model, bias=config.dense_bias)
-        self.norm = layer_norm(encoder, encoder.d_model) if config.norm else nn.Identity()
+        self.norm = norm(encoder, encoder.d_model) if config.norm else nn.Identity()
         self.output = nn.Linear(encoder.d_model, len(config.labels))
 
-    def forward(self, pooled_ND: Tensor) -> Tensor:
-        """Return the logits (N, L)."""
-        if self.config.activation is not None:
-            pooled_ND = _activate(self.dense(pooled_ND), self.config.activation)
-        logits_NL: Tensor = self.output(self.norm(pooled_ND))
+    def forward(self, hidden: Tensor, attention_mask: Tensor | None = None) -> Tensor:
+        """Return the logits (N, L).
+
+        Args:
+            hidden: hidden states (N, D) of the first tokens or, to pool the mean, (N, T, D) of all.
+            attention_mask: (N, T), nonzero for real tokens. None without padding.
+        """
+        config = self.config
+        if config.pooling == "mean" and not config.pool_last:
+            hidden = mean_of_tokens(hidden, attention_mask)
+        if config.activation is not None:
+            hidden = activate(self.dense(hidden), config.activation)
+        if config.pooling == "mean" and config.pool_last:
+            hidden = mean_of_tokens(hidden, attention_mask)
+        logits_NL: Tensor = self.output(self.norm(hidden))
         return logits_NL
 
 
@@ -139,11 +156,3 @@ def mean_of_tokens(hidden_NTD: Tensor, attention_mask: Tensor | None) -> Tensor:
         return hidden_NTD.mean(1)
     real_NT1 = (attention_mask != 0).to(hidden_NTD.dtype)[..., None]
     return (hidden_NTD * real_NT1).sum(1) / real_NT1.sum(1)
-
-
-def _activate(x: Tensor, activation: HeadActivation) -> Tensor:
-    if activation == "tanh":
-        return torch.tanh(x)
-    if activation == "relu":
-        return F.relu(x)
-    return F.gelu(x, approximate="tanh" if activation == "gelu_tanh" else "none")

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self
+
+from fillmask_model.encoder.validation import check_encoder_config
 
 NormPlacement = Literal["pre", "post"]
-Activation = Literal["gelu_tanh", "gelu_erf"]
+NormKind = Literal["layer", "rms"]
+Activation = Literal["gelu_tanh", "gelu_erf", "silu", "relu"]
+HeadActivation = Literal[Activation, "same"]
 Positions = Literal["learned", "fixed", "none"]
-FfnBias = Literal["none", "input", "both"]
+FfnBias = Literal["none", "input", "output", "both"]
 
-_CHOICES: dict[str, tuple[str, ...]] = {
-    "norm_placement": get_args(NormPlacement),
-    "activation": get_args(Activation),
-    "positions": get_args(Positions),
-    "ffn_bias": get_args(FfnBias),
-    "head_activation": (*get_args(Activation), "same"),
+_CHOICES: dict[str, Any] = {
+    "norm_placement": NormPlacement,
+    "norm_kind": NormKind,
+    "activation": Activation,
+    "positions": Positions,
+    "ffn_bias": FfnBias,
+    "head_activation": HeadActivation,
 }
-_SIZES = ("vocab_size", "d_model", "num_layers", "num_heads", "d_ff", "max_positions")
-# sizes of optional parts, 0 without the part
-_OPTIONAL_SIZES = ("type_vocab_size", "embedding_size", "relative_buckets", "local_window")
-# The limits keep mistaken sizes from exhausting memory, and the bytes of a tensor within 64 bits.
-# The largest known encoders have 250,002 tokens and 48 layers.
-MAX_SIZE = 2**24
-MAX_LAYERS = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,17 +41,25 @@ class EncoderConfig:
         type_vocab_size: number of token types with an embedding. 0 without token types.
         norm_placement: "post" for a layer norm after each residual sum (BERT). "pre" for layer
             norms before attention and before the feed-forward network.
+        norm_kind: "layer" for layer norms, or "rms" for norms by the root mean square, which
+            subtract no mean and have no shift (Zhang & Sennrich 2019).
         norm_affine: whether layer norms have a scale and, with norm_bias, a shift.
         norm_eps: constant that every layer norm adds to the variance.
         embedding_norm: whether a layer norm follows the sum of the embeddings.
         final_norm: whether a layer norm follows the last block, as in most pre-norm encoders.
         attention_bias: whether query, key, value and output projections have biases.
-        ffn_bias: "none", "input" for a bias in the first feed-forward layer, or "both" for biases
-            in both layers.
-        activation: form of GELU, by tanh or by erf (Hendrycks & Gimpel 2016).
+        query_key_norm: whether norms follow the query and key projections (Henry et al. 2020). They
+            normalise all heads together and have no shift.
+        ffn_bias: "none", "input" for biases in the first feed-forward layer or its gate, "output"
+            for a bias in the last layer, or "both".
+        activation: GELU by tanh or by erf (Hendrycks & Gimpel 2016), SiLU (Elfwing et al. 2018) or
+            ReLU.
         positions: "learned", "fixed" for sinusoids (Vaswani et al. 2017, section 3.5), or "none".
-        head_transform: whether BERT's dense layer, GELU and layer norm precede the output
+        head_transform: whether BERT's dense layer, activation and norm precede the output
             projection.
+        head_inner: width of another dense layer with an activation before the dense layer of the
+            head transform. 0 without this layer.
+        head_norm: whether the head transform ends with a norm.
         head_bias: whether the logits have one bias per vocabulary entry.
         tied: whether the embedding table is also the output projection. The output projection of an
             untied encoder is `output_table.weight`.
@@ -63,6 +69,11 @@ class EncoderConfig:
             section 3.1). Empty for one block per layer.
         rotary_base: base of the rotary position embeddings (Su et al. 2021, section 3.2). None
             without rotary embeddings.
+        rotary_frequencies: angle in radians per position of each pair of a head's channels. Empty
+            for the frequencies that follow from rotary_base. Layers in local_layers use
+            local_rotary_base alone.
+        rotary_gain: factor of the rotated queries and keys, as in YaRN (Peng et al. 2023, section
+            3.4). Layers in local_layers have no factor.
         local_rotary_base: rotary_base of the layers in local_layers. None without such layers.
         local_layers: ascending indices of the layers with local attention (Warner et al. 2024,
             section 2.1).
@@ -89,20 +100,26 @@ class EncoderConfig:
     max_positions: int
     type_vocab_size: int = 2
     norm_placement: NormPlacement = "post"
+    norm_kind: NormKind = "layer"
     norm_affine: bool = True
     norm_eps: float = 1e-12
     embedding_norm: bool = True
     final_norm: bool = False
     attention_bias: bool = True
+    query_key_norm: bool = False
     ffn_bias: FfnBias = "both"
     activation: Activation = "gelu_erf"
     positions: Positions = "learned"
     head_transform: bool = True
+    head_inner: int = 0
+    head_norm: bool = True
     head_bias: bool = True
     tied: bool = True
     embedding_size: int = 0
     block_order: tuple[int, ...] = ()
     rotary_base: float | None = None
+    rotary_frequencies: tuple[float, ...] = ()
+    rotary_gain: float = 1.0
     local_rotary_base: float | None = None
     local_layers: tuple[int, ...] = ()
     local_window: int = 0
@@ -110,109 +127,27 @@ class EncoderConfig:
     gated_ffn: bool = False
     norm_bias: bool = True
     first_attention_norm: bool = True
-    head_activation: Activation | Literal["same"] = "same"
+    head_activation: HeadActivation = "same"
     head_dense_bias: bool = True
     token_dropout_id: int | None = None
 
     def __post_init__(self) -> None:
-        self._check_sizes()
-        self._check_choices()
-        self._check_layers()
-        self._check_positions()
+        check_encoder_config(self, _CHOICES)
 
-    def _check_sizes(self) -> None:
-        for names, least in ((_SIZES, 1), (_OPTIONAL_SIZES, 0)):
-            for name in names:
-                value = getattr(self, name)
-                most = MAX_LAYERS if name == "num_layers" else MAX_SIZE
-                if type(value) is not int or not least <= value <= most:
-                    raise ValueError(
-                        f"{name} must be a whole number from {least} to {most} (got {value!r})"
-                    )
-        if self.d_model % self.num_heads:
-            raise ValueError(
-                f"d_model must be a multiple of num_heads (got {self.d_model} and {self.num_heads})"
-            )
-        if not isinstance(self.norm_eps, float) or not 0 < self.norm_eps < 1:
-            raise ValueError(
-                f"norm_eps must be a float above 0 and below 1 (got {self.norm_eps!r})"
-            )
-        if self.embedding_size not in {0, self.d_model} and not self.head_transform:
-            raise ValueError(
-                f"embedding_size must be 0 or d_model, {self.d_model}, if head_transform is false "
-                f"(got {self.embedding_size})"
-            )
+    @property
+    def ffn_in_bias(self) -> bool:
+        """Whether the first feed-forward layer and its gate have biases."""
+        return self.ffn_bias in {"input", "both"}
 
-    def _check_choices(self) -> None:
-        for name, allowed in _CHOICES.items():
-            value = getattr(self, name)
-            if value not in allowed:
-                raise ValueError(f"{name} must be one of {', '.join(allowed)} (got {value!r})")
-        # a configuration may come from JSON, and Python treats the string "false" as true
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            if field.type == "bool" and type(value) is not bool:
-                raise ValueError(f"{field.name} must be true or false (got {value!r})")
+    @property
+    def ffn_out_bias(self) -> bool:
+        """Whether the last feed-forward layer has a bias."""
+        return self.ffn_bias in {"output", "both"}
 
-    def _check_layers(self) -> None:
-        layers = range(self.num_layers)
-        for name in ("block_order", "local_layers"):
-            numbers = getattr(self, name)
-            if not (
-                isinstance(numbers, tuple) and all(type(n) is int and n in layers for n in numbers)
-            ):
-                raise ValueError(
-                    f"{name} must be a list of whole numbers from 0 to {len(layers) - 1} "
-                    f"(got {numbers!r})"
-                )
-        if self.block_order and len(self.block_order) != self.num_layers:
-            raise ValueError(
-                "block_order must be empty or have one entry per layer, "
-                f"{self.num_layers} in total (got {len(self.block_order)})"
-            )
-        if set(self.layers) != set(range(self.num_blocks)):
-            raise ValueError(
-                f"block_order must contain every number from 0 to {self.num_blocks - 1} "
-                f"(got {self.block_order!r})"
-            )
-        if tuple(sorted(set(self.local_layers))) != self.local_layers:
-            raise ValueError(
-                "local_layers must be in ascending order without repeated layers "
-                f"(got {self.local_layers!r})"
-            )
-        if bool(self.local_layers) != bool(self.local_window):
-            raise ValueError(
-                "local_layers and local_window need each other; set both or neither "
-                f"(got {self.local_layers!r} and {self.local_window})"
-            )
-        if self.local_layers and self.relative_buckets:
-            raise ValueError(
-                "local_layers and relative_buckets exclude each other; set relative_buckets to 0"
-            )
-
-    def _check_positions(self) -> None:
-        for name in ("rotary_base", "local_rotary_base"):
-            base = getattr(self, name)
-            if base is not None and not (type(base) is float and 1 < base < float("inf")):
-                raise ValueError(f"{name} must be a finite float above 1 (got {base!r})")
-        if self.rotary_base is not None and (self.d_model // self.num_heads) % 2:
-            raise ValueError(f"rotary_base needs an even head width (got {self.head_width})")
-        wanted = self.rotary_base is not None and bool(self.local_layers)
-        if (self.local_rotary_base is not None) != wanted:
-            raise ValueError(
-                "local_rotary_base must be set if and only if rotary_base and local_layers are set "
-                f"(got {self.local_rotary_base!r})"
-            )
-        if self.relative_buckets % 4:
-            raise ValueError(
-                f"relative_buckets must be a multiple of 4 (got {self.relative_buckets})"
-            )
-        token = self.token_dropout_id
-        if token is not None and not (type(token) is int and 0 <= token < self.vocab_size):
-            raise ValueError(
-                f"token_dropout_id must be a whole number from 0 to {self.vocab_size - 1} "
-                f"(got {token!r})"
-            )
+    @property
+    def activation_of_head(self) -> str:
+        """Activation of the head transform."""
+        return self.activation if self.head_activation == "same" else self.head_activation
 
     @property
     def table_width(self) -> int:

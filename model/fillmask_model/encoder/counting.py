@@ -98,8 +98,11 @@ def count_parameters(
     """
     D, E, d_ff, blocks = config.d_model, config.table_width, config.d_ff, config.num_blocks
 
+    scales = int(config.norm_affine)
+    shifts = scales * (config.norm_bias and config.norm_kind == "layer")
+
     def norm(width: int) -> int:
-        return (1 + config.norm_bias) * width if config.norm_affine else 0
+        return (scales + shifts) * width
 
     label_layers = 0
     if classifier is not None:
@@ -108,8 +111,11 @@ def count_parameters(
             label_layers += D * D + (D if classifier.dense_bias else 0)
     projection = D * D + (D if config.attention_bias else 0)
     inner_maps = 2 if config.gated_ffn else 1
-    inner_bias = d_ff if config.ffn_bias != "none" else 0
-    outer_bias = D if config.ffn_bias == "both" else 0
+    inner_bias = d_ff if config.ffn_in_bias else 0
+    outer_bias = D if config.ffn_out_bias else 0
+    head_layers = [(D, config.head_inner or E)] + (
+        [(config.head_inner, E)] if config.head_inner else []
+    )
     positions = config.max_positions * E if config.positions == "learned" else 0
     return ParameterCount(
         word_embeddings=config.vocab_size * E,
@@ -119,8 +125,10 @@ def count_parameters(
         + ((E + 1) * D if config.embedding_size else 0),
         attention=blocks * 4 * projection + config.relative_buckets * config.num_heads,
         feed_forward=blocks * (inner_maps * (D * d_ff + inner_bias) + d_ff * D + outer_bias),
-        norms=(2 * blocks - (not config.first_attention_norm) + config.final_norm) * norm(D),
-        head_transform=(D * E + config.head_dense_bias * E + norm(E))
+        norms=norm(D) * (2 * blocks - (not config.first_attention_norm) + config.final_norm)
+        + (2 * blocks * scales * D if config.query_key_norm else 0),
+        head_transform=sum((rows + config.head_dense_bias) * out for rows, out in head_layers)
+        + (norm(E) if config.head_norm else 0)
         if config.head_transform
         else 0,
         head_bias=config.vocab_size if config.head_bias else 0,

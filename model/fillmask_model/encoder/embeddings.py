@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from fillmask_model.encoder.config import EncoderConfig
-from fillmask_model.encoder.layers import layer_norm
+from fillmask_model.encoder.layers import norm
 from fillmask_model.encoder.positions import sinusoidal_positions
 
 # ESM's training masked 80 % of the selected 15 % of tokens (Rives et al. 2021)
@@ -29,7 +29,7 @@ class Embeddings(nn.Module):
             self.position = nn.Embedding(config.max_positions, width)
         if config.type_vocab_size:
             self.token_type = nn.Embedding(config.type_vocab_size, width)
-        self.norm = layer_norm(config, width) if config.embedding_norm else nn.Identity()
+        self.norm = norm(config, width) if config.embedding_norm else nn.Identity()
         if config.embedding_size:
             self.projection = nn.Linear(width, config.d_model)
         self.config = config

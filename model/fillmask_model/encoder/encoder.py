@@ -24,12 +24,11 @@ from fillmask_model.encoder.block import (
     Block,
     add_relative_bias,
     attention_contexts,
-    gelu,
 )
-from fillmask_model.encoder.classifier import ClassificationHead, ClassifierConfig, mean_of_tokens
+from fillmask_model.encoder.classifier import ClassificationHead, ClassifierConfig
 from fillmask_model.encoder.config import EncoderConfig
 from fillmask_model.encoder.embeddings import Embeddings
-from fillmask_model.encoder.layers import layer_norm
+from fillmask_model.encoder.layers import activate, norm
 
 TABLE = "embeddings.word.weight"  # the embedding table, tied to the output projection
 OUTPUT_TABLE = "output_table.weight"  # the output projection of an untied encoder
@@ -73,7 +72,7 @@ class TiedEncoder(nn.Module):
         if config.relative_buckets:
             bias_BH = torch.zeros(config.relative_buckets, config.num_heads)
             self.relative_bias = nn.Parameter(bias_BH)
-        self.final_norm = layer_norm(config, config.d_model) if config.final_norm else nn.Identity()
+        self.final_norm = norm(config, config.d_model) if config.final_norm else nn.Identity()
         self.head = HeadTransform(config) if config.head_transform else nn.Identity()
         if not config.tied:
             self.output_table = nn.Embedding(config.vocab_size, config.table_width)
@@ -129,13 +128,12 @@ class TiedEncoder(nn.Module):
                 "the encoder must have a classification head; pass classifier to TiedEncoder"
             )
         if self.classifier.config.pooling == "mean":
-            hidden_NTD = self.hidden(input_ids, attention_mask, token_type_ids)
-            pooled_ND = mean_of_tokens(hidden_NTD, attention_mask)
+            hidden = self.hidden(input_ids, attention_mask, token_type_ids)
         else:
             first_NT = torch.zeros_like(input_ids, dtype=torch.bool)
             first_NT[:, 0] = True
-            pooled_ND = self.hidden(input_ids, attention_mask, token_type_ids, first_NT)
-        logits_NL: Tensor = self.classifier(pooled_ND)
+            hidden = self.hidden(input_ids, attention_mask, token_type_ids, first_NT)
+        logits_NL: Tensor = self.classifier(hidden, attention_mask)
         return logits_NL
 
     def hidden(
@@ -214,19 +212,26 @@ class TiedEncoder(nn.Module):
 
 
 class HeadTransform(nn.Module):
-    """Dense layer, GELU and layer norm before the output projection (Devlin et al. 2019)."""
+    """Dense layer, activation and norm before the output projection (Devlin et al. 2019).
+
+    Some encoders have a second dense layer with an activation before them, or no norm.
+    """
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
-        width = config.table_width
-        self.dense = nn.Linear(config.d_model, width, bias=config.head_dense_bias)
-        self.norm = layer_norm(config, width)
-        same = config.head_activation == "same"
-        self.activation = config.activation if same else config.head_activation
+        width, inner, bias = config.table_width, config.head_inner, config.head_dense_bias
+        if inner:
+            self.inner = nn.Linear(config.d_model, inner, bias=bias)
+        self.dense = nn.Linear(inner or config.d_model, width, bias=bias)
+        self.norm = norm(config, width) if config.head_norm else nn.Identity()
+        self.has_inner = bool(inner)
+        self.activation = config.activation_of_head
 
     def forward(self, x_MD: Tensor) -> Tensor:
         """Map hidden states (M, D) to (M, E)."""
-        normed_ME: Tensor = self.norm(gelu(self.dense(x_MD), self.activation))
+        if self.has_inner:
+            x_MD = activate(self.inner(x_MD), self.activation)
+        normed_ME: Tensor = self.norm(activate(self.dense(x_MD), self.activation))
         return normed_ME
 
 

@@ -1,4 +1,4 @@
-"""Layer norm and scaled dot-product attention (Vaswani et al. 2017, section 3.2.1).
+"""Norms, activations and scaled dot-product attention (Vaswani et al. 2017, section 3.2.1).
 
 Shapes: N batch, H heads, T tokens, d width of a head.
 """
@@ -16,11 +16,29 @@ from fillmask_model.encoder.config import EncoderConfig
 SHORT_ROW_TOKENS = 512  # plain products store T x T scores, so longer rows use the fused kernel
 
 
-def layer_norm(config: EncoderConfig, width: int) -> nn.LayerNorm:
-    """Create a layer norm over the last axis with the configured scale and shift."""
-    return nn.LayerNorm(
-        width, config.norm_eps, elementwise_affine=config.norm_affine, bias=config.norm_bias
-    )
+def norm(config: EncoderConfig, width: int, *, shift: bool = True) -> nn.LayerNorm | nn.RMSNorm:
+    """Create a norm over the last axis with the configured kind, scale and shift.
+
+    Args:
+        shift: whether the norm may have a shift.
+    """
+    affine = config.norm_affine
+    if config.norm_kind == "rms":
+        return nn.RMSNorm(width, config.norm_eps, elementwise_affine=affine)
+    shift = shift and config.norm_bias
+    return nn.LayerNorm(width, config.norm_eps, elementwise_affine=affine, bias=shift)
+
+
+def activate(x: Tensor, activation: str) -> Tensor:
+    """Apply an activation of `EncoderConfig` or `ClassifierConfig`."""
+    match activation:
+        case "tanh":
+            return torch.tanh(x)
+        case "relu":
+            return F.relu(x)
+        case "silu":
+            return F.silu(x)
+    return F.gelu(x, approximate="tanh" if activation == "gelu_tanh" else "none")
 
 
 def attend(q_NHTd: Tensor, k_NHTd: Tensor, v_NHTd: Tensor, mask: Tensor | None) -> Tensor:

@@ -10,6 +10,8 @@ import math
 import torch
 from torch import Tensor
 
+from fillmask_model.encoder.config import EncoderConfig
+
 RELATIVE_MAX_DISTANCE = 128  # larger distances share a bucket (Raffel et al. 2020, section 2.1)
 
 
@@ -24,16 +26,39 @@ def sinusoidal_positions(length: int, width: int) -> Tensor:
     return table.float()
 
 
-def rotary_angles(length: int, head_width: int, base: float) -> tuple[Tensor, Tensor]:
-    """Compute cosines and sines (T, d/2) of rotary embeddings (Su et al. 2021, section 3.2).
+def base_frequencies(head_width: int, base: float) -> Tensor:
+    """Compute the frequencies (d/2,) of rotary embeddings (Su et al. 2021, section 3.2).
 
     Frequencies and angles have float32 precision, as in the training of published encoders. A more
     exact table differs from the tables of these encoders by 5e-4 radians at position 8,192.
     """
     even = torch.arange(0, head_width, 2, dtype=torch.float32)
-    frequency = 1.0 / (base ** (even / head_width))
-    angle = torch.arange(length, dtype=torch.float32)[:, None] * frequency
-    return angle.cos(), angle.sin()
+    return 1.0 / (base ** (even / head_width))
+
+
+def rotary_frequencies(config: EncoderConfig, *, local: bool) -> tuple[Tensor, float] | None:
+    """Return the frequencies (d/2,) and the factor of a layer's rotary embeddings.
+
+    Args:
+        local: whether the layer has local attention.
+
+    Returns:
+        The frequencies and the factor, or None for an encoder without rotary embeddings.
+    """
+    base = config.local_rotary_base if local else config.rotary_base
+    if base is None:
+        return None
+    if local:
+        return base_frequencies(config.head_width, base), 1.0
+    if config.rotary_frequencies:
+        return torch.tensor(config.rotary_frequencies), config.rotary_gain
+    return base_frequencies(config.head_width, base), config.rotary_gain
+
+
+def rotary_angles(length: int, frequencies: Tensor, gain: float) -> tuple[Tensor, Tensor]:
+    """Compute cosines and sines (T, d/2) of rotary embeddings, times a factor."""
+    angle = torch.arange(length, dtype=torch.float32)[:, None] * frequencies
+    return angle.cos() * gain, angle.sin() * gain
 
 
 def apply_rotary(x_NHTd: Tensor, cosine_Td: Tensor, sine_Td: Tensor) -> Tensor:

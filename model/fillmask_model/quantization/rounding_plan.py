@@ -90,9 +90,10 @@ class RoundingPlan:
                 found[hidden][choose_float_channels(statistics[hidden], FLOAT_HIDDEN_CHANNELS)] = 0
         if VOCABULARY not in statistics:
             return cls(found)
-        if isinstance(dense := getattr(model.head, "dense", None), nn.Linear):
-            rows = statistics["head.dense"]
-            found["head.dense"] = _factors(dense.weight, rows, FLOAT_CHANNELS)
+        for name, module in model.head.named_children():
+            if isinstance(module, nn.Linear):
+                rows = statistics[f"head.{name}"]
+                found[f"head.{name}"] = _factors(module.weight, rows, FLOAT_CHANNELS)
         found[VOCABULARY] = _factors(model.output_projection(), statistics[VOCABULARY], 0)
         return cls(found)
 

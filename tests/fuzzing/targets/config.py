@@ -15,8 +15,8 @@ from fillmask_model.checkpoints.checkpoint import (
     check_config,
     read_own_config,
 )
-from fillmask_model.checkpoints.families.reading import read_family_config
-from fillmask_model.checkpoints.families.registry import FAMILIES
+from fillmask_model.checkpoints.mapping.reading import read_family_config
+from fillmask_model.checkpoints.registry import FAMILIES, find_family
 from fillmask_model.encoder.classifier import ClassifierConfig
 from fillmask_model.encoder.config import EncoderConfig
 from tests.fuzzing.target import FindingError, Target, check_message, memory_directory
@@ -83,13 +83,13 @@ class CheckpointConfig(Target):
             check_message(str(error), most)
             return
         fields = json.loads(data)
-        model_type = fields.pop("model_type")
+        model_type = fields.get("model_type")
         try:
             if model_type == OWN_MODEL_TYPE:
                 config, classifier = read_own_config(fields)
                 _check_round_trip(config)
             else:
-                found = read_family_config(FAMILIES[model_type], fields, _stored(fields))
+                found = read_family_config(find_family(fields, "")[1], fields, _stored(fields))
                 config, classifier = found.parsed.config, found.classifier
         except ValueError as error:
             check_message(str(CheckpointError(str(error))), most)

@@ -240,7 +240,7 @@ SPOILT: dict[str, tuple[Callable[[Path], Any], str]] = {
     ),
     "unknown model_type": (
         configure(model_type="llama"),
-        r"model_type must be one of fillmask, albert, bert, .* \(got 'llama'\)",
+        r"model_type must be one of albert, bert, .* \(got 'llama'\)",
     ),
     "model_type is a list": (
         configure(model_type=["bert"]),

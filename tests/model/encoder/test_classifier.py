@@ -133,7 +133,7 @@ INVALID: dict[str, tuple[dict[str, Any], str]] = {
         r"problem_type must be one of single_label_classification, .* \(got 'ranking'\)",
     ),
     "a pooling": ({"labels": LABELS, "pooling": "max"}, r"pooling must be one of first, mean"),
-    "an activation": ({"labels": LABELS, "activation": "silu"}, r"activation must be .*'silu'"),
+    "an activation": ({"labels": LABELS, "activation": "mish"}, r"activation must be .*'mish'"),
     "a bias": ({"labels": LABELS, "dense_bias": "no"}, r"dense_bias must be .*True, False"),
     "a bias of a number": ({"labels": LABELS, "dense_bias": 1}, r"dense_bias must be .* \(got 1\)"),
     "a norm without a dense layer": (

@@ -28,7 +28,7 @@ from tests.model.samples import SMALL, small_config
         ("norm_eps", float("nan")),
         ("norm_eps", "1e-12"),
         ("norm_placement", "middle"),
-        ("activation", "relu"),
+        ("activation", "mish"),
         ("positions", "rotary"),
         ("ffn_bias", True),
         ("norm_affine", "false"),

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from fillmask_model.checkpoints.families import bert
-from fillmask_model.checkpoints.families.family import (
+from fillmask_model.checkpoints.mapping.family import (
     SEQUENCE_CLASSIFICATION,
     ClassifierMapping,
     Family,
     ParsedConfig,
 )
-from fillmask_model.checkpoints.families.fields import Fields
-from fillmask_model.encoder.config import MAX_LAYERS, EncoderConfig
+from fillmask_model.checkpoints.mapping.fields import Fields
+from fillmask_model.checkpoints.mapping.layer_types import check_layers
+from fillmask_model.encoder.config import EncoderConfig
 
 _LAYER = "encoder.albert_layer_groups.{}.albert_layers.{}"
-# fields of published config.json files that transformers never reads
-_UNUSED_FIELDS = {
-    "gap_size": 0,
-    "net_structure_type": 0,
-    "num_memory_blocks": 0,
-    "down_scale_factor": 1,
-}
 
 
 def read(fields: Fields) -> ParsedConfig:
@@ -27,16 +21,11 @@ def read(fields: Fields) -> ParsedConfig:
 
     The layers of a group share one block.
     """
-    for name, value in _UNUSED_FIELDS.items():
-        fields.expect(name, value)
     fields.expect("inner_group_num", 1)
     fields.expect("position_embedding_type", "absolute")
     common = fields.common()
-    layers, groups = common["num_layers"], fields.get("num_hidden_groups", 1)
-    if type(layers) is not int or not 0 < layers <= MAX_LAYERS:
-        raise ValueError(
-            f"num_hidden_layers must be a whole number from 1 to {MAX_LAYERS} (got {layers!r})"
-        )
+    layers = check_layers("num_hidden_layers", common["num_layers"])
+    groups = fields.get("num_hidden_groups", 1)
     if type(groups) is not int or not 0 < groups <= layers:
         raise ValueError(
             "num_hidden_groups must be a whole number from 1 to num_hidden_layers, "

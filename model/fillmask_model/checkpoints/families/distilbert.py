@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from fillmask_model.checkpoints.families.family import (
+from fillmask_model.checkpoints.mapping.family import (
     SEQUENCE_CLASSIFICATION,
     ClassifierMapping,
     Family,
     ParsedConfig,
 )
-from fillmask_model.checkpoints.families.fields import Fields
+from fillmask_model.checkpoints.mapping.fields import Fields
 from fillmask_model.encoder.config import EncoderConfig
 
 
@@ -17,7 +17,6 @@ def read(fields: Fields) -> ParsedConfig:
 
     Checkpoints store sinusoidal positions in the same tensor as learned positions.
     """
-    fields.get("sinusoidal_pos_embds", default=False)
     config = EncoderConfig(
         vocab_size=fields.required("vocab_size"),
         d_model=fields.required("dim"),

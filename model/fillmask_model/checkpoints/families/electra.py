@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fillmask_model.checkpoints.families import bert
-from fillmask_model.checkpoints.families.family import (
+from fillmask_model.checkpoints.mapping.family import (
     SEQUENCE_CLASSIFICATION,
     ClassifierMapping,
     Family,
     ParsedConfig,
 )
-from fillmask_model.checkpoints.families.fields import Fields
+from fillmask_model.checkpoints.mapping.fields import Fields
 
 
 def read(fields: Fields) -> ParsedConfig:

@@ -1,18 +1,27 @@
-"""Mapping of ESM-2 (Lin et al. 2023) and ESM-1b (Rives et al. 2021) checkpoints."""
+"""Mappings of ESM-1b (Rives et al. 2021), ESM-2 (Lin et al. 2023) and ESM C checkpoints."""
 
 from __future__ import annotations
 
-from fillmask_model.checkpoints.families.family import Family, ParsedConfig
-from fillmask_model.checkpoints.families.fields import Fields
+import math
+from functools import partial
+
+import torch
+from torch import Tensor
+
 from fillmask_model.checkpoints.families.roberta import (
     CLASSIFIERS,
     HEAD,
     PAD_TOKEN_ID,
     offset_positions,
 )
+from fillmask_model.checkpoints.mapping.family import Family, ParsedConfig
+from fillmask_model.checkpoints.mapping.fields import Fields
+from fillmask_model.checkpoints.mapping.rotary import check_head_width, read_rotary
 from fillmask_model.encoder.config import EncoderConfig
 
 _POSITIONS = ("absolute", "rotary")
+# of ESM C
+_BASE, _NORM_EPS = 10_000.0, 1e-5
 
 
 def read(fields: Fields) -> ParsedConfig:
@@ -20,10 +29,7 @@ def read(fields: Fields) -> ParsedConfig:
 
     Positions are learned or rotary. Token dropout is optional.
     """
-    fields.expect("is_folding_model", False)  # noqa: FBT003 - a value of the file
-    fields.expect("esmfold_config", None)
-    fields.get("vocab_list", None)
-    fields.expect("hidden_act", "gelu")
+    fields.expect_encoder()
     pad_token_id = fields.whole_number("pad_token_id", PAD_TOKEN_ID)
     mask_token_id = fields.get("mask_token_id", None)
     token_dropout = fields.get("token_dropout", default=False)
@@ -34,9 +40,11 @@ def read(fields: Fields) -> ParsedConfig:
         raise ValueError(
             "token_dropout needs mask_token_id, which is missing; add mask_token_id to config.json"
         )
+    common = fields.common()
+    check_head_width(fields, common)
     rotary_base = fields.number("rope_theta", 10_000.0)
     config = EncoderConfig(
-        **fields.common(),
+        **common,
         type_vocab_size=0,
         norm_placement="pre",
         norm_eps=fields.number("layer_norm_eps", 1e-12),
@@ -48,6 +56,40 @@ def read(fields: Fields) -> ParsedConfig:
     )
     parsed = ParsedConfig(config)
     return parsed if positions == "rotary" else offset_positions(parsed, pad_token_id)
+
+
+def read_esmc(fields: Fields) -> ParsedConfig:
+    """Read the config.json of an ESM C."""
+    common = fields.common(tied=False)
+    fields.expect("num_key_value_heads", common["num_heads"])
+    config = EncoderConfig(
+        **common,
+        **read_rotary(fields, common, _BASE),
+        type_vocab_size=0,
+        norm_placement="pre",
+        norm_eps=_NORM_EPS,
+        embedding_norm=False,
+        final_norm=True,
+        attention_bias=fields.get("attention_bias", default=False),
+        query_key_norm=True,
+        ffn_bias="both" if fields.get("mlp_bias", default=False) else "none",
+        gated_ffn=True,
+        activation=fields.activation("hidden_act", "silu"),
+        head_activation="gelu_erf",
+        positions="none",
+    )
+    return ParsedConfig(config, convert=partial(_convert_esmc, layers=config.num_layers))
+
+
+def _convert_esmc(tensors: dict[str, Tensor], *, layers: int) -> None:
+    """Divide the blocks' outputs by ESM C's factor, and give the last norm a shift of zero."""
+    factor = math.sqrt(layers / 36)
+    for name, tensor in dict(tensors).items():
+        module = name.rpartition(".")[0]
+        if module.startswith("blocks.") and module.endswith((".output", ".ffn_out")):
+            tensors[name] = tensor.float() / factor
+        if name == "final_norm.weight":
+            tensors.setdefault("final_norm.bias", torch.zeros_like(tensor))
 
 
 FAMILY = Family(
@@ -76,5 +118,27 @@ FAMILY = Family(
         r"contact_head\..*",
         r"pooler\..*",
     ),
+    classifiers=CLASSIFIERS,
+)
+ESMC = Family(
+    read=read_esmc,
+    prefix="esmc.",
+    names={
+        "embed_tokens": "embeddings.word",
+        "layers.{}.input_layernorm": "blocks.{}.attention_norm",
+        "layers.{}.self_attn.q_proj": "blocks.{}.query",
+        "layers.{}.self_attn.k_proj": "blocks.{}.key",
+        "layers.{}.self_attn.v_proj": "blocks.{}.value",
+        "layers.{}.self_attn.o_proj": "blocks.{}.output",
+        "layers.{}.self_attn.q_norm": "blocks.{}.query_norm",
+        "layers.{}.self_attn.k_norm": "blocks.{}.key_norm",
+        "layers.{}.post_attention_layernorm": "blocks.{}.ffn_norm",
+        "layers.{}.mlp.gate_proj": "blocks.{}.ffn_in",
+        "layers.{}.mlp.up_proj": "blocks.{}.ffn_gate",
+        "layers.{}.mlp.down_proj": "blocks.{}.ffn_out",
+        "norm": "final_norm",
+        **HEAD,
+    },
+    decoder="lm_head.decoder",
     classifiers=CLASSIFIERS,
 )

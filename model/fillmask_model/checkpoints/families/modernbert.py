@@ -2,43 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from fillmask_model.checkpoints.families.family import (
+from fillmask_model.checkpoints.mapping.family import (
     SEQUENCE_CLASSIFICATION,
     ClassifierMapping,
     Family,
     ParsedConfig,
 )
-from fillmask_model.checkpoints.families.fields import Fields, to_float
-from fillmask_model.encoder.classifier import Pooling
-from fillmask_model.encoder.config import MAX_LAYERS, EncoderConfig
-
-_LOCAL, _GLOBAL = "sliding_attention", "full_attention"
-_BASES = {_GLOBAL: ("global_rope_theta", 160_000.0), _LOCAL: ("local_rope_theta", 10_000.0)}
-_POOLINGS: dict[str, Pooling] = {"cls": "first", "mean": "mean"}
-# runtime options of other libraries, which do not change the result
-_RUNTIME_FIELDS = (
-    "deterministic_flash_attn",
-    "reference_compile",
-    "repad_logits_with_grad",
-    "sparse_pred_ignore_index",
-    "sparse_prediction",
-    "embedding_size",
+from fillmask_model.checkpoints.mapping.fields import Fields
+from fillmask_model.checkpoints.mapping.layer_types import (
+    GLOBAL,
+    LOCAL,
+    check_layers,
+    read_local_layers,
+    read_rotary_bases,
 )
+from fillmask_model.checkpoints.mapping.rotary import check_head_width
+from fillmask_model.encoder.classifier import Pooling
+from fillmask_model.encoder.config import EncoderConfig
+
+_BASES = {GLOBAL: ("global_rope_theta", 160_000.0), LOCAL: ("local_rope_theta", 10_000.0)}
+POOLINGS: dict[str, Pooling] = {"cls": "first", "mean": "mean"}
 
 
 def read(fields: Fields) -> ParsedConfig:
-    """Read a ModernBERT config.json from any version of transformers.
-
-    Version 5 moved the bases of the rotary embeddings to `rope_parameters`.
-    """
-    for name in _RUNTIME_FIELDS:
-        fields.get(name, None)
-    fields.expect("position_embedding_type", "absolute", "sans_pos")
+    """Read a ModernBERT config.json from any version of transformers."""
     common = fields.common()
-    local_layers = _local_layers(fields, common["num_layers"])
-    bases = _rotary_bases(fields)
+    check_head_width(fields, common)
+    layers = check_layers("num_hidden_layers", common["num_layers"])
+    every = check_layers("global_attn_every_n_layers", fields.get("global_attn_every_n_layers", 3))
+    kinds = [LOCAL if layer % every else GLOBAL for layer in range(layers)]
+    local_layers = read_local_layers(fields, kinds)
+    older = {kind: fields.number(*name_and_default) for kind, name_and_default in _BASES.items()}
+    bases = read_rotary_bases(fields, older)
     window = fields.whole_number("local_attention", 128)
     mlp_bias = fields.get("mlp_bias", default=False)
     config = EncoderConfig(
@@ -54,8 +52,8 @@ def read(fields: Fields) -> ParsedConfig:
         gated_ffn=True,
         activation=fields.activation("hidden_activation"),
         positions="none",
-        rotary_base=bases[_GLOBAL],
-        local_rotary_base=bases[_LOCAL] if local_layers else None,
+        rotary_base=bases[GLOBAL],
+        local_rotary_base=bases[LOCAL] if local_layers else None,
         local_layers=local_layers,
         local_window=window // 2 if local_layers else 0,
         head_activation=fields.activation("classifier_activation"),
@@ -65,50 +63,19 @@ def read(fields: Fields) -> ParsedConfig:
     return ParsedConfig(config)
 
 
-def _local_layers(fields: Fields, layers: Any) -> tuple[int, ...]:
-    every = fields.get("global_attn_every_n_layers", 3)
-    if not all(type(count) is int and 0 < count <= MAX_LAYERS for count in (layers, every)):
-        raise ValueError(
-            "num_hidden_layers and global_attn_every_n_layers must be whole numbers from 1 to "
-            f"{MAX_LAYERS} (got {layers!r} and {every!r})"
-        )
-    default = [_LOCAL if layer % every else _GLOBAL for layer in range(layers)]
-    kinds = fields.get("layer_types", default)
-    known = isinstance(kinds, list) and all(kind in (_LOCAL, _GLOBAL) for kind in kinds)
-    if not known or len(kinds) != layers:
-        raise ValueError(
-            f"layer_types must have one entry {_LOCAL} or {_GLOBAL} per layer, {layers} in total "
-            f"(got {kinds!r})"
-        )
-    return tuple(layer for layer, kind in enumerate(kinds) if kind == _LOCAL)
+def read_pooling(fields: Fields, poolings: Mapping[str, Pooling], default: str) -> Pooling:
+    """Return the pooling of a classification head.
 
+    Args:
+        poolings: pooling by the value of the field.
 
-def _rotary_bases(fields: Fields) -> dict[str, float]:
-    parameters = _object("rope_parameters", fields.get("rope_parameters", {}))
-    if unknown := set(parameters) - set(_BASES):
-        raise ValueError(
-            f"rope_parameters may contain only {' and '.join(_BASES)} (got {min(unknown)})"
-        )
-    fields.expect("rope_scaling", None)
-    bases = {}
-    for kind, (name, default) in _BASES.items():
-        path = f"rope_parameters.{kind}"
-        of_kind = dict(_object(path, parameters.get(kind) or {}))
-        if (rope_type := of_kind.pop("rope_type", "default")) != "default":
-            raise ValueError(f"{path}.rope_type must be default (got {rope_type!r})")
-        older = fields.number(name, default)
-        bases[kind] = to_float(f"{path}.rope_theta", of_kind.pop("rope_theta", older))
-        if of_kind:
-            raise ValueError(
-                f"{path} may contain only rope_type and rope_theta (got {min(of_kind)})"
-            )
-    return bases
-
-
-def _object(name: str, value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise ValueError(f"{name} must be an object (got {value!r})")  # noqa: TRY004 - an invalid file is a ValueError
-    return value
+    Raises:
+        ValueError: the head does not have this pooling.
+    """
+    pooling = fields.get("classifier_pooling", default)
+    if not isinstance(pooling, str) or pooling not in poolings:
+        raise ValueError(f"classifier_pooling must be {' or '.join(poolings)} (got {pooling!r})")
+    return poolings[pooling]
 
 
 def read_choices(fields: Fields, config: EncoderConfig) -> dict[str, Any]:
@@ -116,11 +83,8 @@ def read_choices(fields: Fields, config: EncoderConfig) -> dict[str, Any]:
 
     The fields `classifier_activation` and `classifier_bias` apply to both heads of ModernBERT.
     """
-    pooling = fields.get("classifier_pooling", "cls")
-    if not isinstance(pooling, str) or pooling not in _POOLINGS:
-        raise ValueError(f"classifier_pooling must be {' or '.join(_POOLINGS)} (got {pooling!r})")
     return {
-        "pooling": _POOLINGS[pooling],
+        "pooling": read_pooling(fields, POOLINGS, "cls"),
         "activation": config.head_activation,
         "dense_bias": config.head_dense_bias,
         "norm": True,

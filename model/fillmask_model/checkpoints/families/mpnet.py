@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fillmask_model.checkpoints.families import bert, roberta
-from fillmask_model.checkpoints.families.family import Family, ParsedConfig
-from fillmask_model.checkpoints.families.fields import Fields
+from fillmask_model.checkpoints.mapping.family import Family, ParsedConfig
+from fillmask_model.checkpoints.mapping.fields import Fields
 
 BUCKETS = 32  # transformers always uses 32 buckets, whatever number the file has
 

@@ -1,17 +1,22 @@
-"""Mapping of RoBERTa (Liu et al. 2019), CamemBERT and XLM-RoBERTa checkpoints."""
+"""Mappings of RoBERTa checkpoints (Liu et al. 2019) and of architectures that derive from them.
+
+CamemBERT and XLM-RoBERTa have RoBERTa's architecture, and data2vec's text encoder (Baevski et al.
+2022) has other names. Pre-layer-norm RoBERTa (Ott et al. 2019) and XLM-RoBERTa-XL (Goyal et al.
+2021) have norms before attention and before the feed-forward network.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from fillmask_model.checkpoints.families import bert
-from fillmask_model.checkpoints.families.family import (
+from fillmask_model.checkpoints.mapping.family import (
     SEQUENCE_CLASSIFICATION,
     ClassifierMapping,
     Family,
     ParsedConfig,
 )
-from fillmask_model.checkpoints.families.fields import Fields
+from fillmask_model.checkpoints.mapping.fields import Fields
 
 HEAD = {"lm_head.dense": "head.dense", "lm_head.layer_norm": "head.norm"}
 CLASSIFIERS = {
@@ -39,6 +44,20 @@ def read(fields: Fields) -> ParsedConfig:
     return offset_positions(bert.read(fields), pad_token_id)
 
 
+def read_prelayernorm(fields: Fields) -> ParsedConfig:
+    """Read the config.json of a pre-layer-norm RoBERTa."""
+    parsed = read(fields)
+    return replace(parsed, config=replace(parsed.config, norm_placement="pre", final_norm=True))
+
+
+def read_xl(fields: Fields) -> ParsedConfig:
+    """Read the config.json of an XLM-RoBERTa-XL, whose embeddings have no norm."""
+    parsed = read_prelayernorm(fields)
+    eps = fields.number("layer_norm_eps", 1e-5)
+    config = replace(parsed.config, embedding_norm=False, norm_eps=eps)
+    return replace(parsed, config=replace(config, type_vocab_size=fields.get("type_vocab_size", 1)))
+
+
 FAMILY = Family(
     read=read,
     prefix="roberta.",
@@ -47,4 +66,30 @@ FAMILY = Family(
     bias="lm_head.bias",
     ignored=bert.IGNORED,
     classifiers=CLASSIFIERS,
+)
+DATA2VEC = replace(FAMILY, prefix="data2vec_text.")
+PRELAYERNORM = replace(
+    FAMILY,
+    read=read_prelayernorm,
+    prefix="roberta_prelayernorm.",
+    names={
+        **bert.EMBEDDINGS,
+        **bert.LINEARS,
+        "encoder.layer.{}.attention.LayerNorm": "blocks.{}.attention_norm",
+        "encoder.layer.{}.intermediate.LayerNorm": "blocks.{}.ffn_norm",
+        "LayerNorm": "final_norm",
+        **HEAD,
+    },
+)
+XL = replace(
+    FAMILY,
+    read=read_xl,
+    names={
+        **bert.UNNORMED_EMBEDDINGS,
+        **bert.LINEARS,
+        "encoder.layer.{}.attention.self_attn_layer_norm": "blocks.{}.attention_norm",
+        "encoder.layer.{}.LayerNorm": "blocks.{}.ffn_norm",
+        "encoder.LayerNorm": "final_norm",
+        **HEAD,
+    },
 )

@@ -54,6 +54,31 @@ _ESM = {
     "pad_token_id": 1,
     "mask_token_id": 32,
 }
+_GATED = {
+    "vocab_size": 97,
+    "hidden_size": 36,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 3,
+    "intermediate_size": 31,
+    "max_position_embeddings": 32,
+    "pad_token_id": 0,
+}
+_YARN = {
+    "rope_type": "yarn",
+    "rope_theta": 500.0,
+    "factor": 4.0,
+    "original_max_position_embeddings": 8,
+    "beta_fast": 2.0,
+    "beta_slow": 1.0,
+}
+_LLAMA = {
+    "rope_type": "llama3",
+    "rope_theta": 500.0,
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 16,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +181,64 @@ SAMPLES: dict[str, Sample] = {
             "tie_word_embeddings": False,
         },
     ),
+    "ERNIE, first task": Sample(
+        "Ernie", {**_BERT, "use_task_id": True, "task_type_vocab_size": 3, "hidden_act": "relu"}
+    ),
+    "ERNIE, no tasks": Sample("Ernie", _OTHER),
+    "data2vec": Sample("Data2VecText", {**_BERT, "type_vocab_size": 1}),
+    "data2vec, other sizes": Sample("Data2VecText", _OTHER),
+    "Megatron-BERT": Sample("MegatronBert", _BERT),
+    "Megatron-BERT, SiLU, not tied": Sample(
+        "MegatronBert", {**_OTHER, "hidden_act": "silu", "tie_word_embeddings": False}
+    ),
+    "RoBERTa, pre-layer-norm": Sample("RobertaPreLayerNorm", {**_BERT, "type_vocab_size": 1}),
+    "RoBERTa, pre-layer-norm, other sizes": Sample("RobertaPreLayerNorm", _OTHER),
+    "XLM-RoBERTa-XL": Sample("XLMRobertaXL", _BERT),
+    "XLM-RoBERTa-XL, other sizes": Sample("XLMRobertaXL", {**_OTHER, "hidden_act": "gelu_new"}),
+    "Nomic BERT": Sample("NomicBert", _GATED),
+    "Nomic BERT, YaRN": Sample(
+        "NomicBert", {**_GATED, "rope_parameters": _YARN, "type_vocab_size": 3}
+    ),
+    "GTE": Sample("Gte", {**_GATED, "type_vocab_size": 2}),
+    "GTE, no types, linear": Sample(
+        "Gte",
+        {
+            **_GATED,
+            "hidden_act": "gelu_new",
+            "type_vocab_size": 0,
+            "rope_parameters": {"rope_type": "linear", "rope_theta": 900.0, "factor": 3.0},
+        },
+    ),
+    "EuroBERT": Sample("EuroBert", _GATED),
+    "EuroBERT, shared keys, every bias": Sample(
+        "EuroBert",
+        {
+            **_GATED,
+            "num_attention_heads": 6,
+            "num_key_value_heads": 2,
+            "attention_bias": True,
+            "mlp_bias": True,
+            "rope_parameters": _LLAMA,
+            "tie_word_embeddings": True,
+        },
+    ),
+    "UltraBERT": Sample("Ultrabert", {**_GATED, "sliding_window": 3, "prediction_head_size": 20}),
+    "UltraBERT, all layers local": Sample(
+        "Ultrabert",
+        {
+            **_GATED,
+            "num_attention_heads": 6,
+            "num_key_value_heads": 3,
+            "sliding_window": 2,
+            "layer_types": ["sliding_attention"] * 4,
+            "prediction_head_size": 50,
+        },
+    ),
+    "ESM C": Sample("Esmc", {**_GATED, "vocab_size": 64, "pad_token_id": 1}),
+    "ESM C, every bias": Sample(
+        "Esmc",
+        {**_GATED, "vocab_size": 64, "pad_token_id": 1, "attention_bias": True, "mlp_bias": True},
+    ),
 }
 
 
@@ -208,7 +291,10 @@ def reading_tokens(model: Any) -> int:
         "roberta": lambda: _padding(model) + 1,
         "camembert": lambda: _padding(model) + 1,
         "xlm-roberta": lambda: _padding(model) + 1,
+        "data2vec-text": lambda: _padding(model) + 1,
         "mpnet": lambda: 2,
+        "roberta-prelayernorm": lambda: _padding(model) + 1,
+        "xlm-roberta-xl": lambda: _padding(model) + 1,
     }
     config = model.config
     learnt_esm = config.model_type == "esm" and config.position_embedding_type == "absolute"

@@ -106,7 +106,7 @@ def test_wrong_tensors_are_listed(
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("hidden_act", "relu"),
+        ("hidden_act", "mish"),
         ("hidden_act", ["gelu"]),
         ("position_embedding_type", "relative_key"),
         ("is_decoder", True),

@@ -16,8 +16,8 @@ from torch import Tensor
 from transformers import TextClassificationPipeline
 
 from fillmask_model.checkpoints.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
-from fillmask_model.checkpoints.families.registry import FAMILIES
-from fillmask_model.checkpoints.families.tensors import stored_name
+from fillmask_model.checkpoints.mapping.tensors import stored_name
+from fillmask_model.checkpoints.registry import FAMILIES
 from fillmask_model.checkpoints.tensor_files import TensorFiles
 from tests.model.checkpoints.families.samples import SAMPLES, Inputs, Sample, reading_tokens
 from tests.model.samples import (
@@ -72,7 +72,7 @@ def test_logits_of_labels_equal_those_of_transformers(name: str, tmp_path: Path)
     assert loaded.model.classifier.config.labels == tuple(LABELS)
     inputs = inputs_of(theirs, SAMPLES[sample], loaded)
     expected = theirs(**inputs).logits
-    assert expected.std() > 0.1
+    assert expected.std() > 0.05
     logits = loaded.model.classify(**inputs)
     torch.testing.assert_close(logits, expected, rtol=0, atol=TOLERANCE)
 

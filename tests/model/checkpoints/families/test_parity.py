@@ -12,13 +12,15 @@ import pytest
 import torch
 
 from fillmask_model.checkpoints.checkpoint import load_checkpoint
-from fillmask_model.checkpoints.families.registry import FAMILIES
-from fillmask_model.checkpoints.families.tensors import stored_name
+from fillmask_model.checkpoints.mapping.tensors import stored_name
+from fillmask_model.checkpoints.registry import FAMILIES
 from fillmask_model.checkpoints.tensor_files import TensorFiles
 from fillmask_model.encoder.counting import count_parameters
 from tests.model.checkpoints.families.samples import SAMPLES, Inputs, reading_tokens
 
 TOLERANCE = 1e-4
+# families that transformers only reads after a translation, in tests/published
+TRANSLATED = {"neobert", "new"}
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -54,7 +56,9 @@ def test_tensors_have_their_names_of_the_checkpoint(name: str, tmp_path: Path) -
     theirs = SAMPLES[name].make()
     theirs.save_pretrained(tmp_path)
     family = FAMILIES[theirs.config.model_type]
-    names = {stored_name(family, ours) for ours in load_checkpoint(tmp_path).model.state_dict()}
+    tensors = load_checkpoint(tmp_path).model.state_dict()
+    # those that a mapping adds are zero
+    names = {stored_name(family, ours) for ours, tensor in tensors.items() if tensor.any()}
     # transformers saves ESM's norms under old names of TensorFlow
     stored = [
         n.replace(".gamma", ".weight").replace(".beta", ".bias") for n in TensorFiles(tmp_path)
@@ -64,5 +68,5 @@ def test_tensors_have_their_names_of_the_checkpoint(name: str, tmp_path: Path) -
 
 def test_each_family_has_two_samples(tmp_path: Path) -> None:
     kinds = [sample.make().config.model_type for sample in SAMPLES.values()]
-    assert set(kinds) == set(FAMILIES)
-    assert all(kinds.count(kind) >= 2 for kind in FAMILIES)
+    assert set(kinds) == set(FAMILIES) - TRANSLATED
+    assert all(kinds.count(kind) >= 2 for kind in kinds)

@@ -8,10 +8,12 @@ from typing import Any
 
 from torch import Tensor
 
-from fillmask_model.checkpoints.families.classification import read_classifier, select_classifier
-from fillmask_model.checkpoints.families.family import Family, ParsedConfig
-from fillmask_model.checkpoints.families.fields import Fields
+from fillmask_model.checkpoints.mapping.classification import read_classifier, select_classifier
+from fillmask_model.checkpoints.mapping.family import Family, ParsedConfig
+from fillmask_model.checkpoints.mapping.fields import Fields
 from fillmask_model.encoder.classifier import ClassifierConfig
+
+_MODELS = "AutoModel"  # the start of the names of model classes in auto_map
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,7 @@ def check_family_config(family: Family, values: Mapping[str, Any]) -> None:
             unsupported.
     """
     fields = Fields(values)
+    _check_storage(family, fields)
     select_classifier(family, fields)
     family.read(fields)
 
@@ -54,14 +57,38 @@ def read_family_config(
         stored: tensors by their names in the checkpoint.
 
     Raises:
-        ValueError: a field is unknown, missing or unsupported.
+        ValueError: a field is missing or unsupported.
     """
     fields = Fields(values)
+    _check_storage(family, fields)
     head = select_classifier(family, fields)
     parsed = family.read(fields)
     classifier = None
     if head is not None:
         family = family.with_classifier(head)
         classifier = read_classifier(head, fields, parsed.config, stored)
-    fields.reject_unknown()
     return FamilyConfig(family, parsed, classifier)
+
+
+def _check_storage(family: Family, fields: Fields) -> None:
+    """Check what transformers reads for every model: its code and the form of its weights.
+
+    Raises:
+        ValueError: the checkpoint has code of its own, or quantized or pruned weights.
+    """
+    for name, code in fields.section("auto_map").items():
+        # an entry of a tokenizer is a list
+        shown = code if isinstance(code, str) else repr(code)
+        local = shown.rpartition("--")[2]  # without the repository
+        known = local.startswith(family.code) or local.rpartition(".")[2].startswith(family.code)
+        if name.startswith(_MODELS) and not known:
+            raise ValueError(
+                f"auto_map names the code {shown}, which fillmask never runs and does not know; "
+                "use a checkpoint whose class is part of transformers"
+            )
+    fields.expect("pruned_heads", {}, None)
+    if fields.get("quantization_config", None) is not None:
+        raise ValueError(
+            "quantization_config must be missing, because fillmask rounds weights itself; use the "
+            "checkpoint before its quantization"
+        )

@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from fillmask_model.checkpoints.families.fields import Fields
+from torch import Tensor
+
+from fillmask_model.checkpoints.mapping.fields import Fields
 from fillmask_model.encoder.classifier import HeadActivation
 from fillmask_model.encoder.config import EncoderConfig
 
@@ -22,10 +24,13 @@ class ParsedConfig:
 
     Attributes:
         skipped_positions: number of unused rows at the start of the position table.
+        convert: function that changes tensors by their names in `TiedEncoder`, for a checkpoint
+            whose tensors differ in more than their names. Some of the tensors may be missing.
     """
 
     config: EncoderConfig
     skipped_positions: int = 0
+    convert: Callable[[dict[str, Tensor]], None] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +38,8 @@ class ClassifierMapping:
     """Mapping of a family's classification head to `ClassificationHead`.
 
     Attributes:
-        dense: name of the dense layer in a checkpoint, without the family's prefix.
+        dense: name of the dense layer in a checkpoint, without the family's prefix. Empty for a
+            head without a dense layer.
         output: name of the output layer in a checkpoint.
         norm: name of the layer norm in a checkpoint. Empty for a head without a layer norm.
         activation: activation after the dense layer.
@@ -52,8 +58,12 @@ class ClassifierMapping:
     @property
     def names(self) -> dict[str, str]:
         """Name of each layer in `TiedEncoder` by the layer's name in a checkpoint."""
-        names = {self.dense: "classifier.dense", self.output: "classifier.output"}
-        return names | ({self.norm: "classifier.norm"} if self.norm else {})
+        names = {
+            self.dense: "classifier.dense",
+            self.norm: "classifier.norm",
+            self.output: "classifier.output",
+        }
+        return {theirs: ours for theirs, ours in names.items() if theirs}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +74,7 @@ class Family:
         read: function that reads config.json. The function raises ValueError for unsupported
             values.
         prefix: prefix of the encoder's tensors in a checkpoint with a head.
+        other_prefixes: prefixes that checkpoints may have instead.
         names: names in `TiedEncoder` by module or tensor of the checkpoint. `{}` matches a number.
             A tensor with several names consists of that number of parts of equal length.
         decoder: module of the output projection. A tied checkpoint can also contain the embedding
@@ -73,15 +84,19 @@ class Family:
             full name after the prefix.
         classifiers: classification heads by the end of the architecture's name, such as
             ForSequenceClassification.
+        code: starts of the names of classes, or of modules, in repositories' own code that compute
+            the same as this mapping.
     """
 
     read: Callable[[Fields], ParsedConfig]
     prefix: str
+    other_prefixes: tuple[str, ...] = ()
     names: Mapping[str, str | tuple[str, ...]]
     decoder: str
     bias: str = ""
     ignored: tuple[str, ...] = ()
     classifiers: Mapping[str, ClassifierMapping] = field(default_factory=dict)
+    code: tuple[str, ...] = ()
 
     def with_classifier(self, head: ClassifierMapping) -> Self:
         """Return the mapping of a checkpoint with a classification head.
@@ -99,7 +114,10 @@ class Family:
         for old, new in _OLD_NAMES.items():
             if name.endswith(old):
                 name = name.removesuffix(old) + new
-        return name.removeprefix(self.prefix)
+        for prefix in (self.prefix, *self.other_prefixes):
+            if name.startswith(prefix):
+                return name.removeprefix(prefix)
+        return name
 
     def is_ignored(self, name: str) -> bool:
         """Return whether a tensor's name matches a regular expression of `ignored`."""

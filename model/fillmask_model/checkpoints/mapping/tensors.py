@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from fillmask_model.checkpoints.families.family import Family, ParsedConfig
+from fillmask_model.checkpoints.mapping.family import Family, ParsedConfig
 from fillmask_model.encoder.config import EncoderConfig
 from fillmask_model.encoder.encoder import HEAD_BIAS, HEAD_PREFIXES, OUTPUT_TABLE, TABLE
 
@@ -59,6 +59,8 @@ def encoder_tensors(
         )
     if POSITIONS in found:
         found[POSITIONS] = found[POSITIONS][parsed.skipped_positions :]
+    if parsed.convert is not None:
+        parsed.convert(found)
     at_output = {short: stored[plain[short]] for short in output & plain.keys()}
     return found | _output(at_output, found, family, parsed.config)
 

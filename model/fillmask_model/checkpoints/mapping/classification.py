@@ -8,12 +8,17 @@ from typing import Any
 
 from torch import Tensor
 
-from fillmask_model.checkpoints.families.family import ClassifierMapping, Family
-from fillmask_model.checkpoints.families.fields import Fields
+from fillmask_model.checkpoints.mapping.family import ClassifierMapping, Family
+from fillmask_model.checkpoints.mapping.fields import Fields
 from fillmask_model.encoder.classifier import ClassifierConfig
 from fillmask_model.encoder.config import EncoderConfig
 
-_OTHER_TASKS = ("ForTokenClassification", "ForQuestionAnswering", "ForMultipleChoice")
+_OTHER_TASKS = (
+    "ForMultipleChoice",
+    "ForProteinFolding",
+    "ForQuestionAnswering",
+    "ForTokenClassification",
+)
 _SINGLE_LABEL, _MULTI_LABEL = "single_label_classification", "multi_label_classification"
 _DEFAULT_LABELS = 2  # default of num_labels in transformers
 

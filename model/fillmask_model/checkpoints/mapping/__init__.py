@@ -1,0 +1,1 @@
+"""Reader of config.json and of tensors by the mapping of a family."""

@@ -1,0 +1,1 @@
+"""Configurations as people publish them."""
