@@ -21,7 +21,7 @@ from fillmask_export.reference import reference_graph
 from fillmask_export.weights import encoder_weights
 from fillmask_export.write_bundle import BundleMetadata, SampleTexts, check_output, write_bundle
 from fillmask_model.checkpoints.checkpoint import load_checkpoint
-from fillmask_model.files import read_text
+from fillmask_model.files import printable, read_text
 from fillmask_model.output_files import reject_inputs
 
 VERIFICATION_TEXTS = Path(__file__).parent / "verification_texts.txt"
@@ -56,8 +56,9 @@ def main(arguments: list[str] | None = None) -> int:
             _renew_golden_results(options)
         else:
             _write_bundle(options)
-    except (ValueError, OSError, StartupError) as error:
-        print(f"fillmask-export: {error}", file=sys.stderr)
+    except (ValueError, OSError, StartupError, MemoryError) as error:
+        reason = str(error) or "the process needs more memory than it has"
+        print(f"fillmask-export: {printable(reason)}", file=sys.stderr)
         return 2
     return 0
 

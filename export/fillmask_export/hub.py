@@ -23,8 +23,10 @@ from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 from tqdm import tqdm
 
 from fillmask_export.hub_errors import HubError, hub_address, readable_errors
+from fillmask_export.hub_session import check_content, is_commit, limit_answers
 from fillmask_export.progress import DownloadProgress
 from fillmask_model.checkpoints.checkpoint import check_config
+from fillmask_model.checkpoints.modules import ENCODER_FILE, MODULES_FILE
 from fillmask_model.checkpoints.tensor_files import (
     INDEX_SUFFIX,
     PICKLED,
@@ -90,16 +92,22 @@ def download_checkpoint(
     with readable_errors(repository, revision):
         offline = constants.is_offline_mode()
         # the name of a branch may lead to the cached file of an older commit
-        commit, sizes = (revision, {}) if offline else _list_files(repository, revision)
-        directory = _fetch(repository, commit, MODEL_CONFIG).parent
+        commit, sizes, digests = (
+            (revision, {}, {}) if offline else _list_files(repository, revision)
+        )
+        limit_answers(max(sizes.values(), default=0))
+        directory = _fetch(repository, commit, MODEL_CONFIG, digests).parent
         snapshot = Snapshot(directory, commit=directory.name)
+        for name in (MODULES_FILE, ENCODER_FILE):
+            if name in sizes:
+                _fetch(repository, snapshot.commit, name, digests)
         check_config(directory, repository)
         if offline:
             sizes = dict.fromkeys((file.name for file in directory.iterdir()), 0)
         weights = _select_weights(repository, sizes, allow_pickle=allow_pickle)
         needed = [*_select_tokenizer_files(sizes), weights]
         if weights.endswith(INDEX_SUFFIX):
-            _fetch(repository, snapshot.commit, weights)
+            _fetch(repository, snapshot.commit, weights, digests)
             needed += _list_shards(repository, directory, allow_pickle=allow_pickle)
         missing = [name for name in needed if not (directory / name).exists()]
         total_bytes = sum(sizes.get(name, 0) for name in missing)
@@ -107,26 +115,44 @@ def download_checkpoint(
         with closing(DownloadProgress(stream, total_bytes)) as progress:
             progress.add(0)
             for name in missing:
-                _fetch(repository, snapshot.commit, name, progress.add)
+                _fetch(repository, snapshot.commit, name, digests, progress.add)
         # stores the commit of the branch in the cache, from which an offline export takes it
-        _fetch(repository, revision, MODEL_CONFIG)
+        _fetch(repository, revision, MODEL_CONFIG, {})
     return snapshot
 
 
 def _fetch(
-    repository: str, revision: str, name: str, count: Callable[[float], None] | None = None
+    repository: str,
+    revision: str,
+    name: str,
+    digests: Mapping[str, str],
+    count: Callable[[float], None] = lambda _: None,
 ) -> Path:
     """Download a file that the cache lacks, and return its path in the cache.
 
     Args:
+        digests: hashes of the files by name.
         count: function that receives the number of received bytes.
     """
-    bar = _byte_counter(count or (lambda _: None))
-    return Path(hf_hub_download(repository, name, revision=revision, tqdm_class=bar))
+    received = 0.0
+
+    def add(size: float) -> None:
+        nonlocal received
+        received += size
+        count(size)
+
+    path = Path(hf_hub_download(repository, name, revision=revision, tqdm_class=_byte_counter(add)))
+    if received:
+        check_content(path, digests.get(name, ""))
+    return path
 
 
-def _list_files(repository: str, revision: str) -> tuple[str, dict[str, int]]:
-    """Return the commit of a revision and the sizes of its files in bytes, 0 for unknown sizes."""
+def _list_files(repository: str, revision: str) -> tuple[str, dict[str, int], dict[str, str]]:
+    """Return the commit of a revision, and the sizes in bytes and hashes of its files by name.
+
+    Unknown sizes are 0, and unknown hashes are absent.
+    """
+    limit_answers(0)
     try:
         info = HfApi().model_info(
             repository, revision=revision, files_metadata=True, timeout=_TIMEOUT_S
@@ -145,7 +171,17 @@ def _list_files(repository: str, revision: str) -> tuple[str, dict[str, int]]:
             f"{repository} has no {MODEL_CONFIG}; name a repository with a checkpoint in the "
             "format of transformers"
         )
-    return info.sha or revision, sizes
+    commit = info.sha or revision
+    if info.sha is not None and not is_commit(info.sha):
+        raise HubError(
+            f"{hub_address()} must send the hash of a commit (got {info.sha[:100]!r}); correct "
+            "HF_ENDPOINT or the proxy"
+        )
+    digests = {
+        sibling.rfilename: sibling.lfs.sha256 if sibling.lfs else sibling.blob_id or ""
+        for sibling in info.siblings or ()
+    }
+    return commit, sizes, digests
 
 
 def _select_weights(repository: str, names: Mapping[str, int], *, allow_pickle: bool) -> str:

@@ -31,7 +31,8 @@ from fillmask_export.golden import golden_results, write_description
 from fillmask_export.graph_files import int8_weights, save_graph
 from fillmask_export.progress import Report, no_report
 from fillmask_export.text_format import TextFormat
-from fillmask_model.checkpoints.checkpoint import Checkpoint, CheckpointError
+from fillmask_model.checkpoints.checkpoint import Checkpoint
+from fillmask_model.checkpoints.errors import CheckpointError
 from fillmask_model.data.corpus import SpecialTokens, read_tokenizer
 from fillmask_model.encoder.classifier import ClassificationHead, ClassifierConfig
 from fillmask_model.encoder.config import EncoderConfig

@@ -5,24 +5,42 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+# The largest known files are tokenizers of 35 MB.
+MAX_TEXT_BYTES = 256 * 2**20
+MAX_LISTED = 20  # names in one message
+MAX_PRINTED_CHARS = 4_000
 
 
 def read_text(path: Path) -> str:
     """Read a UTF-8 file.
 
     Raises:
-        ValueError: the file does not exist or is not UTF-8.
+        ValueError: the file does not exist, is no ordinary file, is too large or is not UTF-8.
     """
+    check_file(path)
+    if (size := path.stat().st_size) > MAX_TEXT_BYTES:
+        raise ValueError(f"{path} must have at most {MAX_TEXT_BYTES >> 20} MiB (got {size} bytes)")
     try:
         return path.read_bytes().decode()  # Path.read_text changes line endings
-    except FileNotFoundError:
-        raise ValueError(f"{path} does not exist; add the file") from None
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not valid UTF-8 ({error}); encode it as UTF-8") from None
+
+
+def check_file(path: Path) -> None:
+    """Check that a path leads to an ordinary file, because a pipe or a device may never end.
+
+    Raises:
+        ValueError: the file does not exist or is no ordinary file.
+    """
+    if not path.exists():
+        raise ValueError(f"{path} does not exist; add the file")
+    if not path.is_file():
+        raise ValueError(f"{path} must be a file (got a directory, a pipe or a device)")
 
 
 def read_object(path: Path) -> dict[str, Any]:
@@ -44,6 +62,23 @@ def read_object(path: Path) -> dict[str, Any]:
     if not isinstance(fields, dict):
         raise ValueError(f"{path} must contain a JSON object (got {type(fields).__name__})")  # noqa: TRY004 - an invalid file is a ValueError
     return fields
+
+
+def printable(text: str) -> str:
+    """Return a text with escapes for characters that could end a line or control a terminal.
+
+    A text of more than MAX_PRINTED_CHARS characters loses its middle.
+    """
+    half = MAX_PRINTED_CHARS // 2
+    shown = text if len(text) <= MAX_PRINTED_CHARS else f"{text[:half]} … {text[-half:]}"
+    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in shown)
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return the first names of a list that may have thousands, and the number of the others."""
+    first = list(names)
+    rest = len(first) - MAX_LISTED
+    return ", ".join(first[:MAX_LISTED]) + (f" and {rest} more" if rest > 0 else "")
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -64,6 +64,7 @@ class LocalHub:
             response. None for a complete response.
         stalls: whether the storage sends no response, until the end of the hub.
         failing: names of files to which the hub responds with status 403.
+        tamper: function that changes the body and the headers of the hub's answer to a path.
     """
 
     url: str = ""
@@ -74,6 +75,7 @@ class LocalHub:
     cut_bytes: int | None = None
     stalls: bool = False
     failing: set[str] = field(default_factory=set)
+    tamper: Callable[[str, bytes, dict[str, Any]], bytes] = lambda _, body, __: body
     ended: threading.Event = field(default_factory=threading.Event)
 
     def files(self) -> set[str]:
@@ -104,6 +106,7 @@ class _Handler(BaseHTTPRequestHandler):
         raise NotImplementedError
 
     def send(self, status: int, body: bytes = b"", **headers: Any) -> None:
+        body = self.hub.tamper(self.path, body, headers)
         self.send_response(status)
         for name, value in {"Content-Length": len(body), **headers}.items():
             self.send_header(name.replace("_", "-"), str(value))
@@ -138,7 +141,7 @@ class _HubHandler(_Handler):
         return self._send_file(directory / file[3], commit)
 
     def _describe(self, name: str, commit: str, directory: Path) -> None:
-        files = [{"rfilename": f.name, "size": f.stat().st_size} for f in directory.iterdir()]
+        files = [_description(file) for file in directory.iterdir()]
         answer = {"id": name, "sha": commit, "siblings": files}
         self.send(200, json.dumps(answer).encode(), Content_Type="application/json")
 
@@ -159,6 +162,17 @@ class _HubHandler(_Handler):
             Location=f"{self.hub.storage_url}{file}",
             **common,
         )
+
+
+def _description(file: Path) -> dict[str, Any]:
+    """Return what a hub says of a file: the hash of Git's object, or of the content if large."""
+    content = file.read_bytes()
+    described = {"rfilename": file.name, "size": len(content)}
+    if file.suffix in _LARGE:
+        digest = hashlib.sha256(content).hexdigest()
+        return described | {"lfs": {"sha256": digest, "size": len(content), "pointerSize": 130}}
+    git = hashlib.sha1(b"blob %d\0" % len(content) + content)  # noqa: S324 - Git's own hash
+    return described | {"blobId": git.hexdigest()}
 
 
 class _StorageHandler(_Handler):

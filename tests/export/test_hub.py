@@ -31,7 +31,8 @@ from fillmask_export.commands import main
 from fillmask_export.hub import Snapshot, download_checkpoint
 from fillmask_export.hub_errors import HubError
 from fillmask_export.progress import DownloadProgress
-from fillmask_model.checkpoints.checkpoint import CheckpointError, load_checkpoint
+from fillmask_model.checkpoints.checkpoint import load_checkpoint
+from fillmask_model.checkpoints.errors import CheckpointError
 from tests.export.local_hub import ONE, OTHER, LocalHub, Repository, local_hub
 from tests.model.checkpoints.families.samples import SAMPLES
 from tests.model.samples import VERSES, assert_same_weights, change_config

@@ -24,7 +24,8 @@ from fillmask_export.label_verification import ExpectedLabels, measure_label_agr
 from fillmask_export.text_format import TextFormat
 from fillmask_export.verify import VerificationError
 from fillmask_export.weights import encoder_weights
-from fillmask_model.checkpoints.checkpoint import Checkpoint, CheckpointError, save_checkpoint
+from fillmask_model.checkpoints.checkpoint import Checkpoint, save_checkpoint
+from fillmask_model.checkpoints.errors import CheckpointError
 from fillmask_model.encoder.classifier import ClassifierConfig
 from fillmask_model.encoder.encoder import TiedEncoder
 from tests.export.label_bundles import (

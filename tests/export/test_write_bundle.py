@@ -21,12 +21,8 @@ from fillmask_export.graph_files import save_graph
 from fillmask_export.verify import VerificationError
 from fillmask_export.weights import encoder_weights
 from fillmask_export.write_bundle import BundleMetadata, SampleTexts, write_bundle
-from fillmask_model.checkpoints.checkpoint import (
-    Checkpoint,
-    CheckpointError,
-    load_checkpoint,
-    save_checkpoint,
-)
+from fillmask_model.checkpoints.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from fillmask_model.checkpoints.errors import CheckpointError
 from fillmask_model.data.corpus import read_tokenizer
 from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.quantization.rounding import RoundedEncoder

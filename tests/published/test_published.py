@@ -13,7 +13,8 @@ from fastapi.testclient import TestClient
 from fillmask.app import create_app
 from fillmask.settings import Settings
 from fillmask_export.commands import main as export_main
-from fillmask_model.checkpoints.checkpoint import CheckpointError, check_config
+from fillmask_model.checkpoints.checkpoint import check_config
+from fillmask_model.checkpoints.errors import CheckpointError
 from fillmask_model.checkpoints.registry import find_family
 from fillmask_model.tokenizers.loading import read_tokenizer_files
 from tests.model.tokenizers.tokenizer_directories import KINDS, load, write_directory

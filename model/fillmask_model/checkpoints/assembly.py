@@ -10,6 +10,7 @@ from torch import Tensor
 from fillmask_model.encoder.classifier import ClassifierConfig
 from fillmask_model.encoder.config import EncoderConfig
 from fillmask_model.encoder.encoder import HEAD_PREFIXES, TiedEncoder, new_head
+from fillmask_model.files import MAX_LISTED, listed
 from fillmask_model.memory import release_memory
 
 VALUES_AT_ONCE = 2**22
@@ -41,10 +42,15 @@ def assemble(
     if head_is_new:
         expected = {n: t for n, t in expected.items() if not n.startswith(HEAD_PREFIXES)}
     _check_tensors(tensors, expected, display_name)
+    if whole := [name for name in expected if not tensors[name].is_floating_point()]:
+        raise ValueError(
+            f"{display_name(whole[0])} must be a tensor of floating-point numbers (got "
+            f"{tensors[whole[0]].dtype}); use a checkpoint without quantization"
+        )
     weights = {name: tensors[name].float() for name in expected}
     broken = [display_name(name) for name, tensor in weights.items() if not _is_finite(tensor)]
     if broken:
-        raise ValueError(f"weights must be finite (got NaN or infinity in {', '.join(broken)})")
+        raise ValueError(f"weights must be finite (got NaN or infinity in {listed(broken)})")
     head = new_head(config) if head_is_new else {}
     model.load_state_dict(weights | head, assign=True)
     model.embeddings.compute_sinusoids()  # checkpoints do not store sinusoids
@@ -67,10 +73,10 @@ def _check_tensors(
     problems = []
     if missing := sorted(set(expected) - set(tensors)):
         problems.append(
-            f"every tensor must be present (missing: {', '.join(map(display_name, missing))})"
+            f"every tensor must be present (missing: {listed(map(display_name, missing))})"
         )
     if extra := sorted(set(tensors) - set(expected)):
-        unknown = ", ".join(map(display_name, extra))
+        unknown = listed(map(display_name, extra))
         problems.append(f"the checkpoint must have only known tensors (unknown: {unknown})")
     if wrong := [
         f"{display_name(name)} must have the shape {tuple(expected[name].shape)} "
@@ -78,6 +84,6 @@ def _check_tensors(
         for name in sorted(set(tensors) & set(expected))
         if tensors[name].shape != expected[name].shape
     ]:
-        problems += wrong
+        problems += wrong[:MAX_LISTED]
     if problems:
         raise ValueError("; ".join(problems))

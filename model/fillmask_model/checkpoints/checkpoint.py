@@ -8,8 +8,7 @@ the mapping of their family. The reader never executes code of a checkpoint.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,9 +19,11 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from fillmask_model.checkpoints.assembly import assemble
+from fillmask_model.checkpoints.errors import CheckpointError, checkpoint_errors, prefix_errors
 from fillmask_model.checkpoints.mapping.family import Family
 from fillmask_model.checkpoints.mapping.reading import check_family_config, read_family_config
 from fillmask_model.checkpoints.mapping.tensors import encoder_tensors, stored_name
+from fillmask_model.checkpoints.modules import check_modules
 from fillmask_model.checkpoints.registry import find_family
 from fillmask_model.checkpoints.tensor_files import TensorFiles
 from fillmask_model.encoder.classifier import ClassifierConfig
@@ -37,15 +38,6 @@ CONFIG_NAME = "config.json"
 FILES = (CONFIG_NAME, "tokenizer.json", "model.safetensors")  # in the order of `save_checkpoint`
 FILL_MASK, TEXT_CLASSIFICATION = "fill-mask", "text-classification"
 ROUNDING = "rounding."  # name prefix of rounding factors in model.safetensors
-
-
-class CheckpointError(ValueError):
-    """Failure to read, export or train a checkpoint, with a message of one line for the user."""
-
-    def __init__(self, text: str) -> None:
-        # the name of a field may end a line or control a terminal
-        escaped = [one if one.isprintable() else ascii(one)[1:-1] for one in text]
-        super().__init__("".join(escaped))
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,11 +146,9 @@ def load_checkpoint(directory: Path, name: str = "") -> Checkpoint:
         CheckpointError: a file, the family, a configuration value or a tensor is missing, unknown
             or invalid.
     """
-    try:
-        check_config(directory, name)  # before the weights, whose errors would hide its own
+    check_config(directory, name)  # before the weights, whose errors would hide its own
+    with checkpoint_errors(directory):
         return _load(directory, name or directory.name)
-    except ValueError as error:
-        raise CheckpointError(str(error)) from None
 
 
 def check_config(directory: Path, name: str = "") -> None:
@@ -170,15 +160,14 @@ def check_config(directory: Path, name: str = "") -> None:
     Raises:
         CheckpointError: the file, the family or a field is missing, unknown or unsupported.
     """
-    try:
+    with checkpoint_errors(directory):
         fields = read_object(directory / "config.json")
-        with _prefix_errors(directory / "config.json"):
+        with prefix_errors(directory / "config.json"):
             if fields.get("model_type") == OWN_MODEL_TYPE:
                 read_own_config(fields)
             else:
                 check_family_config(find_family(fields, name or directory.name)[1], fields)
-    except ValueError as error:
-        raise CheckpointError(str(error)) from None
+        check_modules(directory)
 
 
 def read_own_config(fields: Mapping[str, Any]) -> tuple[EncoderConfig, ClassifierConfig | None]:
@@ -218,7 +207,7 @@ def _load(directory: Path, name: str) -> Checkpoint:
         model, head_is_new, skipped_positions = _load_family(directory, family, fields, stored)
     tokenizer = read_tokenizer_files(directory, model_type)
     if tokenizer is not None and skipped_positions:
-        with _prefix_errors(directory / "config.json"):
+        with prefix_errors(directory / "config.json"):
             _check_padding(tokenizer, skipped_positions - 1)
     if tokenizer is None:
         return Checkpoint(model.eval(), None, head_is_new, rounding)
@@ -234,15 +223,15 @@ def _load_own(
     Returns:
         The encoder, the rounding of its weights, and whether its masked-language-model head is new.
     """
-    with _prefix_errors(directory / "config.json"):
+    with prefix_errors(directory / "config.json"):
         config, classifier = read_own_config(fields)
         head_is_new = "tasks" in fields
     tensors = dict(stored)
     rounding = _pop_rounding(tensors)
-    with _prefix_errors(directory):
+    with prefix_errors(directory):
         model = assemble(config, classifier, tensors, str, head_is_new=head_is_new)
     if rounding:
-        with _prefix_errors(f"the rounding of the weights in {directory}"):
+        with prefix_errors(f"the rounding of the weights in {directory}"):
             rounding.check(model)
     return model, rounding, head_is_new
 
@@ -256,9 +245,9 @@ def _load_family(
         The encoder, whether its masked-language-model head is new, and the number of unused
         positions at the start of the checkpoint's table.
     """
-    with _prefix_errors(directory / "config.json"):
+    with prefix_errors(directory / "config.json"):
         found = read_family_config(family, fields, stored)
-    with _prefix_errors(directory):
+    with prefix_errors(directory):
         tensors = encoder_tensors(stored, found.family, found.parsed)
         head_is_new = not any(name.startswith(HEAD_PREFIXES) for name in tensors)
         display_name = partial(stored_name, found.family)
@@ -279,15 +268,6 @@ def _check_padding(tokenizer: TokenizerFiles, pad_token_id: int) -> None:
             f"pad_token_id must be the id of the padding token (got {pad_token_id}, the id of "
             f"{empty.tokens[0]}); correct it"
         )
-
-
-@contextmanager
-def _prefix_errors(where: object) -> Iterator[None]:
-    """Prefix the message of a ValueError with its location."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(f"{where}: {error}") from None
 
 
 def _pop_rounding(tensors: dict[str, Tensor]) -> RoundingPlan | None:

@@ -10,7 +10,7 @@ import pickle
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from zipfile import is_zipfile
+from zipfile import BadZipFile, ZipFile, is_zipfile
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -95,6 +95,24 @@ def _shard(directory: Path, name: str) -> Path:
     return directory / name
 
 
+def _reject_compression(path: Path) -> None:
+    """Reject a zip file that is larger in memory than on the disk, unlike those of torch.
+
+    Raises:
+        ValueError: the file is compressed.
+    """
+    try:
+        with ZipFile(path) as file:
+            size = sum(entry.file_size for entry in file.infolist())
+    except (BadZipFile, NotImplementedError):
+        return  # no zip file, or one that torch refuses
+    if size > path.stat().st_size:
+        raise ValueError(
+            f"{path} must not be compressed, as files of torch.save are not (got {size} bytes in "
+            f"{path.stat().st_size} bytes); save it again"
+        )
+
+
 def _open(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise ValueError(f"{path} does not exist; download it, or remove it from the index")
@@ -106,6 +124,7 @@ def _open(path: Path) -> dict[str, Any]:
                 f"{path} is not a valid safetensors file ({error}); download it again"
             ) from None
         return dict.fromkeys(file.keys(), file)  # type: ignore[no-untyped-call]  # untyped library
+    _reject_compression(path)
     try:
         # torch maps only zip files, which it has written since 1.6
         tensors = torch.load(path, map_location="cpu", weights_only=True, mmap=is_zipfile(path))

@@ -9,7 +9,8 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from fillmask_model.checkpoints.checkpoint import CheckpointError, load_checkpoint
+from fillmask_model.checkpoints.checkpoint import load_checkpoint
+from fillmask_model.checkpoints.errors import CheckpointError
 from fillmask_model.classification.data.dataset import Dataset
 from fillmask_model.data.corpus import read_tokenizer
 from fillmask_model.encoder.classifier import ClassifierConfig

@@ -13,6 +13,7 @@ from typing import Any
 from tokenizers import AddedToken, Tokenizer
 
 from fillmask_model.files import read_text
+from fillmask_model.tokenizers.probe import check_tokenizer
 from fillmask_model.tokenizers.settings import FLAGS, TokenizerSettings
 
 _NORMALIZER_FIELDS = {
@@ -50,9 +51,12 @@ class TokenizerDraft:
         """Read a tokenizer.json.
 
         Raises:
-            ValueError: the file is missing, not UTF-8 or not a tokenizer.
+            ValueError: the file is missing, not UTF-8 or not a tokenizer, or it takes too much time
+                or memory.
         """
-        return cls(path, read_text(path))
+        text = read_text(path)
+        check_tokenizer(path, text.encode())
+        return cls(path, text)
 
     @property
     def special(self) -> set[str]:

@@ -16,6 +16,7 @@ from tokenizers import AddedToken
 from fillmask_model.tokenizers.classes import CLASS_OF_MODEL_TYPE, CLASSES, TokenizerClass
 from fillmask_model.tokenizers.completion import TokenizerDraft
 from fillmask_model.tokenizers.conversion import convert_vocabulary, frame_of_class
+from fillmask_model.tokenizers.probe import check_tokenizer
 from fillmask_model.tokenizers.settings import TokenizerSettings
 
 TOKENIZER_FILE = "tokenizer.json"
@@ -72,7 +73,9 @@ def read_tokenizer_files(directory: Path, model_type: str | None) -> TokenizerFi
         draft = TokenizerDraft(directory / kind.files[0], text)
     else:
         return None
-    return _complete(draft, settings, kind)
+    completed = _complete(draft, settings, kind)
+    check_tokenizer(draft.path, completed.tokenizer_json)
+    return completed
 
 
 def _complete(

@@ -15,7 +15,8 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 
-from fillmask_model.checkpoints.checkpoint import CheckpointError, load_checkpoint
+from fillmask_model.checkpoints.checkpoint import load_checkpoint
+from fillmask_model.checkpoints.errors import CheckpointError
 from fillmask_model.data.corpus import (
     SpecialTokens,
     pack_rows,

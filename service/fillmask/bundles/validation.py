@@ -54,14 +54,16 @@ def check_name(name: str) -> str:
     """Return the name of a model, which stands in lines of output, in paths and in metrics.
 
     Raises:
-        ValueError: the name is empty or too long, or has a character that cannot be printed or a
-            blank at its start or end.
+        ValueError: the name is empty or too long, or has a character that cannot be printed, a
+            blank at its start or end, or an empty part, "." or ".." between slashes.
     """
-    if name.isprintable() and name == name.strip() and 1 <= len(name) <= MAX_NAME_CHARS:
+    fits = name.isprintable() and name == name.strip() and 1 <= len(name) <= MAX_NAME_CHARS
+    if fits and not {"", ".", ".."} & set(name.split("/")):
         return name
     raise ValueError(
         f"name must have 1 to {MAX_NAME_CHARS} printable characters without a blank at its start "
-        f"or end (got {quote(escape_unprintable(name))})"
+        "or end, and without a part of a path that leads elsewhere "
+        f"(got {quote(escape_unprintable(name))})"
     )
 
 

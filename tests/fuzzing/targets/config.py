@@ -9,12 +9,8 @@ import torch
 from torch import Tensor
 
 from fillmask_model.checkpoints.assembly import assemble
-from fillmask_model.checkpoints.checkpoint import (
-    OWN_MODEL_TYPE,
-    CheckpointError,
-    check_config,
-    read_own_config,
-)
+from fillmask_model.checkpoints.checkpoint import OWN_MODEL_TYPE, check_config, read_own_config
+from fillmask_model.checkpoints.errors import CheckpointError
 from fillmask_model.checkpoints.mapping.reading import read_family_config
 from fillmask_model.checkpoints.registry import FAMILIES, find_family
 from fillmask_model.encoder.classifier import ClassifierConfig

@@ -13,7 +13,8 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from fillmask_model.checkpoints import checkpoint as checkpoint_module
-from fillmask_model.checkpoints.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
+from fillmask_model.checkpoints.checkpoint import load_checkpoint, save_checkpoint
+from fillmask_model.checkpoints.errors import CheckpointError
 from fillmask_model.encoder.classifier import ClassifierConfig
 from fillmask_model.encoder.config import EncoderConfig
 from fillmask_model.quantization.rounding_plan import RoundingPlan

@@ -9,7 +9,7 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
-from fillmask_model.checkpoints.checkpoint import CheckpointError
+from fillmask_model.checkpoints.errors import CheckpointError
 from fillmask_model.classification.start import Start
 from fillmask_model.encoder.classifier import ClassifierConfig
 from tests.model.classification.samples import TINY, dataset_of

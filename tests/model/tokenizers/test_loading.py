@@ -11,7 +11,8 @@ from sentencepiece import SentencePieceProcessor
 from tokenizers import Tokenizer, models
 from transformers import AutoTokenizer
 
-from fillmask_model.checkpoints.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
+from fillmask_model.checkpoints.checkpoint import load_checkpoint, save_checkpoint
+from fillmask_model.checkpoints.errors import CheckpointError
 from fillmask_model.tokenizers.loading import TokenizerFiles, read_tokenizer_files
 from tests.model.samples import random_encoder, small_config
 from tests.model.tokenizers.tokenizer_directories import (

@@ -40,7 +40,8 @@ MANY = 50_000
 COPY_AGAIN = "; copy or export the bundle again"
 EXPORT_AGAIN = "; export the checkpoint with this release of fillmask"
 NAME_RULE = (
-    'name must have 1 to 200 printable characters without a blank at its start or end (got "{}")'
+    "name must have 1 to 200 printable characters without a blank at its start or end, and without "
+    'a part of a path that leads elsewhere (got "{}")'
 )
 BAD_DESCRIPTIONS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "missing": (lambda b: b.pop("license"), "license is missing" + EXPORT_AGAIN),

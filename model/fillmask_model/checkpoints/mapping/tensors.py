@@ -11,6 +11,7 @@ from torch import Tensor
 from fillmask_model.checkpoints.mapping.family import Family, ParsedConfig
 from fillmask_model.encoder.config import EncoderConfig
 from fillmask_model.encoder.encoder import HEAD_BIAS, HEAD_PREFIXES, OUTPUT_TABLE, TABLE
+from fillmask_model.files import listed
 
 POSITIONS = "embeddings.position.weight"
 _POOLER = "pooler"  # module of the encoder that classification heads use
@@ -55,7 +56,7 @@ def encoder_tensors(
                 "unknown tensor"
             )
         raise ValueError(
-            f"the checkpoint must have only known tensors (unknown: {', '.join(unknown)}); {advice}"
+            f"the checkpoint must have only known tensors (unknown: {listed(unknown)}); {advice}"
         )
     if POSITIONS in found:
         found[POSITIONS] = found[POSITIONS][parsed.skipped_positions :]

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import transformers
 
-from fillmask_model.checkpoints.checkpoint import CheckpointError, check_config
+from fillmask_model.checkpoints.checkpoint import check_config
+from fillmask_model.checkpoints.errors import CheckpointError
 from tests.model.checkpoints.families.samples import SAMPLES
 
 _HUGE = 10**12

@@ -12,7 +12,8 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from fillmask_model.checkpoints.checkpoint import CheckpointError, load_checkpoint
+from fillmask_model.checkpoints.checkpoint import load_checkpoint
+from fillmask_model.checkpoints.errors import CheckpointError
 from tests.model.checkpoints.families.samples import SAMPLES
 from tests.model.samples import change_config, change_tensors
 

@@ -1,0 +1,276 @@
+"""Checkpoints and hubs that mean harm: each ends with one sentence, soon, and in little memory."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import sys
+import time
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from fillmask_export.commands import main
+from tests.export.local_hub import ONE, LocalHub
+from tests.export.test_hub import NAME, directory, hub, tiny  # noqa: F401 - fixtures
+from tests.model.samples import VERSES, change_config, change_tensors
+
+MAX_S, MAX_BYTES = 20.0, 10**9
+Change = Callable[[Path], object]
+
+
+def config(**values: Any) -> Change:
+    return lambda path: change_config(path, **values)
+
+
+def content(name: str, data: bytes) -> Change:
+    return lambda path: (path / name).write_bytes(data)
+
+
+def pipe(name: str) -> Change:
+    def change(path: Path) -> None:
+        (path / name).unlink()
+        os.mkfifo(path / name)
+
+    return change
+
+
+def link(name: str, target: str) -> Change:
+    def change(path: Path) -> None:
+        (path / name).unlink()
+        (path / name).symlink_to(target)
+
+    return change
+
+
+def sparse(name: str) -> Change:
+    """Return a function that makes a file of 100 GB, of which the disk stores nothing."""
+    return lambda path: os.truncate(path / name, 10**11)
+
+
+def tokenizer(**values: Any) -> Change:
+    def change(path: Path) -> None:
+        fields = json.loads((path / "tokenizer.json").read_text(encoding="utf-8")) | values
+        (path / "tokenizer.json").write_text(json.dumps(fields), encoding="utf-8")
+
+    return change
+
+
+def tensors(change: Callable[[dict[str, Tensor]], object]) -> Change:
+    return lambda path: change_tensors(path, change)
+
+
+def pickled(write: Callable[[Path, dict[str, Tensor]], object]) -> Change:
+    """Return a function that replaces the weights by a pytorch_model.bin."""
+
+    def change(path: Path) -> None:
+        weights = load_file(path / "model.safetensors")
+        (path / "model.safetensors").unlink()
+        write(path / "pytorch_model.bin", weights)
+
+    return change
+
+
+def compressed(path: Path, _: dict[str, Tensor]) -> None:
+    """Write a zip file of 3 MB that takes 3 GB in memory."""
+    stored = path.with_suffix(".stored")
+    torch.save({"bert.embeddings.word_embeddings.weight": torch.zeros(4)}, stored)
+    with zipfile.ZipFile(stored) as file, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as bomb:
+        for name in file.namelist():
+            with bomb.open(name, "w", force_zip64=True) as entry:
+                entry.write(file.read(name))
+                if "/data/" in name:
+                    for _ in range(300):
+                        entry.write(bytes(10**7))
+    stored.unlink()
+
+
+class _Command:
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, ("/tmp/fillmask-was-here",)  # noqa: S108 - never created
+
+
+def many_tensors(path: Path) -> None:
+    weights = {f"x{number}\n\x1b[2J": torch.zeros(1) for number in range(20_000)}
+    save_file(weights, path / "model.safetensors")
+
+
+_DOUBLED = {"type": "Replace", "pattern": {"String": "a"}, "content": "aa"}
+_SLOW = {"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated", "invert": False}
+_NESTED = b'{"a":' + b"[" * 10**6
+_TABLE = "bert.embeddings.word_embeddings.weight"
+CHECKPOINTS: dict[str, Change] = {
+    "a pipe for a configuration": pipe("config.json"),
+    "a device for a configuration": link("config.json", "/dev/zero"),
+    "a terminal for a tokenizer": link("tokenizer.json", "/dev/tty"),
+    "a configuration of 100 GB": sparse("config.json"),
+    "a tokenizer of 100 GB": sparse("tokenizer.json"),
+    "a deep configuration": content("config.json", _NESTED),
+    "a deep tokenizer": content("tokenizer.json", _NESTED),
+    "a deep list of settings": content("tokenizer_config.json", _NESTED),
+    "a configuration of bytes": content("config.json", bytes(range(256)) * 100),
+    "a number of a million digits": content("config.json", b'{"a":' + b"1" * 10**6 + b"}"),
+    "10^9 layers": config(num_hidden_layers=10**9),
+    "10^5 layers": config(num_hidden_layers=10**5),
+    "1000 layers": config(num_hidden_layers=1000),
+    "a width of 2^62": config(hidden_size=2**62),
+    "a table of 2^62 rows": config(vocab_size=2**62),
+    "2^62 positions": config(max_position_embeddings=2**62),
+    "all sizes at their limits": config(
+        hidden_size=2**24, vocab_size=2**24, intermediate_size=2**24, num_attention_heads=1
+    ),
+    "a negative size": config(hidden_size=-36),
+    "a family with an escape": config(model_type="bert\n\x1b[2J"),
+    "an activation of a megabyte": config(hidden_act="gelu" * 250_000),
+    "code of its own": config(auto_map={"AutoModelForMaskedLM": "x.Evil\n\x1b[2J"}),
+    "quantized weights": config(quantization_config={"quant_method": "x\n"}),
+    "3 GB in a zip file": pickled(compressed),
+    "a pickle with a command": pickled(lambda path, _: torch.save(_Command(), path)),
+    "a pickle of bytes": pickled(lambda path, _: path.write_bytes(b"\x80\x04" + bytes(10_000))),
+    "whole numbers for weights": tensors(lambda t: t.update({_TABLE: t[_TABLE].long()})),
+    "no number": tensors(lambda t: t.update({_TABLE: t[_TABLE] * float("nan")})),
+    "20,000 tensors with escapes": many_tensors,
+    "a header of 2^60 bytes": content("model.safetensors", (2**60).to_bytes(8, "little")),
+    "a pipe for weights": pipe("model.safetensors"),
+    "an index that leaves the directory": lambda path: (
+        (path / "model.safetensors").unlink(),
+        (path / "model.safetensors.index.json").write_text('{"weight_map": {"a": "../../x"}}'),
+    ),
+    "40 doublings of a letter": tokenizer(
+        normalizer={"type": "Sequence", "normalizers": [_DOUBLED] * 40}
+    ),
+    "an expression without an end": tokenizer(pre_tokenizer=_SLOW),
+    "a broken table of characters": tokenizer(
+        normalizer={"type": "Precompiled", "precompiled_charsmap": "AAAA/////w=="}
+    ),
+    "no model in the tokenizer": tokenizer(model=None),
+}
+
+
+@pytest.mark.parametrize("change", CHECKPOINTS.values(), ids=CHECKPOINTS)
+def test_a_hostile_checkpoint_ends_with_a_sentence(
+    change: Change,
+    directory: Path,  # noqa: F811 - the fixture
+    tmp_path: Path,
+) -> None:
+    change(directory)
+    ends_with_a_sentence(tmp_path, str(directory))
+
+
+@pytest.mark.parametrize("name", ["../../x", "a\nb", "a//b", "/etc/x", "..", "\x1b[2J", "x" * 1000])
+def test_a_hostile_name_ends_with_a_sentence(
+    name: str,
+    directory: Path,  # noqa: F811 - the fixture
+    tmp_path: Path,
+) -> None:
+    ends_with_a_sentence(tmp_path, str(directory), "--name", name)
+
+
+def ends_with_a_sentence(scratch: Path, checkpoint: str, *options: str) -> str:
+    """Export a checkpoint in a process of its own and return its only line of errors."""
+    texts = scratch / "texts.txt"
+    texts.write_text("\n".join(VERSES))
+    before = sorted(scratch.rglob("*"))
+    started = time.monotonic()
+    child = os.fork()
+    if not child:  # a process of its own has memory of its own
+        code = 99
+        try:
+            output = ["--output", str(scratch / "bundle"), "--texts", str(texts)]
+            with (scratch / "stderr").open("w") as stderr:
+                os.dup2(stderr.fileno(), 2)
+                sys.stderr = stderr
+                code = main([checkpoint, *output, *options])
+        finally:
+            os._exit(code)
+    _, status, usage = os.wait4(child, 0)
+    progress = "download of "
+    printed = (scratch / "stderr").read_text().splitlines()
+    lines = [line for line in printed if not line.startswith(progress)]
+    assert (os.waitstatus_to_exitcode(status), len(lines)) == (2, 1), lines[-5:]
+    assert lines[0].isprintable()
+    assert len(lines[0]) < 5_000
+    assert time.monotonic() - started < MAX_S
+    assert usage.ru_maxrss * 1024 < MAX_BYTES
+    cache = scratch / "cache"
+    new = {path for path in scratch.rglob("*") if cache not in path.parents} - set(before)
+    assert new <= {cache, scratch / "stderr"}
+    assert not Path("/tmp/fillmask-was-here").exists()  # noqa: S108 - never created
+    return lines[0]
+
+
+def headers(**values: str) -> Callable[[str, bytes, dict[str, Any]], bytes]:
+    """Return a function that replaces headers of the answers with a file."""
+
+    def tamper(path: str, body: bytes, sent: dict[str, Any]) -> bytes:
+        if "/resolve/" in path:
+            sent.update(values)
+        return body
+
+    return tamper
+
+
+def listing(change: Callable[[dict[str, Any]], object]) -> Callable[..., bytes]:
+    """Return a function that changes the list of the files."""
+
+    def tamper(path: str, body: bytes, _: dict[str, Any]) -> bytes:
+        if not path.startswith("/api/"):
+            return body
+        fields = json.loads(body)
+        change(fields)
+        return json.dumps(fields).encode()
+
+    return tamper
+
+
+def squeezed(path: str, body: bytes, sent: dict[str, Any]) -> bytes:
+    """Answer with 1 MB that takes a gigabyte in memory."""
+    if not path.startswith("/api/"):
+        return body
+    sent["Content_Encoding"] = "gzip"
+    return gzip.compress(bytes(10**9), 1)
+
+
+def other_weights(path: str, body: bytes, _: dict[str, Any]) -> bytes:
+    if path.endswith("tokenizer.json"):
+        return body.replace(b"the", b"teh")
+    return body
+
+
+HUBS: dict[str, Callable[..., bytes]] = {
+    "an ETag that is a path": headers(ETag='"/evil/x"'),
+    "an ETag that leaves the cache": headers(ETag='"../../../../evil"'),
+    "a linked ETag that is a path": headers(X_Linked_Etag='"/evil/x"', ETag='"a"'),
+    "an ETag with an escape": headers(ETag='"\x1b[2J"'),
+    "a commit that leaves the cache": headers(X_Repo_Commit="../../../evil"),
+    "a listed commit that leaves the cache": listing(lambda f: f.update(sha="../../../evil")),
+    "a list that is none": listing(lambda f: f.update(siblings=5)),
+    "a list of 40 MB": listing(lambda f: f.update(pad="x" * 40 * 2**20)),
+    "a compressed list": squeezed,
+    "other content than listed": other_weights,
+}
+
+
+@pytest.mark.parametrize("tamper", HUBS.values(), ids=HUBS)
+def test_a_hostile_hub_ends_with_a_sentence(
+    tamper: Callable[..., bytes],
+    hub: LocalHub,  # noqa: F811 - the fixture
+    tmp_path: Path,
+) -> None:
+    hub.tamper = tamper
+    ends_with_a_sentence(tmp_path, NAME)
+    assert not [path for path in tmp_path.rglob("*") if "evil" in path.name]
+
+
+def test_an_honest_hub_still_serves(hub: LocalHub, tmp_path: Path) -> None:  # noqa: F811 - the fixture
+    texts = tmp_path / "texts.txt"
+    texts.write_text("\n".join(VERSES))
+    assert main([NAME, "--output", str(tmp_path / "bundle"), "--texts", str(texts)]) == 0
+    assert (tmp_path / "cache" / "models--tiny-org--tiny-bert" / "snapshots" / ONE).is_dir()
