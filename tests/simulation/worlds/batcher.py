@@ -75,7 +75,8 @@ class BatcherWorld:
             disturbance = self._loop.create_task(self._disturb(fault, seconds))
             await self._send_for(seconds, load)
             await disturbance
-            if random.random() < 0.4 and not self._service.may_refuse:
+            judged = fault == "stalled flood" or random.random() < 0.4
+            if judged and not self._service.may_refuse:
                 await self._check_recovery()
             if self._sent >= self._max_requests or self._service.may_refuse:
                 break
@@ -143,7 +144,8 @@ class BatcherWorld:
             if not normal and random.random() < self._heavy:
                 count = int(10 ** random.uniform(0, 1.7))
             if not normal and random.random() < self._hasty:
-                timeout_s = 10 ** random.uniform(-3, 0.5)
+                # the shortest end while the request is still on its way into the queue
+                timeout_s = 10 ** random.uniform(-3, random.choice([-2.2, 0.5]))
             lengths = [random.randint(2, 24) for _ in range(count)]
             cost_s = sum(lengths) / speed.tokens_per_s + speed.base_s
             await asyncio.sleep(random.expovariate(load * self._workers / cost_s))
@@ -189,6 +191,11 @@ class BatcherWorld:
         self._note(f"recovered {new['answered']} of {new.total()}")
         if new["answered"] + new["failed"] < _MIN_ANSWERED * new.total():
             self._loop.violate(f"Under a normal load, not all requests are answered: {new}.")
+        # An idle batcher computes any request within its limits, whatever its parts. The request
+        # comes last, because its large batch renews the estimate.
+        if self._tasks:
+            await asyncio.wait(in_order(self._tasks))
+        await self._send([24] * self._random.randint(2, 16), 2, 60.0, bulk=False)
         await self._check_overload()
 
     async def _check_overload(self) -> None:

@@ -104,13 +104,15 @@ class Call:
         """Return the end of the request, and what is wrong with it."""
         service = self.service
         groups = [self._passes[start :: self.groups] for start in range(self.groups)]
+        tokens, limits = sum(self.lengths), service.batcher._admission._max_tokens
+        parts = service.batcher.parts_of(tokens)
         try:
             async with timeout:
                 outputs = await gather_or_cancel(
-                    service.batcher.submit(group, bulk=self.bulk) for group in groups
+                    service.batcher.submit(group, bulk=self.bulk, parts=parts) for group in groups
                 )
         except OverloadedError:
-            alone = self.alone and self.groups == 1
+            alone = self.alone and tokens <= min(limits.values())
             return "rejected", "is rejected by an idle batcher" if alone else None
         except InvalidRequestError:
             return "too long", None

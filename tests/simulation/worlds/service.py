@@ -111,7 +111,7 @@ class ServiceWorld:
             disturbance = self._loop.create_task(self._disturb(fault, seconds))
             await self._send_for(seconds, load)
             await disturbance
-            if random.random() < 0.4:
+            if fault == "stalled flood" or random.random() < 0.4:
                 await self._check_recovery()
             if not self._process.accepting or self._sent >= self._max_requests:
                 return
@@ -131,6 +131,9 @@ class ServiceWorld:
         path = PARENT / self._random.choice(list(MODELS))
         match fault:
             case "reload":
+                for one in range(4):  # which the reload overtakes at different points
+                    client = Client(body_s=self._random.uniform(0, 3), parts=1 + one % 2)
+                    self._send(self._habits.draw_question(normal=False), client)
                 self._disk.put(path, self._random.randrange(SALTS), "good")
                 await self._reload()
             case "bad reload":
