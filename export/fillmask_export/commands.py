@@ -21,6 +21,7 @@ from fillmask_export.reference import reference_graph
 from fillmask_export.weights import encoder_weights
 from fillmask_export.write_bundle import BundleMetadata, SampleTexts, check_output, write_bundle
 from fillmask_model.checkpoints.checkpoint import load_checkpoint
+from fillmask_model.checkpoints.modules import check_modules
 from fillmask_model.files import printable, read_text
 from fillmask_model.output_files import reject_inputs
 
@@ -71,6 +72,7 @@ def _write_bundle(options: argparse.Namespace) -> None:
     check_output(output, overwrite=options.overwrite)
     texts = SampleTexts(_read_lines(options.texts), _read_lines(options.calibrate))
     source = _find_checkpoint(options)
+    check_modules(source.directory)
     names = (*FILES, DESCRIPTION_FILE)
     inputs = [*(source.directory / name for name in names), options.texts, options.calibrate]
     reject_inputs(inputs, [output / name for name in names])

@@ -102,6 +102,11 @@ def many_tensors(path: Path) -> None:
     save_file(weights, path / "model.safetensors")
 
 
+def outside(path: Path) -> None:
+    (path / "model.safetensors").unlink()
+    (path / "model.safetensors.index.json").write_text('{"weight_map": {"a": "../../x"}}')
+
+
 _DOUBLED = {"type": "Replace", "pattern": {"String": "a"}, "content": "aa"}
 _SLOW = {"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated", "invert": False}
 _NESTED = b'{"a":' + b"[" * 10**6
@@ -139,10 +144,7 @@ CHECKPOINTS: dict[str, Change] = {
     "20,000 tensors with escapes": many_tensors,
     "a header of 2^60 bytes": content("model.safetensors", (2**60).to_bytes(8, "little")),
     "a pipe for weights": pipe("model.safetensors"),
-    "an index that leaves the directory": lambda path: (
-        (path / "model.safetensors").unlink(),
-        (path / "model.safetensors.index.json").write_text('{"weight_map": {"a": "../../x"}}'),
-    ),
+    "an index that leaves the directory": outside,
     "40 doublings of a letter": tokenizer(
         normalizer={"type": "Sequence", "normalizers": [_DOUBLED] * 40}
     ),

@@ -23,7 +23,6 @@ from fillmask_model.checkpoints.errors import CheckpointError, checkpoint_errors
 from fillmask_model.checkpoints.mapping.family import Family
 from fillmask_model.checkpoints.mapping.reading import check_family_config, read_family_config
 from fillmask_model.checkpoints.mapping.tensors import encoder_tensors, stored_name
-from fillmask_model.checkpoints.modules import check_modules
 from fillmask_model.checkpoints.registry import find_family
 from fillmask_model.checkpoints.tensor_files import TensorFiles
 from fillmask_model.encoder.classifier import ClassifierConfig
@@ -167,7 +166,6 @@ def check_config(directory: Path, name: str = "") -> None:
                 read_own_config(fields)
             else:
                 check_family_config(find_family(fields, name or directory.name)[1], fields)
-        check_modules(directory)
 
 
 def read_own_config(fields: Mapping[str, Any]) -> tuple[EncoderConfig, ClassifierConfig | None]:

@@ -16,7 +16,7 @@ _SUPPORTED = ("Transformer", "MLMTransformer", "SpladePooling")
 
 
 def check_modules(directory: Path) -> None:
-    """Check that a directory lists no module that fillmask does not compute.
+    """Check that a directory lists no module that a bundle does not compute.
 
     Raises:
         ValueError: a file is invalid, or lists such a module.

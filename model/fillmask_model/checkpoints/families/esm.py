@@ -16,6 +16,7 @@ from fillmask_model.checkpoints.families.roberta import (
 )
 from fillmask_model.checkpoints.mapping.family import Family, ParsedConfig
 from fillmask_model.checkpoints.mapping.fields import Fields
+from fillmask_model.checkpoints.mapping.names import LLAMA_BLOCKS
 from fillmask_model.checkpoints.mapping.rotary import check_head_width, read_rotary
 from fillmask_model.encoder.config import EncoderConfig
 
@@ -124,19 +125,9 @@ ESMC = Family(
     read=read_esmc,
     prefix="esmc.",
     names={
-        "embed_tokens": "embeddings.word",
-        "layers.{}.input_layernorm": "blocks.{}.attention_norm",
-        "layers.{}.self_attn.q_proj": "blocks.{}.query",
-        "layers.{}.self_attn.k_proj": "blocks.{}.key",
-        "layers.{}.self_attn.v_proj": "blocks.{}.value",
-        "layers.{}.self_attn.o_proj": "blocks.{}.output",
+        **LLAMA_BLOCKS,
         "layers.{}.self_attn.q_norm": "blocks.{}.query_norm",
         "layers.{}.self_attn.k_norm": "blocks.{}.key_norm",
-        "layers.{}.post_attention_layernorm": "blocks.{}.ffn_norm",
-        "layers.{}.mlp.gate_proj": "blocks.{}.ffn_in",
-        "layers.{}.mlp.up_proj": "blocks.{}.ffn_gate",
-        "layers.{}.mlp.down_proj": "blocks.{}.ffn_out",
-        "norm": "final_norm",
         **HEAD,
     },
     decoder="lm_head.decoder",

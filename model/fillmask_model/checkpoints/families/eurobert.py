@@ -22,6 +22,7 @@ from fillmask_model.checkpoints.mapping.layer_types import (
     read_local_layers,
     read_rotary_bases,
 )
+from fillmask_model.checkpoints.mapping.names import LLAMA_BLOCKS
 from fillmask_model.checkpoints.mapping.rotary import check_head_width, read_rotary
 from fillmask_model.encoder.classifier import Pooling
 from fillmask_model.encoder.config import EncoderConfig
@@ -137,19 +138,7 @@ def read_ultrabert_choices(fields: Fields, _: EncoderConfig) -> dict[str, Any]:
 FAMILY = Family(
     read=read,
     prefix="model.",
-    names={
-        "embed_tokens": "embeddings.word",
-        "layers.{}.input_layernorm": "blocks.{}.attention_norm",
-        "layers.{}.self_attn.q_proj": "blocks.{}.query",
-        "layers.{}.self_attn.k_proj": "blocks.{}.key",
-        "layers.{}.self_attn.v_proj": "blocks.{}.value",
-        "layers.{}.self_attn.o_proj": "blocks.{}.output",
-        "layers.{}.post_attention_layernorm": "blocks.{}.ffn_norm",
-        "layers.{}.mlp.gate_proj": "blocks.{}.ffn_in",
-        "layers.{}.mlp.up_proj": "blocks.{}.ffn_gate",
-        "layers.{}.mlp.down_proj": "blocks.{}.ffn_out",
-        "norm": "final_norm",
-    },
+    names=LLAMA_BLOCKS,
     decoder="lm_head",
     classifiers={
         SEQUENCE_CLASSIFICATION: ClassifierMapping(
@@ -161,7 +150,7 @@ FAMILY = Family(
 ULTRABERT = Family(
     read=read_ultrabert,
     prefix="ultrabert.",
-    names={**FAMILY.names, "head.linear1": "head.inner", "head.linear2": "head.dense"},
+    names={**LLAMA_BLOCKS, "head.linear1": "head.inner", "head.linear2": "head.dense"},
     decoder="cls",
     classifiers={
         SEQUENCE_CLASSIFICATION: ClassifierMapping(

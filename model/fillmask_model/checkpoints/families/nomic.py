@@ -16,6 +16,7 @@ from fillmask_model.checkpoints.mapping.family import (
     ParsedConfig,
 )
 from fillmask_model.checkpoints.mapping.fields import Fields
+from fillmask_model.checkpoints.mapping.names import LLAMA_LINEARS
 from fillmask_model.checkpoints.mapping.rotary import read_rotary
 from fillmask_model.encoder.config import EncoderConfig
 
@@ -98,13 +99,7 @@ _PUBLISHED: dict[str, str | tuple[str, ...]] = {
     "encoder.layers.{}.norm2": "blocks.{}.ffn_norm",
 }
 GATED_BLOCKS = {
-    "layers.{}.self_attn.q_proj": "blocks.{}.query",
-    "layers.{}.self_attn.k_proj": "blocks.{}.key",
-    "layers.{}.self_attn.v_proj": "blocks.{}.value",
-    "layers.{}.self_attn.o_proj": "blocks.{}.output",
-    "layers.{}.mlp.gate_proj": "blocks.{}.ffn_in",
-    "layers.{}.mlp.up_proj": "blocks.{}.ffn_gate",
-    "layers.{}.mlp.down_proj": "blocks.{}.ffn_out",
+    **LLAMA_LINEARS,
     "layers.{}.post_attention_layernorm": "blocks.{}.attention_norm",
     "layers.{}.post_mlp_layernorm": "blocks.{}.ffn_norm",
 }
