@@ -87,7 +87,7 @@ def compressed(path: Path, _: dict[str, Tensor]) -> None:
             with bomb.open(name, "w", force_zip64=True) as entry:
                 entry.write(file.read(name))
                 if "/data/" in name:
-                    for _ in range(300):
+                    for _part in range(300):
                         entry.write(bytes(10**7))
     stored.unlink()
 
