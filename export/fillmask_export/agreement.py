@@ -29,12 +29,13 @@ MIN_AGREEMENT = 0.9  # minimum share of masks with the same top token in int8 an
 # nats, maximum 99th percentile of the log-probability differences over fp32's five top tokens
 MAX_P99 = 0.5
 MAX_MASKS = 1024  # limits the time of the comparison
+MASK_EVERY = 7  # one of seven ordinary tokens is a mask, as in BERT's training
 REQUESTS_AT_ONCE = 16  # limits the memory for the logits
 
 
 @dataclass(frozen=True, slots=True)
 class Int8Figures:
-    """Comparison of int8 with PyTorch in fp32, with one mask per pass in real texts.
+    """Comparison of int8 with PyTorch in fp32 at masks in real texts.
 
     Attributes:
         masks: number of compared masks.
@@ -51,10 +52,10 @@ class Int8Figures:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fp32Predictions:
-    """Predictions of PyTorch in fp32, with one mask per pass in real texts.
+    """Predictions of PyTorch in fp32 at masks in real texts.
 
     Attributes:
-        requests: one pass per mask, with the five top tokens of fp32 as targets.
+        requests: passes, with the five top tokens of fp32 as targets of each mask.
         log_probs: (M, 5) log-probabilities of the targets.
     """
 
@@ -70,7 +71,7 @@ class Fp32Predictions:
         max_tokens: int,
         report: Report = no_report,
     ) -> Self:
-        """Predict up to MAX_MASKS ordinary tokens, each with a mask in place of the token.
+        """Predict about MAX_MASKS ordinary tokens, with masks in place of them.
 
         Args:
             model: fp32 encoder.
@@ -81,7 +82,7 @@ class Fp32Predictions:
         Raises:
             VerificationError: no text has at most `max_tokens` tokens.
         """
-        passes = _masked_tokens(texts, tokenizer, max_tokens)
+        passes = _masked_texts(texts, tokenizer, max_tokens)
         requests: list[ModelPass] = []
         parts = []
         for some in batches_of_equal_length(
@@ -90,9 +91,10 @@ class Fp32Predictions:
             release_memory()
             best_MK, log_probs_MK = _top(model, some)
             parts.append(log_probs_MK)
+            ends = np.cumsum([len(one.mask_positions) for one in some])
             requests += [
-                replace(request, target_ids=best[None])
-                for request, best in zip(some, best_MK, strict=True)
+                replace(request, target_ids=best_mK)
+                for request, best_mK in zip(some, np.split(best_MK, ends[:-1]), strict=True)
             ]
             report(PREDICTION, len(requests) / len(passes), "")
         if not requests:
@@ -107,7 +109,7 @@ class Fp32Predictions:
 def _top(
     model: TiedEncoder, requests: Sequence[ModelPass]
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Return the top ids and log-probabilities (M, 5) of passes of equal length with one mask."""
+    """Return the top ids and log-probabilities (M, 5) of passes of equal length."""
     logits_MV = encoder_logits(model, requests)
     # log_softmax needs a second tensor (M, V), which is too large for a large vocabulary
     best = logits_MV.topk(TOP_K)
@@ -133,7 +135,7 @@ def measure_agreement(
         report(COMPARISON, len(found) * REQUESTS_AT_ONCE / len(expected.requests), "")
     difference = np.abs(np.concatenate(found) - expected.log_probs)
     figures = Int8Figures(
-        masks=len(expected.requests),
+        masks=len(expected.log_probs),
         top_1_agreement=float(np.concatenate(same).mean()),
         mean_log_prob_difference=float(difference.mean()),
         p99_log_prob_difference=float(np.quantile(difference, 0.99)),
@@ -151,23 +153,23 @@ def measure_agreement(
     return figures
 
 
-def _masked_tokens(texts: Sequence[str], tokenizer: Tokenizer, max_tokens: int) -> list[ModelPass]:
-    """Return passes with a mask in place of one ordinary token.
+def _masked_texts(texts: Sequence[str], tokenizer: Tokenizer, max_tokens: int) -> list[ModelPass]:
+    """Return passes that together mask each ordinary token once, up to MAX_MASKS.
 
-    Of more than MAX_MASKS ordinary tokens, the function masks MAX_MASKS at equal distances.
+    A pass masks every MASK_EVERY-th ordinary token of a text, so that the masks are about as far
+    from each other as in training.
     """
-    encoded = [tokenizer.encode(text).input_ids for text in texts]
-    places = [
-        (input_ids, position)
-        for input_ids in encoded
-        if len(input_ids) <= max_tokens
-        for position, token in enumerate(input_ids.tolist())
-        if token not in tokenizer.special_token_ids
-    ]
-    chosen = np.linspace(0, len(places), min(MAX_MASKS, len(places)), endpoint=False, dtype=int)
-    passes = []
-    for input_ids, position in (places[place] for place in chosen):
-        masked = input_ids.copy()
-        masked[position] = tokenizer.mask_token_id
-        passes.append(ModelPass(masked, np.array([position], np.int64), TOP_K, no_targets(1)))
+    passes: list[ModelPass] = []
+    for first in range(MASK_EVERY):
+        for text in texts:
+            input_ids = tokenizer.encode(text).input_ids
+            ordinary = np.flatnonzero(~np.isin(input_ids, list(tokenizer.special_token_ids)))
+            positions = ordinary[first::MASK_EVERY].astype(np.int64)
+            if not len(positions) or len(input_ids) > max_tokens:
+                continue
+            masked = input_ids.copy()
+            masked[positions] = tokenizer.mask_token_id
+            passes.append(ModelPass(masked, positions, TOP_K, no_targets(len(positions))))
+            if sum(len(one.mask_positions) for one in passes) >= MAX_MASKS:
+                return passes
     return passes

@@ -13,7 +13,12 @@ import torch
 from fillmask.bundles.bundle import read_bundle
 from fillmask.engine.runtime import Runtime
 from fillmask.tokenization.tokenizer import Tokenizer
-from fillmask_export.agreement import Fp32Predictions, Int8Figures, measure_agreement
+from fillmask_export.agreement import (
+    MASK_EVERY,
+    Fp32Predictions,
+    Int8Figures,
+    measure_agreement,
+)
 from fillmask_export.verify import VerificationError
 from fillmask_export.write_bundle import BundleMetadata, SampleTexts, write_bundle
 from fillmask_model.checkpoints.checkpoint import Checkpoint
@@ -63,25 +68,14 @@ def test_the_same_encoder_agrees(
 def test_few_of_many_tokens_are_masked(
     checkpoint: Checkpoint, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The masks are spread evenly over the texts.
+    # Each text gets masks before any text gets others, and the masks are far from each other.
     monkeypatch.setattr("fillmask_export.agreement.MAX_MASKS", len(VERSES))
-    short = [" ".join(verse.split()[:3]) for verse in VERSES]
-    requests = Fp32Predictions.from_texts(checkpoint.model, short, tokenizer, 24).requests
-    places = [
-        place
-        for place, text in enumerate(short)
-        for _ in range(len(tokenizer.encode(text).input_ids) - 2)
-    ]
-    expected = {places[n * len(places) // len(short)] for n in range(len(short))}
-    assert len(requests) == len(short)
-    encoded = [tokenizer.encode(text).input_ids for text in short]
-    found = {
-        place
-        for request in requests
-        for place, ids in enumerate(encoded)
-        if len(ids) == request.tokens and (ids != request.input_ids).sum() == 1
-    }
-    assert found == expected
+    requests = Fp32Predictions.from_texts(checkpoint.model, VERSES, tokenizer, 24).requests
+    masks = [request.mask_positions for request in requests]
+    assert len(VERSES) <= sum(map(len, masks)) < len(VERSES) + 24 // MASK_EVERY
+    assert len(requests) <= len(VERSES)
+    assert all(positions[0] == 1 for positions in masks)
+    assert all((np.diff(positions) == MASK_EVERY).all() for positions in masks)
 
 
 @torch.inference_mode()
@@ -96,16 +90,18 @@ def test_figures_are_what_they_say(
     same, differences = [], []
     for verse in VERSES:
         ids = tokenizer.encode(verse).input_ids
-        for position in range(1, len(ids) - 1):
+        for first in range(1, min(MASK_EVERY, len(ids) - 2) + 1):
+            places = range(first, len(ids) - 1, MASK_EVERY)
             masked = torch.from_numpy(ids.copy())
-            masked[position] = tokenizer.mask_token_id
-            indicator = (torch.arange(len(ids)) == position).float()
-            expected, found = (
-                model(masked[None], indicator[None])[0].log_softmax(-1) for model in (exact, served)
+            masked[list(places)] = tokenizer.mask_token_id
+            indicator = torch.tensor([float(place in places) for place in range(len(ids))])
+            all_expected, all_found = (
+                model(masked[None], indicator[None]).log_softmax(-1) for model in (exact, served)
             )
-            best = expected.topk(5).indices
-            same.append(bool(found.argmax() == best[0]))
-            differences.append((found - expected)[best].abs().numpy())
+            for expected, found in zip(all_expected, all_found, strict=True):
+                best = expected.topk(5).indices
+                same.append(bool(found.argmax() == best[0]))
+                differences.append((found - expected)[best].abs().numpy())
     figures = agreement(runtime, exact, VERSES, tokenizer, 24)
     assert 0.2 < figures.top_1_agreement < 1  # precondition of the test
     assert figures.masks == len(same)

@@ -122,7 +122,7 @@ def test_rounding_to_the_nearest_value(
         steps = tensors[f"{part}.weight"].T * scales[:, None]
         factors = (steps * weight).sum(0) / (weight**2).sum(0)  # least squares
         errors[name] = np.abs(steps / factors - weight) * factors / scales[:, None]
-    assert np.quantile(errors["bundle"], 0.99) < 0.55
+    assert np.quantile(errors["bundle"], 0.99) < 0.6  # half a step, and errors of the factors
     assert np.quantile(errors["gptq"], 0.99) > 0.7
 
 

@@ -25,7 +25,7 @@ from fillmask_model.quantization.input_recorder import (
 )
 
 MASKED_SHARE = 0.15  # masks add the mask token and the head's inputs to the statistics
-SAMPLED_ROWS = 1024
+SAMPLED_ROWS = 512
 TOKENS_AT_ONCE = 2048  # limits the memory of texts that run together
 
 

@@ -29,7 +29,7 @@ class InputStatistics:
     Attributes:
         gram: (in, in) Gram matrix, the sum of the rows' outer products, or (0, 0) if not
             computed.
-        rows: (S, in) sample of about 1,024 rows of all texts, or all rows for a layer of the head.
+        rows: (S, in) sample of about 512 rows of all texts, or all rows for a layer of the head.
     """
 
     gram: NDArray[np.float64]

@@ -14,11 +14,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-STEPS = 300
-SAMPLED_OUTPUTS = 1024  # sampled rows per weight, because the embedding table has many more
+STEPS = 150
+SAMPLED_OUTPUTS = 512  # sampled rows per weight, because the embedding table has many more
 # corrects the error model, which underestimates weight errors (docs/log.md, 2026-11-20)
 WEIGHT_ERRORS = 4.0
-LEARNING_RATE = 0.03
+LEARNING_RATE = 0.06
 SMALLEST = 1e-5
 
 
@@ -32,7 +32,7 @@ def smoothing_factors(
 
     Args:
         rows: (S, in) inputs on real text.
-        weight: (out, in) weight. The function uses a sample of at most 1,024 outputs, because the
+        weight: (out, in) weight. The function uses a sample of at most 512 outputs, because the
             embedding table has many more.
 
     Returns:
