@@ -5,11 +5,23 @@ The command prints an installation command if the train extra is missing.
 
 from __future__ import annotations
 
+import os
 import sys
+
+
+def spin_briefly() -> None:
+    """Let torch's threads sleep soon while they wait, unless the environment says otherwise.
+
+    With the default of OpenMP's runtime (GCC's libgomp), the threads spin. Beside two other busy
+    processes on two cores, a training step then takes nine times as long (docs/log.md, 2026-11-25).
+    The runtime reads the variable when torch is imported.
+    """
+    os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 
 def main() -> int:
     """Run the command and return the exit status."""
+    spin_briefly()
     try:
         # imported here, because the serving install lacks the dependencies of this command
         from fillmask_model import commands  # noqa: PLC0415
