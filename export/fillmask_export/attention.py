@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from onnx import TensorProto, helper
 
 from fillmask.engine.attention_rows import ALIGNMENT
-from fillmask_export.operators import GraphBuilder, float_tensor
+from fillmask_export.operators import GraphBuilder
+from fillmask_export.value_types import float_tensor
 from fillmask_export.weights import BIAS_BY_DISTANCE, COSINES, SINES, WINDOW, attention_range
 
 NEVER = -1e30  # added to a score, this penalty makes the attention weight exactly 0

@@ -22,8 +22,9 @@ import onnx
 from fillmask_export.attention import Attention
 from fillmask_export.classification import label_logits
 from fillmask_export.embedding import is_mask, norm_and_project, token_dropout
-from fillmask_export.operators import GraphBuilder, float_tensor, integer_tensor
+from fillmask_export.operators import GraphBuilder
 from fillmask_export.ranking import rank
+from fillmask_export.value_types import float_tensor, integer_tensor
 from fillmask_export.weights import POSITIONS_BY_TYPE
 from fillmask_model.encoder.classifier import ClassifierConfig
 

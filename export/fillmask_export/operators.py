@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import onnx
 from numpy.typing import NDArray
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 
 from fillmask_export.weight_file import WeightFile
 from fillmask_export.weights import COSINES, EVERYTHING, POSITIONS
@@ -282,20 +282,3 @@ class GraphBuilder:
         return helper.make_model(
             graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="fillmask"
         )
-
-
-def integer_tensor(name: str, *axes: str | int | None) -> onnx.ValueInfoProto:
-    """Describe an int64 input or output.
-
-    Args:
-        axes: name or size of each axis, or None for any size.
-    """
-    return helper.make_tensor_value_info(name, TensorProto.INT64, axes)
-
-
-def float_tensor(name: str, *axes: str | int | None) -> onnx.ValueInfoProto:
-    """Describe a float32 input or output.
-
-    `integer_tensor` explains the arguments.
-    """
-    return helper.make_tensor_value_info(name, TensorProto.FLOAT, axes)

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from onnx import TensorProto
 
 from fillmask_export.embedding import is_mask, norm_and_project, token_dropout
-from fillmask_export.operators import GraphBuilder, float_tensor, integer_tensor
+from fillmask_export.operators import GraphBuilder
+from fillmask_export.value_types import float_tensor, integer_tensor
 from fillmask_export.weights import BIAS_BY_DISTANCE, COSINES, SINES, WINDOW, attention_range
 from fillmask_model.encoder.config import EncoderConfig
 

@@ -19,8 +19,9 @@ from fillmask.engine.runtime import Runtime
 from fillmask_export.graph import served_graph
 from fillmask_export.graph_files import int8_weights
 from fillmask_export.int8_operators import Int8GraphBuilder
-from fillmask_export.operators import GraphBuilder, float_tensor
+from fillmask_export.operators import GraphBuilder
 from fillmask_export.ranking import MASKS_PER_ROUND
+from fillmask_export.value_types import float_tensor
 from fillmask_export.weights import encoder_weights
 from fillmask_model.checkpoints.checkpoint import Checkpoint
 from fillmask_model.encoder.encoder import TiedEncoder
