@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from tokenizers import Tokenizer, processors
+from tokenizers import Tokenizer
 
 from fillmask.parameters.texts import InputText, TextPair
 from fillmask_export.write_bundle import BundleMetadata, SampleTexts, write_bundle
@@ -13,7 +13,7 @@ from fillmask_model.checkpoints.checkpoint import Checkpoint
 from fillmask_model.encoder.classifier import ClassifierConfig
 from fillmask_model.encoder.config import EncoderConfig
 from fillmask_model.encoder.encoder import TiedEncoder
-from tests.service.tiny import VOCABULARY, build_tokenizer
+from tests.service.tiny import VOCABULARY, build_pair_tokenizer, build_tokenizer
 
 _MASK = "[MASK]"
 LABELS = ("sport", "politics", "science")
@@ -108,15 +108,9 @@ def _random_model(head: ClassifierConfig) -> TiedEncoder:
 
 
 def _tokenizer(*, pairs: bool) -> Tokenizer:
-    tokenizer = build_tokenizer()
+    tokenizer = build_pair_tokenizer() if pairs else build_tokenizer()
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    if pairs:
-        tokenizer.post_processor = processors.TemplateProcessing(
-            single="[CLS] $A [SEP]",
-            pair="[CLS] $A [SEP] $B:1 [SEP]:1",
-            special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
-        )
     return tokenizer
 
 

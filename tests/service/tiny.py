@@ -74,6 +74,17 @@ def build_tokenizer() -> Tokenizer:
     return tokenizer
 
 
+def build_pair_tokenizer() -> Tokenizer:
+    """Return the tokenizer with a template for pairs of texts."""
+    tokenizer = build_tokenizer()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
+    )
+    return tokenizer
+
+
 def build_graph(word_table: NDArray[np.float32], position_table: NDArray[np.float32]) -> Any:
     """Return a bag-of-words model that meets the served graph's contract.
 

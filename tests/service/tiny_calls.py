@@ -10,12 +10,24 @@ from fillmask.parameters.fill_mask import FillOptions
 from fillmask.results.fills import Fill
 from fillmask.tasks.fill_mask import FillMaskPipeline
 from fillmask.tokenization.tokenizer import Tokenizer
-from tests.service.tiny import MASK_ID, MAX_TOKENS, SPECIAL, VOCABULARY, Tiny
+from tests.service.tiny import (
+    MASK_ID,
+    MAX_TOKENS,
+    SPECIAL,
+    VOCABULARY,
+    Tiny,
+    build_pair_tokenizer,
+)
 
 
 def make_tokenizer(tiny: Tiny) -> Tokenizer:
     content = (tiny.path / "tokenizer.json").read_bytes()
     return Tokenizer(content, "[MASK]", MASK_ID, range(len(SPECIAL)))
+
+
+def make_pair_tokenizer() -> Tokenizer:
+    content = build_pair_tokenizer().to_str().encode()
+    return Tokenizer(content, "[MASK]", MASK_ID, range(len(SPECIAL)), pairs=True, token_types=2)
 
 
 def make_pipeline(tiny: Tiny, batcher: Batcher) -> FillMaskPipeline:

@@ -283,9 +283,8 @@ def _pairs(
 
 
 def _short_texts(rows: TrainingRows, config: TrainConfig) -> ShortTexts | None:
-    if not config.short_share:
-        return None
-    return ShortTexts(rows.short, config.batch_rows * config.row_tokens, config.seed)
+    count = config.batch_rows * config.row_tokens
+    return ShortTexts(rows.short, count, config.seed) if config.short_share else None
 
 
 def _encoder_config(

@@ -5,14 +5,15 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenizers import normalizers, processors
+from tokenizers import normalizers
 
 from fillmask.bundles.bundle import default_bundle_path
 from fillmask.errors import InvalidRequestError
 from fillmask.parameters.texts import TextPair
 from fillmask.tokenization.tokenizer import Tokenizer
 from tests.properties import examples
-from tests.service.tiny import MASK_ID, SPECIAL, VOCABULARY, build_tokenizer
+from tests.service.tiny import MASK_ID, VOCABULARY
+from tests.service.tiny_calls import make_pair_tokenizer
 from tests.service.tokenization.test_detokenizer import byte_level, unigram
 
 BUILT_IN = json.loads((default_bundle_path() / "tokenizer.json").read_bytes())
@@ -22,18 +23,6 @@ def built_in(**normalizer: bool) -> Tokenizer:
     """Load the tokenizer of the built-in model, with another setting of its normalizer."""
     description = BUILT_IN | {"normalizer": BUILT_IN["normalizer"] | normalizer}
     return Tokenizer(json.dumps(description).encode(), "[MASK]", 103, (0, 100, 101, 102, 103))
-
-
-def tiny() -> Tokenizer:
-    """Load the tokenizer of the tiny model, with a template for pairs."""
-    tokenizer = build_tokenizer()
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]",
-        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
-        special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
-    )
-    content = tokenizer.to_str().encode()
-    return Tokenizer(content, "[MASK]", MASK_ID, range(len(SPECIAL)), pairs=True, token_types=2)
 
 
 SPECIALS = ["[MASK]", "<mask>", "[SEP]", "[CLS]", "[PAD]", "[UNK]", "<s>", "</s>", "<pad>", "<unk>"]
@@ -87,7 +76,7 @@ def test_cached_words_are_those_of_the_library(normalizer: dict[str, bool]) -> N
 
 
 TOKENIZERS = {
-    "WordPiece": (tiny(), "[MASK]", (2, 3), 1),
+    "WordPiece": (make_pair_tokenizer(), "[MASK]", (2, 3), 1),
     "cached": (built_in(), "[MASK]", (101, 102), 100),
     "byte-level": (byte_level(), "<mask>", (0, 2), 3),
     "byte-level, no strip": (byte_level(lstrip=False), "<mask>", (0, 2), 3),

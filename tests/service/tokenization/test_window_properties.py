@@ -4,15 +4,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenizers import processors
 
 from fillmask.errors import InvalidRequestError
 from fillmask.parameters.texts import TextPair
 from fillmask.tokenization.encoded_text import EncodedWords
 from fillmask.tokenization.reader import TextReader
-from fillmask.tokenization.tokenizer import Tokenizer
 from fillmask.tokenization.windows import Window, split_into_windows
-from tests.service.tiny import MASK_ID, MAX_TOKENS, SPECIAL, build_tokenizer
+from tests.service.tiny import MASK_ID, MAX_TOKENS
+from tests.service.tiny_calls import make_pair_tokenizer
 
 MASK, WORD, START, END, BETWEEN = 1, 10, 2, 3, 4
 Piece = tuple[bool, bool]  # whether a token is a mask, and whether it continues a word
@@ -86,18 +85,7 @@ def test_windows_of_any_text(drawn: tuple[EncodedWords, int]) -> None:
     assert found == masks
 
 
-def pair_tokenizer() -> Tokenizer:
-    tokenizer = build_tokenizer()
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]",
-        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
-        special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
-    )
-    content = tokenizer.to_str().encode()
-    return Tokenizer(content, "[MASK]", MASK_ID, range(len(SPECIAL)), pairs=True, token_types=2)
-
-
-READER = TextReader(pair_tokenizer(), MAX_TOKENS)
+READER = TextReader(make_pair_tokenizer(), MAX_TOKENS)
 TOKENS = {"[MASK]": 1, "the": 1, "walks": 2, "dogs": 2, "zyx": 1, ".": 1}
 TEXTS = st.lists(st.sampled_from(list(TOKENS)), max_size=50)
 SPARE = st.integers(0, 2 * MAX_TOKENS) | st.integers(MAX_TOKENS - 5, MAX_TOKENS - 2)

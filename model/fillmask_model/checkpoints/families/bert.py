@@ -43,8 +43,9 @@ HEAD = {
 NEXT_SENTENCE = ClassifierMapping(
     dense="pooler.dense", output="cls.seq_relationship", labels=NEXT_SENTENCE_LABELS
 )
+POOLED = {SEQUENCE_CLASSIFICATION: ClassifierMapping(dense="pooler.dense", output="classifier")}
 CLASSIFIERS = {
-    SEQUENCE_CLASSIFICATION: ClassifierMapping(dense="pooler.dense", output="classifier"),
+    **POOLED,
     "ForNextSentencePrediction": NEXT_SENTENCE,
     "ForPreTraining": NEXT_SENTENCE,
 }

@@ -8,12 +8,7 @@ from functools import partial
 from fillmask_model.checkpoints.families import bert
 from fillmask_model.checkpoints.families.nomic import GATED_BLOCKS
 from fillmask_model.checkpoints.families.roberta import HEAD
-from fillmask_model.checkpoints.mapping.family import (
-    SEQUENCE_CLASSIFICATION,
-    ClassifierMapping,
-    Family,
-    ParsedConfig,
-)
+from fillmask_model.checkpoints.mapping.family import Family, ParsedConfig
 from fillmask_model.checkpoints.mapping.fields import Fields
 from fillmask_model.checkpoints.mapping.rotary import read_rotary
 from fillmask_model.encoder.config import EncoderConfig
@@ -66,9 +61,7 @@ FAMILY = Family(
     names={**_PUBLISHED, **bert.EMBEDDINGS, **GATED_BLOCKS, **HEAD},
     decoder="lm_head.decoder",
     ignored=(*bert.IGNORED, r".*rotary_emb\.inv_freq"),
-    classifiers={
-        SEQUENCE_CLASSIFICATION: ClassifierMapping(dense="pooler.dense", output="classifier")
-    },
+    classifiers=bert.POOLED,
     code=("Gte", "New"),
 )
 NEW = replace(FAMILY, read=partial(read, base=_OLDER_BASE), prefix="new.", other_prefixes=())

@@ -9,12 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from fillmask_model.checkpoints.families import bert
-from fillmask_model.checkpoints.mapping.family import (
-    SEQUENCE_CLASSIFICATION,
-    ClassifierMapping,
-    Family,
-    ParsedConfig,
-)
+from fillmask_model.checkpoints.mapping.family import Family, ParsedConfig
 from fillmask_model.checkpoints.mapping.fields import Fields
 from fillmask_model.checkpoints.mapping.names import LLAMA_LINEARS
 from fillmask_model.checkpoints.mapping.rotary import read_rotary
@@ -117,8 +112,6 @@ FAMILY = Family(
     decoder="cls.predictions.decoder",
     bias="cls.predictions.bias",
     ignored=(*bert.IGNORED, r".*rotary_emb\.inv_freq"),
-    classifiers={
-        SEQUENCE_CLASSIFICATION: ClassifierMapping(dense="pooler.dense", output="classifier")
-    },
+    classifiers=bert.POOLED,
     code=("NomicBert",),
 )

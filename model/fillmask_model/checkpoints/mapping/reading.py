@@ -35,7 +35,7 @@ def check_family_config(family: Family, values: Mapping[str, Any]) -> None:
     """Check the fields of a Hugging Face config.json that need no weights.
 
     Args:
-        values: the file's object, without `model_type`.
+        values: the file's object.
 
     Raises:
         ValueError: the checkpoint has a head for another task, or a field is missing or
@@ -53,7 +53,7 @@ def read_family_config(
     """Read the config.json of a Hugging Face checkpoint.
 
     Args:
-        values: the file's object, without `model_type`.
+        values: the file's object.
         stored: tensors by their names in the checkpoint.
 
     Raises:
