@@ -21,8 +21,14 @@ unexport PYTHONDONTWRITEBYTECODE
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
 
+# A model of your own needs the export, once: its bundle stays in ~/.cache/fillmask.
+ifneq ($(MODEL),)
+serve: $(EXPORT)/.installed  ## serve MODEL, an id on the hub or a directory, on 127.0.0.1:8000
+	$(EXPORT)/bin/fillmask-serve --checkpoint "$(MODEL)"
+else
 serve: $(SERVE)/.installed  ## install the serving dependencies and serve the built-in model on 127.0.0.1:8000
 	$(SERVE)/bin/fillmask-serve
+endif
 
 # MODEL is the id of a repository on the hub or a directory. OPTIONS are other options of fillmask-export, such as
 # OPTIONS='--revision v1.0 --overwrite'.
@@ -89,6 +95,7 @@ $(SERVE)/.installed: pyproject.toml constraints/serve.txt
 	@touch $@
 
 $(EXPORT)/.installed: pyproject.toml constraints/dev.txt
+	@echo "installing PyTorch and the other packages of the export in $(EXPORT), once (1.3 GB on the disk, several GB more with PyTorch's build for GPUs)"
 	$(PYTHON) -m venv $(EXPORT)
 	$(EXPORT)/bin/pip install $(PIP_OPTIONS) -e '.[train]'
 	@touch $@

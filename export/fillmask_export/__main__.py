@@ -5,6 +5,7 @@ The command prints an error message if a dependency of the extra `train` is miss
 
 from __future__ import annotations
 
+import signal
 import sys
 
 from fillmask_model.__main__ import spin_briefly
@@ -23,7 +24,10 @@ def main() -> int:
             file=sys.stderr,
         )
         return 2
-    return commands.main()
+    try:
+        return commands.main()
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
 
 
 if __name__ == "__main__":

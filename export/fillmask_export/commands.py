@@ -13,6 +13,7 @@ from typing import NamedTuple
 import onnx
 
 from fillmask.bundles.bundle import DESCRIPTION_FILE, FILES
+from fillmask.bundles.cache import cached_bundle, is_current
 from fillmask.bundles.validation import check_name
 from fillmask.errors import StartupError
 from fillmask_export.golden import renew_golden_results
@@ -44,10 +45,12 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command and return the exit code."""
     parser = _parser()
     options = parser.parse_args(arguments)
-    outputs = [options.output, options.bundles, options.reference, options.renew_golden]
+    outputs = [
+        options.output, options.bundles, options.cache, options.reference, options.renew_golden,
+    ]  # fmt: skip
     if sum(map(bool, outputs)) != 1:
         parser.error(
-            "exactly one of --output BUNDLE, --bundles DIR, --reference FILE.onnx and "
+            "exactly one of --output BUNDLE, --bundles DIR, --cache, --reference FILE.onnx and "
             f"--renew-golden must be set (got {sum(map(bool, outputs))})"
         )
     try:
@@ -68,8 +71,15 @@ def _write_bundle(options: argparse.Namespace) -> None:
     # the last part of the id or path, also of a link to a directory
     name = Path(os.path.abspath(options.checkpoint)).name  # noqa: PTH100 - resolve follows links
     model_name = check_name(options.name or name)  # before a download
-    output = options.output or options.bundles / name
-    check_output(output, overwrite=options.overwrite)
+    if options.cache:
+        output = cached_bundle(options.checkpoint)
+        if is_current(output, options.checkpoint) and not options.overwrite:
+            print(f"in the cache: {output}; add --overwrite to export it again")
+            return
+        overwrite = True
+    else:
+        output, overwrite = options.output or options.bundles / name, options.overwrite
+    check_output(output, overwrite=overwrite)
     texts = SampleTexts(_read_lines(options.texts), _read_lines(options.calibrate))
     source = _find_checkpoint(options)
     check_modules(source.directory)
@@ -91,7 +101,7 @@ def _write_bundle(options: argparse.Namespace) -> None:
             metadata,
             texts,
             compensate=options.rounding == "gptq",
-            overwrite=options.overwrite,
+            overwrite=overwrite,
             report=progress.report,
         )
     print(json.dumps(figures, indent=2))
@@ -100,7 +110,8 @@ def _write_bundle(options: argparse.Namespace) -> None:
         print(f"int8 has the top token of fp32 at {share}")
     size_bytes = sum(file.stat().st_size for file in output.iterdir())
     print(f"verified and written: {output} ({size_bytes / 1e6:.1f} MB)")
-    print(f"to serve it, set FILLMASK_BUNDLE={output}")
+    if not options.cache:
+        print(f"to serve it, set FILLMASK_BUNDLE={output}")
 
 
 def _find_checkpoint(options: argparse.Namespace) -> Source:
@@ -184,6 +195,11 @@ def _parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="directory of bundles; the new bundle gets the last part of the id or directory as "
         "its name",
+    )
+    parser.add_argument(
+        "--cache",
+        action="store_true",
+        help="write the bundle to the cache of fillmask-serve --checkpoint, unless it is there",
     )
     parser.add_argument(
         "--overwrite",

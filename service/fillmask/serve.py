@@ -18,6 +18,7 @@ import uvicorn
 from fillmask import __version__
 from fillmask.api.metrics_page import create_metrics_app
 from fillmask.app import FillMaskApp, create_app
+from fillmask.bundles.cache import exported_bundle
 from fillmask.errors import SettingsError, StartupError
 from fillmask.flags import flag
 from fillmask.observability.health import Health
@@ -68,26 +69,34 @@ def serve(arguments: Sequence[str], reload_requested: threading.Event) -> int:
 
 
 def _serve(settings: Settings, reload_requested: threading.Event) -> int:
-    app = create_app(settings)
-    config = uvicorn.Config(
-        app,
-        http="h11",
-        lifespan="off",  # _run enters the lifespan
-        ws="none",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,  # the service does not use the client's address or the scheme
-        backlog=_BACKLOG,
-        timeout_keep_alive=KEEP_ALIVE_S,
-        timeout_graceful_shutdown=settings.shutdown_grace_s,
-    )
-    # bound before the models are loaded, so that the start fails immediately if a port is in use
+    # bound before the models are exported and loaded, so that the start fails immediately if a port
+    # is in use
     with contextlib.ExitStack() as closing:
         listener = closing.enter_context(_bind(settings, "port"))
-        if settings.metrics_port:
-            metrics_listener = closing.enter_context(_bind(settings, "metrics_port"))
+        metrics_listener = (
+            closing.enter_context(_bind(settings, "metrics_port"))
+            if settings.metrics_port
+            else None
+        )
+        if settings.checkpoint:
+            bundle = exported_bundle(settings.checkpoint)
+            settings = settings.model_copy(update={"bundle": bundle})
+        app = create_app(settings)
+        if metrics_listener:
             closing.enter_context(_metrics_server(app, metrics_listener))
+        config = uvicorn.Config(
+            app,
+            http="h11",
+            lifespan="off",  # _run enters the lifespan
+            ws="none",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,  # the service does not use the client's address or the scheme
+            backlog=_BACKLOG,
+            timeout_keep_alive=KEEP_ALIVE_S,
+            timeout_graceful_shutdown=settings.shutdown_grace_s,
+        )
         # uvicorn uses uvloop if it is installed
         runner = closing.enter_context(asyncio.Runner(loop_factory=config.get_loop_factory()))
         return runner.run(_run(config, app, settings, listener, reload_requested))

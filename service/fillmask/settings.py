@@ -70,6 +70,11 @@ class Settings(BaseSettings):
         default_factory=default_bundle_path,
         description="directory of a bundle or of several bundles (by default the built-in model)",
     )
+    checkpoint: str = Field(
+        default="",
+        description="directory of a checkpoint or its id on a hub, in place of a bundle. The first "
+        "start exports the checkpoint in int8 to the cache, if the export is installed",
+    )
     model: str = Field(
         default="",
         description="model for requests without a model name (by default the first model)",
@@ -241,6 +246,8 @@ def read_settings(arguments: Sequence[str]) -> Settings:
         raise SettingsError(
             f"{source} must be {allowed(name)} (got {quote(str(first['input']))})."
         ) from None
+    if settings.checkpoint and "bundle" in settings.model_fields_set:
+        raise SettingsError("bundle and checkpoint exclude each other; remove one of them.")
     if settings.metrics_port and settings.metrics_port == settings.port:
         raise SettingsError(
             f"metrics_port must differ from port (both are {settings.port}); set another port, or "

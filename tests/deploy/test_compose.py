@@ -90,12 +90,20 @@ def test_export_writes_to_where_the_service_reads() -> None:
         if isinstance(each, dict) and each["source"] == "./bundles"
     )
     assert written["target"] == read["target"]
-    shell, flag, script, _ = EXPORT["entrypoint"]
-    assert [shell, flag] == ["sh", "-c"]
-    assert f"python -m fillmask_export --bundles {written['target']} " in script
-    # A bundle of the export and a variable of the shell are all that the service needs.
-    assert FILLMASK["environment"] == ["FILLMASK_BUNDLE"]
-    assert f"FILLMASK_BUNDLE={read['target']}/" in files.COMPOSE.read_text()
+    cache = f"XDG_CACHE_HOME={read['target']}"
+    assert cache in FILLMASK["environment"]
+    assert cache in EXPORT["environment"]
+    assert EXPORT["command"][:2] == ["${FILLMASK_CHECKPOINT:-}", "--cache"]
+    # a variable of the shell selects a bundle of the export or a checkpoint in its cache
+    assert {"FILLMASK_BUNDLE", "FILLMASK_CHECKPOINT"} <= {*FILLMASK["environment"]}
+
+
+def test_service_waits_for_the_export_only_where_the_profile_starts_it() -> None:
+    assert EXPORT["profiles"] == ["export"]
+    assert FILLMASK["depends_on"]["export"] == {
+        "condition": "service_completed_successfully",
+        "required": False,
+    }
 
 
 def test_cache_of_the_export_is_the_volume_that_every_user_can_write_to() -> None:

@@ -37,6 +37,7 @@ from tests.export.local_hub import ONE, OTHER, LocalHub, Repository, local_hub
 from tests.model.checkpoints.families.samples import SAMPLES
 from tests.model.samples import VERSES, assert_same_weights, change_config
 from tests.model.tokenizers.tokenizer_directories import KINDS, write_directory
+from tests.service.server_process import start_process
 
 ROOT = Path(__file__).parents[2]
 NAME = "tiny-org/tiny-bert"
@@ -462,3 +463,35 @@ def test_two_commands_from_an_id_to_an_answer(
     [expected] = pipeline(text, targets=[target])
     assert fill["token_str"] == target
     assert fill["score"] == pytest.approx(expected["score"], abs=1e-4)
+
+
+def test_the_cache_needs_one_export(
+    hub: LocalHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "bundles"))
+    bundle = tmp_path / "bundles" / "fillmask" / NAME.replace("/", "--")
+    assert export(tmp_path, "--cache", "--description", "first") == 0
+    hub.requests.clear()
+    assert export(tmp_path, "--cache", "--description", "second") == 0
+    assert hub.requests == []
+    assert read_bundle(bundle).description == "first"
+    assert export(tmp_path, "--cache", "--description", "second", "--overwrite") == 0
+    assert read_bundle(bundle).description == "second"
+
+
+def test_one_command_from_an_id_to_answers(
+    hub: LocalHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", hub.url)
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "huggingface"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "bundles"))
+    answers = []
+    for _ in range(2):
+        with start_process("--checkpoint", NAME) as (_, url):
+            body = {"inputs": "the [MASK] of the sea"}
+            answers.append(httpx.post(f"{url}/fill-mask", json=body).raise_for_status().json())
+        assert hub.files() == (set() if len(answers) == 2 else NEEDED)
+        hub.requests.clear()
+        hub.stored.clear()
+    assert answers[0] == answers[1]
+    assert len(answers[0]) == 5

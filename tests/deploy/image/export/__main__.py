@@ -26,7 +26,9 @@ CAPABILITIES = {
 EXPECTED_CAPABILITIES = f"CapEff:\t{1 << 6 | 1 << 7:016x}"
 RESTORE = ["python", "-m", "fillmask_export.restore", "/built-in", "/checkpoints/built-in"]
 CACHE = ["python", "-c", "import os, pathlib; pathlib.Path(os.environ['HF_HOME'], 'x').touch()"]
-FILL = ["python", "-m", "fillmask.cli", "--bundle", "/bundles/built-in"]
+FILL = ["python", "-m", "fillmask.cli", "--bundle"]
+# the variables of the service that have a value
+ENVIRONMENT = [each for each in EXPORT["environment"] if "=" in each]
 TEXT = "Paris is the [MASK] of France."
 
 
@@ -56,11 +58,13 @@ def main() -> None:
         run(CACHE, mounts, owner)
         # compose replaces $$ by $
         entrypoint = [word.replace("$$", "$") for word in EXPORT["entrypoint"]]
-        run([*entrypoint, "/checkpoints/built-in"], mounts, EXPORT["user"])
-        for path in (bundles / "built-in", *(bundles / "built-in").iterdir()):
+        _, *options = EXPORT["command"]
+        run([*entrypoint, "/checkpoints/built-in", *options], mounts, EXPORT["user"])
+        (bundle,) = (bundles / "fillmask").iterdir()
+        for path in (bundle, *bundle.iterdir()):
             if path.stat().st_uid != OWNER:
                 raise SystemExit(f"{path.name} belongs to user {path.stat().st_uid}, not {OWNER}")
-        filled = run([*FILL, TEXT], mounts, owner)
+        filled = run([*FILL, f"/bundles/fillmask/{bundle.name}", TEXT], mounts, owner)
         if "capital" not in filled:
             raise SystemExit(f"expected 'capital', got {filled!r}")
 
@@ -74,8 +78,9 @@ def run(command: list[str], mounts: list[str], user: str) -> str:
     container, *buildah = sys.argv[1:]
     volumes = [f"--volume={mount}" for mount in mounts]
     drop = [f"--cap-drop=CAP_{name}" for name in sorted(CAPABILITIES - {*EXPORT["cap_add"]})]
+    variables = [f"--env={each}" for each in ENVIRONMENT]
     done = subprocess.run(
-        [*buildah, "run", *drop, f"--user={user}", *volumes, container, "--", *command],
+        [*buildah, "run", *drop, f"--user={user}", *volumes, *variables, container, "--", *command],
         stdout=subprocess.PIPE,
         text=True,
         check=False,

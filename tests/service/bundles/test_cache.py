@@ -1,0 +1,128 @@
+"""Cache of exported bundles, with an export that only writes a file."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from fillmask.bundles.bundle import SCHEMA_VERSION
+from fillmask.bundles.cache import cached_bundle, exported_bundle, is_current
+from fillmask.errors import StartupError
+
+EXPORT = f"""
+import json, os, pathlib, sys, time
+if os.environ.get("WAIT"):
+    pathlib.Path("begun").touch()
+    try:
+        time.sleep(60)
+    finally:
+        pathlib.Path("removed").touch()
+cache, precision, int8, _, checkpoint = sys.argv[1:]
+assert (cache, precision, int8) == ("--cache", "--precision", "int8")
+if checkpoint == "org/bad":
+    sys.exit(2)
+from fillmask.bundles.cache import cached_bundle
+bundle = cached_bundle(checkpoint)
+bundle.mkdir(parents=True, exist_ok=True)
+(bundle / "bundle.json").write_text(json.dumps({{"schema_version": {SCHEMA_VERSION}}}))
+print("an export writes to its standard output")
+"""
+
+
+@pytest.fixture(autouse=True)
+def export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Directory with a package that takes the place of the export."""
+    package = tmp_path / "installed" / "fillmask_export"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "__main__.py").write_text(EXPORT)
+    monkeypatch.setenv("PYTHONPATH", str(package.parent))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    return package
+
+
+def test_an_id_has_a_directory_in_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert cached_bundle("org/tiny") == tmp_path / "cache" / "fillmask" / "org--tiny"
+    assert cached_bundle("absent/../../..").parent == tmp_path / "cache" / "fillmask"
+    for home in ("", "relative"):
+        monkeypatch.setenv("XDG_CACHE_HOME", home)
+        assert cached_bundle("tiny") == Path.home() / ".cache" / "fillmask" / "tiny"
+
+
+def test_directories_of_the_same_name_have_their_own_bundles(tmp_path: Path) -> None:
+    for parent in ("one", "two"):
+        (tmp_path / parent / "tiny").mkdir(parents=True)
+    one, two = (cached_bundle(f"{parent}/tiny") for parent in ("one", "two"))
+    assert one != two
+    assert one.name.startswith("tiny-")
+    assert cached_bundle(str(tmp_path / "one" / "tiny")) == one
+
+
+def test_the_second_start_exports_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    bundle = exported_bundle("org/tiny")
+    assert bundle == cached_bundle("org/tiny")
+    printed = capfd.readouterr()
+    assert printed.out == ""
+    assert "an export writes to its standard output" in printed.err
+    assert str(bundle) in printed.err
+    assert exported_bundle("org/tiny") == bundle
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_bundle_is_exported_again_after_a_change_of_its_directory(tmp_path: Path) -> None:
+    checkpoint = tmp_path / "tiny"
+    checkpoint.mkdir()
+    (checkpoint / "config.json").touch()
+    bundle = exported_bundle("tiny")
+    assert is_current(bundle, "tiny")
+    later_s = (bundle / "bundle.json").stat().st_mtime + 1
+    os.utime(checkpoint / "config.json", (later_s, later_s))
+    assert not is_current(bundle, "tiny")
+
+
+@pytest.mark.parametrize(
+    "content", [json.dumps({"schema_version": SCHEMA_VERSION - 1}), "{}", "[]", "{", ""]
+)
+def test_a_bundle_of_another_release_is_exported_again(content: str) -> None:
+    bundle = exported_bundle("org/tiny")
+    (bundle / "bundle.json").write_text(content)
+    assert exported_bundle("org/tiny") == bundle
+    assert is_current(bundle, "org/tiny")
+
+
+def test_a_failed_export_ends_the_start() -> None:
+    with pytest.raises(StartupError, match=r'The export of "org/bad" failed with exit code 2'):
+        exported_bundle("org/bad")
+
+
+def test_without_the_export_the_start_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(StartupError, match=r"this install cannot export one; run fillmask-export"):
+        exported_bundle("org/tiny")
+
+
+def test_the_export_runs_no_code_of_the_current_directory(tmp_path: Path) -> None:
+    # the current directory may be a checkpoint that somebody else has written
+    (tmp_path / "json.py").write_text("raise SystemExit(3)")
+    assert is_current(exported_bundle("org/tiny"), "org/tiny")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_interrupts_the_export(number: signal.Signals, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "fillmask", "--port", "0", "--checkpoint", "org/tiny"]
+    with subprocess.Popen(command, env=os.environ | {"WAIT": "1"}) as process:
+        end_s = time.monotonic() + 30
+        while not (tmp_path / "begun").exists():
+            assert time.monotonic() < end_s
+            time.sleep(0.05)
+        process.send_signal(number)
+        assert process.wait(30) == 0
+    assert (tmp_path / "removed").exists()
