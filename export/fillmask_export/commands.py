@@ -16,10 +16,10 @@ from fillmask.bundles.bundle import DESCRIPTION_FILE, FILES
 from fillmask.bundles.cache import cached_bundle, is_current
 from fillmask.bundles.validation import check_name
 from fillmask.errors import StartupError
-from fillmask_export.golden import renew_golden_results
+from fillmask_export.graph.reference import reference_graph
+from fillmask_export.graph.weights import encoder_weights
 from fillmask_export.progress import ExportProgress
-from fillmask_export.reference import reference_graph
-from fillmask_export.weights import encoder_weights
+from fillmask_export.verification.golden import renew_golden_results
 from fillmask_export.write_bundle import BundleMetadata, SampleTexts, check_output, write_bundle
 from fillmask_model.checkpoints.checkpoint import load_checkpoint
 from fillmask_model.checkpoints.modules import check_modules
@@ -121,7 +121,7 @@ def _find_checkpoint(options: argparse.Namespace) -> Source:
         _reject_download_options(options)
         return Source(path, None)
     # imported here, because a checkpoint in a directory needs no download
-    from fillmask_export.hub import download_checkpoint, is_repository_id  # noqa: PLC0415
+    from fillmask_export.hub.download import download_checkpoint, is_repository_id  # noqa: PLC0415
 
     if not is_repository_id(options.checkpoint):
         raise ValueError(

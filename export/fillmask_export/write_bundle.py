@@ -26,11 +26,11 @@ from fillmask.bundles.bundle import (
 from fillmask.bundles.validation import check_name
 from fillmask.engine.runtime import Runtime
 from fillmask.tokenization.tokenizer import Tokenizer
-from fillmask_export.expected_results import ExpectedResults
-from fillmask_export.golden import golden_results, write_description
-from fillmask_export.graph_files import int8_weights, save_graph
+from fillmask_export.graph.files import int8_weights, save_graph
 from fillmask_export.progress import Report, no_report
 from fillmask_export.text_format import TextFormat
+from fillmask_export.verification.expected_results import ExpectedResults
+from fillmask_export.verification.golden import golden_results, write_description
 from fillmask_model.checkpoints.checkpoint import Checkpoint
 from fillmask_model.checkpoints.errors import CheckpointError
 from fillmask_model.data.corpus import SpecialTokens, read_tokenizer

@@ -7,8 +7,8 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from fillmask_export.int8_weights import Int8Weights
-from fillmask_export.quantize import GELU_SMALLEST_STEP, GELU_ZERO, QuantizedRows
+from fillmask_export.quantization.rounding import GELU_SMALLEST_STEP, GELU_ZERO, QuantizedRows
+from fillmask_export.quantization.weights import Int8Weights
 from fillmask_model.quantization.input_recorder import InputStatistics
 from fillmask_model.quantization.rounding import round_weight
 from fillmask_model.quantization.rounding_plan import RoundingPlan, choose_float_channels

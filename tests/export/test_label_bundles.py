@@ -20,10 +20,10 @@ from fillmask.engine.runtime import Runtime
 from fillmask.parameters.texts import InputText, TextPair
 from fillmask.tokenization.tokenizer import Tokenizer
 from fillmask_export.commands import main
-from fillmask_export.label_verification import ExpectedLabels, measure_label_agreement
+from fillmask_export.graph.weights import encoder_weights
 from fillmask_export.text_format import TextFormat
-from fillmask_export.verify import VerificationError
-from fillmask_export.weights import encoder_weights
+from fillmask_export.verification.fills import VerificationError
+from fillmask_export.verification.labels import ExpectedLabels, measure_label_agreement
 from fillmask_model.checkpoints.checkpoint import Checkpoint, save_checkpoint
 from fillmask_model.checkpoints.errors import CheckpointError
 from fillmask_model.encoder.classifier import ClassifierConfig
@@ -173,7 +173,7 @@ def test_a_wrong_graph_is_not_written(
         weights = encoder_weights(model, max_tokens, token_types)
         return weights | {weight: weights[weight] * np.float32(1.5)}
 
-    monkeypatch.setattr("fillmask_export.graph_files.encoder_weights", changed)
+    monkeypatch.setattr("fillmask_export.graph.files.encoder_weights", changed)
     with pytest.raises(VerificationError, match=message):
         write_label_bundle(tmp_path / "bundle", label_checkpoint("labels"))
     assert list(tmp_path.iterdir()) == []
@@ -202,8 +202,8 @@ def test_a_head_that_is_not_finite_is_not_written(tmp_path: Path) -> None:
 def test_int8_that_loses_too_much_is_not_written(
     limit: str, value: float, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(f"fillmask_export.label_verification.{limit}", value)
-    monkeypatch.setattr("fillmask_export.label_verification.MAX_RELATIVE_P99", 0.0)
+    monkeypatch.setattr(f"fillmask_export.verification.labels.{limit}", value)
+    monkeypatch.setattr("fillmask_export.verification.labels.MAX_RELATIVE_P99", 0.0)
     with pytest.raises(VerificationError, match=message):
         write_label_bundle(tmp_path / "bundle", label_checkpoint("labels"), "int8")
     assert list(tmp_path.iterdir()) == []

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fillmask_export.quantize import ROWS_AT_ONCE, quantize_rows
+from fillmask_export.quantization.rounding import ROWS_AT_ONCE, quantize_rows
 
 
 def test_error_is_at_most_half_a_step() -> None:

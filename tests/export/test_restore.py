@@ -15,7 +15,7 @@ from torch import Tensor
 from fillmask.bundles.bundle import default_bundle_path, read_bundle
 from fillmask.parameters.texts import TextPair
 from fillmask.tokenization.tokenizer import Tokenizer
-from fillmask_export import operators
+from fillmask_export.graph import operators
 from fillmask_export.restore import main, restore
 from fillmask_model.checkpoints.checkpoint import load_checkpoint
 from fillmask_model.encoder.encoder import TiedEncoder

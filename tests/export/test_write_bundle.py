@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from fillmask.bundles.bundle import read_bundle
 from fillmask.engine.runtime import Runtime
 from fillmask_export.commands import main
-from fillmask_export.graph_files import save_graph
-from fillmask_export.verify import VerificationError
-from fillmask_export.weights import encoder_weights
+from fillmask_export.graph.files import save_graph
+from fillmask_export.graph.weights import encoder_weights
+from fillmask_export.verification.fills import VerificationError
 from fillmask_export.write_bundle import BundleMetadata, SampleTexts, write_bundle
 from fillmask_model.checkpoints.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from fillmask_model.checkpoints.errors import CheckpointError
@@ -148,7 +148,7 @@ def test_a_wrong_graph_is_not_written(
         weights = encoder_weights(model, max_tokens, token_types)
         return weights | {"blocks.1.ffn_in.bias": weights["blocks.1.ffn_in.bias"] + 0.1}
 
-    monkeypatch.setattr("fillmask_export.graph_files.encoder_weights", changed)
+    monkeypatch.setattr("fillmask_export.graph.files.encoder_weights", changed)
     with pytest.raises(
         VerificationError, match="the graph must have the PyTorch encoder's top 5 tokens"
     ):
@@ -174,7 +174,7 @@ def test_the_encoder_is_gone_before_a_graph_is_loaded(
 
     monkeypatch.setattr("fillmask_export.write_bundle.save_graph", save)
     monkeypatch.setattr("fillmask_export.write_bundle.Runtime", Watched)
-    monkeypatch.setattr("fillmask_export.expected_results.Runtime", Watched)
+    monkeypatch.setattr("fillmask_export.verification.expected_results.Runtime", Watched)
     sentences = tmp_path / "texts.txt"
     sentences.write_text("\n".join(texts.verification))
     files = ["--texts", str(sentences), "--calibrate", str(sentences)]
@@ -188,7 +188,7 @@ def test_int8_that_loses_too_much_is_not_written(
     checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The error message contains the loss of accuracy and an alternative.
-    monkeypatch.setattr("fillmask_export.agreement.MIN_AGREEMENT", 1.01)
+    monkeypatch.setattr("fillmask_export.verification.agreement.MIN_AGREEMENT", 1.01)
     with pytest.raises(
         VerificationError, match=r"the int8 graph must have fp32's top .*--precision fp32"
     ):

@@ -16,8 +16,8 @@ import onnx
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
-from fillmask_export.weight_file import WeightFile
-from fillmask_export.weights import COSINES, EVERYTHING, POSITIONS
+from fillmask_export.graph.weight_file import WeightFile
+from fillmask_export.graph.weights import COSINES, EVERYTHING, POSITIONS
 from fillmask_model.encoder.config import EncoderConfig
 from fillmask_model.encoder.encoder import TABLE, output_table
 

@@ -16,13 +16,13 @@ from onnx import TensorProto
 from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import ModelPass, PassOutputs
 from fillmask.engine.runtime import Runtime
-from fillmask_export.graph import served_graph
-from fillmask_export.graph_files import int8_weights
-from fillmask_export.int8_operators import Int8GraphBuilder
-from fillmask_export.operators import GraphBuilder
-from fillmask_export.ranking import MASKS_PER_ROUND
-from fillmask_export.value_types import float_tensor
-from fillmask_export.weights import encoder_weights
+from fillmask_export.graph.files import int8_weights
+from fillmask_export.graph.int8_operators import Int8GraphBuilder
+from fillmask_export.graph.operators import GraphBuilder
+from fillmask_export.graph.ranking import MASKS_PER_ROUND
+from fillmask_export.graph.served import served_graph
+from fillmask_export.graph.value_types import float_tensor
+from fillmask_export.graph.weights import encoder_weights
 from fillmask_model.checkpoints.checkpoint import Checkpoint
 from fillmask_model.encoder.encoder import TiedEncoder
 from tests.export.samples import CONFIGS, padded_batch
@@ -81,8 +81,8 @@ def test_long_rows_are_attended_in_rounds(
     model = random_encoder(config)
     batch = Batch.pack(padded_batch(config.vocab_size).requests(np.zeros((5, 1), np.int64), 50))
     at_once = _runtime(tmp_path, model, int8=False).run(batch)
-    monkeypatch.setattr("fillmask_export.attention.LONG_TOKENS", 1)
-    monkeypatch.setattr("fillmask_export.attention.CHUNK_SLOTS", 5)
+    monkeypatch.setattr("fillmask_export.graph.attention.LONG_TOKENS", 1)
+    monkeypatch.setattr("fillmask_export.graph.attention.CHUNK_SLOTS", 5)
     in_rounds = _runtime(tmp_path, model, int8=False).run(batch)
     nodes = onnx.load(tmp_path / "model.onnx").graph.node
     # One loop per layer except the last, which computes only masks, and one loop for the ranking.

@@ -26,20 +26,20 @@ from safetensors.torch import load_file, save_file
 
 from benchmarks.running_server import running_server
 from fillmask.bundles.bundle import read_bundle
-from fillmask_export import hub as hub_module
 from fillmask_export.commands import main
-from fillmask_export.hub import Snapshot, download_checkpoint
-from fillmask_export.hub_errors import HubError
+from fillmask_export.hub import download as hub_module
+from fillmask_export.hub.download import Snapshot, download_checkpoint
+from fillmask_export.hub.errors import HubError
 from fillmask_export.progress import DownloadProgress
 from fillmask_model.checkpoints.checkpoint import load_checkpoint
 from fillmask_model.checkpoints.errors import CheckpointError
-from tests.export.local_hub import ONE, OTHER, LocalHub, Repository, local_hub
+from tests.export.hub.local_hub import ONE, OTHER, LocalHub, Repository, local_hub
 from tests.model.checkpoints.families.samples import SAMPLES
 from tests.model.samples import VERSES, assert_same_weights, change_config
 from tests.model.tokenizers.tokenizer_directories import KINDS, write_directory
 from tests.service.server_process import start_process
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 NAME = "tiny-org/tiny-bert"
 NEEDED = {"config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"}
 OTHER_FILES = ("README.md", "vocab.txt", "tf_model.h5", "training_args.bin", "pytorch_model.bin")

@@ -19,13 +19,13 @@ from __future__ import annotations
 import numpy as np
 import onnx
 
-from fillmask_export.attention import Attention
-from fillmask_export.classification import label_logits
-from fillmask_export.embedding import is_mask, norm_and_project, token_dropout
-from fillmask_export.operators import GraphBuilder
-from fillmask_export.ranking import rank
-from fillmask_export.value_types import float_tensor, integer_tensor
-from fillmask_export.weights import POSITIONS_BY_TYPE
+from fillmask_export.graph.attention import Attention
+from fillmask_export.graph.classification import label_logits
+from fillmask_export.graph.embedding import is_mask, norm_and_project, token_dropout
+from fillmask_export.graph.operators import GraphBuilder
+from fillmask_export.graph.ranking import rank
+from fillmask_export.graph.value_types import float_tensor, integer_tensor
+from fillmask_export.graph.weights import POSITIONS_BY_TYPE
 from fillmask_model.encoder.classifier import ClassifierConfig
 
 OPSET = 24
@@ -42,7 +42,7 @@ def served_graph(
     """Build the graph that `fillmask.engine.runtime` runs.
 
     Args:
-        g: graph builder for fp32 or int8, with the weights of `fillmask_export.weights`.
+        g: graph builder for fp32 or int8, with the weights of `fillmask_export.graph.weights`.
         classifier: configuration of the classification head. None for a graph without labels.
         fills: whether the graph fills masks.
     """

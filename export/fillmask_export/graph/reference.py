@@ -17,10 +17,10 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto
 
-from fillmask_export.embedding import is_mask, norm_and_project, token_dropout
-from fillmask_export.operators import GraphBuilder
-from fillmask_export.value_types import float_tensor, integer_tensor
-from fillmask_export.weights import BIAS_BY_DISTANCE, COSINES, SINES, WINDOW, attention_range
+from fillmask_export.graph.embedding import is_mask, norm_and_project, token_dropout
+from fillmask_export.graph.operators import GraphBuilder
+from fillmask_export.graph.value_types import float_tensor, integer_tensor
+from fillmask_export.graph.weights import BIAS_BY_DISTANCE, COSINES, SINES, WINDOW, attention_range
 from fillmask_model.encoder.config import EncoderConfig
 
 OPSET = 17  # the first opset with LayerNormalization, which runtimes since 2022 support
@@ -33,7 +33,7 @@ def reference_graph(
     """Build the reference graph.
 
     Args:
-        weights: tensors of the encoder, from `fillmask_export.weights.encoder_weights`.
+        weights: tensors of the encoder, from `fillmask_export.graph.weights.encoder_weights`.
     """
     g = _ElementaryBuilder(config, weights)
     tokens = g.add("Gather", [g.add("Shape", ["input_ids"]), g.integers(1)])

@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx2
 from huggingface_hub import get_session
 
-from fillmask_export.hub_errors import HubError, hub_address
+from fillmask_export.hub.errors import HubError, hub_address
 
 MAX_ANSWER_BYTES = 32 * 2**20  # of a list of files, whose largest known has 1 MB
 _NAMES = {

@@ -14,8 +14,8 @@ import pytest
 from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 
-from fillmask_export.reference import reference_graph
-from fillmask_export.weights import encoder_weights
+from fillmask_export.graph.reference import reference_graph
+from fillmask_export.graph.weights import encoder_weights
 from tests.export.samples import CONFIGS, PaddedBatch, padded_batch
 from tests.model.samples import random_encoder
 

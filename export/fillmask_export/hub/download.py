@@ -22,8 +22,8 @@ from huggingface_hub.utils import logging as hub_logging
 from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]  # a lazy import
 from tqdm import tqdm
 
-from fillmask_export.hub_errors import HubError, hub_address, readable_errors
-from fillmask_export.hub_session import check_content, is_commit, limit_answers
+from fillmask_export.hub.errors import HubError, hub_address, readable_errors
+from fillmask_export.hub.session import check_content, is_commit, limit_answers
 from fillmask_export.progress import DownloadProgress
 from fillmask_model.checkpoints.checkpoint import check_config
 from fillmask_model.checkpoints.modules import ENCODER_FILE, MODULES_FILE, check_modules

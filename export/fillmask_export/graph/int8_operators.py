@@ -16,9 +16,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from fillmask_export.int8_weights import Int8Weights
-from fillmask_export.operators import GraphBuilder
-from fillmask_export.quantize import (
+from fillmask_export.graph.operators import GraphBuilder
+from fillmask_export.graph.weight_file import WeightFile
+from fillmask_export.quantization.rounding import (
     GELU_SMALLEST_STEP,
     GELU_STEPS,
     GELU_ZERO,
@@ -26,7 +26,7 @@ from fillmask_export.quantize import (
     QuantizedRows,
     quantize_rows,
 )
-from fillmask_export.weight_file import WeightFile
+from fillmask_export.quantization.weights import Int8Weights
 from fillmask_model.encoder.config import EncoderConfig
 from fillmask_model.encoder.encoder import TABLE, output_table
 from fillmask_model.quantization.input_recorder import VOCABULARY

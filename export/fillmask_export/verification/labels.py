@@ -19,7 +19,7 @@ from fillmask.engine.passes import ModelPass
 from fillmask.engine.runtime import Runtime
 from fillmask.tokenization.tokenizer import Tokenizer
 from fillmask_export.text_format import encode_inputs, sample_inputs
-from fillmask_export.verify import INT8_ADVICE, VerificationError, random_inputs
+from fillmask_export.verification.fills import INT8_ADVICE, VerificationError, random_inputs
 from fillmask_model.encoder.encoder import TiedEncoder
 
 # between logits of the fp32 graph and PyTorch, relative to the largest logit if that is above 1

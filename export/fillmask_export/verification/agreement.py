@@ -20,7 +20,7 @@ from fillmask.engine.passes import ModelPass, no_targets
 from fillmask.engine.runtime import Runtime
 from fillmask.tokenization.tokenizer import Tokenizer
 from fillmask_export.progress import COMPARISON, PREDICTION, Report, no_report
-from fillmask_export.verify import INT8_ADVICE, TOP_K, VerificationError, encoder_logits
+from fillmask_export.verification.fills import INT8_ADVICE, TOP_K, VerificationError, encoder_logits
 from fillmask_model.data.equal_lengths import batches_of_equal_length
 from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.memory import release_memory

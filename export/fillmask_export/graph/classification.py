@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import TensorProto, numpy_helper
 
-from fillmask_export.operators import GraphBuilder
+from fillmask_export.graph.operators import GraphBuilder
 from fillmask_model.encoder.classifier import ClassifierConfig
 
 NAME = "classifier"

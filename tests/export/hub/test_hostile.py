@@ -18,8 +18,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from fillmask_export.commands import main
-from tests.export.local_hub import ONE, LocalHub
-from tests.export.test_hub import NAME, directory, hub, tiny  # noqa: F401 - fixtures
+from tests.export.hub.local_hub import ONE, LocalHub
+from tests.export.hub.test_download import NAME, directory, hub, tiny  # noqa: F401 - fixtures
 from tests.model.samples import VERSES, change_config, change_tensors
 
 MAX_S, MAX_BYTES = 20.0, 10**9

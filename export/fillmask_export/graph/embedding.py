@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fillmask_export.operators import GraphBuilder
+from fillmask_export.graph.operators import GraphBuilder
 from fillmask_model.encoder.embeddings import UNMASKED_IN_TRAINING
 
 

@@ -10,13 +10,13 @@ import onnx
 from numpy.typing import NDArray
 
 from fillmask.bundles.bundle import MODEL_FILE, WEIGHTS_FILE
-from fillmask_export.graph import served_graph
-from fillmask_export.int8_operators import Int8GraphBuilder
-from fillmask_export.int8_weights import GramFiles, Int8Weights, SavingStatistics
-from fillmask_export.operators import GraphBuilder
+from fillmask_export.graph.int8_operators import Int8GraphBuilder
+from fillmask_export.graph.operators import GraphBuilder
+from fillmask_export.graph.served import served_graph
+from fillmask_export.graph.weight_file import WeightFile
+from fillmask_export.graph.weights import encoder_weights
 from fillmask_export.progress import Report, no_report
-from fillmask_export.weight_file import WeightFile
-from fillmask_export.weights import encoder_weights
+from fillmask_export.quantization.weights import GramFiles, Int8Weights, SavingStatistics
 from fillmask_model.checkpoints.checkpoint import Checkpoint
 from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.quantization.calibration import BlockwiseStatistics

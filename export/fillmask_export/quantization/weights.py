@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fillmask_export.progress import ROUNDING, SMOOTHING, Report, no_report
-from fillmask_export.quantize import Gram, QuantizedRows, quantize_rows
+from fillmask_export.quantization.rounding import Gram, QuantizedRows, quantize_rows
 from fillmask_model.quantization.input_recorder import InputStatistics
 from fillmask_model.quantization.rounding_plan import RoundingPlan
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from onnx import TensorProto, helper
 
 from fillmask.engine.attention_rows import ALIGNMENT
-from fillmask_export.operators import GraphBuilder
-from fillmask_export.value_types import float_tensor
-from fillmask_export.weights import BIAS_BY_DISTANCE, COSINES, SINES, WINDOW, attention_range
+from fillmask_export.graph.operators import GraphBuilder
+from fillmask_export.graph.value_types import float_tensor
+from fillmask_export.graph.weights import BIAS_BY_DISTANCE, COSINES, SINES, WINDOW, attention_range
 
 NEVER = -1e30  # added to a score, this penalty makes the attention weight exactly 0
 # Encoders with longer inputs compute attention for chunks of queries, because the scores of all
@@ -41,7 +41,7 @@ class Attention:
     Layers with the same queries and the same attention range share an attention mask.
 
     Args:
-        g: graph builder with the inputs of `fillmask_export.graph`.
+        g: graph builder with the inputs of `fillmask_export.graph.served`.
     """
 
     def __init__(self, g: GraphBuilder) -> None:

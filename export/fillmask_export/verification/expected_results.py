@@ -18,15 +18,19 @@ from fillmask.bundles.bundle import MODEL_FILE, WEIGHTS_FILE
 from fillmask.engine.passes import ModelPass
 from fillmask.engine.runtime import Runtime
 from fillmask.tokenization.tokenizer import Tokenizer
-from fillmask_export.agreement import Fp32Predictions, measure_agreement
-from fillmask_export.label_verification import (
+from fillmask_export.progress import Report, no_report
+from fillmask_export.text_format import TextFormat
+from fillmask_export.verification.agreement import Fp32Predictions, measure_agreement
+from fillmask_export.verification.fills import (
+    compare_graph,
+    encoder_log_probs,
+    verification_requests,
+)
+from fillmask_export.verification.labels import (
     ExpectedLabels,
     compare_label_graph,
     measure_label_agreement,
 )
-from fillmask_export.progress import Report, no_report
-from fillmask_export.text_format import TextFormat
-from fillmask_export.verify import compare_graph, encoder_log_probs, verification_requests
 from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.memory import page_out_files
 
@@ -113,8 +117,8 @@ class ExpectedResults:
 
         Raises:
             VerificationError: the results differ by more than the limits of
-                `fillmask_export.verify`, `fillmask_export.agreement` and
-                `fillmask_export.label_verification`.
+                `fillmask_export.verification.fills`, `fillmask_export.verification.agreement` and
+                `fillmask_export.verification.labels`.
         """
         figures: dict[str, Any] = {}
         labels: dict[str, Any] = {}

@@ -1,0 +1,1 @@
+"""Download of checkpoints from a hub that is not trusted."""

@@ -1,0 +1,1 @@
+"""Int8 weights of linear layers, by calibration and GPTQ."""

@@ -1,0 +1,1 @@
+"""Comparison of a graph with PyTorch, and the golden results of a bundle."""
