@@ -69,6 +69,25 @@ CONFIGS: dict[str, EncoderConfig] = {
         local_layers=(1,),
         local_window=3,
     ),
+    "root mean squares, norms of queries and keys, scaled rotations": small_config(
+        norm_kind="rms",
+        norm_bias=False,
+        positions="none",
+        type_vocab_size=0,
+        norm_placement="pre",
+        embedding_norm=False,
+        final_norm=True,
+        attention_bias=False,
+        query_key_norm=True,
+        ffn_bias="output",
+        gated_ffn=True,
+        activation="silu",
+        rotary_base=1e4,
+        rotary_frequencies=(0.9, 0.02, 0.0003, 0.00001),
+        rotary_gain=1.1,
+        head_transform=False,
+    ),
+    "two dense layers in the head": small_config(head_inner=11, head_norm=False),
 }
 
 
