@@ -67,13 +67,13 @@ def exported_bundle(checkpoint: str) -> Path:
     bundle = cached_bundle(checkpoint)
     if is_current(bundle, checkpoint):
         return bundle
-    name = quote(escape_unprintable(checkpoint))
+    name = quote(checkpoint)
     if importlib.util.find_spec("fillmask_export") is None:
         raise StartupError(
             f"{bundle} is not a bundle of {name}, and this install cannot export one; run "
             "fillmask-export --cache where the export is installed, with the same XDG_CACHE_HOME."
         )
-    message = f"{name} is exported to {bundle}; later starts find it there."
+    message = escape_unprintable(f"exporting {name} to {bundle}, where later starts find it")
     print(message, file=sys.stderr, flush=True)  # noqa: T201 - the export prints there too
     # -P keeps modules in the current directory, which may be a downloaded checkpoint, from running
     arguments = ["-P", "-m", "fillmask_export", "--cache", "--precision", "int8", "--", checkpoint]
