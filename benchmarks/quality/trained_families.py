@@ -38,7 +38,8 @@ SIZES = Sizes(heads=4, head_width=32, layers=4, inner=512)
 WORDS = [first + second for first in "abcdefghijklmn" for second in "abcdefghijklmn"]
 HALF = 15  # words in half of a text
 TEXTS, CALIBRATION, VERIFICATION = 20_000, 60, 200
-STEPS, BATCH, PEAK, WARM_UP = 1000, 16, 1e-3, 100
+MAX_STEPS, LAST_STEPS, LEARNED = 4000, 200, 0.8
+BATCH, PEAK, WARM_UP = 16, 1e-3, 100
 MASK = "[MASK]"
 # published configuration by family. transformers has default configurations of the other two.
 PUBLISHED = {
@@ -108,14 +109,20 @@ def small_model(family: str, vocabulary: int, mask_id: int) -> TiedEncoder:
 
 
 def train(model: TiedEncoder, rows: Tensor, mask_id: int) -> float:
-    """Train on rows (R, T) with random masks and return the accuracy of the last steps."""
+    """Train on rows (R, T) with random masks until the model copies most words.
+
+    Returns:
+        The accuracy at the masks of the last steps.
+    """
     generator = torch.Generator().manual_seed(0)
     optimizer = torch.optim.AdamW(model.parameters(), lr=PEAK)
     right: list[float] = []
-    for step in range(STEPS):
-        share = min((step + 1) / WARM_UP, 1 - step / STEPS)
+    left = LAST_STEPS  # of the decay after the model has learned to copy
+    for step in range(MAX_STEPS):
+        if left < LAST_STEPS or _mean(right) > LEARNED or step >= MAX_STEPS - LAST_STEPS:
+            left -= 1
         for group in optimizer.param_groups:
-            group["lr"] = PEAK * share
+            group["lr"] = PEAK * min((step + 1) / WARM_UP, left / LAST_STEPS)
         ids = rows[torch.randint(len(rows), (BATCH,), generator=generator)]
         masks = torch.rand(ids.shape, generator=generator) < 0.15
         masks[:, 1] = True
@@ -126,10 +133,16 @@ def train(model: TiedEncoder, rows: Tensor, mask_id: int) -> float:
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         right = [*right[-49:], float((logits.argmax(-1) == ids[masks]).float().mean())]
+        if not left:
+            break
     model.eval()
     for parameter in model.parameters():
         parameter.requires_grad = False
-    return sum(right) / len(right)
+    return _mean(right)
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / max(1, len(values))
 
 
 def int8_figures(checkpoint: Checkpoint, texts: list[str]) -> dict[str, float]:

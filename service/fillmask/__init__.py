@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from fillmask.parameters.texts import TextPair
     from fillmask.results.fills import Fill, JointFill, RejectedTarget, TargetFill, WordFill
     from fillmask.results.labels import LabelScore
+    from fillmask.results.ranks import RankedText
     from fillmask.results.rejected import RejectedText
     from fillmask.results.scores import TextScore, TokenScore
 
@@ -26,6 +27,7 @@ _MODULES = {
     "InvalidRequestError": "errors",
     "JointFill": "results.fills",
     "LabelScore": "results.labels",
+    "RankedText": "results.ranks",
     "RejectedTarget": "results.fills",
     "RejectedText": "results.rejected",
     "TargetFill": "results.fills",
@@ -43,6 +45,7 @@ __all__ = [
     "InvalidRequestError",
     "JointFill",
     "LabelScore",
+    "RankedText",
     "RejectedTarget",
     "RejectedText",
     "TargetFill",

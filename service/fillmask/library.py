@@ -18,6 +18,12 @@ from fillmask.errors import InvalidRequestError
 from fillmask.parameters.call import read_call, to_list
 from fillmask.parameters.classify import ClassifyKeywords, ClassifyParameters
 from fillmask.parameters.fill_mask import FillMaskKeywords, FillMaskParameters
+from fillmask.parameters.rerank import (
+    RerankKeywords,
+    classify_keywords,
+    read_pairs,
+    read_top_n,
+)
 from fillmask.parameters.score import ScoreKeywords, ScoreParameters
 from fillmask.parameters.texts import TextPair
 from fillmask.parameters.validation import TaskParameters
@@ -26,6 +32,7 @@ from fillmask.registry.limits import without_limits
 from fillmask.registry.loader import load_model
 from fillmask.registry.served_model import ServedModel
 from fillmask.results.labels import LabelScore
+from fillmask.results.ranks import RankedText, rank_texts
 from fillmask.results.rejected import RejectedText
 from fillmask.results.scores import TextScore, rank_scores
 from fillmask.settings import MAX_THREADS, Settings
@@ -151,7 +158,8 @@ class FillMask:
 
         Args:
             inputs: a text, or many texts.
-            options: parameters of POST /classify, which are top_k and function_to_apply.
+            options: parameters of POST /classify, which are top_k, function_to_apply and
+                on_long_text.
         """
         return self._loop.run(self._classify(to_list(inputs), options))
 
@@ -160,6 +168,22 @@ class FillMask:
     ) -> list[Any]:
         """Do the same as `classify` without blocking the caller's event loop."""
         return await self._loop.run_async(self._classify(to_list(inputs), options))
+
+    def rerank(
+        self, query: str, texts: Iterable[str], **options: Unpack[RerankKeywords]
+    ) -> list[RankedText]:
+        """Return texts by their relevance to a query, best first, from a model with one label.
+
+        Args:
+            options: top_n, raw_scores and truncate, as in POST /rerank and POST /v2/rerank.
+        """
+        return self._loop.run(self._rerank(query, texts, **options))
+
+    async def arerank(
+        self, query: str, texts: Iterable[str], **options: Unpack[RerankKeywords]
+    ) -> list[RankedText]:
+        """Do the same as `rerank` without blocking the caller's event loop."""
+        return await self._loop.run_async(self._rerank(query, texts, **options))
 
     def close(self) -> None:
         """Finish the running calls and free the model. A second call has no effect."""
@@ -210,6 +234,14 @@ class FillMask:
             return result.labels[0]
 
         return await self._run(ClassifyParameters, run, *arguments)
+
+    async def _rerank(
+        self, query: str, texts: Iterable[str], *, top_n: int | None = None, **flags: Any
+    ) -> list[RankedText]:
+        self._model.require_reranking()
+        most, options = read_top_n(top_n), classify_keywords(**flags)
+        pairs = read_pairs(query, texts)
+        return rank_texts(await self._classify(pairs, options), most) if pairs else []
 
     async def _run(
         self,

@@ -10,7 +10,9 @@ from fillmask.api.bodies.fill_request import FillMaskRequest
 from fillmask.api.bodies.score import ScoreRequest
 from fillmask.api.operations import COMPONENTS
 from fillmask.api.protocols.infer_schema import InferClassifyRequest, InferFillMaskRequest
+from fillmask.api.protocols.predict_tei import TeiPredictRequest
 from fillmask.api.protocols.predict_v1 import PredictClassifyRequest, PredictFillMaskRequest
+from fillmask.api.protocols.rerank import RankDocumentsRequest, RerankRequest
 from fillmask.http.middleware.authentication import is_public
 
 # groups of operations, in the order of the document and of the page
@@ -18,6 +20,10 @@ TAGS: list[dict[str, Any]] = [
     {"name": "Fills", "description": "The best tokens, words or targets in place of masks."},
     {"name": "Scores", "description": "The log-probability of each token of a text."},
     {"name": "Labels", "description": "The labels of texts."},
+    {
+        "name": "Reranking",
+        "description": "For the clients of text-embeddings-inference, Cohere and Jina AI.",
+    },
     {"name": "Hugging Face", "description": "Further paths for Hugging Face's clients."},
     {"name": "Open Inference Protocol v2", "description": "For Triton's and KServe's clients."},
     {"name": "V1 protocol", "description": "For clients of TensorFlow Serving and KServe."},
@@ -51,6 +57,7 @@ of a request. A request that breaks one of these rules gets 422 and a reason.
 """
 
 _API_KEY = "ApiKey"
+_LISTS = ("inputs", "instances", "parameters", "texts", "documents")  # with one item per text
 _BODIES: tuple[type[BaseModel], ...] = (
     FillMaskRequest,
     ScoreRequest,
@@ -59,6 +66,9 @@ _BODIES: tuple[type[BaseModel], ...] = (
     PredictClassifyRequest,
     InferFillMaskRequest,
     InferClassifyRequest,
+    RerankRequest,
+    RankDocumentsRequest,
+    TeiPredictRequest,
 )
 
 
@@ -82,7 +92,7 @@ def complete(
     schemas: dict[str, Any] = document["components"]["schemas"]
     for model in _BODIES:
         schema = model.model_json_schema(ref_template=f"{COMPONENTS}{{model}}")
-        schemas |= {**schema.pop("$defs"), model.__name__: schema}
+        schemas |= {**schema.pop("$defs", {}), model.__name__: schema}
     _add_limits(schemas, max_texts, max_top_k)
     for name in ("HTTPValidationError", "ValidationError"):  # of FastAPI, which validates nothing
         schemas.pop(name, None)
@@ -114,7 +124,7 @@ def _add_limits(schemas: Mapping[str, Any], max_texts: int, max_top_k: int) -> N
         if name.endswith("FillMaskParameters"):
             fields["top_k"]["anyOf"][0]["maximum"] = max_top_k
         if name.endswith("Request"):
-            for field in (fields.get(one) for one in ("inputs", "instances", "parameters")):
+            for field in (fields.get(one) for one in _LISTS):
                 for option in (field, *field.get("anyOf", ())) if field else ():
                     if option.get("type") == "array":
                         option.setdefault("maxItems", max_texts)

@@ -19,12 +19,9 @@ _LARGE_SCORES = 1_000
 
 def add_task_routes(router: APIRouter) -> None:
     """Add the endpoints, which respond with 503 until a model is loaded."""
-    # Scores and labels come before /models/{name}, because /models/a/score is also the path of a
-    # model with the name a/score.
     _add_fills(router)
     _add_scores(router)
     _add_labels(router)
-    _add_models(router)
 
 
 def _add_fills(router: APIRouter) -> None:
@@ -79,8 +76,12 @@ def _add_labels(router: APIRouter) -> None:
             return await classify_texts(call)
 
 
-def _add_models(router: APIRouter) -> None:
-    """Add the paths to which Hugging Face's clients send the bodies of a model's first task."""
+def add_model_routes(router: APIRouter) -> None:
+    """Add the paths to which Hugging Face's clients send the bodies of a model's first task.
+
+    The routes of all tasks come before /models/{name}, because /models/a/score is also the path of
+    a model with the name a/score.
+    """
     first = operation(
         [FillMaskRequest, ClassifyRequest],
         {"model": FillMaskResponse | ClassifyResponse},

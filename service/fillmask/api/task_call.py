@@ -1,9 +1,9 @@
 """What every request for a task goes through: body, model, memory and disconnect."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from fastapi import Request, Response
@@ -14,7 +14,7 @@ from fillmask.errors import ContentTypeError, quote
 from fillmask.http.disconnect import CancelOnDisconnect
 from fillmask.http.json_size import MAX_VALUES
 from fillmask.http.memory_budget import Claim
-from fillmask.observability.request_context import CLAIM
+from fillmask.observability.request_context import CLAIM, MODEL
 from fillmask.parameters.classify import ClassificationOptions
 from fillmask.parameters.fill_mask import FillOptions
 from fillmask.parameters.limits import Limits
@@ -22,7 +22,7 @@ from fillmask.parameters.score import ScoreOptions
 from fillmask.parameters.texts import InputText
 from fillmask.registry.served_model import ServedModel
 from fillmask.results.fills import FillResult
-from fillmask.results.labels import ClassificationResult
+from fillmask.results.labels import ClassificationResult, LabelScore
 from fillmask.results.rejected import RejectedText
 from fillmask.results.scores import TextScore
 
@@ -101,6 +101,37 @@ class TaskCall:
         planned = await pipeline.plan(texts, options, label, report_errors=report_errors)
         self.claim.add(label_memory_bytes(planned))
         return await pipeline.run(planned)
+
+    async def rerank(
+        self, pairs: Sequence[InputText], options: ClassificationOptions, label: str
+    ) -> tuple[list[list[LabelScore]], int]:
+        """Classify the pairs of a query, once the memory of the labels is claimed.
+
+        Returns:
+            The only label of each pair, and the tokens of all pairs.
+        """
+        pipeline = self.served.require_reranking()
+        planned = await pipeline.plan(pairs, [options] * len(pairs), label)
+        self.claim.add(label_memory_bytes(planned))
+        tokens = sum(len(one.input_ids) for one in planned.encoded)
+        return (await pipeline.run(planned)).accepted, tokens
+
+    def claim_repeated(self, repeats: bool) -> None:  # noqa: FBT001 - a field of the request
+        """Claim the memory of a response that may repeat the texts of the body, in two copies."""
+        if repeats:
+            self.claim.add(2 * len(self.body))
+
+    @contextmanager
+    def of_model(self, name: str | None) -> Iterator["TaskCall"]:
+        """Use the model that the body names within the `with` block. None keeps the model."""
+        if name is None:
+            yield self
+            return
+        route: TaskRoute = self.request.scope["route"]
+        served = route.find_model(self.request.app, name)
+        self.request.scope[MODEL] = served.info.name
+        with served.in_use:
+            yield replace(self, served=served)
 
 
 @asynccontextmanager

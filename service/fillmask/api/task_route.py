@@ -91,3 +91,15 @@ class ClassifyRoute(TaskRoute):
     """Route of labels."""
 
     task = "text-classification"
+
+
+class RerankRoute(ClassifyRoute):
+    """Route of reranking, whose default model is the first model that can rerank."""
+
+    def find_model(self, app: Starlette, name: str | None) -> ServedModel:
+        """See `TaskRoute`."""
+        models = get_registry(app)
+        served = models.get(name, self.task)
+        if name is None and not served.reranks:
+            return next((one for one in models.by_name.values() if one.reranks), served)
+        return served

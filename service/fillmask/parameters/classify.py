@@ -11,6 +11,8 @@ from fillmask.parameters.validation import TaskParameters, check_choice, check_w
 
 FunctionToApply = TypeAliasType("FunctionToApply", Literal["softmax", "sigmoid", "none"])
 _FUNCTIONS: tuple[FunctionToApply, ...] = get_args(FunctionToApply.__value__)
+OnLongInput = TypeAliasType("OnLongInput", Literal["error", "truncate"])
+_ON_LONG_INPUT: tuple[OnLongInput, ...] = get_args(OnLongInput.__value__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +23,12 @@ class ClassificationOptions:
         top_k: maximum number of labels. None means all labels.
         function_to_apply: function from logits to scores. None means the function of the model's
             problem type.
+        truncate: whether a text that exceeds the model's input loses its end.
     """
 
     top_k: int | None = None
     function_to_apply: FunctionToApply | None = None
+    truncate: bool = False
 
 
 class ClassifyKeywords(CallKeywords, total=False):
@@ -32,6 +36,7 @@ class ClassifyKeywords(CallKeywords, total=False):
 
     top_k: int | None
     function_to_apply: FunctionToApply | None
+    on_long_text: OnLongInput | None
 
 
 class ClassifyParameters(TaskParameters):
@@ -47,6 +52,11 @@ class ClassifyParameters(TaskParameters):
         description="Function from logits to scores. The default is none for regression, sigmoid "
         "for several labels per text, and softmax for one label per text.",
     )
+    on_long_text: OnLongInput | None = Field(
+        default=None,
+        description="With error (the default), a text that exceeds the model's input is invalid. "
+        "With truncate, it loses its last tokens, and a pair those of its longer part.",
+    )
 
     @field_validator("top_k", mode="before")
     @classmethod
@@ -58,7 +68,14 @@ class ClassifyParameters(TaskParameters):
     def _check_function(cls, value: object, info: ValidationInfo) -> object:
         return check_choice(value, _FUNCTIONS, info)
 
+    @field_validator("on_long_text", mode="before")
+    @classmethod
+    def _check_on_long_text(cls, value: object, info: ValidationInfo) -> object:
+        return check_choice(value, _ON_LONG_INPUT, info)
+
     @property
     def options(self) -> ClassificationOptions:
         """Parameters in the form that the classification pipeline reads."""
-        return ClassificationOptions(self.top_k, self.function_to_apply)
+        return ClassificationOptions(
+            self.top_k, self.function_to_apply, truncate=self.on_long_text == "truncate"
+        )

@@ -181,6 +181,17 @@ def check_choice(value: object, allowed: Sequence[str], info: ValidationInfo) ->
     raise client_error(f"{name} must be {' or '.join(allowed)} (got {describe(value)}).")
 
 
+def check_flag(value: object, info: ValidationInfo) -> bool:
+    """Return the value of a flag. A null has the same meaning as false.
+
+    Raises:
+        PydanticCustomError: the flag has another value.
+    """
+    if value is None or isinstance(value, bool):
+        return bool(value)
+    raise client_error(f"{info.field_name} must be true or false (got {describe(value)}).")
+
+
 def check_whole_number(value: object, info: ValidationInfo, maximum: int | None = None) -> object:
     """Return the value of a parameter as an integer, or None for null.
 

@@ -97,6 +97,27 @@ class ServedModel:
         """
         return self.classification or self._refuse("text-classification")
 
+    @property
+    def reranks(self) -> bool:
+        """Whether the model classifies pairs and has one label, their relevance."""
+        return self.info.pairs and len(self.info.labels or ()) == 1
+
+    def require_reranking(self) -> ClassificationPipeline:
+        """Return the pipeline that classifies the pairs of a query.
+
+        Raises:
+            InvalidRequestError: the model cannot rerank.
+        """
+        pipeline = self.require_classification()
+        if not self.reranks:
+            labels = len(self.info.labels or ())
+            raise InvalidRequestError(
+                f"Model {quote(self.name)} cannot rerank, which needs a model with one label that "
+                f"reads pairs (got {labels} {'label' if labels == 1 else 'labels'}"
+                f"{'' if self.info.pairs else ', no pairs'}); classify with it."
+            )
+        return pipeline
+
     def _refuse(self, task: Task) -> NoReturn:
         raise InvalidRequestError(
             f"Model {quote(self.name)} does not have the task {task}; use a task of this model: "

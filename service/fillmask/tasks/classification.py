@@ -113,10 +113,10 @@ class ClassificationPipeline:
             InvalidRequestError: a text is invalid, without `report_errors`.
         """
         if sum(map(len, texts)) < LONG_TEXT_CHARS:
-            encoded = self._tokenize_all(texts, label, report_errors=report_errors)
+            encoded = self._tokenize_all(texts, options, label, report_errors=report_errors)
         else:
             encoded = await asyncio.to_thread(
-                self._tokenize_all, texts, label, report_errors=report_errors
+                self._tokenize_all, texts, options, label, report_errors=report_errors
             )
         names = self._head.labels
         counts = [
@@ -164,12 +164,18 @@ class ClassificationPipeline:
         return tokenize if self._tracer is None else self._tracer.traced("tokenize", tokenize)
 
     def _tokenize(
-        self, texts: Sequence[InputText], label: str, *, report_errors: bool
+        self,
+        texts: Sequence[InputText],
+        options: Sequence[ClassificationOptions],
+        label: str,
+        *,
+        report_errors: bool,
     ) -> list[EncodedText | RejectedText]:
         encoded: list[EncodedText | RejectedText] = []
-        for index, text in enumerate(texts):
+        for index, (text, chosen) in enumerate(zip(texts, options, strict=True)):
+            name = text_label(label, index, texts)
             try:
-                encoded.append(self._reader.read_plain(text, text_label(label, index, texts)))
+                encoded.append(self._reader.read_plain(text, name, may_truncate=chosen.truncate))
             except InvalidRequestError as error:
                 if not report_errors:
                     raise

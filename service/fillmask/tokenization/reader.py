@@ -9,6 +9,7 @@ from fillmask.errors import InvalidRequestError
 from fillmask.parameters.texts import InputText, TextPair
 from fillmask.tokenization.encoded_text import EncodedText, EncodedWords
 from fillmask.tokenization.tokenizer import Tokenizer
+from fillmask.tokenization.truncation import cut, truncate
 from fillmask.tokenization.windows import Window, split_into_windows
 
 # Texts of white space or unknown words have many characters per token. No natural language has more
@@ -107,21 +108,27 @@ class TextReader:
             raise self._no_tokens(label)
         return words
 
-    def read_plain(self, text: InputText, label: str) -> EncodedText:
+    def read_plain(self, text: InputText, label: str, *, may_truncate: bool = False) -> EncodedText:
         """Tokenize a text to classify, with or without masks.
 
         Args:
             text: the client's text or pair.
             label: name of the text in error messages.
+            may_truncate: whether a text that exceeds the model's input loses its end.
 
         Raises:
             InvalidRequestError: the text is too long, contains a special token other than the
                 mask, or has no tokens.
         """
         self._check_pair(text, label)
-        self._check_chars(text, label)
+        if may_truncate:
+            text = cut(text, self._max_tokens * MAX_CHARS_PER_TOKEN)
+        else:
+            self._check_chars(text, label)
         encoded = self._tokenizer.encode(text)
         tokens = len(encoded.input_ids)
+        if may_truncate and tokens > self._max_tokens:
+            return truncate(self._tokenizer.encode_words(text), self._max_tokens, label)
         self.check_tokens(tokens, label)
         if tokens == self._tokenizer.count_special_tokens(text):
             raise self._no_tokens(label)

@@ -119,7 +119,10 @@ REFUSED: dict[str, tuple[str, list[tuple[dict[str, Any], str]]]] = {
             ({"function_to_apply": True}, f"{FUNCTION} true)."),
             (
                 {"targets": ["tea"]},
-                'Unknown field "targets" in parameters; allowed: top_k, function_to_apply.',
+                (
+                    'Unknown field "targets" in parameters; allowed: top_k, function_to_apply, '
+                    "on_long_text."
+                ),
             ),
         ],
     ),

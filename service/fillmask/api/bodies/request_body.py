@@ -41,7 +41,47 @@ _Text = Annotated[str, Field(min_length=1)]
 _Texts = Annotated[list[str | Pair], Field(min_length=1)]
 
 
-class TextsRequest(BaseModel):
+class JsonRequest(BaseModel):
+    """Base class of requests whose first error becomes the client's message."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @classmethod
+    def read(cls, body: bytes, content_type: str | None, limits: Limits) -> Self:
+        """Parse and check a request.
+
+        Raises:
+            FillMaskError: the request is invalid. The message describes the first error.
+        """
+        return cls.check(read_json(body, content_type), ValidationContext(limits))
+
+    @classmethod
+    def check(cls, value: object, context: ValidationContext) -> Self:
+        """Check a parsed request.
+
+        Raises:
+            InvalidRequestError: the request is invalid. The message describes the first error.
+        """
+        reject_extra_fields(value, "the body", cls)
+        try:
+            return cls.model_validate(value, context=context)
+        except ValidationError as error:
+            message = cls._message(error.errors()[0], context)
+            raise InvalidRequestError(message) from None
+
+    @classmethod
+    def _message(cls, error: ErrorDetails, context: ValidationContext) -> str:  # noqa: ARG003 - for subclasses
+        """Return the error message for the client."""
+        if error["type"] == CLIENT_ERROR:
+            return error["msg"]
+        if error["type"] == "extra_forbidden":
+            return unknown_field(str(error["loc"][-1]), "the body", cls)
+        if error["type"] == "missing":
+            return f"{error['loc'][-1]} is missing."
+        return f"The body must be a JSON object (got {describe(error['input'])})."
+
+
+class TextsRequest(JsonRequest):
     """Base class of requests with one or more texts.
 
     Attributes:
@@ -49,7 +89,6 @@ class TextsRequest(BaseModel):
         on_error: policy for invalid texts. None has the same meaning as "error".
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     parameters_model: ClassVar[type[TaskParameters]]
     inputs_form: ClassVar[str] = f"a text, {PAIR} or a list of these"
 
@@ -101,39 +140,18 @@ class TextsRequest(BaseModel):
         return self.on_error == "report"
 
     @classmethod
-    def read(cls, body: bytes, content_type: str | None, limits: Limits) -> Self:
-        """Parse and check a request.
-
-        Raises:
-            FillMaskError: the request is invalid. The message describes the first error.
-        """
-        return cls.check(read_json(body, content_type), ValidationContext(limits))
-
-    @classmethod
     def check(cls, value: object, context: ValidationContext) -> Self:
-        """Check a parsed request.
-
-        Raises:
-            InvalidRequestError: the request is invalid. The message describes the first error.
-        """
-        reject_extra_fields(value, "the body", cls)
+        """See `JsonRequest`."""
         if isinstance(value, dict) and value.get("parameters") is not None:
+            reject_extra_fields(value, "the body", cls)
             value = value | {
                 "parameters": cls.parameters_model.read_each(value["parameters"], context)
             }
-        try:
-            return cls.model_validate(value, context=context)
-        except ValidationError as error:
-            message = cls._message(error.errors()[0], context.texts)
-            raise InvalidRequestError(message) from None
+        return super().check(value, context)
 
     @classmethod
-    def _message(cls, error: ErrorDetails, texts: str) -> str:
-        """Return the error message for the client."""
-        if error["type"] == CLIENT_ERROR:
-            return error["msg"]
-        if error["type"] == "extra_forbidden":
-            return unknown_field(str(error["loc"][-1]), "the body", cls)
+    def _message(cls, error: ErrorDetails, context: ValidationContext) -> str:
+        """See `JsonRequest`."""
         if error["type"] == "missing":
-            return f"{texts} is missing; it must be {cls.inputs_form}."
-        return f"The body must be a JSON object (got {describe(error['input'])})."
+            return f"{context.texts} is missing; it must be {cls.inputs_form}."
+        return super()._message(error, context)

@@ -25,6 +25,13 @@ def labels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def ranker(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Bundle with one label for pairs. Tests must not change the files."""
+    path = tmp_path_factory.mktemp("ranker") / "ranker"
+    return write_label_bundle(path, fills=False, labels=["relevant"], scale=5)
+
+
+@pytest.fixture(scope="session")
 def bundles(tmp_path_factory: pytest.TempPathFactory, both: Path, labels: Path) -> Path:
     """Directory with the bundles tiny (fills, no pairs), labels and both, in this order."""
     directory = tmp_path_factory.mktemp("bundles")

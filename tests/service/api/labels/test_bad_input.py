@@ -185,7 +185,7 @@ INVALID: dict[str, tuple[str, Any, Any, str]] = {
         CLASSIFY,
         "the",
         {"targets": ["dog"]},
-        'Unknown field "targets" in parameters; allowed: top_k, function_to_apply.',
+        'Unknown field "targets" in parameters; allowed: top_k, function_to_apply, on_long_text.',
     ),
     "a parameter of labels": (
         BOTH,

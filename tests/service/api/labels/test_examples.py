@@ -1,4 +1,4 @@
-"""Examples in the OpenAPI document, sent to a model with all tasks."""
+"""Examples in the OpenAPI document, sent to a model with all tasks or to a reranker."""
 
 from pathlib import Path
 
@@ -9,8 +9,10 @@ from fillmask.settings import Settings
 from tests.service.api.test_openapi import operations, request_schema
 
 
-def test_every_example_runs(both: Path) -> None:
-    with TestClient(create_app(Settings(bundle=both, threads=1))) as client:
+def test_every_example_runs(both: Path, ranker: Path, tmp_path: Path) -> None:
+    for bundle in (both, ranker):
+        (tmp_path / bundle.name).symlink_to(bundle)
+    with TestClient(create_app(Settings(bundle=tmp_path, threads=1))) as client:
         document = client.get("/openapi.json").json()
         sent = 0
         for path, method, operation in operations(document):
@@ -22,7 +24,8 @@ def test_every_example_runs(both: Path) -> None:
                 if "anyOf" in schema and "Classify" in name and "infer" not in path:
                     continue  # the first task of the model is fill-mask
                 for example in document["components"]["schemas"][name]["examples"]:
-                    address = path.replace("{name}", "both").replace("{version}", "1")
+                    model = "ranker" if "rerank" in path else "both"
+                    address = path.replace("{name}", model).replace("{version}", "1")
                     answer = client.request(method, address, json=example)
                     assert answer.status_code == 200, (path, example, answer.text)
                     sent += 1

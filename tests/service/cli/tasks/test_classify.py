@@ -170,7 +170,7 @@ def test_errors_of_rows(topics: Path, tmp_path: Path, ending: str) -> None:
         'inputs must be a non-empty text (got "").',
         "inputs must have at most 32 tokens, special tokens included (got 42); shorten it.",
         long,
-        'Unknown field "strategy" in parameters; allowed: top_k, function_to_apply.',
+        'Unknown field "strategy" in parameters; allowed: top_k, function_to_apply, on_long_text.',
         'function_to_apply must be softmax or sigmoid or none (got "tanh").',
     ]
     for row, start in zip(rows, starts, strict=False):

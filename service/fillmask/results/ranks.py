@@ -1,0 +1,32 @@
+"""Texts in the order of their relevance to a query."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fillmask.results.labels import LabelScore
+from fillmask.results.result import Result
+
+
+@dataclass(frozen=True, slots=True)
+class RankedText(Result):
+    """A text with its relevance.
+
+    Attributes:
+        index: index of the text in the request, from 0.
+        score: probability that the text is relevant, or its logit.
+    """
+
+    index: int
+    score: float
+
+
+def rank_texts(labels: Sequence[list[LabelScore]], top_n: int | None = None) -> list[RankedText]:
+    """Return the texts with the best scores, best first. Equal texts keep their order.
+
+    Args:
+        labels: the only label of each text.
+        top_n: maximum number of texts. None for all.
+    """
+    ranked = [RankedText(index, one.score) for index, [one] in enumerate(labels)]
+    ranked.sort(key=lambda text: -text.score)
+    return ranked[:top_n]

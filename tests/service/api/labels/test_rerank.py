@@ -1,0 +1,246 @@
+"""Requests to /rerank, /predict and Cohere's paths: forms, limits, errors and the model."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from fillmask import FillMask, InvalidRequestError
+from fillmask.app import create_app
+from fillmask.settings import Settings
+from tests.service.api.labels.bundles import LABELS
+from tests.service.refusal import check_refusal
+
+QUERY = "where is the cat"
+TEXTS = ["the cat sat", "the dog lay by the door", "a ship"]
+LONG = "the dog lay by the door " * 10
+
+
+@pytest.fixture(scope="module")
+def client(
+    tmp_path_factory: pytest.TempPathFactory, both: Path, ranker: Path
+) -> Iterator[TestClient]:
+    """Client of a service with a classifier of three labels and a reranker, in this order."""
+    bundles = tmp_path_factory.mktemp("rerank")
+    for path in (both, ranker):
+        (bundles / path.name).symlink_to(path)
+    settings = Settings(bundle=bundles, threads=2, max_texts=4, served_name="rerank-v3.5=ranker")
+    with TestClient(create_app(settings)) as test_client:
+        yield test_client
+
+
+def post(client: TestClient, path: str, **body: object) -> Any:
+    answer = client.post(path, json=body)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_texts_come_back_in_the_order_of_their_scores(client: TestClient) -> None:
+    ranks = post(client, "/rerank", query=QUERY, texts=TEXTS)
+    assert [set(one) for one in ranks] == [{"index", "score"}] * 3
+    scores = [one["score"] for one in ranks]
+    assert scores == sorted(scores, reverse=True)
+    assert len(set(scores)) == 3
+    for one in ranks:
+        pair = {"text": QUERY, "text_pair": TEXTS[one["index"]]}
+        sigmoid = {"function_to_apply": "sigmoid"}
+        [[label]] = post(client, "/models/ranker/classify", inputs=pair, parameters=sigmoid)
+        assert one["score"] == pytest.approx(label["score"], abs=1e-6)
+    with_texts = post(client, "/models/ranker/rerank", query=QUERY, texts=TEXTS, return_text=True)
+    assert with_texts == [one | {"text": TEXTS[one["index"]]} for one in ranks]
+
+
+def test_equal_texts_keep_their_order(client: TestClient) -> None:
+    ranks = post(client, "/rerank", query=QUERY, texts=["a ship", "a ship", "a ship"])
+    assert [one["index"] for one in ranks] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("path", ["/v1/rerank", "/v2/rerank"])
+def test_documents_have_the_form_of_cohere_and_jina(path: str, client: TestClient) -> None:
+    ranks = post(client, "/rerank", query=QUERY, texts=TEXTS)
+    documents = [TEXTS[0], {"text": TEXTS[1]}, TEXTS[2]]
+    headers = {"X-Request-ID": "abc-1"}
+    body = {"query": QUERY, "documents": documents, "top_n": 2, "return_documents": True}
+    answer = client.post(path, json=body | {"max_tokens_per_doc": None}, headers=headers)
+    assert answer.status_code == 200, answer.text
+    response = answer.json()
+    assert (response["id"], response["model"]) == ("abc-1", "ranker")
+    assert response["results"] == [
+        {
+            "index": one["index"],
+            "relevance_score": one["score"],
+            "document": {"text": TEXTS[one["index"]]},
+        }
+        for one in ranks[:2]
+    ]
+    assert response["usage"]["total_tokens"] > 3 * len(QUERY.split())
+    assert post(client, path, query=QUERY, documents=TEXTS)["results"][0].keys() == {
+        "index",
+        "relevance_score",
+    }
+
+
+def test_the_body_names_the_model(client: TestClient) -> None:
+    for name in ("ranker", "rerank-v3.5"):
+        answer = post(client, "/v2/rerank", query=QUERY, documents=TEXTS, model=name)
+        assert answer["model"] == "ranker"
+    unknown = {"query": QUERY, "documents": TEXTS, "model": "rerank-v9"}
+    answer = client.post("/v2/rerank", json=unknown)
+    check_refusal(
+        answer,
+        404,
+        'Unknown model "rerank-v9"; use a served model: "both", "ranker", "rerank-v3.5".',
+    )
+
+
+@pytest.mark.parametrize("inputs", [TEXTS[0], [TEXTS[0]]])
+def test_one_text_is_predicted_without_a_list(inputs: object, client: TestClient) -> None:
+    labels = post(client, "/predict", inputs=inputs)
+    assert [labels] == post(client, "/classify", inputs=TEXTS[0])
+    assert {one["label"] for one in labels} == set(LABELS)
+
+
+def test_lists_are_predicted_as_pairs_or_as_texts(client: TestClient) -> None:
+    pair = {"text": TEXTS[0], "text_pair": TEXTS[1]}
+    assert [post(client, "/predict", inputs=TEXTS[:2])] == post(client, "/classify", inputs=pair)
+    mixed = post(client, "/predict", inputs=[[TEXTS[0]], TEXTS[:2]])
+    assert mixed == post(client, "/classify", inputs=[TEXTS[0], pair])
+    raw = post(client, "/models/both/predict", inputs=TEXTS[0], raw_scores=True)
+    function = {"function_to_apply": "none"}
+    assert [raw] == post(client, "/classify", inputs=TEXTS[0], parameters=function)
+
+
+def test_long_texts_are_truncated_on_request(client: TestClient) -> None:
+    for path, field in (("/rerank", "texts"), ("/predict", "inputs")):
+        body: dict[str, Any] = {field: [["a ship", LONG]] if field == "inputs" else [LONG]}
+        if field == "texts":
+            body["query"] = QUERY
+        assert post(client, path, **body, truncate=True)
+        answer = client.post(path, json=body)
+        assert answer.status_code == 422
+        assert f"{field} must have at most 24 tokens" in answer.json()["error"]
+    # Cohere's clients expect that long documents are cut
+    assert post(client, "/v2/rerank", query=QUERY, documents=[LONG])["results"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "message"),
+    [
+        ("/rerank", {"texts": TEXTS}, "query is missing."),
+        ("/rerank", {"query": QUERY}, "texts is missing."),
+        ("/rerank", [], "The body must be a JSON object (got a list)."),
+        ("/rerank", {"query": " ", "texts": TEXTS}, 'query must be a non-blank text (got " ").'),
+        (
+            "/rerank",
+            {"query": QUERY, "texts": ["a", 3]},
+            "texts[1] must be a non-blank text (got 3).",
+        ),
+        (
+            "/rerank",
+            {"query": QUERY, "texts": []},
+            "texts must be a list of one or more texts (got a list).",
+        ),
+        (
+            "/rerank",
+            {"query": QUERY, "texts": ["a"] * 5},
+            "texts must have at most 4 texts (got 5).",
+        ),
+        (
+            "/rerank",
+            {"query": QUERY, "texts": TEXTS, "raw_scores": 1},
+            "raw_scores must be true or false (got 1).",
+        ),
+        (
+            "/rerank",
+            {"query": QUERY, "texts": TEXTS, "top_n": 1},
+            (
+                'Unknown field "top_n" in the body; allowed: query, texts, raw_scores, '
+                "return_text, truncate."
+            ),
+        ),
+        (
+            "/v2/rerank",
+            {"query": QUERY, "documents": [{"text": "a", "title": "b"}]},
+            "documents[0] must be a non-blank text (got an object).",
+        ),
+        (
+            "/v2/rerank",
+            {"query": QUERY, "documents": [{"text": 1}]},
+            "documents[0].text must be a non-blank text (got 1).",
+        ),
+        (
+            "/v2/rerank",
+            {"query": QUERY, "documents": TEXTS, "top_n": 0},
+            "top_n must be a whole number of at least 1 (got 0).",
+        ),
+        (
+            "/v2/rerank",
+            {"query": QUERY, "documents": TEXTS, "max_tokens_per_doc": 5},
+            "max_tokens_per_doc must be null (got 5); the model's input limits the documents.",
+        ),
+        (
+            "/v2/rerank",
+            {"query": QUERY, "documents": TEXTS, "model": 5},
+            "model must be a non-blank text (got 5).",
+        ),
+        (
+            "/predict",
+            {"inputs": ["a", "b", "c"]},
+            (
+                "inputs must have 1 or 2 texts (got 3); send a text, a pair [text, text] or a list "
+                "of [text] and [text, text]."
+            ),
+        ),
+        ("/predict", {"inputs": []}, "inputs must have 1 to 4 texts (got 0)."),
+        ("/predict", {"inputs": [["a"]] * 5}, "inputs must have 1 to 4 texts (got 5)."),
+        (
+            "/predict",
+            {"inputs": [["a"], "b"]},
+            'inputs[1] must be [text] or [text, text] (got "b").',
+        ),
+        (
+            "/predict",
+            {"inputs": [["a", None]]},
+            "inputs[0][1] must be a non-blank text (got null).",
+        ),
+        ("/predict", {"inputs": 5}, "inputs must be a non-blank text (got 5)."),
+    ],
+)
+def test_errors(path: str, body: object, message: str, client: TestClient) -> None:
+    check_refusal(client.post(path, json=body), 422, message)
+
+
+def test_a_classifier_cannot_rerank(client: TestClient) -> None:
+    body = {"query": QUERY, "texts": TEXTS}
+    check_refusal(
+        client.post("/models/both/rerank", json=body),
+        422,
+        'Model "both" cannot rerank, which needs a model with one label that reads pairs (got 3 '
+        "labels); classify with it.",
+    )
+
+
+def test_python_ranks_as_http_does(ranker: Path, client: TestClient) -> None:
+    with FillMask(ranker) as model:
+        ranks = model.rerank(QUERY, TEXTS)
+        expected = post(client, "/rerank", query=QUERY, texts=TEXTS)
+        assert [one.to_dict() for one in ranks] == [
+            {"index": one["index"], "score": pytest.approx(one["score"], abs=1e-6)}
+            for one in expected
+        ]
+        assert model.rerank(QUERY, iter(TEXTS), top_n=1) == ranks[:1]
+        assert asyncio.run(model.arerank(QUERY, TEXTS, top_n=2)) == ranks[:2]
+        assert model.rerank(QUERY, []) == []
+        assert model.rerank(QUERY, [LONG], truncate=True)
+        with pytest.raises(InvalidRequestError, match="must have at most 24 tokens"):
+            model.rerank(QUERY, [LONG])
+        for top_n in (0, -1, "2", 1.5):
+            with pytest.raises(InvalidRequestError, match="top_n must be a whole number"):
+                model.rerank(QUERY, TEXTS, top_n=top_n)  # type: ignore[arg-type]
+        with pytest.raises(InvalidRequestError, match="texts must be a list"):
+            model.rerank(QUERY, TEXTS[0])
+        with pytest.raises(InvalidRequestError, match="non-blank"):
+            model.rerank(" ", TEXTS)
