@@ -86,6 +86,7 @@ def main() -> None:
         checkpoint = Checkpoint(
             model, tokenizer.to_str().encode(), head_is_new=False, mask_token=MASK
         )
+        print(f"{family}: {100 * accuracy:.0f} % accuracy", file=sys.stderr)
         figures = int8_figures(checkpoint, texts)
         share, difference = figures["top_1_agreement"], figures["mean_log_prob_difference"]
         lines.append(

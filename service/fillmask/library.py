@@ -7,7 +7,7 @@ it. Only the limits that protect a server from its clients are missing.
 import os
 import threading
 import weakref
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -27,15 +27,13 @@ from fillmask.parameters.rerank import (
 from fillmask.parameters.score import ScoreKeywords, ScoreParameters
 from fillmask.parameters.texts import TextPair
 from fillmask.parameters.validation import TaskParameters
-from fillmask.parameters.values import describe, integer_of
-from fillmask.registry.limits import without_limits
+from fillmask.registry.limits import local_settings
 from fillmask.registry.loader import load_model
 from fillmask.registry.served_model import ServedModel
 from fillmask.results.labels import LabelScore
 from fillmask.results.ranks import RankedText, rank_texts
 from fillmask.results.rejected import RejectedText
-from fillmask.results.scores import TextScore, rank_scores
-from fillmask.settings import MAX_THREADS, Settings
+from fillmask.results.scores import TextScore, rank_scores, target_table
 from fillmask.tasks.feed import QueueFeed
 
 Text = str | TextPair | Mapping[str, str]
@@ -70,7 +68,7 @@ class FillMask:
     ) -> None:
         path = None if bundle is None else Path(bundle).absolute()
         self._reopen = partial(type(self), path, threads=threads)
-        settings = _settings(path, threads)
+        settings = local_settings(path, threads)
         self._batch_tokens = settings.threads * settings.max_batch_tokens
         self._loop = BackgroundLoop("fillmask")
         try:
@@ -137,9 +135,24 @@ class FillMask:
 
         Args:
             inputs: a text without masks, or many texts.
-            options: parameters of POST /score, which are variant, prefix, span and part.
+            options: parameters of POST /score, which are variant, prefix, span, part and targets.
         """
         return self._loop.run(self._score(to_list(inputs), options))
+
+    def marginals(
+        self, inputs: Text | Iterable[Text], targets: Sequence[str], **options: Any
+    ) -> Any:
+        """Return log-probabilities (S, K) float32 of K targets in place of each of S tokens.
+
+        A text has one pass per token, with a mask in its place (masked marginals, Meier et al.
+        2021, section 2). Many texts have a list of arrays.
+
+        Args:
+            targets: texts of one token each, such as the 20 amino acids.
+            options: further parameters of POST /score.
+        """
+        scores = self.score(inputs, targets=targets, **options)
+        return list(map(target_table, scores)) if isinstance(scores, list) else target_table(scores)
 
     async def ascore(self, inputs: Text | Iterable[Text], **options: Unpack[ScoreKeywords]) -> Any:
         """Do the same as `score` without blocking the caller's event loop."""
@@ -265,19 +278,6 @@ class FillMask:
         if isinstance(results[0], RejectedText):
             raise InvalidRequestError(results[0].error)
         return results[0]
-
-
-def _settings(path: Path | None, threads: int | None) -> Settings:
-    """Return settings that don't depend on the environment of the process."""
-    chosen: dict[str, Any] = {} if path is None else {"bundle": path}
-    if threads is not None:
-        number = integer_of(threads)
-        if number is None or not 1 <= number <= MAX_THREADS:
-            raise InvalidRequestError(
-                f"threads must be a whole number from 1 to {MAX_THREADS} (got {describe(threads)})."
-            )
-        chosen["threads"] = number
-    return without_limits(Settings.model_construct(**chosen))
 
 
 def _close_elsewhere(loop: BackgroundLoop, model: ServedModel) -> None:

@@ -36,6 +36,8 @@ _TARGET_SCORE_BYTES = 28
 
 # one pass, with its queue entry, its arrays, and its score as an object and as JSON
 _SCORE_PASS_BYTES = 3_000
+# a target of a pass with its id and its log-probability, also as objects and as JSON, and its JSON
+_TARGET_BYTES, _TARGET_JSON_BYTES = 120, 26
 
 # one pass with its queue entry and its arrays, and the logit of a label
 _LABEL_PASS_BYTES, _LOGIT_BYTES = 2_000, 4
@@ -74,9 +76,14 @@ def fill_memory_bytes(planned: PlannedFills, max_bytes: int = MAX_RESPONSE_BYTES
 def score_memory_bytes(planned: PlannedScores) -> int:
     """Return the upper bound of the memory of a request that scores texts.
 
-    Each pass copies the ids of its text.
+    Each pass copies the ids of its text and of the targets.
+
+    Raises:
+        InvalidRequestError: the response can exceed MAX_RESPONSE_BYTES.
     """
-    return sum(
+    targets = sum(len(plan.scored) * len(plan.targets) for plan in planned.plans)
+    _check_size(_TARGET_JSON_BYTES * targets, MAX_RESPONSE_BYTES, "Use fewer texts or targets.")
+    return _TARGET_BYTES * targets + sum(
         len(plan.scored) * (_SCORE_PASS_BYTES + plan.words.input_ids.nbytes)
         for plan in planned.plans
     )

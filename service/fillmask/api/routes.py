@@ -117,7 +117,13 @@ async def score_texts(call: TaskCall) -> Response:
     """Respond with the scores of the texts of a request."""
     body = await call.read(ScoreRequest.read)
     scores = await call.score(body.texts, body.options, report_errors=body.report_errors)
-    large = sum(len(one.tokens) for one in scores if isinstance(one, TextScore)) > _LARGE_SCORES
+    values = (
+        1 + len(token.target_log_probs or ())
+        for one in scores
+        if isinstance(one, TextScore)
+        for token in one.tokens
+    )
+    large = sum(values) > _LARGE_SCORES
     return await json_response(scores_to_json, scores, single=body.single, large=large)
 
 

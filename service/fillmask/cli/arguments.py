@@ -194,7 +194,10 @@ def _parser() -> argparse.ArgumentParser:
     for name, one in PARAMETERS.items():
         options.add_argument(_flag(name), metavar=one.metavar, help=one.help)
     options.add_argument(
-        "--target", action="append", metavar="WORD", help="rank only the given targets (repeatable)"
+        "--target",
+        action="append",
+        metavar="WORD",
+        help="rank or score only the given targets (repeatable)",
     )
     options.add_argument(
         "--targets",

@@ -2,20 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, Self, get_args
+from typing import Literal, Self, get_args
 
-from pydantic import Field, ValidationInfo, WithJsonSchema, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 from typing_extensions import TypeAliasType
 
-from fillmask.errors import quote
 from fillmask.parameters.call import CallKeywords
+from fillmask.parameters.targets import TargetList, check_target_list
 from fillmask.parameters.validation import (
     TaskParameters,
     check_choice,
     check_whole_number,
     validation_context,
 )
-from fillmask.parameters.values import NOT_BLANK, client_error, describe
+from fillmask.parameters.values import client_error
 
 # named, because generators of clients need names for types that occur twice
 Granularity = TypeAliasType("Granularity", Literal["token", "word"])
@@ -26,8 +26,6 @@ OnLongText = TypeAliasType("OnLongText", Literal["error", "window"])
 DEFAULT_TOP_K = 5
 DEFAULT_WORD_TOKENS = 3
 MAX_WORD_TOKENS = 5
-# maximum number of targets in one object of parameters
-MAX_TARGETS = 10_000
 _CHOICES: dict[str, tuple[str, ...]] = {
     "granularity": get_args(Granularity.__value__),
     "strategy": get_args(Strategy.__value__),
@@ -74,12 +72,6 @@ class FillMaskKeywords(CallKeywords, total=False):
     on_long_text: OnLongText | None
 
 
-_Targets = Annotated[
-    list[Annotated[str, WithJsonSchema({"type": "string", "pattern": NOT_BLANK})]],
-    Field(json_schema_extra={"uniqueItems": True}),
-]
-
-
 class FillMaskParameters(TaskParameters):
     """Parameters of a fill request. A null has the same meaning as a missing field."""
 
@@ -89,10 +81,8 @@ class FillMaskParameters(TaskParameters):
         description=f"Maximum number of fills per mask. The default is {DEFAULT_TOP_K}. With "
         "`targets`, the default is the number of targets.",
     )
-    targets: _Targets | None = Field(
+    targets: TargetList | None = Field(
         default=None,
-        min_length=1,
-        max_length=MAX_TARGETS,
         description="Words or phrases to rank in place of each mask, without duplicates. A target "
         "of several tokens has one score for the whole word or phrase.",
     )
@@ -145,23 +135,7 @@ class FillMaskParameters(TaskParameters):
     @field_validator("targets", mode="before")
     @classmethod
     def _check_targets(cls, value: object, info: ValidationInfo) -> object:
-        if value is None:
-            return value
-        context = validation_context(info)
-        name = context.targets or context.label("targets")
-        if not isinstance(value, list) or not 1 <= len(value) <= MAX_TARGETS:
-            got = f"a list of {len(value)}" if isinstance(value, list) else describe(value)
-            raise client_error(f"{name} must be a list of 1 to {MAX_TARGETS} texts (got {got}).")
-        seen = set()
-        for index, target in enumerate(value):
-            if not isinstance(target, str) or not target.strip():
-                raise client_error(
-                    f"{name}[{index}] must be a non-blank text (got {describe(target)})."
-                )
-            if target in seen:
-                raise client_error(f"The target {quote(target)} is a duplicate; list it once.")
-            seen.add(target)
-        return value
+        return check_target_list(value, info)
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:

@@ -8,6 +8,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from typing_extensions import TypeAliasType
 
 from fillmask.parameters.call import CallKeywords
+from fillmask.parameters.targets import TargetList, check_target_list
 from fillmask.parameters.validation import TaskParameters, check_choice, validation_context
 from fillmask.parameters.values import client_error, describe, integer_of
 
@@ -32,12 +33,15 @@ class ScoreOptions:
         prefix: the first characters of the text, which are context. None means no prefix.
         part: part of a pair to score, in which `span` and `prefix` apply. None means the whole
             text or both parts.
+        targets: texts of one token each, whose log-probabilities at each scored token are also
+            returned. None means no targets.
     """
 
     variant: Variant = DEFAULT_VARIANT
     span: tuple[int, int] | None = None
     prefix: str | None = None
     part: Part | None = None
+    targets: tuple[str, ...] | None = None
 
 
 class ScoreKeywords(CallKeywords, total=False):
@@ -47,6 +51,7 @@ class ScoreKeywords(CallKeywords, total=False):
     prefix: str | None
     span: Sequence[int] | None
     part: Part | None
+    targets: Sequence[str] | None
 
 
 class ScoreParameters(TaskParameters):
@@ -55,7 +60,8 @@ class ScoreParameters(TaskParameters):
     variant: Variant | None = Field(
         default=None,
         description=f"With {DEFAULT_VARIANT} (the default), the model predicts a token without the "
-        "later tokens of its word. With original, the model sees all other tokens of the text.",
+        "later tokens of its word. With original, the model sees all other tokens of the text. "
+        "original is the default with targets.",
     )
     prefix: str | None = Field(
         default=None,
@@ -75,10 +81,21 @@ class ScoreParameters(TaskParameters):
         "and `span` apply to this part.",
     )
 
+    targets: TargetList | None = Field(
+        default=None,
+        description="Tokens whose log-probabilities in place of each scored token the response "
+        "also has, such as the 20 amino acids.",
+    )
+
     @field_validator("variant", "part", mode="before")
     @classmethod
     def _check_choice(cls, value: object, info: ValidationInfo) -> object:
         return check_choice(value, _CHOICES[info.field_name or ""], info)
+
+    @field_validator("targets", mode="before")
+    @classmethod
+    def _check_targets(cls, value: object, info: ValidationInfo) -> object:
+        return check_target_list(value, info)
 
     @field_validator("prefix", mode="before")
     @classmethod
@@ -116,7 +133,9 @@ class ScoreParameters(TaskParameters):
     def options(self) -> ScoreOptions:
         """Parameters in the form that the scoring pipeline reads."""
         span = None if self.span is None else (self.span[0], self.span[1])
-        return ScoreOptions(self.variant or DEFAULT_VARIANT, span, self.prefix, self.part)
+        targets = None if self.targets is None else tuple(self.targets)
+        default = DEFAULT_VARIANT if targets is None else "original"
+        return ScoreOptions(self.variant or default, span, self.prefix, self.part, targets)
 
 
 def _describe_span(value: object) -> str:

@@ -1,9 +1,13 @@
 """Limits of the requests to a model, from the settings and the bundle."""
 
+from pathlib import Path
+from typing import Any
+
 from fillmask.bundles.bundle import Bundle
-from fillmask.errors import SettingsError
+from fillmask.errors import InvalidRequestError, SettingsError
 from fillmask.parameters.limits import Limits
-from fillmask.settings import Settings
+from fillmask.parameters.values import describe, integer_of
+from fillmask.settings import MAX_THREADS, Settings
 
 # a text with this many passes takes about 200 MB of memory while it waits
 MAX_PASSES = 2**16
@@ -28,6 +32,23 @@ def without_limits(settings: Settings) -> Settings:
     return settings.model_copy(
         update={**dict.fromkeys(_LIMITS, _NO_LIMIT), "max_passes": MAX_PASSES}
     )
+
+
+def local_settings(path: Path | None, threads: int | None) -> Settings:
+    """Return the settings of a model in Python, which don't depend on environment variables.
+
+    Raises:
+        InvalidRequestError: `threads` is invalid.
+    """
+    chosen: dict[str, Any] = {} if path is None else {"bundle": path}
+    if threads is not None:
+        number = integer_of(threads)
+        if number is None or not 1 <= number <= MAX_THREADS:
+            raise InvalidRequestError(
+                f"threads must be a whole number from 1 to {MAX_THREADS} (got {describe(threads)})."
+            )
+        chosen["threads"] = number
+    return without_limits(Settings.model_construct(**chosen))
 
 
 def limits_of(settings: Settings, bundle: Bundle) -> Limits:

@@ -4,8 +4,10 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 from pydantic import TypeAdapter
 
+from fillmask.arrays import FloatArray
 from fillmask.errors import InvalidRequestError
 from fillmask.parameters.score import Part
 from fillmask.results.rejected import RejectedText
@@ -23,6 +25,8 @@ class TokenScore(Result):
         log_prob: log-probability given the tokens that the model sees, in nats.
         surprisal: -log2 of the same probability, in bits.
         part: part of the pair that contains the token. None for a single text.
+        target_log_probs: log-probability of each target in place of the token, in nats. None
+            without targets.
     """
 
     token: int
@@ -32,6 +36,7 @@ class TokenScore(Result):
     log_prob: float
     surprisal: float
     part: Part | None = None
+    target_log_probs: tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,13 @@ def rank_scores(scores: Sequence[TextScore | RejectedText]) -> list[TextScore | 
     ]
 
 
+def target_table(score: TextScore | RejectedText) -> FloatArray | RejectedText:
+    """Return the log-probabilities (S, K) of K targets in place of each of S tokens."""
+    if isinstance(score, RejectedText):
+        return score
+    return np.array([token.target_log_probs for token in score.tokens], dtype=np.float32)
+
+
 def scores_to_json(scores: Sequence[TextScore | RejectedText], *, single: bool) -> bytes:
     """Return the response body.
 
@@ -78,7 +90,4 @@ def scores_to_json(scores: Sequence[TextScore | RejectedText], *, single: bool) 
     if single and isinstance(scores[0], RejectedText):
         raise InvalidRequestError(scores[0].error)
     serializer, value = (_SCORE, scores[0]) if single else (_SCORES, scores)
-    content = serializer.to_json(value, exclude_none=True)
-    if b'"log_prob":null' in content:  # pydantic writes NaN as null
-        raise ValueError("the model returns NaN or infinity; export its bundle again")
-    return content
+    return serializer.to_json(value, exclude_none=True)

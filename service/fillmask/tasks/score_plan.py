@@ -24,12 +24,14 @@ class ScorePlan:
     Attributes:
         text: the client's text or pair.
         scored: (s,) int64, ascending indices of the scored tokens among the t ordinary tokens.
+        targets: (K,) int64, ids of the tokens to look up in place of each scored token.
     """
 
     text: InputText
     words: EncodedWords
     variant: Variant
     scored: IntArray
+    targets: IntArray
 
     @property
     def tokens(self) -> IntArray:
@@ -49,6 +51,8 @@ class ScorePlan:
     def passes(self, mask_token_id: int) -> Iterator[ModelPass]:
         """Yield one pass per scored token, with a mask in place of the token.
 
+        Its targets are the token itself and then those of the plan.
+
         The variant within_word also masks the later tokens of the same word, even if these tokens
         are not scored. Therefore the score of a token does not depend on the other scored tokens.
         """
@@ -61,8 +65,8 @@ class ScorePlan:
             masked = words.positions[index:][rest] if within_word else one + position
             input_ids = words.input_ids.copy()
             input_ids[masked] = mask_token_id
-            target = words.input_ids[position : position + 1]
-            yield ModelPass(input_ids, one + position, 1, target[None, :], words.token_types)
+            targets = np.append(words.input_ids[position], self.targets)
+            yield ModelPass(input_ids, one + position, 1, targets[None, :], words.token_types)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,20 +86,22 @@ class PlannedScores:
 
 
 def plan_scores(
-    text: InputText, words: EncodedWords, options: ScoreOptions, label: str
+    text: InputText, words: EncodedWords, options: ScoreOptions, targets: IntArray, label: str
 ) -> ScorePlan:
     """Make the plan of one text.
 
     Args:
         text: the client's text or pair.
         words: tokens of the text.
+        targets: (K,) int64, ids of the targets.
         label: the client's name for the text, for error messages.
 
     Raises:
         InvalidRequestError: the options do not fit the text. They name a part that the text does
             not have, select characters outside the text, cut a token, or select no token.
     """
-    return ScorePlan(text, words, options.variant, _scored_tokens(text, words, options, label))
+    scored = _scored_tokens(text, words, options, label)
+    return ScorePlan(text, words, options.variant, scored, targets)
 
 
 def _scored_tokens(

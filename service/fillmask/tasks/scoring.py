@@ -12,18 +12,22 @@ pseudo-log-likelihood, given the rest of the text.
 
 import asyncio
 import math
-from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import chain, islice
 
+import numpy as np
+
+from fillmask.arrays import IntArray, int_array
 from fillmask.engine.batcher import Batcher
 from fillmask.engine.passes import PassOutputs
-from fillmask.errors import InvalidRequestError
+from fillmask.errors import InvalidRequestError, quote
 from fillmask.observability.tracing import Tracer
 from fillmask.parameters.score import Part, ScoreOptions
 from fillmask.parameters.texts import InputText, TextPair
 from fillmask.results.rejected import RejectedText
 from fillmask.results.scores import TextScore, TokenScore, rank_scores
 from fillmask.tasks.score_plan import PlannedScores, ScorePlan, plan_scores
+from fillmask.tasks.targets.targets import check_targets_size
 from fillmask.tokenization.reader import TextReader, text_label
 from fillmask.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
 
@@ -116,11 +120,12 @@ class ScoringPipeline:
         report_errors: bool,
     ) -> PlannedScores:
         plans: list[ScorePlan | RejectedText] = []
+        ids = self._target_ids({one.targets for one in options})
         for index, (text, own) in enumerate(zip(texts, options, strict=True)):
             name = text_label(label, index, texts)
             try:
                 words = self._reader.read_words(text, name)
-                plans.append(plan_scores(text, words, own, name))
+                plans.append(plan_scores(text, words, own, ids[own.targets], name))
             except InvalidRequestError as error:
                 if not report_errors:
                     raise
@@ -135,6 +140,28 @@ class ScoringPipeline:
             )
         return planned
 
+    def _target_ids(
+        self, lists: Collection[tuple[str, ...] | None]
+    ) -> dict[tuple[str, ...] | None, IntArray]:
+        """Return the ids (K,) of the targets in each list.
+
+        Raises:
+            InvalidRequestError: a target is not one token, or the lists are too large.
+        """
+        check_targets_size(targets for targets in lists if targets)
+        ids = {
+            targets: [self._tokenizer.encode_target(one) for one in targets or ()]
+            for targets in lists
+        }
+        for targets, tokens in ids.items():
+            for target, own in zip(targets or (), tokens, strict=True):
+                if len(own) > 1:
+                    raise InvalidRequestError(
+                        f"The target {quote(target)} has {len(own)} tokens; a score needs targets "
+                        "of one token."
+                    )
+        return {targets: int_array(list(chain(*tokens))) for targets, tokens in ids.items()}
+
     def _scores(
         self, planned: PlannedScores, outputs: Sequence[PassOutputs]
     ) -> list[TextScore | RejectedText]:
@@ -145,16 +172,25 @@ class ScoringPipeline:
                 scores.append(plan)
                 continue
             own = islice(remaining, len(plan.scored))
-            log_probs = [float(output.target_log_probs[0, 0]) for output in own]
-            total = math.fsum(log_probs)
+            rows = [output.target_log_probs[0] for output in own]
+            if not np.isfinite(rows).all():
+                raise ValueError("the model returns NaN or infinity; export its bundle again")
+            log_probs = [row.tolist() for row in rows]
+            total = math.fsum(row[0] for row in log_probs)
             tokens = tuple(self._token_scores(plan, log_probs))
             scores.append(TextScore(total, math.exp(-total / len(tokens)), 1, tokens))
         return rank_scores(scores)
 
-    def _token_scores(self, plan: ScorePlan, log_probs: Sequence[float]) -> Iterator[TokenScore]:
-        """Yield the score of each token. In a pair, spans count from the start of their part."""
+    def _token_scores(
+        self, plan: ScorePlan, log_probs: Sequence[Sequence[float]]
+    ) -> Iterator[TokenScore]:
+        """Yield the score of each token. In a pair, spans count from the start of their part.
+
+        Args:
+            log_probs: log-probability of each token and then of the targets in its place.
+        """
         pair = plan.text if isinstance(plan.text, TextPair) else None
-        for token, (start, end), second, log_prob in zip(
+        for token, (start, end), second, (log_prob, *targets) in zip(
             plan.tokens.tolist(), plan.spans, plan.parts.tolist(), log_probs, strict=True
         ):
             offset = pair.second_start if pair is not None and second else 0
@@ -167,4 +203,5 @@ class ScoringPipeline:
                 log_prob=log_prob,
                 surprisal=-log_prob / math.log(2),
                 part=None if pair is None else part,
+                target_log_probs=tuple(targets) or None,
             )

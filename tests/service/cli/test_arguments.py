@@ -140,10 +140,10 @@ def test_streams() -> None:
             "--strategy is not a parameter of --task classify; use a parameter of this task: --top",
         ),
         (
-            [TEXT, "--task=score", "--target=a"],
+            [TEXT, "--task=classify", "--target=a"],
             (
-                "--targets is not a parameter of --task score; use a parameter of this task: "
-                "--variant, --prefix, --span, --part."
+                "--targets is not a parameter of --task classify; use a parameter of this task: "
+                "--top"
             ),
         ),
         (

@@ -106,7 +106,10 @@ REFUSED: dict[str, tuple[str, list[tuple[dict[str, Any], str]]]] = {
             ),
             (
                 {"top_k": 3},
-                'Unknown field "top_k" in parameters; allowed: variant, prefix, span, part.',
+                (
+                    'Unknown field "top_k" in parameters; allowed: variant, prefix, span, part, '
+                    "targets."
+                ),
             ),
         ],
     ),

@@ -8,6 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from fillmask.app import create_app
+from fillmask.engine.passes import NO_POSITIONS
 from fillmask.errors import InvalidRequestError
 from fillmask.parameters.score import ScoreOptions
 from fillmask.parameters.texts import InputText, TextPair
@@ -98,7 +99,7 @@ def test_only_scored_tokens_need_a_pass(tiny: Tiny) -> None:
 def test_a_word_across_the_end_of_the_span(tiny: Tiny, variant: Any, later: str) -> None:
     # The variant within_word also masks the later tokens of the word that are not scored.
     words = make_tokenizer(tiny).encode_words(TEXT)
-    plan = plan_scores(TEXT, words, ScoreOptions(variant, (12, 16)), "inputs")
+    plan = plan_scores(TEXT, words, ScoreOptions(variant, (12, 16)), NO_POSITIONS, "inputs")
     [only] = plan.passes(MASK_ID)
     names = [VOCABULARY[token] for token in only.input_ids]
     assert names == ["[CLS]", *TOKENS[:4], "[MASK]", later, *TOKENS[6:], "[SEP]"]
@@ -122,7 +123,7 @@ def test_a_token_without_characters_is_in_one_part(
     # Byte-level tokenizers give the first of two spaces the span (3, 3).
     count = np.arange(4)
     words = EncodedWords(count, count, ((0, 1), (1, 2), (3, 3), (4, 7)), count, np.zeros(4, int))
-    assert plan_scores("Hi  you", words, options, "inputs").scored.tolist() == tokens
+    assert plan_scores("Hi  you", words, options, NO_POSITIONS, "inputs").scored.tolist() == tokens
 
 
 @pytest.mark.parametrize(
@@ -139,7 +140,7 @@ def test_a_token_without_characters_is_in_one_part(
 def test_parts_of_a_pair(tiny: Tiny, options: ScoreOptions, names: list[str]) -> None:
     # A span and a prefix count the characters of the part.
     words = make_tokenizer(tiny).encode_words(PAIR)
-    plan = plan_scores(PAIR, words, options, "inputs")
+    plan = plan_scores(PAIR, words, options, NO_POSITIONS, "inputs")
     assert [VOCABULARY[token] for token in plan.tokens] == names
     assert [str(PAIR)[start:end] for start, end in plan.spans] == names
 
@@ -245,5 +246,5 @@ def test_parts_that_do_not_fit_a_pair(
 ) -> None:
     words = make_tokenizer(tiny).encode_words(pair)
     with pytest.raises(InvalidRequestError) as caught:
-        plan_scores(pair, words, options, "inputs[1]")
+        plan_scores(pair, words, options, NO_POSITIONS, "inputs[1]")
     assert caught.value.text == reason

@@ -100,7 +100,7 @@ def test_variants_of_a_text_are_ranked(client: TestClient) -> None:
         (
             "the",
             {"top_k": 3},
-            'Unknown field "top_k" in parameters; allowed: variant, prefix, span, part.',
+            'Unknown field "top_k" in parameters; allowed: variant, prefix, span, part, targets.',
         ),
     ],
 )

@@ -15,6 +15,7 @@ _EXAMPLES: list[JsonValue] = [
         "inputs": ["The capital of France is Paris.", "The capital of France is Rome."],
         "parameters": {"prefix": "The capital of France is"},
     },
+    {"inputs": "The dog barked.", "parameters": {"targets": ["the", "a"]}},
 ]
 
 
@@ -53,6 +54,12 @@ class TokenScoreBody(BaseModel):
         json_schema_extra=never_null,
         description="Part of the pair that contains the token. Only tokens of pairs have this "
         "field.",
+    )
+    target_log_probs: list[float] | None = Field(
+        default=None,
+        json_schema_extra=never_null,
+        description="Log-probability of each target in place of the token, in nats. Only with "
+        "targets.",
     )
 
 

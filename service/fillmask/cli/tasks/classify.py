@@ -24,7 +24,7 @@ class ClassifyTask(Task[ClassificationOptions, Labels]):
     """Task that returns the labels of a text with their scores."""
 
     name = "classify"
-    parameters = ("top_k", "function_to_apply")
+    parameters = ("top_k", "function_to_apply", "on_long_text")
     field = "labels"
 
     def read_options(self, parameters: object, limits: Limits) -> ClassificationOptions:

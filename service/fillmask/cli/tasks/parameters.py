@@ -15,7 +15,6 @@ from fillmask.parameters.fill_mask import (
     DEFAULT_WORD_TOKENS,
     MAX_WORD_TOKENS,
     Granularity,
-    OnLongText,
     Order,
     Strategy,
 )
@@ -75,8 +74,10 @@ PARAMETERS: dict[str, Parameter] = {
     ),
     "strategy": _choice(Strategy, "fill the masks of a text independently or jointly"),
     "order": _choice(Order, "order of joint filling, by confidence or from left to right"),
-    "on_long_text": _choice(
-        OnLongText, "reject a text that exceeds the model's input, or read windows around its masks"
+    "on_long_text": Parameter(
+        "error|window|truncate",
+        "reject a text that exceeds the model's input, read windows around its masks, or cut the "
+        "end of a text to classify (default error)",
     ),
     "variant": _choice(Variant, "score a token without or with the later tokens of its word"),
     "prefix": Parameter("TEXT", "score only the tokens after these first characters of the text"),

@@ -15,7 +15,7 @@ from fillmask.parameters.validation import ValidationContext
 from fillmask.registry.served_model import ServedModel
 from fillmask.results.scores import TextScore, scores_to_json
 
-_CHARS_PER_TOKEN = 150  # characters of a token's JSON
+_CHARS_PER_TOKEN, _CHARS_PER_TARGET = 150, 22  # characters of a token's JSON, and of a target
 _COLUMNS = ("log_prob", "pseudo_perplexity")
 
 
@@ -23,7 +23,7 @@ class ScoreTask(Task[ScoreOptions, TextScore]):
     """Task that scores a text and its tokens."""
 
     name = "score"
-    parameters = ("variant", "prefix", "span", "part")
+    parameters = ("variant", "prefix", "span", "part", "targets")
     field = "score"
 
     def read_options(self, parameters: object, limits: Limits) -> ScoreOptions:
@@ -48,10 +48,11 @@ class ScoreTask(Task[ScoreOptions, TextScore]):
         self,
         bundle: Bundle,  # noqa: ARG002 - for tasks with masks or labels
         text: InputText,
-        options: ScoreOptions,  # noqa: ARG002 - the estimate counts all tokens of the text
+        options: ScoreOptions,
     ) -> int:
         """See `Task`. The estimate counts one token per character."""
-        return len(text) * (1 + _CHARS_PER_TOKEN)
+        targets = _CHARS_PER_TARGET * len(options.targets or ())
+        return len(text) * (1 + _CHARS_PER_TOKEN + targets)
 
     def response(self, result: TextScore) -> bytes:
         """See `Task`."""

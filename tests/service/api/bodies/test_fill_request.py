@@ -8,8 +8,9 @@ import pytest
 
 from fillmask.api.bodies.fill_request import FillMaskRequest
 from fillmask.app import create_app
-from fillmask.parameters.fill_mask import MAX_TARGETS, FillOptions
+from fillmask.parameters.fill_mask import FillOptions
 from fillmask.parameters.limits import Limits
+from fillmask.parameters.targets import MAX_TARGETS
 from fillmask.results.fills import Fill, FillResult, fills_to_json
 from fillmask.settings import Settings
 

@@ -123,7 +123,7 @@ def test_errors_of_rows(both: Path, tmp_path: Path) -> None:
         "inputs has a mask; remove [MASK] to score the text.",
         f"{missing} Select the field of the second texts with --text-pair-column.",
         "other must be a non-empty text (got null).",
-        'Unknown field "top_k" in parameters; allowed: variant, prefix, span, part.',
+        'Unknown field "top_k" in parameters; allowed: variant, prefix, span, part, targets.',
     ]
 
 

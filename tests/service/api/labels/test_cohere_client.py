@@ -1,0 +1,35 @@
+"""Cohere's client with a service process."""
+
+from pathlib import Path
+
+import cohere
+import httpx
+import pytest
+
+from tests.service.server_process import start_process
+
+DOCUMENTS = ["the cat sat", "the dog lay by the door", "a ship"]
+QUERY = "where is the cat"
+
+
+def test_both_versions_of_the_client_rerank(ranker: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    # the client does not close its own connections
+    with start_process("--bundle", str(ranker)) as (_, url), httpx.Client() as http:
+        body = {"query": QUERY, "texts": DOCUMENTS}
+        ranks = [
+            (one["index"], one["score"]) for one in http.post(f"{url}/rerank", json=body).json()
+        ]
+        newer = cohere.ClientV2(api_key="none", base_url=url, httpx_client=http)
+        best = newer.rerank(model="ranker", query=QUERY, documents=DOCUMENTS, top_n=2)
+        assert [(one.index, one.relevance_score) for one in best.results] == ranks[:2]
+        assert best.id
+        older = cohere.Client(api_key="none", base_url=url, httpx_client=http)
+        found = older.rerank(
+            model="ranker", query=QUERY, documents=DOCUMENTS, return_documents=True
+        )
+        assert [(one.index, one.relevance_score) for one in found.results] == ranks
+        texts = [one.document.text for one in found.results if one.document]
+        assert texts == [DOCUMENTS[index] for index, _ in ranks]
+        with pytest.raises(cohere.NotFoundError):
+            newer.rerank(model="rerank-v9", query=QUERY, documents=DOCUMENTS)
