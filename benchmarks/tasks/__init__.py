@@ -1,0 +1,1 @@
+"""Speed of reranking and of masked marginals beside transformers, in one run."""
