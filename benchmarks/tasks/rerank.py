@@ -33,7 +33,7 @@ from benchmarks.running_server import running_server
 from fillmask.bundles.bundle import default_bundle_path
 
 PAGE = Path(__file__).parents[2] / "docs" / "rerank.md"
-TEXTS, CLIENTS, ROUNDS, SECONDS = 32, 4, 3, 8.0
+TEXTS, CLIENTS, ROUNDS, SECONDS = 32, 4, 3, 6.0
 TOLERANCE = 1e-3  # scores in fp32 against transformers
 OURS = ("fillmask int8", "fillmask fp32")
 THEIRS = "transformers behind FastAPI"

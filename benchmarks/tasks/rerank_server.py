@@ -40,6 +40,7 @@ def main() -> None:
             padding=True,
             truncation=True,
             return_tensors="pt",
+            return_token_type_ids=True,
         )
         with one_run, torch.inference_mode():
             scores = model(**encoded).logits[:, 0].sigmoid().tolist()
