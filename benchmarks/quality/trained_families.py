@@ -76,7 +76,7 @@ def main() -> None:
     rows = torch.tensor([encoding.ids for encoding in tokenizer.encode_batch(texts)])
     mask_id = tokenizer.get_vocab()[MASK]
     lines = [
-        "| `model_type` | accuracy | int8: same first token | int8: mean difference |",
+        "| model_type | accuracy | int8: same first token | int8: mean difference |",
         "| --- | --: | --: | --: |",
     ]
     for family in sys.argv[1:] or PUBLISHED:
@@ -90,7 +90,7 @@ def main() -> None:
         figures = int8_figures(checkpoint, texts)
         share, difference = figures["top_1_agreement"], figures["mean_log_prob_difference"]
         lines.append(
-            f"| `{family}` | {100 * accuracy:.0f} % | {100 * share:.1f} % | {difference:.4f} |"
+            f"| {family} | {100 * accuracy:.0f} % | {100 * share:.1f} % | {difference:.4f} |"
         )
         print(lines[-1], flush=True)
     if not sys.argv[1:]:
