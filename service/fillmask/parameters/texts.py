@@ -115,13 +115,21 @@ def _read_pair(value: dict[str, object], label: str) -> InputText:
             raise client_error(f"Unknown field {quote(name)} in {label}; allowed: {allowed}.")
     if "text" not in value:
         raise client_error(f"{label}.text is missing; it must be a non-blank text.")
-    text = _read_text(value["text"], f"{label}.text")
+    text = read_text(value["text"], f"{label}.text")
     if (second := value.get("text_pair")) is None:
         return text
-    return TextPair(text, _read_text(second, f"{label}.text_pair"))
+    return TextPair(text, read_text(second, f"{label}.text_pair"))
 
 
-def _read_text(value: object, label: str) -> str:
+def read_text(value: object, label: str) -> str:
+    """Return a text that is not blank.
+
+    Args:
+        label: name of the text in error messages.
+
+    Raises:
+        PydanticCustomError: the value is anything else.
+    """
     if not isinstance(value, str) or not value.strip():
         raise client_error(f"{label} must be a non-blank text (got {describe(value)}).")
     return value

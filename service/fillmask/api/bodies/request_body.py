@@ -81,7 +81,23 @@ class JsonRequest(BaseModel):
         return f"The body must be a JSON object (got {describe(error['input'])})."
 
 
-class TextsRequest(JsonRequest):
+class InputsRequest(JsonRequest):
+    """Base class of requests with one text or a list of texts."""
+
+    inputs: InputText | list[InputText]
+
+    @property
+    def texts(self) -> list[InputText]:
+        """The inputs as a list, even for a single text."""
+        return self.inputs if isinstance(self.inputs, list) else [self.inputs]
+
+    @property
+    def single(self) -> bool:
+        """True if the inputs are one text instead of a list."""
+        return not isinstance(self.inputs, list)
+
+
+class TextsRequest(InputsRequest):
     """Base class of requests with one or more texts.
 
     Attributes:
@@ -92,7 +108,6 @@ class TextsRequest(JsonRequest):
     parameters_model: ClassVar[type[TaskParameters]]
     inputs_form: ClassVar[str] = f"a text, {PAIR} or a list of these"
 
-    inputs: InputText | list[InputText]
     parameters: Any = None
     on_error: OnError | None = Field(
         default=None,
@@ -123,16 +138,6 @@ class TextsRequest(JsonRequest):
         if isinstance(self.parameters, list):
             return self.parameters
         return [self.parameters or self.parameters_model()] * len(self.texts)
-
-    @property
-    def texts(self) -> list[InputText]:
-        """The inputs as a list, even for a single text."""
-        return self.inputs if isinstance(self.inputs, list) else [self.inputs]
-
-    @property
-    def single(self) -> bool:
-        """True if the inputs are one text instead of a list."""
-        return not isinstance(self.inputs, list)
 
     @property
     def report_errors(self) -> bool:

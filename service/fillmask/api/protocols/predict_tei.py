@@ -5,9 +5,9 @@ from typing import Annotated
 from pydantic import ConfigDict, Field, RootModel, ValidationInfo, field_validator
 
 from fillmask.api.bodies.classify import LabelBody
-from fillmask.api.bodies.request_body import JsonRequest
+from fillmask.api.bodies.request_body import InputsRequest
 from fillmask.parameters.classify import ClassificationOptions
-from fillmask.parameters.texts import InputText, TextPair
+from fillmask.parameters.texts import InputText, TextPair, read_text
 from fillmask.parameters.validation import check_flag, described, validation_context
 from fillmask.parameters.values import NOT_BLANK, client_error, describe
 
@@ -17,7 +17,7 @@ _Texts = Annotated[list[_Text], Field(min_length=1, max_length=2)]
 _Inputs = _Text | _Texts | Annotated[list[_Texts], Field(min_length=1)]
 
 
-class TeiPredictRequest(JsonRequest):
+class TeiPredictRequest(InputsRequest):
     """A request to classify texts and pairs.
 
     Attributes:
@@ -60,16 +60,6 @@ class TeiPredictRequest(JsonRequest):
         return check_flag(value, info)
 
     @property
-    def texts(self) -> list[InputText]:
-        """The inputs as a list, even for a single text."""
-        return self.inputs if isinstance(self.inputs, list) else [self.inputs]
-
-    @property
-    def single(self) -> bool:
-        """True if the inputs are one text or pair instead of a list."""
-        return not isinstance(self.inputs, list)
-
-    @property
     def options(self) -> ClassificationOptions:
         """Options of each text."""
         return ClassificationOptions(
@@ -82,14 +72,12 @@ class TeiPredictResponse(RootModel[list[LabelBody] | list[list[LabelBody]]]):
 
 
 def _read_one(value: object, label: str) -> InputText:
-    parts = value if isinstance(value, list) else [value]
-    for index, part in enumerate(parts):
-        if not isinstance(part, str) or not part.strip():
-            place = f"{label}[{index}]" if isinstance(value, list) else label
-            raise client_error(f"{place} must be a non-blank text (got {describe(part)}).")
+    if not isinstance(value, list):
+        return read_text(value, label)
+    parts = [read_text(part, f"{label}[{index}]") for index, part in enumerate(value)]
     match parts:
-        case [str(text)]:
+        case [text]:
             return text
-        case [str(text), str(text_pair)]:
+        case [text, text_pair]:
             return TextPair(text, text_pair)
     raise client_error(f"{label} must have 1 or 2 texts (got {len(parts)}); send {_FORM}.")

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 from fillmask.api.bodies.request_body import JsonRequest
 from fillmask.api.bodies.schema import never_null
 from fillmask.parameters.classify import ClassificationOptions
-from fillmask.parameters.texts import TextPair
+from fillmask.parameters.texts import TextPair, read_text
 from fillmask.parameters.validation import (
     check_flag,
     check_whole_number,
@@ -32,12 +32,6 @@ class Document(BaseModel):
     text: _Text
 
 
-def _read_text(value: object, label: str) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise client_error(f"{label} must be a non-blank text (got {describe(value)}).")
-    return value
-
-
 class QueryRequest(JsonRequest):
     """A query, the first text of every pair."""
 
@@ -46,7 +40,7 @@ class QueryRequest(JsonRequest):
     @field_validator("query", mode="plain", json_schema_input_type=_Text)
     @classmethod
     def _check_query(cls, value: object) -> object:
-        return _read_text(value, "query")
+        return read_text(value, "query")
 
 
 class RerankRequest(QueryRequest):
@@ -72,7 +66,7 @@ class RerankRequest(QueryRequest):
     )
     @classmethod
     def _check_texts(cls, value: object, info: ValidationInfo) -> object:
-        return [_read_text(*one) for one in _items(value, info)]
+        return [read_text(*one) for one in _items(value, info)]
 
     @field_validator("raw_scores", "return_text", "truncate", mode="before")
     @classmethod
@@ -136,16 +130,16 @@ class RankDocumentsRequest(QueryRequest):
     @classmethod
     def _check_documents(cls, value: object, info: ValidationInfo) -> object:
         return [
-            _read_text(one["text"], f"{label}.text")
+            read_text(one["text"], f"{label}.text")
             if isinstance(one, dict) and one.keys() == {"text"}
-            else _read_text(one, label)
+            else read_text(one, label)
             for one, label in _items(value, info)
         ]
 
     @field_validator("model", mode="before")
     @classmethod
     def _check_model(cls, value: object) -> object:
-        return value if value is None else _read_text(value, "model")
+        return value if value is None else read_text(value, "model")
 
     @field_validator("top_n", mode="before")
     @classmethod
