@@ -21,12 +21,14 @@ from fillmask_export.graph.weights import encoder_weights
 from fillmask_export.progress import ExportProgress
 from fillmask_export.verification.golden import renew_golden_results
 from fillmask_export.write_bundle import BundleMetadata, SampleTexts, check_output, write_bundle
-from fillmask_model.checkpoints.checkpoint import load_checkpoint
-from fillmask_model.checkpoints.modules import check_modules
+from fillmask_model.checkpoints.checkpoint import Checkpoint, load_checkpoint
+from fillmask_model.checkpoints.modules import read_modules
+from fillmask_model.checkpoints.sparse import with_sparse_settings
 from fillmask_model.files import printable, read_text
 from fillmask_model.output_files import reject_inputs
 
 VERIFICATION_TEXTS = Path(__file__).parent / "verification_texts.txt"
+SPARSE = "sparse"
 CALIBRATION_TEXTS = Path(__file__).parent / "calibration_texts.txt"
 
 
@@ -82,7 +84,6 @@ def _write_bundle(options: argparse.Namespace) -> None:
     check_output(output, overwrite=overwrite)
     texts = SampleTexts(_read_lines(options.texts), _read_lines(options.calibrate))
     source = _find_checkpoint(options)
-    check_modules(source.directory)
     names = (*FILES, DESCRIPTION_FILE)
     inputs = [*(source.directory / name for name in names), options.texts, options.calibrate]
     reject_inputs(inputs, [output / name for name in names])
@@ -96,7 +97,7 @@ def _write_bundle(options: argparse.Namespace) -> None:
     with closing(ExportProgress(sys.stderr)) as progress:
         # without a variable for the checkpoint, so that `write_bundle` can free the model
         figures = write_bundle(
-            load_checkpoint(source.directory, options.checkpoint),
+            _load(options, source),
             output,
             metadata,
             texts,
@@ -112,6 +113,15 @@ def _write_bundle(options: argparse.Namespace) -> None:
     print(f"verified and written: {output} ({size_bytes / 1e6:.1f} MB)")
     if not options.cache:
         print(f"to serve it, set FILLMASK_BUNDLE={output}")
+
+
+def _load(options: argparse.Namespace, source: Source) -> Checkpoint:
+    modules = read_modules(source.directory)
+    directory = source.directory / ("" if modules is None else modules.encoder)
+    checkpoint = load_checkpoint(directory, options.checkpoint)
+    if options.task == SPARSE or (options.task is None and modules is not None):
+        return with_sparse_settings(checkpoint, source.directory, modules)
+    return checkpoint
 
 
 def _find_checkpoint(options: argparse.Namespace) -> Source:
@@ -225,6 +235,12 @@ def _parser() -> argparse.ArgumentParser:
         default="gptq",
         help="method that rounds weights to int8: gptq compensates for rounding errors, nearest is "
         "faster and less accurate (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--task",
+        choices=("fill-mask", SPARSE),
+        help="task of a masked-language-model head: filling masks, or sparse vectors for search "
+        "(default: sparse for a checkpoint with SPLADE's pooling)",
     )
     parser.add_argument("--name", help="name of the model (default: name of its directory)")
     parser.add_argument(

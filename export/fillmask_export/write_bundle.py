@@ -9,7 +9,7 @@ import hashlib
 import shutil
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,12 @@ from fillmask.bundles.bundle import (
 from fillmask.bundles.validation import check_name
 from fillmask.engine.runtime import Runtime
 from fillmask.tokenization.tokenizer import Tokenizer
+from fillmask_export.description_fields import (
+    architecture_fields,
+    classification_fields,
+    sparse_fields,
+    special_tokens,
+)
 from fillmask_export.graph.files import int8_weights, save_graph
 from fillmask_export.progress import Report, no_report
 from fillmask_export.text_format import TextFormat
@@ -33,16 +39,9 @@ from fillmask_export.verification.expected_results import ExpectedResults
 from fillmask_export.verification.golden import golden_results, write_description
 from fillmask_model.checkpoints.checkpoint import Checkpoint
 from fillmask_model.checkpoints.errors import CheckpointError
-from fillmask_model.data.corpus import SpecialTokens, read_tokenizer
-from fillmask_model.encoder.classifier import ClassificationHead, ClassifierConfig
-from fillmask_model.encoder.config import EncoderConfig
-from fillmask_model.encoder.counting import count_parameters
 from fillmask_model.files import read_object
 from fillmask_model.memory import page_out_files
 from fillmask_model.output_files import reject_foreign_files
-
-# published tables have far fewer unused rows, so more unused rows mean a truncated vocabulary
-MAX_UNUSED_IDS = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,9 +110,11 @@ def write_bundle(
             at most `max_tokens` tokens.
     """
     config = checkpoint.model.config
-    tasks = checkpoint.tasks
+    tasks, sparse = checkpoint.tasks, checkpoint.sparse
     if not tasks:
         checkpoint.require_head()
+    if sparse is not None:
+        checkpoint.model.classifier = None  # the graph has no labels
     if checkpoint.tokenizer_json is None or checkpoint.mask_token is None:
         raise CheckpointError("the checkpoint has no tokenizer; add tokenizer.json")
     check_name(metadata.name)
@@ -124,14 +125,14 @@ def write_bundle(
     if not 3 <= max_tokens <= config.max_positions:
         raise ValueError(f"max_tokens must be from 3 to {config.max_positions} (got {max_tokens})")
     tokenizer_json, mask_token = checkpoint.tokenizer_json, checkpoint.mask_token
-    special = _special_tokens(tokenizer_json, mask_token, config)
+    special = special_tokens(tokenizer_json, mask_token, config)
     text_format = TextFormat.from_tokenizer(tokenizer_json, mask_token, config)
     tokenizer = Tokenizer(
         tokenizer_json, mask_token, special.mask, special.all, **asdict(text_format)
     )
     head = checkpoint.model.classifier
-    classification = None if head is None else _classification(head.config)
-    architecture = _architecture(config, head, fills="fill-mask" in tasks)
+    classification = None if head is None else classification_fields(head.config)
+    architecture = architecture_fields(config, head, fills=tasks != ("text-classification",))
 
     output.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=output.parent, prefix=".bundle-") as scratch:
@@ -145,6 +146,7 @@ def write_bundle(
             text_format,
             max_tokens,
             fills=fills,
+            sparse=None if sparse is None else sparse.pooling,
             int8=metadata.precision == "int8",
             report=report,
         )
@@ -154,6 +156,7 @@ def write_bundle(
             checkpoint.model,
             max_tokens,
             fills=fills,
+            sparse=None if sparse is None else sparse.pooling,
             token_types=text_format.token_types,
         )
         save(exact)
@@ -164,6 +167,7 @@ def write_bundle(
                 special.mask,
                 Path(scratch) if compensate else None,
                 fills=fills,
+                sparse=sparse is not None,
                 report=report,
             )
             with page_out_files(".safetensors"):
@@ -189,6 +193,7 @@ def write_bundle(
             "tasks": list(tasks),
             **asdict(text_format),
             "classification": classification,
+            "sparse": None if sparse is None else sparse_fields(sparse),
             "files": {name: _fingerprint(staging / name) for name in FILES},
             "verification": figures,
             "golden": golden_results(
@@ -230,46 +235,6 @@ def _is_bundle(directory: Path) -> bool:
         return "schema_version" in read_object(directory / DESCRIPTION_FILE)
     except (ValueError, OSError):
         return False
-
-
-def _classification(head: ClassifierConfig) -> dict[str, Any]:
-    return {
-        "labels": list(head.labels),
-        "problem_type": head.problem_type,
-        "pooling": head.pooling,
-    }
-
-
-def _special_tokens(tokenizer_json: bytes, mask_token: str, config: EncoderConfig) -> SpecialTokens:
-    """Return the special tokens, with the ids of unused table rows as special ids."""
-    tokenizer = read_tokenizer(tokenizer_json)
-    used = set(tokenizer.get_vocab().values())
-    if max(used) >= config.vocab_size:
-        raise CheckpointError(
-            f"tokenizer.json must have ids below {config.vocab_size}, the number of rows of the "
-            f"embedding table (got {max(used)}); use the checkpoint's own tokenizer"
-        )
-    unused = set(range(config.vocab_size)) - used
-    if len(unused) > MAX_UNUSED_IDS:
-        raise CheckpointError(
-            f"tokenizer.json must have at least {config.vocab_size - MAX_UNUSED_IDS} tokens for "
-            f"{config.vocab_size} rows of the embedding table (got {len(used)}); "
-            "use the checkpoint's own tokenizer"
-        )
-    special = SpecialTokens.from_tokenizer(tokenizer, mask_token)
-    return replace(special, all=tuple(sorted({*special.all, *unused})))
-
-
-def _architecture(
-    config: EncoderConfig, classifier: ClassificationHead | None, *, fills: bool
-) -> dict[str, Any]:
-    sizes = ("d_model", "num_layers", "num_heads", "d_ff", "vocab_size", "max_positions")
-    fields: dict[str, Any] = {name: getattr(config, name) for name in sizes}
-    counts = count_parameters(config)
-    parameters = counts.tied if fills else counts.encoder
-    if classifier is not None:
-        parameters += sum(parameter.numel() for parameter in classifier.parameters())
-    return fields | {"parameters": parameters, "tied": True}
 
 
 def _fingerprint(file: Path) -> dict[str, Any]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from fillmask.results.ranks import RankedText
     from fillmask.results.rejected import RejectedText
     from fillmask.results.scores import TextScore, TokenScore
+    from fillmask.results.sparse import SparseEmbedding
 
 __version__ = "0.1.0"
 
@@ -30,6 +31,7 @@ _MODULES = {
     "RankedText": "results.ranks",
     "RejectedTarget": "results.fills",
     "RejectedText": "results.rejected",
+    "SparseEmbedding": "results.sparse",
     "TargetFill": "results.fills",
     "TextPair": "parameters.texts",
     "TextScore": "results.scores",
@@ -48,6 +50,7 @@ __all__ = [
     "RankedText",
     "RejectedTarget",
     "RejectedText",
+    "SparseEmbedding",
     "TargetFill",
     "TextPair",
     "TextScore",

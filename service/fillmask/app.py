@@ -16,9 +16,10 @@ from fillmask.api.metrics_page import add_metrics_page
 from fillmask.api.openapi import DESCRIPTION, TAGS, complete
 from fillmask.api.operations import ERRORS, error_responses, operation_id
 from fillmask.api.playground_page import add_playground_page
-from fillmask.api.protocols.rerank_routes import add_rerank_routes
 from fillmask.api.protocols.routes import add_protocol_routes
 from fillmask.api.routes import add_model_routes, add_task_routes
+from fillmask.api.search.rerank_routes import add_rerank_routes
+from fillmask.api.search.sparse_routes import add_sparse_routes
 from fillmask.api.service_routes import add_service_routes
 from fillmask.engine.memory import return_after_bursts
 from fillmask.errors import SettingsError
@@ -145,6 +146,7 @@ def create_app(settings: Settings) -> FillMaskApp:
     _add_middleware(service, settings, budget, tracer)
     add_task_routes(service.router)
     add_rerank_routes(service.router)
+    add_sparse_routes(service.router)
     add_model_routes(service.router)
     add_protocol_routes(service.router)
     if not settings.metrics_port:

@@ -1,4 +1,4 @@
-"""fillmask as a Python library: a model that fills, scores and classifies texts in this process.
+"""fillmask as a Python library: a model that runs its tasks in this process.
 
 What HTTP and the command accept, refuse and answer is the same here, because the same code decides
 it. Only the limits that protect a server from its clients are missing.
@@ -7,40 +7,34 @@ it. Only the limits that protect a server from its clients are missing.
 import os
 import threading
 import weakref
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, Unpack, overload
 
+from fillmask.calls import Calls
 from fillmask.concurrency import BackgroundLoop
-from fillmask.errors import InvalidRequestError
-from fillmask.parameters.call import read_call, to_list
-from fillmask.parameters.classify import ClassifyKeywords, ClassifyParameters
-from fillmask.parameters.fill_mask import FillMaskKeywords, FillMaskParameters
-from fillmask.parameters.rerank import (
-    RerankKeywords,
-    classify_keywords,
-    read_pairs,
-    read_top_n,
-)
-from fillmask.parameters.score import ScoreKeywords, ScoreParameters
+from fillmask.parameters.call import to_list
+from fillmask.parameters.classify import ClassifyKeywords
+from fillmask.parameters.fill_mask import FillMaskKeywords
+from fillmask.parameters.rerank import RerankKeywords
+from fillmask.parameters.score import ScoreKeywords
+from fillmask.parameters.sparse import SparseKeywords
 from fillmask.parameters.texts import TextPair
-from fillmask.parameters.validation import TaskParameters
 from fillmask.registry.limits import local_settings
 from fillmask.registry.loader import load_model
 from fillmask.registry.served_model import ServedModel
 from fillmask.results.labels import LabelScore
-from fillmask.results.ranks import RankedText, rank_texts
-from fillmask.results.rejected import RejectedText
-from fillmask.results.scores import TextScore, rank_scores, target_table
-from fillmask.tasks.feed import QueueFeed
+from fillmask.results.ranks import RankedText
+from fillmask.results.scores import TextScore, target_table
+from fillmask.results.sparse import SparseEmbedding
 
 Text = str | TextPair | Mapping[str, str]
 
 
 class FillMask:
-    """A model that fills masks, scores texts or classifies texts.
+    """A model that fills masks, scores texts, classifies texts or makes sparse vectors.
 
     Any number of threads and event loops may use an instance at the same time. A pickle holds only
     the arguments, so each worker process opens the bundle again.
@@ -69,10 +63,10 @@ class FillMask:
         path = None if bundle is None else Path(bundle).absolute()
         self._reopen = partial(type(self), path, threads=threads)
         settings = local_settings(path, threads)
-        self._batch_tokens = settings.threads * settings.max_batch_tokens
         self._loop = BackgroundLoop("fillmask")
         try:
             self._model = self._loop.run(load_model(settings, lambda _: None))
+            self._calls = Calls(self._model, settings.threads * settings.max_batch_tokens)
         except BaseException:
             self._loop.close()
             raise
@@ -116,13 +110,13 @@ class FillMask:
             A list of Fill for a text with one mask or with strategy "joint", and one such list per
             mask for a text with several masks. A list of these for many texts.
         """
-        return self._loop.run(self._fill(to_list(inputs), options))
+        return self._loop.run(self._calls.fill(to_list(inputs), options))
 
     async def afill(
         self, inputs: Text | Iterable[Text], **options: Unpack[FillMaskKeywords]
     ) -> list[Any]:
         """Do the same as `fill` without blocking the caller's event loop."""
-        return await self._loop.run_async(self._fill(to_list(inputs), options))
+        return await self._loop.run_async(self._calls.fill(to_list(inputs), options))
 
     @overload
     def score(  # type: ignore[overload-overlap] # a string is also an iterable of strings
@@ -137,7 +131,7 @@ class FillMask:
             inputs: a text without masks, or many texts.
             options: parameters of POST /score, which are variant, prefix, span, part and targets.
         """
-        return self._loop.run(self._score(to_list(inputs), options))
+        return self._loop.run(self._calls.score(to_list(inputs), options))
 
     def marginals(
         self, inputs: Text | Iterable[Text], targets: Sequence[str], **options: Any
@@ -156,7 +150,7 @@ class FillMask:
 
     async def ascore(self, inputs: Text | Iterable[Text], **options: Unpack[ScoreKeywords]) -> Any:
         """Do the same as `score` without blocking the caller's event loop."""
-        return await self._loop.run_async(self._score(to_list(inputs), options))
+        return await self._loop.run_async(self._calls.score(to_list(inputs), options))
 
     @overload
     def classify(self, inputs: Text, **options: Unpack[ClassifyKeywords]) -> list[LabelScore]: ...
@@ -174,13 +168,13 @@ class FillMask:
             options: parameters of POST /classify, which are top_k, function_to_apply and
                 on_long_text.
         """
-        return self._loop.run(self._classify(to_list(inputs), options))
+        return self._loop.run(self._calls.classify(to_list(inputs), options))
 
     async def aclassify(
         self, inputs: Text | Iterable[Text], **options: Unpack[ClassifyKeywords]
     ) -> list[Any]:
         """Do the same as `classify` without blocking the caller's event loop."""
-        return await self._loop.run_async(self._classify(to_list(inputs), options))
+        return await self._loop.run_async(self._calls.classify(to_list(inputs), options))
 
     def rerank(
         self, query: str, texts: Iterable[str], **options: Unpack[RerankKeywords]
@@ -190,13 +184,35 @@ class FillMask:
         Args:
             options: top_n, raw_scores and truncate, as in POST /rerank and POST /v2/rerank.
         """
-        return self._loop.run(self._rerank(query, texts, **options))
+        return self._loop.run(self._calls.rerank(query, texts, **options))
 
     async def arerank(
         self, query: str, texts: Iterable[str], **options: Unpack[RerankKeywords]
     ) -> list[RankedText]:
         """Do the same as `rerank` without blocking the caller's event loop."""
-        return await self._loop.run_async(self._rerank(query, texts, **options))
+        return await self._loop.run_async(self._calls.rerank(query, texts, **options))
+
+    @overload
+    def embed_sparse(  # type: ignore[overload-overlap] # a string is also an iterable of strings
+        self, inputs: str, **options: Unpack[SparseKeywords]
+    ) -> SparseEmbedding: ...
+    @overload
+    def embed_sparse(
+        self, inputs: Iterable[str], **options: Unpack[SparseKeywords]
+    ) -> list[Any]: ...
+    def embed_sparse(self, inputs: str | Iterable[str], **options: Unpack[SparseKeywords]) -> Any:
+        """Return the SparseEmbedding of a text, or a list of them.
+
+        Args:
+            options: input_type, top_n, min_weight, as in POST /embed_sparse, and on_long_text.
+        """
+        return self._loop.run(self._calls.embed_sparse(to_list(inputs), options))
+
+    async def aembed_sparse(
+        self, inputs: str | Iterable[str], **options: Unpack[SparseKeywords]
+    ) -> Any:
+        """Do the same as `embed_sparse` without blocking the caller's event loop."""
+        return await self._loop.run_async(self._calls.embed_sparse(to_list(inputs), options))
 
     def close(self) -> None:
         """Finish the running calls and free the model. A second call has no effect."""
@@ -219,65 +235,6 @@ class FillMask:
 
     def __repr__(self) -> str:
         return f"<FillMask {self.name}>"
-
-    async def _fill(self, *arguments: Any) -> Any:
-        pipeline = self._model.require_fill_mask()
-
-        async def run(text: Any, options: Any, label: str, *, report: bool) -> Any:
-            result = await pipeline.fill([text], options, label, report_errors=report)
-            return result.of_text(0)
-
-        return await self._run(FillMaskParameters, run, *arguments)
-
-    async def _score(self, *arguments: Any) -> Any:
-        pipeline = self._model.require_scoring()
-
-        async def run(text: Any, options: Any, label: str, *, report: bool) -> Any:
-            [score] = await pipeline.score([text], [options], label, report_errors=report)
-            return score
-
-        scores = await self._run(ScoreParameters, run, *arguments)
-        return rank_scores(scores) if isinstance(scores, list) else scores
-
-    async def _classify(self, *arguments: Any) -> Any:
-        pipeline = self._model.require_classification()
-
-        async def run(text: Any, options: Any, label: str, *, report: bool) -> Any:
-            result = await pipeline.classify([text], [options], label, report_errors=report)
-            return result.labels[0]
-
-        return await self._run(ClassifyParameters, run, *arguments)
-
-    async def _rerank(
-        self, query: str, texts: Iterable[str], *, top_n: int | None = None, **flags: Any
-    ) -> list[RankedText]:
-        self._model.require_reranking()
-        most, options = read_top_n(top_n), classify_keywords(**flags)
-        pairs = read_pairs(query, texts)
-        return rank_texts(await self._classify(pairs, options), most) if pairs else []
-
-    async def _run(
-        self,
-        model: type[TaskParameters],
-        run: Callable[..., Awaitable[Any]],
-        inputs: object,
-        options: Mapping[str, Any],
-    ) -> Any:
-        """Run a task on one text or on many, with full batches and in bounded memory."""
-
-        async def run_one(index: int) -> Any:
-            text, own = call.texts[index], call.options[index]
-            return await run(text, own, call.label(index), report=call.report_errors)
-
-        with self._model.in_use:
-            call = read_call(model, inputs, options, self._model.info.limits)
-            feed = QueueFeed(self._model.batcher, self._batch_tokens)
-            results = await feed.map(run_one, range(len(call.texts)))
-        if not call.single:
-            return results
-        if isinstance(results[0], RejectedText):
-            raise InvalidRequestError(results[0].error)
-        return results[0]
 
 
 def _close_elsewhere(loop: BackgroundLoop, model: ServedModel) -> None:

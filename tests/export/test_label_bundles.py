@@ -14,7 +14,7 @@ from tokenizers import Tokenizer as TokenizerFile
 from tokenizers import processors
 
 from fillmask.bundles.bundle import Bundle, read_bundle
-from fillmask.bundles.description import GoldenLabels, GoldenPrompt
+from fillmask.bundles.golden import GoldenLabels, GoldenPrompt
 from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.runtime import Runtime
 from fillmask.parameters.texts import InputText, TextPair

@@ -68,11 +68,12 @@ def write_checkpoint(directory: Path, name: str, head: str, **changes: Any) -> A
     return model
 
 
-def export(directory: Path, bundle: Path) -> Path:
+def export(directory: Path, bundle: Path, *arguments: str) -> Path:
     """Run `fillmask-export` on a checkpoint and return the directory of the bundle."""
     texts = directory / "texts.txt"
     texts.write_text("\n".join(TEXTS))
-    assert export_main([str(directory), "--output", str(bundle), "--texts", str(texts)]) == 0
+    command = [str(directory), "--output", str(bundle), "--texts", str(texts), *arguments]
+    assert export_main(command) == 0
     return bundle
 
 

@@ -290,7 +290,7 @@ def test_a_forgotten_model_is_closed(tiny: Tiny) -> None:
 def test_the_last_reference_may_be_on_the_thread_of_the_loop(tiny: Tiny) -> None:
     before = threading.active_count()
     opened = FillMask(tiny.path, threads=1)
-    call = opened._loop._submit(opened._fill(random_texts(2000), {}))
+    call = opened._loop._submit(opened._calls.fill(random_texts(2000), {}))
     del opened
     assert len(call.result(60)) == 2000
     for _ in range(600):

@@ -19,6 +19,7 @@ from fillmask_export.progress import Report, no_report
 from fillmask_export.quantization.weights import GramFiles, Int8Weights, SavingStatistics
 from fillmask_model.checkpoints.checkpoint import Checkpoint
 from fillmask_model.encoder.encoder import TiedEncoder
+from fillmask_model.encoder.sparse import SparsePooling
 from fillmask_model.quantization.calibration import BlockwiseStatistics
 from fillmask_model.quantization.rounding_plan import RoundingPlan
 
@@ -30,6 +31,7 @@ def save_graph(
     int8: Int8Weights | None = None,
     *,
     fills: bool = True,
+    sparse: SparsePooling | None = None,
     token_types: int = 1,
 ) -> None:
     """Write the served graph and its weights.
@@ -43,6 +45,7 @@ def save_graph(
         directory: new directory for the files.
         int8: rounding of the weights. None for fp32.
         fills: whether the graph fills masks.
+        sparse: pooling of sparse vectors. None for a graph without them.
     """
     weights = encoder_weights(model, max_tokens, token_types)
     directory.mkdir()
@@ -52,7 +55,7 @@ def save_graph(
         else:
             builder = Int8GraphBuilder(model.config, weights, int8, file)
         classifier = None if model.classifier is None else model.classifier.config
-        graph = served_graph(builder, classifier, fills=fills)
+        graph = served_graph(builder, classifier, sparse, fills=fills)
     onnx.save(graph, directory / MODEL_FILE)
     # check the file, because the graph in memory has no weights
     onnx.checker.check_model(str(directory / MODEL_FILE), full_check=True)
@@ -65,6 +68,7 @@ def int8_weights(
     scratch: Path | None,
     *,
     fills: bool = True,
+    sparse: bool = False,
     report: Report = no_report,
 ) -> Int8Weights:
     """Choose the rounding of an encoder's weights by calibration.
@@ -76,6 +80,7 @@ def int8_weights(
         scratch: directory for temporary files with Gram matrices, with which later columns
             compensate for rounding errors. None to round each weight to the nearest value.
         fills: whether the graph fills masks.
+        sparse: whether the graph computes sparse vectors.
     """
     if checkpoint.rounding:
         return Int8Weights(checkpoint.rounding, {}, report)
@@ -87,6 +92,7 @@ def int8_weights(
         mask_token_id,
         fills=fills,
         labels=model.classifier is not None,
+        sparse=sparse,
         grams=grams is not None,
     )
     plan = RoundingPlan.from_statistics(model, SavingStatistics(statistics, grams, report))

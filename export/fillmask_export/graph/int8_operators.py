@@ -16,11 +16,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from fillmask_export.graph.operators import GraphBuilder
+from fillmask_export.graph.int8_rounding import CONTRIB, RoundingGraphBuilder
 from fillmask_export.graph.weight_file import WeightFile
 from fillmask_export.quantization.rounding import (
-    GELU_SMALLEST_STEP,
-    GELU_STEPS,
     GELU_ZERO,
     UNSIGNED_ZERO,
     QuantizedRows,
@@ -30,12 +28,9 @@ from fillmask_export.quantization.weights import Int8Weights
 from fillmask_model.encoder.config import EncoderConfig
 from fillmask_model.encoder.encoder import TABLE, output_table
 from fillmask_model.quantization.input_recorder import VOCABULARY
-from fillmask_model.quantization.rounding import INT8_MAX
-
-CONTRIB = "com.microsoft"
 
 
-class Int8GraphBuilder(GraphBuilder):
+class Int8GraphBuilder(RoundingGraphBuilder):
     """Graph builder with linear layers and the embedding table in int8.
 
     Args:
@@ -53,8 +48,7 @@ class Int8GraphBuilder(GraphBuilder):
     ) -> None:
         super().__init__(config, weights, file)
         self._int8 = int8
-        self.domains[CONTRIB] = 1
-        self._zero_points: dict[tuple[str, int], str] = {}
+        self._column_scales: dict[str, str] = {}
         self._output = output_table(config)
         self._table_columns: str | None = None
         if self._int8.rounds(VOCABULARY) and len(self.vocabulary_parts) == 1:
@@ -91,16 +85,38 @@ class Int8GraphBuilder(GraphBuilder):
 
         A tied encoder uses the table of the lookup.
         """
-        x = self.add("Mul", [x, self._table_factors()])
-        quantized, scales = self._quantize(x, rows, self.config.table_width)
+        quantized, scales = self._quantize_head(x, rows)
         bias, bias_name = self.bias("head_bias"), "head_bias"
         if self._table_columns is not None:
             steps = self._scales(self._output)
-            logits = self._product(quantized, self._table_columns, steps, UNSIGNED_ZERO)
+            logits = self.product(quantized, self._table_columns, steps, UNSIGNED_ZERO)
         else:
             logits = self._part_logits(quantized, part)
             bias, bias_name = None if bias is None else bias[part], f"{bias_name}.{part.start}"
         return self.add_bias(self.add("Mul", [logits, scales]), bias_name, bias)
+
+    def columns(self, parts: Sequence[slice]) -> list[str]:
+        """Return the transposed parts of the table, which the runtime transposes at load time."""
+        table = self._tables[self._output]
+        names = []
+        for part in parts:
+            rows = self.constant_rows(self._output, table.values, part)
+            names.append(self.add("Transpose", [rows], perm=[1, 0]))
+            self._column_scales[names[-1]] = self.constant(
+                f"{self._output}.scales.{part.start}", table.scales[part]
+            )
+        return names
+
+    def column_products(self, x: str, rows: str, columns: Sequence[str]) -> list[str]:
+        """Compute the logits of parts of the vocabulary without the head's bias."""
+        quantized, scales = self._quantize_head(x, rows)
+        return [
+            self.add(
+                "Mul",
+                [self.product(quantized, part, self._column_scales[part], UNSIGNED_ZERO), scales],
+            )
+            for part in columns
+        ]
 
     def _part_logits(self, quantized: str, part: slice) -> str:
         """Multiply the input rows by some rows of the table.
@@ -120,12 +136,16 @@ class Int8GraphBuilder(GraphBuilder):
         ]
         return self.add("QGemm", inputs, domain=CONTRIB, transB=1)
 
+    def _quantize_head(self, x: str, rows: str) -> tuple[str, str]:
+        x = self.add("Mul", [x, self._table_factors()])
+        return self.quantize(x, rows, self.config.table_width)
+
     def linears(self, x: str, names: Sequence[str], rows: str) -> list[str]:
         """Add linear layers with the same input, which the graph quantizes once."""
         key = "+".join(names)
         if key.endswith(".output"):
             # the values' weights already contain the factors of this layer
-            quantized, scales = self._quantize(x, rows, self.config.d_model)
+            quantized, scales = self.quantize(x, rows, self.config.d_model)
         else:
             quantized, scales = self._quantize_smoothed(x, key, names[0], rows)
         floats = self._float_channels(x, key, names[0])
@@ -162,9 +182,9 @@ class Int8GraphBuilder(GraphBuilder):
         floats = hidden("float32", channels.float32) if len(channels.float32) else None
         inner = hidden("int8", channels.int8)
         quantize, zero = (
-            (self._quantize, UNSIGNED_ZERO)
+            (self.quantize, UNSIGNED_ZERO)
             if self.config.activation == "silu"  # whose minimum is lower than GELU's
-            else (self._quantize_gelu, GELU_ZERO)
+            else (self.quantize_gelu, GELU_ZERO)
         )
         quantized, scales = quantize(inner, rows, len(channels.int8))
         weight = self.weights[f"{outer}.weight"]
@@ -190,7 +210,7 @@ class Int8GraphBuilder(GraphBuilder):
             product = self._scaled_product(quantized, scales, key, weight, UNSIGNED_ZERO)
             inner.append(self.add_bias(product, f"{key}.bias", bias))
         gated = self.add("Mul", [self.activate(inner[0], self.config.activation), inner[1]])
-        quantized, scales = self._quantize(gated, rows, self.config.d_ff)
+        quantized, scales = self.quantize(gated, rows, self.config.d_ff)
         weight = self._int8.rows(outer, self.weights[f"{outer}.weight"])
         product = self._scaled_product(quantized, scales, outer, weight, UNSIGNED_ZERO)
         return self.add_bias(product, f"{outer}.bias", self.folded_bias(outer))
@@ -223,59 +243,15 @@ class Int8GraphBuilder(GraphBuilder):
         """Multiply rows by a layer's factors and quantize the products."""
         factors = self._int8.factors(name)
         x = self.add("Mul", [x, self.constant(f"{key}.factors", factors)])
-        return self._quantize(x, rows, len(factors))
-
-    def _quantize(self, x: str, rows: str, width: int) -> tuple[str, str]:
-        """Quantize rows to uint8 with zero point 128, the middle of the range.
-
-        A row of zeros has scale 0, so its products are 0 for any rounded values.
-
-        Returns:
-            The quantized rows and their scales (R, 1).
-        """
-        largest = self.add("ReduceMax", [self.add("Abs", [x]), self.integers(-1)], keepdims=1)
-        scales = self.add("Mul", [largest, self.scalar("one_127th", 1 / INT8_MAX)])
-        return self._round(x, scales, rows, UNSIGNED_ZERO, width), scales
-
-    def _quantize_gelu(self, x: str, rows: str, width: int) -> tuple[str, str]:
-        """Quantize GELU outputs to uint8 with zero point 16.
-
-        The zero point is small, because GELU's minimum is -0.17.
-
-        Returns:
-            The quantized rows and their scales (R, 1).
-        """
-        largest = self.add("ReduceMax", [x, self.integers(-1)], keepdims=1)
-        steps = self.add("Mul", [largest, self.scalar("gelu_step", 1 / GELU_STEPS)])
-        scales = self.add("Max", [steps, self.scalar("gelu_smallest_step", GELU_SMALLEST_STEP)])
-        return self._round(x, scales, rows, GELU_ZERO, width), scales
-
-    def _round(self, x: str, scales: str, rows: str, zero: int, width: int) -> str:
-        inputs = [x, scales, self._zero_point(rows, zero)]
-        return self.add("QuantizeLinear", inputs, axis=1, block_size=width)
-
-    def _zero_point(self, rows: str, zero: int) -> str:
-        """Create a uint8 zero point (R, 1), which layers with the same rows share."""
-        if (rows, zero) not in self._zero_points:
-            one = self.constant(f"zero_{zero}", np.array([[zero]], np.uint8))
-            count = self.add("Shape", [rows], end=1)
-            shape = self.add("Concat", [count, self.integers(1)], axis=0)
-            self._zero_points[rows, zero] = self.add("Expand", [one, shape])
-        return self._zero_points[rows, zero]
+        return self.quantize(x, rows, len(factors))
 
     def _scaled_product(
         self, quantized: str, scales: str, name: str, weight: QuantizedRows, zero: int
     ) -> str:
-        product = self._product(
+        product = self.product(
             quantized,
             self.constant(f"{name}.weight", weight.values.T),
             self.constant(f"{name}.scales", weight.scales),
             zero,
         )
         return self.add("Mul", [product, scales])
-
-    def _product(self, quantized: str, columns: str, column_scales: str, zero: int) -> str:
-        one = self.scalar("one", 1.0)
-        zero_point = self.constant(f"zero_point_{zero}", np.array(zero, np.uint8))
-        inputs = [quantized, columns, one, column_scales, zero_point]
-        return self.add("MatMulIntegerToFloat", inputs, domain=CONTRIB)

@@ -147,11 +147,27 @@ class GraphBuilder:
         """
         if len(self.vocabulary_parts) == 1:
             return self.table_logits(x)
-        table = output_table(self.config)
         bias = self.bias("head_bias")
         part_bias = None if bias is None else bias[part]
-        weight = self.constant_rows(table, self.weights[table], part)
-        return self.gemm(x, weight, f"head_bias.{part.start}", part_bias)
+        return self.gemm(x, self._table_rows(part), f"head_bias.{part.start}", part_bias)
+
+    def columns(self, parts: Sequence[slice]) -> list[str]:
+        """Return the table's parts for `column_products`, which a loop may contain."""
+        return [self._table_rows(part) for part in parts]
+
+    def column_products(self, x: str, rows: str, columns: Sequence[str]) -> list[str]:  # noqa: ARG002 - the int8 builder needs rows
+        """Compute the logits of parts of the vocabulary without the head's bias.
+
+        Args:
+            x: outputs of the head.
+            rows: tensor with the same first axis as x.
+            columns: result of `columns`.
+        """
+        return [self.gemm(x, part, "", None) for part in columns]
+
+    def _table_rows(self, part: slice) -> str:
+        table = output_table(self.config)
+        return self.constant_rows(table, self.weights[table], part)
 
     def table_logits(self, x: str, outputs: Sequence[str] = ()) -> str:
         """Compute the logits `x @ table.T` with the head's bias, if any."""

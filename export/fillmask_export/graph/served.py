@@ -1,4 +1,4 @@
-"""Served graph, which maps packed texts to their top-k fills, to the logits of labels or to both.
+"""Served graph, which maps packed texts to fills, to logits of labels or to sparse vectors.
 
 Shapes: R tokens of all texts, B rows of W slots inside attention, Q maximum tokens per row that a
 head reads, S = B * Q, N texts, M masks, C tokens that the classification head reads, K maximum
@@ -20,13 +20,15 @@ import numpy as np
 import onnx
 
 from fillmask_export.graph.attention import Attention
-from fillmask_export.graph.classification import label_logits
 from fillmask_export.graph.embedding import is_mask, norm_and_project, token_dropout
+from fillmask_export.graph.heads.classification import label_logits
+from fillmask_export.graph.heads.ranking import rank
+from fillmask_export.graph.heads.sparse import LENGTHS, sparse_weights
 from fillmask_export.graph.operators import GraphBuilder
-from fillmask_export.graph.ranking import rank
 from fillmask_export.graph.value_types import float_tensor, integer_tensor
 from fillmask_export.graph.weights import POSITIONS_BY_TYPE
 from fillmask_model.encoder.classifier import ClassifierConfig
+from fillmask_model.encoder.sparse import SparsePooling
 
 OPSET = 24
 FLOAT = onnx.TensorProto.FLOAT
@@ -34,16 +36,23 @@ QKV = ("query", "key", "value")
 # names of an input with one entry per token and of an input with one entry per mask
 TOKENS, MASKS = "input_ids", "mask_slots"
 POOLED = "label_slots"  # input with one entry per token that the classification head reads
+SPARSE = "sparse_slots"  # input with one entry per token whose logits a sparse vector pools
 
 
 def served_graph(
-    g: GraphBuilder, classifier: ClassifierConfig | None = None, *, fills: bool = True
+    g: GraphBuilder,
+    classifier: ClassifierConfig | None = None,
+    sparse: SparsePooling | None = None,
+    *,
+    fills: bool = True,
 ) -> onnx.ModelProto:
     """Build the graph that `fillmask.engine.runtime` runs.
 
     Args:
         g: graph builder for fp32 or int8, with the weights of `fillmask_export.graph.weights`.
         classifier: configuration of the classification head. None for a graph without labels.
+        sparse: pooling of sparse vectors, which excludes fills and labels. None for a graph without
+            them.
         fills: whether the graph fills masks.
     """
     config = g.config
@@ -51,7 +60,7 @@ def served_graph(
     attention = Attention(g)
     for layer in range(config.num_layers - 1):
         x_RD = _block(g, attention, layer, x_RD)
-    read = _read_slots(g, classifier, fills=fills)
+    read = SPARSE if sparse else _read_slots(g, classifier, fills=fills)
     x_SD = _last_block(g, attention, config.num_layers - 1, x_RD, read)
     if config.final_norm:
         x_SD = g.norm(x_SD, "final_norm")
@@ -91,6 +100,11 @@ def served_graph(
         if classifier.pooling == "mean":
             inputs += [integer_tensor("label_texts", "C"), integer_tensor("label_lengths", "N")]
         outputs.append(float_tensor("label_logits", "N", len(classifier.labels)))
+    if sparse:
+        head_CD = _head_transform(g, x_SD, read) if config.head_transform else x_SD
+        sparse_weights(g, head_CD, sparse)
+        inputs += [integer_tensor(SPARSE, "C"), integer_tensor(LENGTHS, "N")]
+        outputs.append(float_tensor("sparse_weights", "N", config.vocab_size))
     return g.model(inputs=inputs, outputs=outputs, opset=OPSET)
 
 

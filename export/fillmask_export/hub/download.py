@@ -26,7 +26,7 @@ from fillmask_export.hub.errors import HubError, hub_address, readable_errors
 from fillmask_export.hub.session import check_content, is_commit, limit_answers
 from fillmask_export.progress import DownloadProgress
 from fillmask_model.checkpoints.checkpoint import check_config
-from fillmask_model.checkpoints.modules import ENCODER_FILE, MODULES_FILE, check_modules
+from fillmask_model.checkpoints.modules import ENCODER_FILE, MODULES_FILE, read_modules
 from fillmask_model.checkpoints.tensor_files import (
     INDEX_SUFFIX,
     PICKLED,
@@ -102,7 +102,7 @@ def download_checkpoint(
             if name in sizes:
                 _fetch(repository, snapshot.commit, name, digests)
         check_config(directory, repository)
-        check_modules(directory)
+        read_modules(directory)
         if offline:
             sizes = dict.fromkeys((file.name for file in directory.iterdir()), 0)
         weights = _select_weights(repository, sizes, allow_pickle=allow_pickle)

@@ -31,7 +31,13 @@ from fillmask_export.verification.labels import (
     compare_label_graph,
     measure_label_agreement,
 )
+from fillmask_export.verification.vectors import (
+    ExpectedVectors,
+    compare_vector_graph,
+    measure_vector_agreement,
+)
 from fillmask_model.encoder.encoder import TiedEncoder
+from fillmask_model.encoder.sparse import SparsePooling
 from fillmask_model.memory import page_out_files
 
 
@@ -57,10 +63,12 @@ class ExpectedResults:
     Attributes:
         fills: results of the task fill-mask. None without this task.
         labels: results of the task text-classification. None without this task.
+        vectors: results of the task sparse. None without this task.
     """
 
     fills: ExpectedFills | None
     labels: ExpectedLabels | None
+    vectors: ExpectedVectors | None
 
     @classmethod
     def from_texts(
@@ -72,6 +80,7 @@ class ExpectedResults:
         max_tokens: int,
         *,
         fills: bool,
+        sparse: SparsePooling | None = None,
         int8: bool,
         report: Report = no_report,
     ) -> Self:
@@ -83,13 +92,14 @@ class ExpectedResults:
             text_format: kinds of inputs that the model reads.
             max_tokens: maximum length of an input in tokens.
             fills: whether the bundle fills masks.
+            sparse: pooling of a bundle with sparse vectors.
             int8: whether the bundle is in int8.
 
         Raises:
             VerificationError: the bundle is in int8 or has labels, and no text has at most
                 `max_tokens` tokens.
         """
-        expected_fills = expected_labels = None
+        expected_fills = expected_labels = expected_vectors = None
         types = text_format.token_types
         if fills:
             vocab_size = model.config.vocab_size
@@ -103,7 +113,11 @@ class ExpectedResults:
             expected_fills = ExpectedFills(requests, log_probs, predictions)
         if model.classifier is not None:
             expected_labels = ExpectedLabels.from_texts(model, texts, tokenizer, max_tokens, types)
-        return cls(expected_fills, expected_labels)
+        if sparse is not None:
+            expected_vectors = ExpectedVectors.from_texts(
+                model, sparse, texts, tokenizer, max_tokens
+            )
+        return cls(expected_fills, expected_labels, expected_vectors)
 
     def compare(self, exact: Path, served: Path, report: Report = no_report) -> dict[str, Any]:
         """Compare the fp32 graph and the served graph with the results of PyTorch.
@@ -116,12 +130,12 @@ class ExpectedResults:
             The verification figures of bundle.json.
 
         Raises:
-            VerificationError: the results differ by more than the limits of
-                `fillmask_export.verification.fills`, `fillmask_export.verification.agreement` and
-                `fillmask_export.verification.labels`.
+            VerificationError: the results differ by more than the limits of the modules beside
+                this one.
         """
         figures: dict[str, Any] = {}
         labels: dict[str, Any] = {}
+        vectors: dict[str, Any] = {}
         with page_out_files(WEIGHTS_FILE):
             runtime = Runtime(exact / MODEL_FILE, torch.get_num_threads(), pack=exact == served)
             if self.fills is not None:
@@ -129,6 +143,8 @@ class ExpectedResults:
                 figures["graph"] = asdict(graph)
             if self.labels is not None:
                 labels["graph"] = asdict(compare_label_graph(runtime, self.labels))
+            if self.vectors is not None:
+                vectors["graph"] = asdict(compare_vector_graph(runtime, self.vectors))
             del runtime
         if exact != served:
             runtime = Runtime(served / MODEL_FILE, torch.get_num_threads())
@@ -137,4 +153,7 @@ class ExpectedResults:
                 figures["int8"] = asdict(agreement)
             if self.labels is not None:
                 labels["int8"] = asdict(measure_label_agreement(runtime, self.labels))
-        return figures | ({"labels": labels} if labels else {})
+            if self.vectors is not None:
+                vectors["int8"] = asdict(measure_vector_agreement(runtime, self.vectors))
+        own = {"labels": labels, "vectors": vectors}
+        return figures | {name: one for name, one in own.items() if one}

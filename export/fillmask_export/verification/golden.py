@@ -25,6 +25,7 @@ TEXTS = 16
 PAIR_INTERVAL = 4  # a quarter of the inputs of a model that reads pairs are pairs
 PLACES = (1 / 4, 1 / 2, 3 / 4)  # relative positions of the masks in a text
 LEAST_WORDS = 7  # shorter texts have one mask in the middle
+WEIGHTS = 20  # largest weights of a sparse vector
 FILLS = 5  # fills per mask, as in the comparison of int8 with fp32
 # Other CPUs add numbers in another order. The unit is nats for fills. For labels the tolerance is a
 # difference of logits, relative to the largest logit if that is above 1.
@@ -44,6 +45,15 @@ def logit_tolerance(figures: dict[str, Any], labels: Sequence[dict[str, Any]]) -
     if int8 is not None:
         return largest_int8_difference(int8["p99_logit_difference"])
     largest = max(abs(float(logit)) for one in labels for logit in one["logits"])
+    return FP32_TOLERANCE * max(1.0, largest)
+
+
+def weight_tolerance(figures: dict[str, Any], vectors: Sequence[dict[str, Any]]) -> float:
+    """Return the maximum allowed difference of a golden text's weight."""
+    int8 = figures["vectors"].get("int8")
+    if int8 is not None:
+        return largest_int8_difference(int8["p99_weight_difference"])
+    largest = max(float(one["weights"][0]["weight"]) for one in vectors)
     return FP32_TOLERANCE * max(1.0, largest)
 
 
@@ -82,6 +92,13 @@ def golden_results(
         ]
         golden["logit_tolerance"] = logit_tolerance(figures, labels)
         golden["labels"] = labels
+    if "sparse" in runtime.tasks:
+        golden["vectors"] = [
+            {"text": text, "weights": weights}
+            for text, encoded in _inputs(texts, tokenizer, max_tokens, masked=False)
+            if isinstance(text, str) and (weights := _weights(encoded, runtime))
+        ]
+        golden["weight_tolerance"] = weight_tolerance(figures, golden["vectors"])
     return golden
 
 
@@ -109,7 +126,7 @@ def renew_golden_results(path: Path, texts: Sequence[str]) -> int:
     file = path / DESCRIPTION_FILE
     description = json.loads(file.read_text(encoding="utf-8"))
     write_description(description | {"golden": golden}, file)
-    return len(golden["prompts"]) + len(golden.get("labels", ()))
+    return sum(len(golden.get(name, ())) for name in ("prompts", "labels", "vectors"))
 
 
 def write_description(description: dict[str, Any], file: Path) -> None:
@@ -155,6 +172,17 @@ def _labels(encoded: EncodedText, runtime: Runtime, pooling: Pooling) -> list[fl
     request = ModelPass.for_labels(encoded.input_ids, encoded.token_types, pooling)
     [logits] = runtime.run(Batch.pack([request])).label_logits.tolist()
     return [round(logit, 5) for logit in logits]
+
+
+def _weights(encoded: EncodedText, runtime: Runtime) -> list[dict[str, Any]]:
+    """Return the largest weights of the sparse vector of a text, largest first."""
+    request = ModelPass.for_vector(encoded.input_ids, encoded.token_types, WEIGHTS)
+    batch = Batch.pack([request])
+    [output] = batch.unpack(runtime.run(batch))
+    assert output.vector is not None  # noqa: S101 - the graph has vectors
+    pairs = zip(output.vector.indices.tolist(), output.vector.values.tolist(), strict=True)
+    ranked = sorted(pairs, key=lambda one: -one[1])
+    return [{"token": token, "weight": round(weight, 5)} for token, weight in ranked]
 
 
 def _fields(text: InputText) -> dict[str, str]:

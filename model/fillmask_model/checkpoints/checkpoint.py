@@ -28,6 +28,7 @@ from fillmask_model.checkpoints.tensor_files import TensorFiles
 from fillmask_model.encoder.classifier import ClassifierConfig
 from fillmask_model.encoder.config import EncoderConfig
 from fillmask_model.encoder.encoder import HEAD_PREFIXES, TiedEncoder
+from fillmask_model.encoder.sparse import SparseSettings
 from fillmask_model.files import atomic_replace, read_object
 from fillmask_model.quantization.rounding_plan import RoundingPlan
 from fillmask_model.tokenizers.loading import TokenizerFiles, read_tokenizer_files
@@ -35,7 +36,7 @@ from fillmask_model.tokenizers.loading import TokenizerFiles, read_tokenizer_fil
 OWN_MODEL_TYPE = "fillmask"
 CONFIG_NAME = "config.json"
 FILES = (CONFIG_NAME, "tokenizer.json", "model.safetensors")  # in the order of `save_checkpoint`
-FILL_MASK, TEXT_CLASSIFICATION = "fill-mask", "text-classification"
+FILL_MASK, TEXT_CLASSIFICATION, SPARSE = "fill-mask", "text-classification", "sparse"
 ROUNDING = "rounding."  # name prefix of rounding factors in model.safetensors
 
 
@@ -52,6 +53,8 @@ class Checkpoint:
         rounding: smoothing factors of weights that training has rounded to int8. None for unrounded
             weights.
         mask_token: text of the mask token. None for a checkpoint without a tokenizer.
+        sparse: settings of sparse vectors, which are then the only task. None for the tasks of the
+            heads.
     """
 
     model: TiedEncoder
@@ -59,10 +62,13 @@ class Checkpoint:
     head_is_new: bool
     rounding: RoundingPlan | None = None
     mask_token: str | None = None
+    sparse: SparseSettings | None = None
 
     @property
     def tasks(self) -> tuple[str, ...]:
         """Tasks for which the checkpoint has a trained head."""
+        if self.sparse is not None:
+            return (SPARSE,)
         fills = () if self.head_is_new else (FILL_MASK,)
         labels = () if self.model.classifier is None else (TEXT_CLASSIFICATION,)
         return fills + labels

@@ -48,7 +48,7 @@ class BlockwiseStatistics(Mapping[str, InputStatistics]):
     """Input statistics of the layers that int8 graphs compute in int8, block by block.
 
     For fills the encoder runs on texts with masks at random positions with a fixed seed. For labels
-    the encoder runs on the texts without masks. Access to a key records one block at a
+    and sparse vectors it runs on the texts without masks. Access to a key records one block at a
     time, because the statistics of all blocks of a large encoder take more memory than the encoder.
     Access in the order of the blocks computes each block once. In an encoder whose layers share
     blocks, the object records all blocks together, because such an encoder has few blocks. The
@@ -59,13 +59,15 @@ class BlockwiseStatistics(Mapping[str, InputStatistics]):
     that the head reads. The statistics for labels contain the same rows, unless layers share
     blocks.
 
-    Keys are names of layers, such as `blocks.0.query`. With fills, `vocabulary` is also a key.
+    Keys are names of layers, such as `blocks.0.query`. With fills or sparse vectors, `vocabulary`
+    is also a key.
 
     Args:
         model: float32 encoder on the CPU.
         texts: token ids of each text, special tokens included.
         fills: whether the graph fills masks.
         labels: whether the graph computes labels.
+        sparse: whether the graph computes sparse vectors, for which the head reads all tokens.
         grams: whether to compute Gram matrices, which take half of the time.
     """
 
@@ -77,6 +79,7 @@ class BlockwiseStatistics(Mapping[str, InputStatistics]):
         *,
         fills: bool = True,
         labels: bool = False,
+        sparse: bool = False,
         grams: bool = True,
     ) -> None:
         self._model, self._grams = model, grams
@@ -85,6 +88,8 @@ class BlockwiseStatistics(Mapping[str, InputStatistics]):
         if fills:
             masked = [_CalibrationTexts.masked(t, mask_token_id, generator) for t in texts]
             self._texts += _join_equal_lengths(masked)
+        if sparse:
+            self._texts += _join_equal_lengths(map(_CalibrationTexts.read_whole, texts))
         # layer whose input differs from the input of the keys and values of the same block
         self._own_query = ""
         if labels:
@@ -95,7 +100,7 @@ class BlockwiseStatistics(Mapping[str, InputStatistics]):
             self._texts += _join_equal_lengths(plain)
         self._every = max(1, sum(text.input_ids.numel() for text in self._texts) // SAMPLED_ROWS)
         names = [name for name, module in model.named_modules() if is_int8_linear(name, module)]
-        if fills:
+        if fills or sparse:
             self._names = [*names, VOCABULARY]
         else:
             self._names = [name for name in names if not name.startswith(HEAD)]
@@ -190,7 +195,8 @@ class _CalibrationTexts:
     """Token ids of N texts of equal length with booleans, all of shape (N, T).
 
     Attributes:
-        mask_positions: True at masks. None for texts without masks.
+        mask_positions: True at tokens that the masked-language-model head reads. None for texts
+            that it does not read.
         selected: True at the tokens to record in the last block. None for all tokens.
     """
 
@@ -206,6 +212,10 @@ class _CalibrationTexts:
         chosen[generator.integers(len(ids))] = True  # the head needs at least one mask
         input_ids = torch.from_numpy(np.where(chosen, mask_token_id, ids))[None]
         return cls(input_ids, mask_positions=torch.from_numpy(chosen)[None])
+
+    @classmethod
+    def read_whole(cls, ids: NDArray[np.int64]) -> Self:
+        return cls(torch.from_numpy(ids)[None], torch.ones(1, len(ids), dtype=torch.bool))
 
     @classmethod
     def plain(cls, ids: NDArray[np.int64], *, first: bool) -> Self:

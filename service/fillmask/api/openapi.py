@@ -10,9 +10,10 @@ from fillmask.api.bodies.fill_request import FillMaskRequest
 from fillmask.api.bodies.score import ScoreRequest
 from fillmask.api.operations import COMPONENTS
 from fillmask.api.protocols.infer_schema import InferClassifyRequest, InferFillMaskRequest
-from fillmask.api.protocols.predict_tei import TeiPredictRequest
 from fillmask.api.protocols.predict_v1 import PredictClassifyRequest, PredictFillMaskRequest
-from fillmask.api.protocols.rerank import RankDocumentsRequest, RerankRequest
+from fillmask.api.search.embed_sparse import EmbedSparseRequest
+from fillmask.api.search.predict_tei import TeiPredictRequest
+from fillmask.api.search.rerank import RankDocumentsRequest, RerankRequest
 from fillmask.http.middleware.authentication import is_public
 
 # groups of operations, in the order of the document and of the page
@@ -24,6 +25,10 @@ TAGS: list[dict[str, Any]] = [
         "name": "Reranking",
         "description": "For the clients of text-embeddings-inference, Cohere and Jina AI.",
     },
+    {
+        "name": "Sparse vectors",
+        "description": "Weighted words of texts for search, as in text-embeddings-inference.",
+    },
     {"name": "Hugging Face", "description": "Further paths for Hugging Face's clients."},
     {"name": "Open Inference Protocol v2", "description": "For Triton's and KServe's clients."},
     {"name": "V1 protocol", "description": "For clients of TensorFlow Serving and KServe."},
@@ -31,7 +36,7 @@ TAGS: list[dict[str, Any]] = [
 ]
 
 DESCRIPTION = """\
-Fills masks in texts, scores texts and classifies texts with encoders.
+Fills masks in texts, scores, classifies and reranks texts and makes sparse vectors with encoders.
 
 A schema cannot express some rules, because a rule needs the model's tokenizer or compares two parts
 of a request. A request that breaks one of these rules gets 422 and a reason.
@@ -69,6 +74,7 @@ _BODIES: tuple[type[BaseModel], ...] = (
     RerankRequest,
     RankDocumentsRequest,
     TeiPredictRequest,
+    EmbedSparseRequest,
 )
 
 

@@ -13,10 +13,14 @@ from weakref import WeakKeyDictionary
 from pydantic_core import to_json
 
 from fillmask.errors import InvalidRequestError
+from fillmask.results.rejected import RejectedText
+from fillmask.results.sparse import SparseEmbedding
 from fillmask.tasks.classification import PlannedLabels
 from fillmask.tasks.plan import FillPlan, PlannedFills
 from fillmask.tasks.score_plan import PlannedScores
+from fillmask.tasks.sparse import PlannedVectors
 from fillmask.tasks.targets.targets import Targets
+from fillmask.tokenization.encoded_text import EncodedText
 
 MAX_RESPONSE_BYTES = 5 * 2**20
 # memory contains the JSON twice, as a list of parts and as the joined body
@@ -43,6 +47,11 @@ _TARGET_BYTES, _TARGET_JSON_BYTES = 120, 26
 _LABEL_PASS_BYTES, _LOGIT_BYTES = 2_000, 4
 # a label's score as an object, and as JSON without its name
 _LABEL_BYTES, _LABEL_JSON_BYTES = 90, 45
+
+# a dimension of a sparse vector in arrays, as Python objects, and as JSON with its token
+_DIMENSION_BYTES, _DIMENSION_OBJECT_BYTES, _DIMENSION_JSON_BYTES = 12, 320, 40
+# writing this many dimensions takes about as long as a switch to another thread allows
+MAX_LOOP_DIMENSIONS = 1_000
 
 
 def fill_memory_bytes(planned: PlannedFills, max_bytes: int = MAX_RESPONSE_BYTES) -> int:
@@ -104,6 +113,29 @@ def label_memory_bytes(planned: PlannedLabels) -> int:
         + _LABEL_BYTES * sum(planned.counts)
         + _JSON_COPIES * json_bytes
     )
+
+
+def vector_memory_bytes(planned: PlannedVectors) -> int:
+    """Return the upper bound of the memory of the sparse vectors of a request."""
+    return sum(
+        _LABEL_PASS_BYTES + one.input_ids.nbytes + _DIMENSION_BYTES * most
+        for one, most in zip(planned.texts, planned.dimensions, strict=True)
+        if isinstance(one, EncodedText)
+    )
+
+
+def vector_json_bytes(vectors: Sequence[SparseEmbedding | RejectedText]) -> int:
+    """Return the upper bound of the memory of the JSON of sparse vectors, with its objects.
+
+    The actual vectors determine the bound, because a trained model uses few of its dimensions.
+
+    Raises:
+        InvalidRequestError: the response can exceed MAX_RESPONSE_BYTES.
+    """
+    dimensions = sum(len(one.indices) for one in vectors if isinstance(one, SparseEmbedding))
+    json_bytes = _DIMENSION_JSON_BYTES * dimensions
+    _check_size(json_bytes, MAX_RESPONSE_BYTES, "Use fewer texts or a smaller top_n.")
+    return _DIMENSION_OBJECT_BYTES * dimensions + _JSON_COPIES * json_bytes
 
 
 class _TargetSizes(NamedTuple):

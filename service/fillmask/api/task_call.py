@@ -8,7 +8,13 @@ from typing import Any, TypeVar
 
 from fastapi import Request, Response
 
-from fillmask.api.response_memory import fill_memory_bytes, label_memory_bytes, score_memory_bytes
+from fillmask.api.response_memory import (
+    fill_memory_bytes,
+    label_memory_bytes,
+    score_memory_bytes,
+    vector_json_bytes,
+    vector_memory_bytes,
+)
 from fillmask.api.task_route import TaskRoute
 from fillmask.errors import ContentTypeError, quote
 from fillmask.http.disconnect import CancelOnDisconnect
@@ -19,12 +25,14 @@ from fillmask.parameters.classify import ClassificationOptions
 from fillmask.parameters.fill_mask import FillOptions
 from fillmask.parameters.limits import Limits
 from fillmask.parameters.score import ScoreOptions
+from fillmask.parameters.sparse import SparseOptions
 from fillmask.parameters.texts import InputText
 from fillmask.registry.served_model import ServedModel
 from fillmask.results.fills import FillResult
 from fillmask.results.labels import ClassificationResult, LabelScore
 from fillmask.results.rejected import RejectedText
 from fillmask.results.scores import TextScore
+from fillmask.results.sparse import SparseEmbedding
 
 _T = TypeVar("_T")
 
@@ -115,6 +123,17 @@ class TaskCall:
         self.claim.add(label_memory_bytes(planned))
         tokens = sum(len(one.input_ids) for one in planned.encoded)
         return (await pipeline.run(planned)).accepted, tokens
+
+    async def embed_sparse(
+        self, texts: Sequence[InputText], options: Sequence[SparseOptions]
+    ) -> list[SparseEmbedding | RejectedText]:
+        """Make sparse vectors, once their memory is claimed, and claim the memory of their JSON."""
+        pipeline = self.served.require_sparse()
+        planned = await pipeline.plan(texts, options)
+        self.claim.add(vector_memory_bytes(planned))
+        vectors = await pipeline.run(planned)
+        self.claim.add(vector_json_bytes(vectors))
+        return vectors
 
     def claim_repeated(self, repeats: bool) -> None:  # noqa: FBT001 - a field of the request
         """Claim the memory of a response that may repeat the texts of the body, in two copies."""

@@ -93,6 +93,12 @@ class ClassifyRoute(TaskRoute):
     task = "text-classification"
 
 
+class SparseRoute(TaskRoute):
+    """Route of sparse vectors."""
+
+    task = "sparse"
+
+
 class RerankRoute(ClassifyRoute):
     """Route of reranking, whose default model is the first model that can rerank."""
 

@@ -16,11 +16,9 @@ from fillmask.bundles.description import (
     Architecture,
     Description,
     FileRecord,
-    Golden,
-    GoldenFill,
-    GoldenPrompt,
     Int8Figures,
     LabelInt8Figures,
+    VectorInt8Figures,
 )
 from fillmask.bundles.validation import read_model, refuse
 from fillmask.errors import BundleError, FillMaskError
@@ -36,9 +34,6 @@ __all__ = [
     "WEIGHTS_FILE",
     "Architecture",
     "Bundle",
-    "Golden",
-    "GoldenFill",
-    "GoldenPrompt",
     "default_bundle_path",
     "read_bundle",
 ]
@@ -110,6 +105,16 @@ class Bundle(Description):
         labels = self.verification.get("labels")
         figures = labels.get("int8") if isinstance(labels, dict) else None
         return read_model(LabelInt8Figures, figures, where=("verification", "labels", "int8"))
+
+    def vector_int8_figures(self) -> VectorInt8Figures:
+        """Return the verification figures for the sparse vectors of an int8 model.
+
+        Raises:
+            BundleError: a figure is missing or not a number.
+        """
+        vectors = self.verification.get("vectors")
+        figures = vectors.get("int8") if isinstance(vectors, dict) else None
+        return read_model(VectorInt8Figures, figures, where=("verification", "vectors", "int8"))
 
 
 def default_bundle_path() -> Path:

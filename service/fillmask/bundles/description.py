@@ -1,15 +1,13 @@
-"""Strict pydantic models of bundle.json.
-
-Strict models do not convert values, for example the text "1" to a number. Unknown fields are
-errors, except in the figures of the verification.
-"""
+"""Pydantic models of bundle.json."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Final, Literal, Self, TypeVar
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, field_validator, model_validator
 
-from fillmask.bundles.validation import EXPORT_AGAIN, check_name, unknown_field
+from fillmask.bundles.golden import Golden, GoldenLabels, GoldenPrompt
+from fillmask.bundles.strict_model import FilledList, List, Size, Strict, TokenId
+from fillmask.bundles.validation import EXPORT_AGAIN, check_name
 from fillmask.errors import quote
 
 SCHEMA_VERSION = 3
@@ -20,34 +18,11 @@ TOKENIZER_FILE: Final = "tokenizer.json"
 DESCRIPTION_FILE = "bundle.json"
 FILES = (MODEL_FILE, WEIGHTS_FILE, TOKENIZER_FILE)
 
-Task = Literal["fill-mask", "text-classification"]
+Task = Literal["fill-mask", "text-classification", "sparse"]
 ProblemType = Literal["single_label_classification", "multi_label_classification", "regression"]
 Pooling = Literal["first", "mean"]
-
-_Entry = TypeVar("_Entry")
-Size = Annotated[int, Field(ge=1)]
-TokenId = Annotated[int, Field(ge=0)]
-# JSON has no tuples. fail_fast stops at the first invalid entry, because millions of errors take
-# gigabytes of memory.
-List = Annotated[tuple[_Entry, ...], Field(strict=False, fail_fast=True)]
-FilledList = Annotated[tuple[_Entry, ...], Field(strict=False, fail_fast=True, min_length=1)]
-
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _check_fields(cls, value: object) -> object:
-        """Reject an object with too many fields, because pydantic creates one error per field."""
-        allowed = {field.alias or name for name, field in cls.model_fields.items()}
-        if (
-            cls.model_config["extra"] == "forbid"
-            and isinstance(value, dict)
-            and len(value) > len(allowed)
-        ):
-            raise unknown_field(next(name for name in value if name not in allowed))
-        return value
+SparseStrategy = Literal["max", "sum"]
+SparseActivation = Literal["relu", "log1p_relu"]
 
 
 def _remove_constraints(schema: dict[str, Any]) -> None:
@@ -57,7 +32,7 @@ def _remove_constraints(schema: dict[str, Any]) -> None:
         field.pop("minimum", None)
 
 
-class Architecture(_Strict):
+class Architecture(Strict):
     """Sizes of the encoder. The number `parameters` counts a tied table once."""
 
     # GET /info also returns the sizes. Clients of GET /info must accept fields of later releases.
@@ -73,14 +48,14 @@ class Architecture(_Strict):
     tied: bool
 
 
-class FileRecord(_Strict):
+class FileRecord(Strict):
     """Expected size in bytes and expected SHA-256 of a file."""
 
     sha256: str
     bytes: Annotated[int, Field(ge=0)]
 
 
-class FileRecords(_Strict):
+class FileRecords(Strict):
     """Size and SHA-256 of each file of a bundle.
 
     Other file names are invalid, so that no path points outside the directory of the bundle.
@@ -91,43 +66,7 @@ class FileRecords(_Strict):
     tokenizer: FileRecord = Field(alias=TOKENIZER_FILE)
 
 
-class GoldenFill(_Strict):
-    """A token and its natural log-probability over the entire vocabulary."""
-
-    token: TokenId
-    log_prob: float
-
-
-class GoldenPrompt(_Strict):
-    """A text or a pair with the expected fills of each of its masks, best first."""
-
-    text: str
-    text_pair: str | None = None
-    fills: List[FilledList[GoldenFill]]
-
-
-class GoldenLabels(_Strict):
-    """A text or a pair with the expected logit of each label."""
-
-    text: str
-    text_pair: str | None = None
-    logits: FilledList[float]
-
-
-class Golden(_Strict):
-    """Golden prompts and golden texts, whose results must match within tolerances.
-
-    The task fill-mask needs `prompts` and `log_prob_tolerance`. The task text-classification needs
-    `labels` and `logit_tolerance`.
-    """
-
-    log_prob_tolerance: Annotated[float, Field(gt=0)] | None = None
-    prompts: List[GoldenPrompt]
-    logit_tolerance: Annotated[float, Field(gt=0)] | None = None
-    labels: List[GoldenLabels] = ()
-
-
-class Classification(_Strict):
+class Classification(Strict):
     """The classification head of a model, with the labels in the order of the logits."""
 
     labels: FilledList[str]
@@ -135,7 +74,20 @@ class Classification(_Strict):
     pooling: Pooling
 
 
-class Int8Figures(_Strict):
+class Sparse(Strict):
+    """How the logits of a text become a sparse vector.
+
+    `max_active_dims` is the maximum number of dimensions, null for no maximum. `query_weights` has
+    one weight per token for queries without a pass, or is null if queries need one.
+    """
+
+    pooling: SparseStrategy
+    activation: SparseActivation
+    max_active_dims: Size | None = None
+    query_weights: FilledList[Annotated[float, Field(ge=0)]] | None = None
+
+
+class Int8Figures(Strict):
     """Differences of log-probabilities between int8 and fp32, in nats."""
 
     model_config = ConfigDict(extra="ignore")
@@ -144,7 +96,7 @@ class Int8Figures(_Strict):
     p99_log_prob_difference: float
 
 
-class LabelInt8Figures(_Strict):
+class LabelInt8Figures(Strict):
     """Differences of the labels' logits between int8 and fp32."""
 
     model_config = ConfigDict(extra="ignore")
@@ -153,7 +105,16 @@ class LabelInt8Figures(_Strict):
     p99_logit_difference: float
 
 
-class Description(_Strict):
+class VectorInt8Figures(Strict):
+    """Differences of the largest weights of sparse vectors between int8 and fp32."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    mean_weight_difference: float
+    p99_weight_difference: float
+
+
+class Description(Strict):
     """Content of bundle.json.
 
     `max_tokens` includes special tokens. With `pairs`, the model also reads pairs of texts. If
@@ -175,6 +136,7 @@ class Description(_Strict):
     pairs: bool = False
     token_types: Size = 1
     classification: Classification | None = None
+    sparse: Sparse | None = None
     files: FileRecords
     verification: dict[str, Any]
     golden: Golden
@@ -221,16 +183,21 @@ class Description(_Strict):
 
     def _check_tasks(self) -> None:
         _check_distinct("tasks", self.tasks)
-        classifies = "text-classification" in self.tasks
-        if classifies != (self.classification is not None):
-            raise ValueError(
-                "classification must be present if and only if tasks contains text-classification "
-                f"(got the tasks {', '.join(self.tasks)})"
-            )
+        head: tuple[tuple[str, Task, object], ...] = (
+            ("classification", "text-classification", self.classification),
+            ("sparse", "sparse", self.sparse),
+        )
+        for name, task, given in head:
+            if (task in self.tasks) != (given is not None):
+                raise ValueError(
+                    f"{name} must be present if and only if tasks contains {task} "
+                    f"(got the tasks {', '.join(self.tasks)})"
+                )
         golden = self.golden
         for name, given, task, tolerance in (
             ("prompts", golden.prompts, "fill-mask", "log_prob_tolerance"),
             ("labels", golden.labels, "text-classification", "logit_tolerance"),
+            ("vectors", golden.vectors, "sparse", "weight_tolerance"),
         ):
             if bool(given) != (task in self.tasks):
                 raise ValueError(
@@ -239,6 +206,13 @@ class Description(_Strict):
                 )
             if given and getattr(golden, tolerance) is None:
                 raise ValueError(f"golden.{tolerance} is missing; {EXPORT_AGAIN}")
+        if self.sparse is not None and self.sparse.query_weights is not None:
+            weights, size = len(self.sparse.query_weights), self.architecture.vocab_size
+            if weights != size:
+                raise ValueError(
+                    f"sparse.query_weights must have one weight per token, {size} in total "
+                    f"(got {weights})"
+                )
         if self.classification is None:
             return
         _check_distinct("classification.labels", self.classification.labels)

@@ -9,9 +9,10 @@ Shape legend:
     Q: largest number of masks and pooled tokens in one attention row, at least MIN_QUERIES
     M: masks of all texts, ordered by text and position
     m: masks of one text
-    C: pooled tokens of all texts, which the classification head reads, ordered by text and position
+    C: pooled tokens of all texts, which the classification head or a sparse vector reads, ordered
+        by text and position
     c: pooled tokens of one text
-    N': texts whose labels the graph computes
+    N': texts whose labels or sparse vectors the graph computes
     L: labels of the classification head
     K: targets of the mask with the most targets
     k: largest top_k of the passes
@@ -25,7 +26,13 @@ import numpy as np
 
 from fillmask.arrays import IntArray, int_array
 from fillmask.engine.attention_rows import RowPacking
-from fillmask.engine.passes import NO_POSITIONS, BatchOutputs, ModelPass, PassOutputs
+from fillmask.engine.passes import (
+    NO_POSITIONS,
+    BatchOutputs,
+    ModelPass,
+    PassOutputs,
+    SparseVector,
+)
 
 # The runtime's attention rounds differently for a row with only one query.
 # With at least two queries, the result of a text does not depend on other masks in its row.
@@ -141,6 +148,16 @@ class Batch:
         )
 
     @property
+    def sparse_slots(self) -> IntArray:
+        """Entry (C,) of each token whose logits a sparse vector pools."""
+        return self.label_slots
+
+    @property
+    def sparse_lengths(self) -> IntArray:
+        """Number (N',) of tokens of each sparse vector."""
+        return self.label_lengths
+
+    @property
     def slots(self) -> int:
         """Number of slots that attention computes, B * W, including padding."""
         return self.pad_index.size
@@ -153,15 +170,21 @@ class Batch:
         for model_pass in self.passes:
             masks = slice(start, start + len(model_pass.mask_positions))
             targets = model_pass.target_ids.shape[1]
+            vector = None
             if len(self.label_slots):
                 labels = slice(label, label + (len(model_pass.pooled_positions) > 0))
                 label = labels.stop
+                if len(outputs.sparse_weights):
+                    # here, on the worker's thread, because most weights are 0
+                    [weights_V] = outputs.sparse_weights[labels]
+                    vector = SparseVector.from_weights(weights_V, model_pass.top_k)
             unpacked.append(
                 PassOutputs(
                     outputs.top_ids[masks, : model_pass.top_k],
                     outputs.top_log_probs[masks, : model_pass.top_k],
                     outputs.target_log_probs[masks, :targets],
                     outputs.label_logits[labels],
+                    vector,
                 )
             )
             start = masks.stop

@@ -47,6 +47,8 @@ _LABEL_INPUTS: _Nodes = {"label_slots": (_INT64, 1)}
 # inputs of a head that reads the mean of all tokens
 _MEAN_INPUTS: _Nodes = {"label_texts": (_INT64, 1), "label_lengths": (_INT64, 1)}
 _LABEL_OUTPUTS: _Nodes = {"label_logits": (_FLOAT32, 2)}
+_SPARSE_INPUTS: _Nodes = {"sparse_slots": (_INT64, 1), "sparse_lengths": (_INT64, 1)}
+_SPARSE_OUTPUTS: _Nodes = {"sparse_weights": (_FLOAT32, 2)}
 
 
 class Runtime:
@@ -131,8 +133,12 @@ class Runtime:
     @property
     def tasks(self) -> tuple[Task, ...]:
         """Tasks whose outputs the graph has."""
-        fills: tuple[Task, ...] = ("fill-mask",) if "top_ids" in self._outputs else ()
-        return (*fills, "text-classification") if "label_logits" in self._outputs else fills
+        by_output: dict[str, Task] = {
+            "top_ids": "fill-mask",
+            "label_logits": "text-classification",
+            "sparse_weights": "sparse",
+        }
+        return tuple(task for output, task in by_output.items() if output in self._outputs)
 
     @property
     def pooling(self) -> Pooling | None:
@@ -189,7 +195,8 @@ def _contract(session: ort.InferenceSession) -> tuple[_Nodes, _Nodes]:
     inputs = {node.name for node in session.get_inputs()}
     outputs = {node.name for node in session.get_outputs()}
     classifies = outputs >= _LABEL_OUTPUTS.keys()
-    fills = not classifies or bool(outputs & _FILL_OUTPUTS.keys())
+    embeds = outputs >= _SPARSE_OUTPUTS.keys()
+    fills = not (classifies or embeds) or bool(outputs & _FILL_OUTPUTS.keys())
     expected_inputs, expected_outputs = dict(_TEXT_INPUTS), _Nodes()
     if inputs & _TOKEN_TYPES.keys():
         expected_inputs |= _TOKEN_TYPES
@@ -201,6 +208,9 @@ def _contract(session: ort.InferenceSession) -> tuple[_Nodes, _Nodes]:
         expected_outputs |= _LABEL_OUTPUTS
         if inputs & _MEAN_INPUTS.keys():
             expected_inputs |= _MEAN_INPUTS
+    if embeds:
+        expected_inputs |= _SPARSE_INPUTS
+        expected_outputs |= _SPARSE_OUTPUTS
     return expected_inputs, expected_outputs
 
 

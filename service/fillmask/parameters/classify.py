@@ -12,7 +12,7 @@ from fillmask.parameters.validation import TaskParameters, check_choice, check_w
 FunctionToApply = TypeAliasType("FunctionToApply", Literal["softmax", "sigmoid", "none"])
 _FUNCTIONS: tuple[FunctionToApply, ...] = get_args(FunctionToApply.__value__)
 OnLongInput = TypeAliasType("OnLongInput", Literal["error", "truncate"])
-_ON_LONG_INPUT: tuple[OnLongInput, ...] = get_args(OnLongInput.__value__)
+ON_LONG_INPUT: tuple[OnLongInput, ...] = get_args(OnLongInput.__value__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class ClassifyParameters(TaskParameters):
     @field_validator("on_long_text", mode="before")
     @classmethod
     def _check_on_long_text(cls, value: object, info: ValidationInfo) -> object:
-        return check_choice(value, _ON_LONG_INPUT, info)
+        return check_choice(value, ON_LONG_INPUT, info)
 
     @property
     def options(self) -> ClassificationOptions:

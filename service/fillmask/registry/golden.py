@@ -8,8 +8,8 @@ from typing import Self
 
 import numpy as np
 
-from fillmask.bundles.bundle import Bundle, GoldenFill, GoldenPrompt
-from fillmask.bundles.description import GoldenLabels
+from fillmask.bundles.bundle import Bundle
+from fillmask.bundles.golden import GoldenFill, GoldenLabels, GoldenPrompt
 from fillmask.errors import BundleError, FillMaskError
 from fillmask.parameters.fill_mask import FillOptions
 from fillmask.parameters.texts import InputText, TextPair
@@ -30,7 +30,7 @@ LARGEST_DISTANCES = 4
 
 @dataclass(frozen=True, slots=True)
 class GoldenTolerance:
-    """Bounds on differences of log-probabilities in nats, or on differences of logits.
+    """Bounds on differences of log-probabilities in nats, of logits or of weights.
 
     The bounds of int8 bundles come from the verification figures, because early int8 bundles
     contain a tolerance that is valid on one kind of CPU only. A larger tolerance for
@@ -76,6 +76,21 @@ class GoldenTolerance:
         mean = _mean_bound(figures.mean_logit_difference, TEXT_DEVIATION, texts)
         return cls(mean=mean, largest=largest_int8_difference(figures.p99_logit_difference))
 
+    @classmethod
+    def of_vectors(cls, bundle: Bundle) -> Self:
+        """Return the bounds for the weights of a bundle with the task sparse.
+
+        Raises:
+            BundleError: a verification figure of int8 is missing or not a number.
+        """
+        named = bundle.golden.weight_tolerance or 0.0
+        if bundle.precision != "int8":
+            return cls(mean=named, largest=named)
+        figures = bundle.vector_int8_figures()
+        texts = len(bundle.golden.vectors)
+        mean = _mean_bound(figures.mean_weight_difference, TEXT_DEVIATION, texts)
+        return cls(mean=mean, largest=largest_int8_difference(figures.p99_weight_difference))
+
 
 def _mean_bound(mean: float, deviation: float, samples: int) -> float:
     """Return the bound on the mean difference between two CPUs.
@@ -112,26 +127,26 @@ async def check_golden_labels(bundle: Bundle, classification: ClassificationPipe
         try:
             [found] = await classification.logits([_input(golden)])
         except FillMaskError as error:
-            raise _mismatch(
+            raise mismatch(
                 f"the model cannot classify {label} ({error.text.rstrip('.')})"
             ) from error
         actual = np.asarray(found)
         if len(actual) != len(golden.logits):
-            raise _mismatch(
+            raise mismatch(
                 f"{label} must have as many logits as in the bundle, {len(golden.logits)} "
                 f"(got {len(actual)})"
             )
         distances = np.abs(actual - np.array(golden.logits))
         worst = int(distances.argmax())  # NaN counts as the largest number
         if not distances[worst] <= tolerance.largest:
-            raise _mismatch(
+            raise mismatch(
                 f"{label} must match the bundle's logit of label {worst} to "
                 f"{tolerance.largest:.2g} (got a difference of {distances[worst]:.2g})"
             )
         differences += distances.tolist()
     mean = fmean(differences)
     if not mean <= tolerance.mean:
-        raise _mismatch(
+        raise mismatch(
             f"the golden texts must match the bundle's logits to {tolerance.mean:.2g} on average "
             f"(got a mean difference of {mean:.2g}, logits: {len(differences)})"
         )
@@ -157,10 +172,10 @@ async def check_golden_prompts(bundle: Bundle, fill_mask: FillMaskPipeline) -> N
         try:
             result = await fill_mask.fill([_input(prompt)], FillOptions(top_k=top_k))
         except FillMaskError as error:
-            raise _mismatch(f"the model cannot fill {label} ({error.text.rstrip('.')})") from error
+            raise mismatch(f"the model cannot fill {label} ({error.text.rstrip('.')})") from error
         [masks] = result.fills
         if len(masks) != len(prompt.fills):
-            raise _mismatch(
+            raise mismatch(
                 f"{label} must have one list of fills per mask, {len(masks)} in total (got "
                 f"{len(prompt.fills)})"
             )
@@ -170,7 +185,7 @@ async def check_golden_prompts(bundle: Bundle, fill_mask: FillMaskPipeline) -> N
             )
     mean = fmean(differences)
     if not mean <= tolerance.mean:  # also true for NaN
-        raise _mismatch(
+        raise mismatch(
             f"the golden prompts must match the bundle's log-probabilities to "
             f"{tolerance.mean:.2g} nats on average (got a mean difference of {mean:.2g}, tokens: "
             f"{len(differences)})"
@@ -193,13 +208,13 @@ def _differences(
         difference = abs(log_probs[fill.token] - fill.log_prob) if listed else fill.log_prob - last
         if not difference <= largest:  # also true for NaN
             if listed:
-                raise _mismatch(
+                raise mismatch(
                     f"{label} must match the bundle's log-probability of token {fill.token} to "
                     f"{largest:.2g} nats (got a difference of {difference:.2g})"
                 )
             here = list(log_probs)[: len(expected)]
             tokens = [fill.token for fill in expected]
-            raise _mismatch(f"{label} has the tokens {here} instead of {tokens}")
+            raise mismatch(f"{label} has the tokens {here} instead of {tokens}")
         differences.append(max(difference, 0.0))
     return differences
 
@@ -214,7 +229,8 @@ def _log(probability: float) -> float:
     return math.log(probability) if probability else -math.inf
 
 
-def _mismatch(reason: str) -> BundleError:
+def mismatch(reason: str) -> BundleError:
+    """Create the error for results that differ from the golden results."""
     return BundleError(
         f"The bundle does not work on this machine: {reason}; export the bundle again."
     )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from fillmask import __version__
 from fillmask.bundles.bundle import MODEL_FILE, WEIGHTS_FILE, Bundle, read_bundle
+from fillmask.bundles.description import Pooling
 from fillmask.bundles.discovery import FileState, Fingerprint, file_state, fingerprint
 from fillmask.engine.batcher import Batcher
 from fillmask.engine.probe import Probe
@@ -19,6 +20,7 @@ from fillmask.errors import BundleError
 from fillmask.observability.tracing import Tracer
 from fillmask.parameters.limits import Limits
 from fillmask.registry.golden import check_golden_labels, check_golden_prompts
+from fillmask.registry.golden_vectors import check_golden_vectors
 from fillmask.registry.limits import limits_of
 from fillmask.registry.load_errors import as_bundle_errors
 from fillmask.registry.served_model import ModelInfo, ServedModel
@@ -27,6 +29,7 @@ from fillmask.settings import Settings
 from fillmask.tasks.classification import ClassificationPipeline
 from fillmask.tasks.fill_mask import FillMaskPipeline
 from fillmask.tasks.scoring import ScoringPipeline
+from fillmask.tasks.sparse import SparsePipeline
 from fillmask.tokenization.tokenizer import Tokenizer
 
 if TYPE_CHECKING:  # an import of prometheus-client takes 50 ms, and the library has no metrics
@@ -96,7 +99,7 @@ async def load_model(
                 file = bundle.path / WEIGHTS_FILE
                 watching = asyncio.create_task(watch_weights(file, seen[WEIGHTS_FILE], fail))
                 closing.callback(watching.cancel)
-            fill_mask = scoring = classification = None
+            fill_mask = scoring = classification = sparse = None
             if "fill-mask" in bundle.tasks:
                 fills = partial(
                     FillMaskPipeline,
@@ -118,6 +121,19 @@ async def load_model(
                     tokenizer, batcher, head, bundle.max_tokens, tracer
                 )
                 await check_golden_labels(bundle, classification)
+            if bundle.sparse is not None:
+                vectors = partial(
+                    SparsePipeline,
+                    tokenizer,
+                    batcher,
+                    max_tokens=bundle.max_tokens,
+                    vocab_size=bundle.architecture.vocab_size,
+                    tracer=tracer,
+                )
+                # with all dimensions, because others may be the strongest on this machine
+                whole = bundle.sparse.model_copy(update={"max_active_dims": None})
+                await check_golden_vectors(bundle, vectors(sparse=whole))
+                sparse = vectors(sparse=bundle.sparse)
         return ServedModel(
             bundle,
             seen,
@@ -125,6 +141,7 @@ async def load_model(
             fill_mask,
             scoring,
             classification,
+            sparse,
             batcher,
             Probe(batcher, bundle.mask_token_id, fills=fill_mask is not None),
             closing.pop_all(),
@@ -206,11 +223,18 @@ def _read(
             max_batch_tokens=settings.max_batch_tokens,
             max_masks=settings.max_masks,
             top_k=min(limits.max_top_k, _WARM_UP_TOP_K),
-            pooling=None if bundle.classification is None else bundle.classification.pooling,
+            pooling=_pooling(bundle),
             fills="fill-mask" in bundle.tasks,
         )
         closing.pop_all()
     return bundle, before, limits, runtime, tokenizer, throughput
+
+
+def _pooling(bundle: Bundle) -> Pooling | None:
+    """Return which tokens the labels or the sparse vectors of a bundle read."""
+    if bundle.classification is not None:
+        return bundle.classification.pooling
+    return None if bundle.sparse is None else "mean"
 
 
 def _check_tasks(bundle: Bundle, runtime: Runtime) -> None:

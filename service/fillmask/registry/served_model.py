@@ -17,6 +17,7 @@ from fillmask.parameters.limits import Limits
 from fillmask.tasks.classification import ClassificationPipeline
 from fillmask.tasks.fill_mask import FillMaskPipeline
 from fillmask.tasks.scoring import ScoringPipeline
+from fillmask.tasks.sparse import SparsePipeline
 
 
 class ModelInfo(BaseModel):
@@ -52,6 +53,7 @@ class ServedModel:
         fill_mask: pipeline that fills masks. None without the task fill-mask.
         scoring: pipeline that scores texts. None without the task fill-mask.
         classification: pipeline that classifies texts. None without the task text-classification.
+        sparse: pipeline that makes sparse vectors. None without the task sparse.
         batcher: batcher of the passes of all pipelines.
         closing: exit stack that frees the model.
         in_use: reference count of running requests. `retire` waits until the count is zero.
@@ -63,6 +65,7 @@ class ServedModel:
     fill_mask: FillMaskPipeline | None
     scoring: ScoringPipeline | None
     classification: ClassificationPipeline | None
+    sparse: SparsePipeline | None
     batcher: Batcher
     probe: Probe
     closing: AsyncExitStack
@@ -96,6 +99,14 @@ class ServedModel:
             InvalidRequestError: the model does not have the task text-classification.
         """
         return self.classification or self._refuse("text-classification")
+
+    def require_sparse(self) -> SparsePipeline:
+        """Return the pipeline that makes sparse vectors.
+
+        Raises:
+            InvalidRequestError: the model does not have the task sparse.
+        """
+        return self.sparse or self._refuse("sparse")
 
     @property
     def reranks(self) -> bool:

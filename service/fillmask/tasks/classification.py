@@ -1,7 +1,7 @@
 """The text-classification task, which returns the labels of texts with their scores."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -12,16 +12,15 @@ from fillmask.arrays import FloatArray
 from fillmask.bundles.description import Classification
 from fillmask.engine.batcher import Batcher
 from fillmask.engine.passes import ModelPass
-from fillmask.errors import InvalidRequestError
 from fillmask.observability.tracing import Tracer
 from fillmask.parameters.classify import ClassificationOptions, FunctionToApply
 from fillmask.parameters.texts import InputText
 from fillmask.results.labels import ClassificationResult, LabelScore
 from fillmask.results.rejected import RejectedText
 from fillmask.tasks.event_loop import is_large
+from fillmask.tasks.plain_texts import PlainTexts
 from fillmask.tokenization.encoded_text import EncodedText
-from fillmask.tokenization.reader import TextReader, text_label
-from fillmask.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
+from fillmask.tokenization.tokenizer import Tokenizer
 
 # functions of transformers' text-classification pipeline by problem type
 _DEFAULT_FUNCTIONS: dict[str, FunctionToApply] = {
@@ -74,10 +73,9 @@ class ClassificationPipeline:
         max_tokens: int,
         tracer: Tracer | None = None,
     ) -> None:
-        self._reader = TextReader(tokenizer, max_tokens)
+        self._texts = PlainTexts(tokenizer, max_tokens, tracer)
         self._batcher = batcher
         self._head = head
-        self._tracer = tracer
         longest = sorted((len(name) + _SCORE_COST_CHARS for name in head.labels), reverse=True)
         # the cost of the k labels with the longest names, by k
         self._cost_chars = (0, *accumulate(longest))
@@ -112,12 +110,8 @@ class ClassificationPipeline:
         Raises:
             InvalidRequestError: a text is invalid, without `report_errors`.
         """
-        if sum(map(len, texts)) < LONG_TEXT_CHARS:
-            encoded = self._tokenize_all(texts, options, label, report_errors=report_errors)
-        else:
-            encoded = await asyncio.to_thread(
-                self._tokenize_all, texts, options, label, report_errors=report_errors
-            )
+        truncates = [one.truncate for one in options]
+        encoded = await self._texts.read(texts, truncates, label, report_errors=report_errors)
         names = self._head.labels
         counts = [
             len(names) if one.top_k is None else min(one.top_k, len(names)) for one in options
@@ -144,7 +138,7 @@ class ClassificationPipeline:
         Raises:
             FillMaskError: a text is invalid, or the batcher rejects the passes.
         """
-        return await self._logits([self._reader.read_plain(text, "inputs") for text in texts])
+        return await self._logits([self._texts.read_one(text, "inputs") for text in texts])
 
     async def _logits(
         self, texts: Sequence[EncodedText], *, bulk: bool = False
@@ -155,32 +149,6 @@ class ClassificationPipeline:
         ]
         outputs = await self._batcher.submit(passes, bulk=bulk) if passes else []
         return [output.label_logits[0] for output in outputs]
-
-    @property
-    def _tokenize_all(self) -> Callable[..., list[EncodedText | RejectedText]]:
-        # This is a property, because an attribute with a bound method of its own object is a
-        # reference cycle. A pipeline with such a cycle outlives the model.
-        tokenize = self._tokenize
-        return tokenize if self._tracer is None else self._tracer.traced("tokenize", tokenize)
-
-    def _tokenize(
-        self,
-        texts: Sequence[InputText],
-        options: Sequence[ClassificationOptions],
-        label: str,
-        *,
-        report_errors: bool,
-    ) -> list[EncodedText | RejectedText]:
-        encoded: list[EncodedText | RejectedText] = []
-        for index, (text, chosen) in enumerate(zip(texts, options, strict=True)):
-            name = text_label(label, index, texts)
-            try:
-                encoded.append(self._reader.read_plain(text, name, may_truncate=chosen.truncate))
-            except InvalidRequestError as error:
-                if not report_errors:
-                    raise
-                encoded.append(RejectedText(error.text))
-        return encoded
 
     def _rank(
         self, planned: PlannedLabels, logits: Sequence[FloatArray]

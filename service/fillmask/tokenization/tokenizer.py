@@ -205,6 +205,10 @@ class Tokenizer:
             return self._detokenizer[token_ids[0]]
         return self._detokenizer.phrase(target, token_ids)
 
+    def vocabulary_token(self, token_id: int) -> str:
+        """Return a token as in the vocabulary, or its id in brackets for an unused row."""
+        return self._tokenizer.id_to_token(token_id) or f"[{token_id}]"
+
     def token_text(self, token_id: int) -> TokenText:
         """Return the text of a token, alone and in place of a mask."""
         return self._detokenizer[token_id]

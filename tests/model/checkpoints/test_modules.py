@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fillmask_model.checkpoints.modules import check_modules
+from fillmask_model.checkpoints.modules import read_modules
 from tests.model.tokenizers.tokenizer_directories import minilm_directory
 
 
@@ -29,12 +29,12 @@ def write(directory: Path, modules: object) -> Path:
 
 def test_a_sparse_encoder_is_read(tmp_path: Path) -> None:
     (tmp_path / "sentence_bert_config.json").write_text('{"max_seq_length": 256}')
-    check_modules(write(tmp_path, SPLADE))
+    read_modules(write(tmp_path, SPLADE))
 
 
 def test_a_published_model_of_sentence_vectors_is_refused() -> None:
     with pytest.raises(ValueError, match=r"modules\.json lists Pooling, Normalize of Sentence"):
-        check_modules(minilm_directory())
+        read_modules(minilm_directory())
 
 
 @pytest.mark.parametrize(
@@ -49,10 +49,10 @@ def test_a_published_model_of_sentence_vectors_is_refused() -> None:
 )
 def test_another_list_is_refused(modules: object, reason: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=reason):
-        check_modules(write(tmp_path, modules))
+        read_modules(write(tmp_path, modules))
 
 
 def test_lower_case_outside_the_tokenizer_is_refused(tmp_path: Path) -> None:
     (tmp_path / "sentence_bert_config.json").write_text('{"do_lower_case": true}')
     with pytest.raises(ValueError, match="do_lower_case must be false"):
-        check_modules(write(tmp_path, SPLADE))
+        read_modules(write(tmp_path, SPLADE))

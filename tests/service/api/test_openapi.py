@@ -28,6 +28,8 @@ REQUESTS = {
     "/models/{name}/classify": ["ClassifyRequest"],
     "/rerank": ["RerankRequest"],
     "/models/{name}/rerank": ["RerankRequest"],
+    "/embed_sparse": ["EmbedSparseRequest"],
+    "/models/{name}/embed_sparse": ["EmbedSparseRequest"],
     "/predict": ["TeiPredictRequest"],
     "/models/{name}/predict": ["TeiPredictRequest"],
     "/v1/rerank": ["RankDocumentsRequest"],

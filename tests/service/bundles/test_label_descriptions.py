@@ -84,7 +84,7 @@ BAD_DESCRIPTIONS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     ),
     "unknown task": (
         lambda b: b.update(tasks=["translation"]),
-        "tasks[0] must be 'fill-mask' or 'text-classification' (got \"translation\")",
+        "tasks[0] must be 'fill-mask', 'text-classification' or 'sparse' (got \"translation\")",
     ),
     "repeated task": (
         lambda b: b.update(tasks=["fill-mask", "fill-mask"]),

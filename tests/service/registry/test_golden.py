@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from fillmask.bundles.bundle import GoldenFill, read_bundle
+from fillmask.bundles.bundle import read_bundle
+from fillmask.bundles.golden import GoldenFill
 from fillmask.engine.batcher import Batcher
 from fillmask.engine.runtime import Runtime
 from fillmask.errors import BundleError

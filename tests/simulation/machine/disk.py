@@ -11,15 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from unittest.mock import patch
 
 from fillmask.bundles.bundle import WEIGHTS_FILE, Bundle, read_bundle
-from fillmask.bundles.description import (
-    Classification,
-    Golden,
-    GoldenFill,
-    GoldenLabels,
-    GoldenPrompt,
-    Task,
-)
+from fillmask.bundles.description import Classification, Task
 from fillmask.bundles.discovery import FileState, Fingerprint
+from fillmask.bundles.golden import Golden, GoldenFill, GoldenLabels, GoldenPrompt
 from fillmask.errors import BundleError
 from fillmask.registry import loader, registry
 from fillmask.tokenization.tokenizer import Tokenizer

@@ -6,7 +6,7 @@ text of each pair is optional. A request for fills may also have a BYTES tensor 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, get_args
+from typing import Annotated
 
 from pydantic import (
     BaseModel,
@@ -30,7 +30,7 @@ from fillmask.parameters.validation import ValidationContext
 from fillmask.parameters.values import CLIENT_ERROR, client_error, describe, integer_of
 
 _TASK = "task"
-_TASKS: tuple[Task, ...] = get_args(Task)
+_TASKS = tuple(OUTPUTS)  # the tasks of the protocol
 _BINARY_SIZE, _BINARY, _BINARY_BY_DEFAULT = "binary_data_size", "binary_data", "binary_data_output"
 
 # value that a field must have, by the type of pydantic's error
@@ -181,7 +181,8 @@ class InferRequest:
 
 def _task(value: object, default: Task) -> Task:
     if value is None:
-        return default
+        # a model without a task of the protocol is refused later, for the first of these tasks
+        return default if default in _TASKS else _TASKS[0]
     for task in _TASKS:
         if value == task:
             return task

@@ -30,7 +30,7 @@ def metadata(model: str, tasks: Iterable[Task], *, pairs: bool) -> dict[str, Any
     """
     tasks = list(tasks)
     inputs = [TEXT, *[TEXT_PAIR] * pairs, *[TARGETS] * ("fill-mask" in tasks)]
-    outputs = {name: axes for task in tasks for name, axes in OUTPUTS[task].items()}
+    outputs = {name: axes for task in tasks for name, axes in OUTPUTS.get(task, {}).items()}
     return {
         "name": model,
         "versions": [MODEL_VERSION],

@@ -51,4 +51,11 @@ RESULT_COLUMNS: dict[TaskName, pa.Schema] = {
             ("labels", pa.list_(LABEL_TYPE)),
         ]
     ),
+    "sparse": pa.schema(
+        [
+            ("indices", pa.list_(pa.int32())),
+            ("values", pa.list_(pa.float32())),
+            ("tokens", pa.list_(pa.string())),
+        ]
+    ),
 }

@@ -4,8 +4,9 @@ from fillmask.cli.tasks.base import AnyTask, TaskName
 from fillmask.cli.tasks.classify import ClassifyTask
 from fillmask.cli.tasks.fill_mask import FillMaskTask
 from fillmask.cli.tasks.score import ScoreTask
+from fillmask.cli.tasks.sparse import SparseTask
 
 DEFAULT_TASK: TaskName = "fill-mask"
 TASKS: dict[TaskName, AnyTask] = {
-    task.name: task for task in (FillMaskTask(), ScoreTask(), ClassifyTask())
+    task.name: task for task in (FillMaskTask(), ScoreTask(), ClassifyTask(), SparseTask())
 }

@@ -13,10 +13,11 @@ from fillmask.parameters.limits import Limits
 from fillmask.parameters.texts import InputText
 from fillmask.registry.served_model import ServedModel
 
-TaskName = Literal["fill-mask", "score", "classify"]
+TaskName = Literal["fill-mask", "score", "classify", "sparse"]
 _TASKS_OF_BUNDLES: dict[BundleTask, tuple[TaskName, ...]] = {
     "fill-mask": ("fill-mask", "score"),
     "text-classification": ("classify",),
+    "sparse": ("sparse",),
 }
 
 Options = TypeVar("Options")

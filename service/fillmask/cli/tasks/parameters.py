@@ -19,6 +19,7 @@ from fillmask.parameters.fill_mask import (
     Strategy,
 )
 from fillmask.parameters.score import Part, Variant
+from fillmask.parameters.sparse import InputType
 
 
 class Parameter(NamedTuple):
@@ -45,6 +46,14 @@ def _number(argument: str) -> int | str:
     """Return a number as an integer, and any other argument unchanged."""
     # 20 digits exceed every limit. Python refuses to convert thousands of digits.
     return int(argument[:20]) if argument.isdecimal() else argument
+
+
+def _decimal(argument: str) -> float | str:
+    """Return a number, and any other argument unchanged."""
+    try:
+        return float(argument)
+    except ValueError:
+        return argument
 
 
 def _span(argument: str) -> list[int | str]:
@@ -77,7 +86,7 @@ PARAMETERS: dict[str, Parameter] = {
     "on_long_text": Parameter(
         "error|window|truncate",
         "reject a text that exceeds the model's input, read windows around its masks, or cut the "
-        "end of a text to classify (default error)",
+        "end of a text without masks (default error)",
     ),
     "variant": _choice(Variant, "score a token without or with the later tokens of its word"),
     "prefix": Parameter("TEXT", "score only the tokens after these first characters of the text"),
@@ -89,4 +98,9 @@ PARAMETERS: dict[str, Parameter] = {
     "function_to_apply": _choice(
         FunctionToApply, "function from logits to the scores of labels", first_is_default=False
     ),
+    "input_type": _choice(InputType, "make sparse vectors of documents or of queries"),
+    "top_n": Parameter(
+        "N", "maximum dimensions of a sparse vector (default the maximum of the model)", _number
+    ),
+    "min_weight": Parameter("W", "smallest weight of a sparse vector (default 0)", _decimal),
 }

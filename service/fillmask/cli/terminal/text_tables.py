@@ -1,4 +1,4 @@
-"""Tables of the labels of a text and of the scores of its tokens."""
+"""Tables of the labels of a text, of the scores of its tokens and of its sparse vector."""
 
 from collections.abc import Iterator, Sequence
 
@@ -14,6 +14,7 @@ from fillmask.cli.terminal.style import (
 )
 from fillmask.results.labels import LabelScore
 from fillmask.results.scores import TextScore
+from fillmask.results.sparse import SparseEmbedding
 
 
 def format_labels(labels: Sequence[LabelScore], style: Style, *, has_logits: bool) -> Iterator[str]:
@@ -48,3 +49,15 @@ def format_scores(score: TextScore, style: Style) -> Iterator[str]:
         bar = format_bar(share, style).ljust(BAR_CELLS)
         name = style.apply(BOLD, visible(token.token_str))
         yield GAP.join([f"{token.surprisal:7.2f}", bar, name])
+
+
+def format_weights(vector: SparseEmbedding, style: Style) -> Iterator[str]:
+    """Format a sparse vector as the lines of a table, largest weights first.
+
+    The largest weight has a full bar.
+    """
+    weights = zip(vector.values.tolist(), vector.tokens, strict=True)
+    ranked = sorted(weights, key=lambda one: -one[0])
+    for weight, token in ranked:
+        bar = format_bar(weight / ranked[0][0], style).ljust(BAR_CELLS)
+        yield GAP.join([f"{weight:7.4f}", bar, style.apply(BOLD, visible(token))])

@@ -1,4 +1,4 @@
-"""Examples in the OpenAPI document, sent to a model with all tasks or to a reranker."""
+"""Examples in the OpenAPI document, sent to models that together have all tasks."""
 
 from pathlib import Path
 
@@ -7,11 +7,13 @@ from fastapi.testclient import TestClient
 from fillmask.app import create_app
 from fillmask.settings import Settings
 from tests.service.api.test_openapi import operations, request_schema
+from tests.service.sparse_bundles import write_sparse_bundle
 
 
 def test_every_example_runs(both: Path, ranker: Path, tmp_path: Path) -> None:
     for bundle in (both, ranker):
         (tmp_path / bundle.name).symlink_to(bundle)
+    write_sparse_bundle(tmp_path / "splade")
     with TestClient(create_app(Settings(bundle=tmp_path, threads=1))) as client:
         document = client.get("/openapi.json").json()
         sent = 0
@@ -25,6 +27,7 @@ def test_every_example_runs(both: Path, ranker: Path, tmp_path: Path) -> None:
                     continue  # the first task of the model is fill-mask
                 for example in document["components"]["schemas"][name]["examples"]:
                     model = "ranker" if "rerank" in path else "both"
+                    model = "splade" if "embed_sparse" in path else model
                     address = path.replace("{name}", model).replace("{version}", "1")
                     answer = client.request(method, address, json=example)
                     assert answer.status_code == 200, (path, example, answer.text)

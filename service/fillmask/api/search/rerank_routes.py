@@ -6,8 +6,8 @@ from fastapi import APIRouter, Request, Response
 from pydantic_core import to_json
 
 from fillmask.api.operations import operation
-from fillmask.api.protocols.predict_tei import TeiPredictRequest, TeiPredictResponse
-from fillmask.api.protocols.rerank import (
+from fillmask.api.search.predict_tei import TeiPredictRequest, TeiPredictResponse
+from fillmask.api.search.rerank import (
     RankBody,
     RankDocumentsRequest,
     RankedDocumentsResponse,

@@ -1,0 +1,188 @@
+"""Documents/s of sparse vectors, for docs/sparse.md.
+
+    .venv-dev/bin/python -m benchmarks.tasks.sparse PYTHON
+
+PYTHON is the interpreter of an environment with `sentence-transformers[onnx,openvino]`, because its
+backends need an older release of transformers. Documents have 128 tokens. Random weights do not
+affect the speed. The head's bias leaves about 200 words per text, as in trained models. The
+contenders take turns and use all CPUs. The run takes ten minutes and needs a quiet machine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+import torch
+from tokenizers import Tokenizer
+from transformers import BertConfig, BertForMaskedLM
+
+from benchmarks import generated_block
+from benchmarks.comparison.machine import hardware
+from benchmarks.comparison.texts import FILE
+from benchmarks.running_server import running_server
+from fillmask.bundles.bundle import default_bundle_path
+
+PAGE = Path(__file__).parents[2] / "docs" / "sparse.md"
+TOKENS, DOCUMENTS, ROUNDS, ACTIVE_WORDS = 128, 32, 5, 200
+SIZES = {"MiniLM": (384, 6, 1536), "BERT-base": (768, 12, 3072)}  # width, layers, inner width
+OURS = ("fillmask int8", "fillmask fp32")
+BACKENDS = ("torch", "onnx", "onnx int8", "openvino")
+ALL_LOGITS = "onnxruntime, all logits in NumPy"
+MEMORY_TEXTS, MEMORY_TOKENS = 32, 512
+
+
+def main() -> None:
+    """Measure the contenders in turns and write the tables to the page."""
+    peers = sys.argv[1]
+    rows, memory = [], ""
+    for size, shape in SIZES.items():
+        with tempfile.TemporaryDirectory() as scratch:
+            checkpoint, documents = Path(scratch) / "checkpoint", Path(scratch) / "texts.json"
+            texts = write_documents(DOCUMENTS, TOKENS)
+            documents.write_text(json.dumps(texts))
+            make_checkpoint(checkpoint, shape, texts)
+            for name in OURS:
+                export(checkpoint, name)
+            rows += measure(size, peers, checkpoint, documents)
+            if not memory:
+                memory = memory_mb(checkpoint.with_name("int8"))
+    cpus = sorted(os.sched_getaffinity(0))
+    lines = [
+        "| size | contender | documents/s | fillmask int8 / this |",
+        "| --- | --- | --: | --: |",
+    ]
+    block = "\n".join([*lines, *rows, "", memory, "", hardware(cpus, cpus)[0]])
+    print(block)
+    generated_block.write(PAGE, "tasks/sparse", block)
+
+
+def measure(size: str, peers: str, checkpoint: Path, documents: Path) -> list[str]:
+    """Return the rows of the table for one size. A ratio is the median over the rounds."""
+    names = [*OURS, *(f"Sentence Transformers, {one}" for one in BACKENDS), ALL_LOGITS]
+    seconds: dict[str, list[float]] = {name: [] for name in names}
+    with contextlib.ExitStack() as running:
+        workers = {}
+        for name in names:
+            interpreter = sys.executable if name in OURS else peers
+            source = checkpoint.with_name(name.rpartition(" ")[2]) if name in OURS else checkpoint
+            command = [interpreter, "-m", "benchmarks.tasks.sparse_contenders"]
+            workers[name] = running.enter_context(
+                subprocess.Popen(
+                    [*command, name, str(source), str(documents)],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                )
+            )
+            ask(workers[name])  # loads, and warms up
+        for _ in range(ROUNDS):
+            for name, worker in workers.items():
+                seconds[name].append(ask(worker))
+        for worker in workers.values():
+            worker.communicate()
+    rows = []
+    for name, own in seconds.items():
+        speed = DOCUMENTS / statistics.median(own)
+        ratio = statistics.median(a / b for a, b in zip(own, seconds[OURS[0]], strict=True))
+        rows.append(f"| {size} | {name} | {speed:.1f} | {ratio:.1f}x |")
+        print(rows[-1], file=sys.stderr, flush=True)
+    return rows
+
+
+def ask(worker: subprocess.Popen[str]) -> float:
+    """Return the seconds that a worker needs for all documents."""
+    assert worker.stdin is not None  # noqa: S101 - both are pipes
+    assert worker.stdout is not None  # noqa: S101
+    worker.stdin.write("\n")
+    worker.stdin.flush()
+    return float(worker.stdout.readline())
+
+
+def write_documents(count: int, tokens: int) -> list[str]:
+    """Return texts of this number of tokens, special tokens included."""
+    tokenizer = Tokenizer.from_file(str(default_bundle_path() / "tokenizer.json"))
+    tokenizer.no_truncation()
+    words = FILE.read_text(encoding="utf-8").split()
+    documents = []
+    start = 0
+    for _ in range(count):
+        text = ""
+        while len(tokenizer.encode(text).ids) < tokens:
+            longer = f"{text} {words[start % len(words)]}".strip()
+            start += 1
+            if len(tokenizer.encode(longer).ids) <= tokens:
+                text = longer
+        documents.append(text)
+    return documents
+
+
+@torch.inference_mode()
+def make_checkpoint(directory: Path, shape: Sequence[int], texts: Sequence[str]) -> None:
+    """Write a random masked language model whose head leaves few words per text."""
+    torch.manual_seed(0)
+    width, layers, inner = shape
+    make_config: Any = BertConfig
+    config = make_config(
+        vocab_size=30522,
+        hidden_size=width,
+        num_hidden_layers=layers,
+        num_attention_heads=12,
+        intermediate_size=inner,
+    )
+    model: Any = BertForMaskedLM(config)
+    model.eval()
+    tokenizer = json.loads((default_bundle_path() / "tokenizer.json").read_bytes())
+    ids = [Tokenizer.from_str(json.dumps(tokenizer)).encode(text).ids for text in texts[:4]]
+    best = model(torch.tensor(ids)).logits.amax(1)
+    threshold = best.topk(ACTIVE_WORDS, dim=1).values[:, -1].mean()
+    model.cls.predictions.bias.sub_(threshold)
+    model.save_pretrained(directory)
+    (directory / "tokenizer.json").write_text(json.dumps(tokenizer))
+    special = {"cls": "[CLS]", "sep": "[SEP]", "pad": "[PAD]", "unk": "[UNK]", "mask": "[MASK]"}
+    settings: dict[str, Any] = {f"{name}_token": token for name, token in special.items()}
+    settings |= {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 512}
+    (directory / "tokenizer_config.json").write_text(json.dumps(settings))
+
+
+def export(checkpoint: Path, name: str) -> None:
+    """Export a bundle beside the checkpoint, in the precision at the end of the name."""
+    precision = name.rpartition(" ")[2]
+    output = checkpoint.with_name(precision)
+    command = [sys.executable, "-m", "fillmask_export", str(checkpoint), "--task", "sparse"]
+    command += ["--output", str(output), "--precision", precision, "--rounding", "nearest"]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+
+def memory_mb(bundle: Path) -> str:
+    """Return a sentence about the memory of a service with long texts."""
+    texts = write_documents(MEMORY_TEXTS, MEMORY_TOKENS)
+    with running_server("--bundle", str(bundle)) as served:
+        process = Path(f"/proc/{served.process.pid}")
+        idle_kb = _status_kb(process, "VmRSS")
+        (process / "clear_refs").write_text("5")  # resets the peak
+        answer = httpx.post(f"{served.url}/embed_sparse", json={"inputs": texts}, timeout=120)
+        answer.raise_for_status()
+        peak_kb = _status_kb(process, "VmHWM")
+    return (
+        f"One request with {MEMORY_TEXTS} texts of {MEMORY_TOKENS} tokens raises the memory of an "
+        f"idle service with the int8 MiniLM from {idle_kb / 1024:.0f} to {peak_kb / 1024:.0f} MiB."
+    )
+
+
+def _status_kb(process: Path, name: str) -> int:
+    lines = (process / "status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""Fields of bundle.json that describe a checkpoint."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from fillmask_model.checkpoints.errors import CheckpointError
+from fillmask_model.data.corpus import SpecialTokens, read_tokenizer
+from fillmask_model.encoder.classifier import ClassificationHead, ClassifierConfig
+from fillmask_model.encoder.config import EncoderConfig
+from fillmask_model.encoder.counting import count_parameters
+from fillmask_model.encoder.sparse import SparseSettings
+
+# published tables have far fewer unused rows, so more unused rows mean a truncated vocabulary
+MAX_UNUSED_IDS = 1024
+
+
+def classification_fields(head: ClassifierConfig) -> dict[str, Any]:
+    """Return the field `classification`."""
+    return {
+        "labels": list(head.labels),
+        "problem_type": head.problem_type,
+        "pooling": head.pooling,
+    }
+
+
+def sparse_fields(settings: SparseSettings) -> dict[str, Any]:
+    """Return the field `sparse`."""
+    return {
+        "pooling": settings.pooling.strategy,
+        "activation": settings.pooling.activation,
+        "max_active_dims": settings.max_active_dims,
+        "query_weights": settings.query_weights,
+    }
+
+
+def special_tokens(tokenizer_json: bytes, mask_token: str, config: EncoderConfig) -> SpecialTokens:
+    """Return the special tokens, with the ids of unused table rows as special ids.
+
+    Raises:
+        CheckpointError: the ids do not match the rows of the embedding table.
+    """
+    tokenizer = read_tokenizer(tokenizer_json)
+    used = set(tokenizer.get_vocab().values())
+    if max(used) >= config.vocab_size:
+        raise CheckpointError(
+            f"tokenizer.json must have ids below {config.vocab_size}, the number of rows of the "
+            f"embedding table (got {max(used)}); use the checkpoint's own tokenizer"
+        )
+    unused = set(range(config.vocab_size)) - used
+    if len(unused) > MAX_UNUSED_IDS:
+        raise CheckpointError(
+            f"tokenizer.json must have at least {config.vocab_size - MAX_UNUSED_IDS} tokens for "
+            f"{config.vocab_size} rows of the embedding table (got {len(used)}); "
+            "use the checkpoint's own tokenizer"
+        )
+    special = SpecialTokens.from_tokenizer(tokenizer, mask_token)
+    return replace(special, all=tuple(sorted({*special.all, *unused})))
+
+
+def architecture_fields(
+    config: EncoderConfig, classifier: ClassificationHead | None, *, fills: bool
+) -> dict[str, Any]:
+    """Return the field `architecture`.
+
+    Args:
+        fills: whether the bundle has the masked-language-model head.
+    """
+    sizes = ("d_model", "num_layers", "num_heads", "d_ff", "vocab_size", "max_positions")
+    fields: dict[str, Any] = {name: getattr(config, name) for name in sizes}
+    counts = count_parameters(config)
+    parameters = counts.tied if fills else counts.encoder
+    if classifier is not None:
+        parameters += sum(parameter.numel() for parameter in classifier.parameters())
+    return fields | {"parameters": parameters, "tied": True}

@@ -1,0 +1,1 @@
+"""Heads at the end of the served graph."""

@@ -1,0 +1,1 @@
+"""Reranking and sparse vectors over HTTP, in the forms of other servers."""

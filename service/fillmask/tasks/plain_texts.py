@@ -1,0 +1,83 @@
+"""Tokenization of the texts of a request for tasks without masks."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from fillmask.errors import InvalidRequestError
+from fillmask.observability.tracing import Tracer
+from fillmask.parameters.texts import InputText
+from fillmask.results.rejected import RejectedText
+from fillmask.tokenization.encoded_text import EncodedText
+from fillmask.tokenization.reader import TextReader, text_label
+from fillmask.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
+
+
+class PlainTexts:
+    """Reader of all texts of a request, on another thread if they are long.
+
+    Args:
+        max_tokens: maximum length of a text in tokens, including special tokens.
+        tracer: tracer that records a span.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, max_tokens: int, tracer: Tracer | None) -> None:
+        self._reader = TextReader(tokenizer, max_tokens)
+        self._tracer = tracer
+
+    def read_one(self, text: InputText, label: str) -> EncodedText:
+        """Tokenize one text.
+
+        Raises:
+            InvalidRequestError: the text is invalid.
+        """
+        return self._reader.read_plain(text, label)
+
+    async def read(
+        self,
+        texts: Sequence[InputText],
+        truncates: Sequence[bool],
+        label: str,
+        *,
+        report_errors: bool,
+    ) -> list[EncodedText | RejectedText]:
+        """Tokenize texts or pairs.
+
+        Args:
+            truncates: whether each text loses its end if it exceeds the model's input.
+            label: the client's name for the texts, for error messages.
+            report_errors: True if the result contains the errors of invalid texts.
+
+        Raises:
+            InvalidRequestError: a text is invalid, without `report_errors`.
+        """
+        if sum(map(len, texts)) < LONG_TEXT_CHARS:
+            return self._read_all(texts, truncates, label, report_errors=report_errors)
+        return await asyncio.to_thread(
+            self._read_all, texts, truncates, label, report_errors=report_errors
+        )
+
+    @property
+    def _read_all(self) -> Callable[..., list[EncodedText | RejectedText]]:
+        # This is a property, because an attribute with a bound method of its own object is a
+        # reference cycle. A pipeline with such a cycle outlives the model.
+        read = self._read_each
+        return read if self._tracer is None else self._tracer.traced("tokenize", read)
+
+    def _read_each(
+        self,
+        texts: Sequence[InputText],
+        truncates: Sequence[bool],
+        label: str,
+        *,
+        report_errors: bool,
+    ) -> list[EncodedText | RejectedText]:
+        encoded: list[EncodedText | RejectedText] = []
+        for index, (text, truncate) in enumerate(zip(texts, truncates, strict=True)):
+            name = text_label(label, index, texts)
+            try:
+                encoded.append(self._reader.read_plain(text, name, may_truncate=truncate))
+            except InvalidRequestError as error:
+                if not report_errors:
+                    raise
+                encoded.append(RejectedText(error.text))
+        return encoded

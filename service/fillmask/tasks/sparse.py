@@ -1,0 +1,158 @@
+"""The sparse task, which returns vectors over the vocabulary for the search of texts.
+
+A vector is what SPLADE's pooling makes of the logits of all tokens (Formal et al. 2021). A model
+may have a weight per token for queries, which then need no pass.
+
+Shapes: V vocabulary.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fillmask.arrays import FloatArray
+from fillmask.bundles.description import Sparse
+from fillmask.engine.batcher import Batcher
+from fillmask.engine.passes import ModelPass, SparseVector
+from fillmask.errors import InvalidRequestError
+from fillmask.observability.tracing import Tracer
+from fillmask.parameters.sparse import SparseOptions
+from fillmask.parameters.texts import InputText, TextPair
+from fillmask.results.rejected import RejectedText
+from fillmask.results.sparse import SparseEmbedding
+from fillmask.tasks.plain_texts import PlainTexts
+from fillmask.tokenization.encoded_text import EncodedText
+from fillmask.tokenization.reader import text_label
+from fillmask.tokenization.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlannedVectors:
+    """The texts of a request, ready to become passes.
+
+    Attributes:
+        texts: tokens of each text, the vector of a query that needs no pass, or the error of an
+            invalid text.
+        options: options of each text.
+        dimensions: maximum number of dimensions of each vector.
+    """
+
+    texts: Sequence[EncodedText | SparseVector | RejectedText]
+    options: Sequence[SparseOptions]
+    dimensions: Sequence[int]
+
+    @property
+    def passes(self) -> list[ModelPass]:
+        """Passes of the texts that need one."""
+        return [
+            ModelPass.for_vector(one.input_ids, one.token_types, most)
+            for one, most in zip(self.texts, self.dimensions, strict=True)
+            if isinstance(one, EncodedText)
+        ]
+
+
+class SparsePipeline:
+    """Pipeline that makes sparse vectors.
+
+    Args:
+        sparse: pooling of the model and its weights of query tokens.
+        max_tokens: maximum length of a text in tokens, including special tokens.
+        vocab_size: number of dimensions V.
+        tracer: tracer that records a span for tokenization. The batcher records its own spans.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        batcher: Batcher,
+        sparse: Sparse,
+        max_tokens: int,
+        vocab_size: int,
+        tracer: Tracer | None = None,
+    ) -> None:
+        self._texts = PlainTexts(tokenizer, max_tokens, tracer)
+        self._tokenizer = tokenizer
+        self._batcher = batcher
+        self._max_dimensions = min(sparse.max_active_dims or vocab_size, vocab_size)
+        self._query_weights_V: FloatArray | None = None
+        if sparse.query_weights is not None:
+            self._query_weights_V = np.array(sparse.query_weights, np.float32)
+
+    async def embed(
+        self,
+        texts: Sequence[InputText],
+        options: Sequence[SparseOptions],
+        label: str = "inputs",
+        *,
+        report_errors: bool = False,
+    ) -> list[SparseEmbedding | RejectedText]:
+        """Plan and run a request. The arguments and errors are those of `plan` and `run`."""
+        return await self.run(await self.plan(texts, options, label, report_errors=report_errors))
+
+    async def plan(
+        self,
+        texts: Sequence[InputText],
+        options: Sequence[SparseOptions],
+        label: str = "inputs",
+        *,
+        report_errors: bool = False,
+    ) -> PlannedVectors:
+        """Tokenize texts.
+
+        Args:
+            texts: one or more texts.
+            options: options of each text.
+            label: the client's name for the texts, for error messages.
+            report_errors: True if the result contains the errors of invalid texts.
+
+        Raises:
+            InvalidRequestError: a text is invalid, without `report_errors`, or a text is a pair.
+        """
+        for index, text in enumerate(texts):
+            if isinstance(text, TextPair):
+                name = text_label(label, index, texts)
+                raise InvalidRequestError(f"{name} is a pair; send each text on its own.")
+        truncates = [one.truncate for one in options]
+        encoded = await self._texts.read(texts, truncates, label, report_errors=report_errors)
+        dimensions = [
+            min(one.top_n or self._max_dimensions, self._max_dimensions) for one in options
+        ]
+        planned = [
+            self._query_vector(one, most)
+            if isinstance(one, EncodedText) and chosen.input_type == "query"
+            else one
+            for one, chosen, most in zip(encoded, options, dimensions, strict=True)
+        ]
+        return PlannedVectors(planned, options, dimensions)
+
+    async def run(self, planned: PlannedVectors) -> list[SparseEmbedding | RejectedText]:
+        """Return the vector of each planned text.
+
+        Raises:
+            FillMaskError: the batcher rejects the passes.
+        """
+        passes = planned.passes
+        outputs = iter(await self._batcher.submit(passes) if passes else [])
+        results: list[SparseEmbedding | RejectedText] = []
+        for one, chosen in zip(planned.texts, planned.options, strict=True):
+            if isinstance(one, RejectedText):
+                results.append(one)
+                continue
+            vector = next(outputs).vector if isinstance(one, EncodedText) else one
+            assert vector is not None  # noqa: S101 - the graph of this task has vectors
+            kept = vector.values >= chosen.min_weight
+            results.append(
+                SparseEmbedding(
+                    vector.indices[kept], vector.values[kept], self._tokenizer.vocabulary_token
+                )
+            )
+        return results
+
+    def _query_vector(self, text: EncodedText, most: int) -> EncodedText | SparseVector:
+        """Return the weights of a query's tokens, or the query if it needs a pass."""
+        if self._query_weights_V is None:
+            return text
+        weights_V = np.zeros_like(self._query_weights_V)
+        weights_V[text.input_ids] = self._query_weights_V[text.input_ids]
+        return SparseVector.from_weights(weights_V, most)

@@ -1,0 +1,177 @@
+"""Sparse vectors over HTTP, compared with Sentence Transformers on the same weights.
+
+The directories are those that Sentence Transformers writes, and the published form in which the
+encoder of a router lies in the root.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from fastapi.testclient import TestClient
+from numpy.typing import NDArray
+from sentence_transformers import SparseEncoder
+from sentence_transformers.base.modules import Router, Transformer
+from sentence_transformers.sparse_encoder.modules import SparseStaticEmbedding, SpladePooling
+
+from fillmask.app import create_app
+from fillmask.library import FillMask
+from fillmask.settings import Settings
+from tests.parity.served import TOLERANCE, export, write_checkpoint
+
+KINDS = ("BERT", "DistilBERT", "RoBERTa")
+LONG = " ".join(["She is in Rome, and Rome is old!"] * 40)
+TEXTS = ["She is in Rome.", "a cup of tea", "!", "Where is she? She drank tea in the old city."]
+
+
+@contextmanager
+def serving(bundle: Path) -> Iterator[TestClient]:
+    with TestClient(create_app(Settings(bundle=bundle, threads=2))) as client:
+        yield client
+
+
+def ask(client: TestClient, inputs: object, size: int, **fields: Any) -> NDArray[np.float64]:
+    """Return vectors (N, V) with all dimensions."""
+    answer = client.post("/embed_sparse", json={"inputs": inputs, **fields})
+    assert answer.status_code == 200, answer.text
+    vectors = np.zeros((len(answer.json()), size))
+    for row, weights in zip(vectors, answer.json(), strict=True):
+        for one in weights:
+            row[one["index"]] = one["value"]
+    return vectors
+
+
+def expected(encoder: SparseEncoder, texts: list[str], **options: Any) -> NDArray[np.float32]:
+    vectors = encoder.encode(texts, convert_to_sparse_tensor=False, **options)
+    return torch.stack(list(vectors)).numpy()
+
+
+def mlm_transformer(directory: Path, max_seq_length: int = 48) -> Any:
+    return Transformer(str(directory), transformer_task="fill-mask", max_seq_length=max_seq_length)
+
+
+@pytest.mark.parametrize("activation", ["relu", "log1p_relu"])
+@pytest.mark.parametrize("strategy", ["max", "sum"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_dimension_is_that_of_sentence_transformers(
+    kind: str, strategy: Any, activation: Any, tmp_path: Path
+) -> None:
+    model = write_checkpoint(tmp_path / "plain", kind, "ForMaskedLM")
+    pooling = SpladePooling(strategy, activation)
+    encoder = SparseEncoder(modules=[mlm_transformer(tmp_path / "plain"), pooling])
+    encoder.save_pretrained(str(tmp_path / "sparse"))
+    size = model.config.vocab_size
+    with serving(export(tmp_path / "sparse", tmp_path / "bundle")) as client:
+        assert client.get("/info").json()["tasks"] == ["sparse"]
+        found = ask(client, TEXTS, size)
+        np.testing.assert_allclose(found, expected(encoder, TEXTS), atol=TOLERANCE)
+        assert (found > 0).any(axis=1).all()
+        # many texts share batches, and the result of a text does not depend on the others
+        for text, row in zip(TEXTS, found, strict=True):
+            np.testing.assert_array_equal(ask(client, text, size)[0], row)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_plain_checkpoint_has_the_usual_pooling(kind: str, tmp_path: Path) -> None:
+    model = write_checkpoint(tmp_path / "plain", kind, "ForMaskedLM")
+    encoder = SparseEncoder(modules=[mlm_transformer(tmp_path / "plain"), SpladePooling()])
+    bundle = export(tmp_path / "plain", tmp_path / "bundle", "--task", "sparse")
+    with serving(bundle) as client:
+        found = ask(client, TEXTS, model.config.vocab_size)
+        np.testing.assert_allclose(found, expected(encoder, TEXTS), atol=TOLERANCE)
+
+
+def test_a_long_text_loses_its_end(tmp_path: Path) -> None:
+    model = write_checkpoint(tmp_path / "plain", "BERT", "ForMaskedLM")
+    encoder = SparseEncoder(modules=[mlm_transformer(tmp_path / "plain", 24), SpladePooling()])
+    arguments = ("--task", "sparse", "--max-tokens", "24")
+    with serving(export(tmp_path / "plain", tmp_path / "bundle", *arguments)) as client:
+        found = ask(client, [LONG, "tea"], model.config.vocab_size, truncate=True)
+        np.testing.assert_allclose(found, expected(encoder, [LONG, "tea"]), atol=TOLERANCE)
+        answer = client.post("/embed_sparse", json={"inputs": LONG})
+        assert answer.status_code == 422
+        assert "inputs must have at most 24 tokens" in answer.json()["error"]
+
+
+def write_router(directory: Path, plain: Path, *, in_root: bool) -> SparseEncoder:
+    """Write an encoder whose queries need no pass, as published by OpenSearch if `in_root`."""
+    transformer = mlm_transformer(plain)
+    size = transformer.model.config.vocab_size
+    generator = torch.Generator().manual_seed(0)
+    weight = torch.rand(len(transformer.tokenizer.get_vocab()), generator=generator)
+    assert len(weight) <= size
+    router = Router.for_query_document(
+        query_modules=[SparseStaticEmbedding(transformer.tokenizer, weight)],
+        document_modules=[transformer, SpladePooling("max", "log1p_relu")],
+    )
+    encoder = SparseEncoder(modules=[router], similarity_fn_name="dot", max_active_dims=9)
+    encoder.save_pretrained(str(directory))
+    if in_root:
+        [nested] = directory.glob("document_0_*")
+        file = directory / "router_config.json"
+        fields = json.loads(file.read_text())
+        fields["types"][""] = fields["types"].pop(nested.name)
+        fields["structure"]["document"][0] = ""
+        file.write_bytes(json.dumps(fields, indent=4).replace("\n", "\r\n").encode())
+        for one in nested.iterdir():
+            shutil.move(one, directory / one.name)
+        nested.rmdir()
+    return encoder
+
+
+@pytest.mark.parametrize("in_root", [True, False])
+def test_queries_without_a_pass(tmp_path: Path, *, in_root: bool) -> None:
+    model = write_checkpoint(tmp_path / "plain", "BERT", "ForMaskedLM")
+    size = model.config.vocab_size
+    encoder = write_router(tmp_path / "sparse", tmp_path / "plain", in_root=in_root)
+    bundle = export(tmp_path / "sparse", tmp_path / "bundle")
+    with serving(bundle) as client:
+        queries = ask(client, TEXTS, size, input_type="query")
+        assert (queries > 0).any()
+        same = expected(encoder, TEXTS, task="query")
+        np.testing.assert_allclose(queries[:, : same.shape[1]], same, atol=TOLERANCE)
+        documents = ask(client, TEXTS, size)
+        assert ((documents > 0).sum(axis=1) == 9).all()
+        np.testing.assert_allclose(
+            documents, expected(encoder, TEXTS, task="document"), atol=TOLERANCE
+        )
+    with FillMask(bundle, threads=1) as opened:
+        [vector] = opened.embed_sparse([TEXTS[0]], input_type="query")
+        np.testing.assert_array_equal(vector.indices, np.flatnonzero(queries[0]))
+
+
+def test_weights_of_queries_in_a_table(tmp_path: Path) -> None:
+    directory = tmp_path / "plain"
+    write_checkpoint(directory, "BERT", "ForMaskedLM")
+    table = {"rome": 2.5, "is": 0.25, "[CLS]": 7}
+    (directory / "idf.json").write_text(json.dumps(table))
+    bundle = export(directory, tmp_path / "bundle", "--task", "sparse")
+    with FillMask(bundle, threads=1) as opened:
+        vector = opened.embed_sparse("Rome is Rome!", input_type="query")
+        assert dict(zip(vector.tokens, vector.values.tolist(), strict=True)) == {
+            "rome": 2.5,
+            "is": 0.25,
+        }
+        assert len(opened.embed_sparse("Rome is Rome!").indices) > 2
+
+
+def test_vectors_in_int8_are_close(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path / "plain", "BERT", "ForMaskedLM")
+    arguments = ("--task", "sparse", "--precision", "int8", "--overwrite")
+    bundle = export(tmp_path / "plain", tmp_path / "bundle", *arguments)
+    figures = json.loads((bundle / "bundle.json").read_text())["verification"]["vectors"]["int8"]
+    assert figures["strongest_overlap"] > 0.95
+    assert figures["mean_dot_difference"] < 0.02
+    exact = export(tmp_path / "plain", tmp_path / "exact", "--task", "sparse")
+    with FillMask(bundle, threads=1) as int8, FillMask(exact, threads=1) as fp32:
+        for text in TEXTS:
+            found, wanted = (one.embed_sparse(text, top_n=9) for one in (int8, fp32))
+            np.testing.assert_allclose(found.values.max(), wanted.values.max(), rtol=0.05)

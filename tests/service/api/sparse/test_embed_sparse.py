@@ -1,0 +1,172 @@
+"""Requests to /embed_sparse: forms, parameters, limits and errors."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+
+from fillmask import FillMask, InvalidRequestError, RejectedText
+from fillmask.app import create_app
+from fillmask.settings import Settings
+from tests.model.samples import VERSES
+from tests.service.refusal import check_refusal
+from tests.service.sparse_bundles import MAX_TOKENS, verse_vocabulary, write_sparse_bundle
+
+LONG = " ".join(VERSES)
+
+
+def post(client: TestClient, path: str = "/embed_sparse", **body: object) -> Any:
+    answer = client.post(path, json=body)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_vectors_have_the_form_of_text_embeddings_inference(client: TestClient) -> None:
+    # A single text also has a list, and the dimensions ascend.
+    [alone] = post(client, inputs=VERSES[0])
+    first, second = post(client, inputs=VERSES[:2], truncate=False)
+    assert first == alone != second
+    assert all(set(one) == {"index", "value"} for one in first)
+    indices = [one["index"] for one in first]
+    assert indices == sorted(set(indices))
+    assert min(one["value"] for one in first) > 0
+
+
+def test_the_forms_of_a_vector_agree(client: TestClient) -> None:
+    [pairs] = post(client, inputs=VERSES[0])
+    [arrays] = post(client, inputs=VERSES[0], format="arrays")
+    [tokens] = post(client, inputs=VERSES[0], format="tokens")
+    assert arrays == {
+        "indices": [one["index"] for one in pairs],
+        "values": [one["value"] for one in pairs],
+    }
+    vocabulary = verse_vocabulary()
+    assert tokens == {vocabulary.id_to_token(one["index"]): one["value"] for one in pairs}
+
+
+def test_the_largest_weights_are_kept(client: TestClient) -> None:
+    [whole] = post(client, inputs=VERSES[0])
+    ranked = sorted(whole, key=lambda one: -one["value"])
+    [kept] = post(client, inputs=VERSES[0], top_n=5)
+    assert kept == sorted(ranked[:5], key=lambda one: one["index"])
+    [above] = post(client, inputs=VERSES[0], min_weight=ranked[8]["value"] - 1e-6)
+    assert above == sorted(ranked[:9], key=lambda one: one["index"])
+    assert post(client, inputs=VERSES[0], min_weight=1e6) == [[]]
+    assert post(client, inputs=VERSES[0], top_n=None, min_weight=None, input_type=None) == [whole]
+
+
+def test_a_query_is_the_weights_of_its_tokens(client: TestClient) -> None:
+    path = "/models/static/embed_sparse"
+    [query] = post(client, path, inputs=VERSES[0], input_type="query")
+    ids = sorted(set(verse_vocabulary().encode(VERSES[0], add_special_tokens=False).ids))
+    heaviest = sorted(ids)[-7:]
+    assert query == [{"index": index, "value": index / 8} for index in heaviest]
+    [document] = post(client, path, inputs=VERSES[0], top_n=100)
+    assert len(document) == 7
+    assert document != query
+    [same] = post(client, inputs=VERSES[0], input_type="query")
+    assert same == post(client, inputs=VERSES[0])[0]
+
+
+def test_a_long_text_is_refused_or_cut(client: TestClient) -> None:
+    found = verse_vocabulary().encode(LONG).ids
+    check_refusal(
+        client.post("/embed_sparse", json={"inputs": ["a", LONG]}),
+        422,
+        f"inputs[1] must have at most {MAX_TOKENS} tokens, special tokens included (got "
+        f"{len(found)}); shorten it.",
+    )
+    [cut] = post(client, inputs=LONG, truncate=True)
+    assert cut
+    assert cut == post(client, inputs=f"{LONG} {VERSES[0]}", truncate=True)[0]
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({}, "inputs is missing."),
+        ({"inputs": []}, "inputs must have 1 to 4 texts (got 0)."),
+        ({"inputs": ["a"] * 5}, "inputs must have 1 to 4 texts (got 5)."),
+        ({"inputs": ["a", 3]}, "inputs[1] must be a non-blank text (got 3)."),
+        ({"inputs": {"text": "a"}}, "inputs must be a non-blank text (got an object)."),
+        ({"inputs": "a", "top_n": 0}, "top_n must be a whole number of at least 1 (got 0)."),
+        (
+            {"inputs": "a", "min_weight": "1"},
+            'min_weight must be a number of at least 0 (got "1").',
+        ),
+        (
+            {"inputs": "a", "min_weight": True},
+            "min_weight must be a number of at least 0 (got true).",
+        ),
+        ({"inputs": "a", "truncate": 1}, "truncate must be true or false (got 1)."),
+        (
+            {"inputs": "a", "input_type": "passage"},
+            'input_type must be document or query (got "passage").',
+        ),
+        (
+            {"inputs": "a", "format": "dense"},
+            'format must be pairs or tokens or arrays (got "dense").',
+        ),
+    ],
+)
+def test_a_bad_request_is_refused(client: TestClient, body: dict[str, Any], message: str) -> None:
+    check_refusal(client.post("/embed_sparse", json=body), 422, message)
+
+
+def test_models_keep_to_their_tasks(client: TestClient) -> None:
+    answer = client.post("/models/tiny/embed_sparse", json={"inputs": "a"})
+    assert answer.status_code == 422
+    assert 'use a model with this task: "splade", "static"' in answer.json()["error"]
+    answer = client.post("/models/splade/fill-mask", json={"inputs": "a [MASK]"})
+    assert answer.status_code == 404
+    answer = client.post("/models/splade", json={"inputs": "a [MASK]"})
+    assert answer.status_code == 422
+
+
+def test_protocols_of_other_servers_refuse_the_model(client: TestClient) -> None:
+    answer = client.get("/v2/models/splade")
+    assert answer.status_code == 200
+    assert answer.json()["outputs"] == []
+    tensor = {"name": "text", "datatype": "BYTES", "shape": [1], "data": ["a [MASK]"]}
+    for path, body in (
+        ("/v2/models/splade/infer", {"inputs": [tensor]}),
+        ("/v1/models/splade:predict", {"instances": ["a"]}),
+        ("/models/splade", {"inputs": "a"}),
+    ):
+        refused = client.post(path, json=body)
+        assert refused.status_code == 422
+        assert 'odel "splade" does not have the task' in refused.json()["error"]
+
+
+def test_a_response_has_a_limit(splade: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fillmask.api.response_memory.MAX_RESPONSE_BYTES", 1000)
+    with TestClient(create_app(Settings(bundle=splade, threads=1))) as client:
+        refused = client.post("/embed_sparse", json={"inputs": VERSES})
+        assert refused.status_code == 422
+        assert "Use fewer texts or a smaller top_n" in refused.json()["error"]
+        assert len(post(client, inputs=VERSES, top_n=5)) == len(VERSES)
+
+
+def test_python_has_the_same_vectors(client: TestClient, splade: Path) -> None:
+    expected = post(client, inputs=VERSES[:3], format="arrays", top_n=9)
+    with FillMask(splade, threads=1) as model:
+        vectors = model.embed_sparse(VERSES[:3], top_n=9)
+        for vector, body in zip(vectors, expected, strict=True):
+            assert vector.values.dtype == np.float32
+            assert vector.to_dict() == body | {"tokens": vector.tokens}
+        one = model.embed_sparse(VERSES[0], on_long_text="truncate")
+        assert [one.tokens[place] for place in np.argsort(one.values)[::-1][:2]]
+        with pytest.raises(InvalidRequestError, match="inputs is a pair; send each text"):
+            model.embed_sparse({"text": "a", "text_pair": "b"})
+        good, bad = model.embed_sparse([VERSES[0], LONG], on_error="report")
+        assert isinstance(bad, RejectedText)
+        assert len(good.indices)
+
+
+def test_int8_bundles_are_served(tmp_path: Path) -> None:
+    bundle = write_sparse_bundle(tmp_path / "int8", precision="int8")
+    with TestClient(create_app(Settings(bundle=bundle, threads=1))) as client:
+        assert post(client, inputs=VERSES[0], top_n=3)
+        assert client.get("/health/ready").status_code == 200
