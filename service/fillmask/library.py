@@ -8,6 +8,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -239,7 +240,13 @@ class FillMask:
 
 def _close_elsewhere(loop: BackgroundLoop, model: ServedModel) -> None:
     """Close the model on a new thread, because a thread that it waits for may drop it last."""
-    threading.Thread(target=_close, args=(loop, model), name="fillmask-close").start()
+
+    def close() -> None:
+        # the process may end meanwhile, which refuses work for threads and frees everything
+        with suppress(RuntimeError):
+            _close(loop, model)
+
+    threading.Thread(target=close, name="fillmask-close").start()
 
 
 def _close(loop: BackgroundLoop, model: ServedModel) -> None:

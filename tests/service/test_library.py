@@ -287,6 +287,20 @@ def test_a_forgotten_model_is_closed(tiny: Tiny) -> None:
     assert threading.active_count() == before
 
 
+def test_a_program_may_end_while_its_model_closes(tiny: Tiny) -> None:
+    # The model closes on another thread when the function returns, and the program ends at once.
+    program = f"""
+from fillmask import FillMask
+def main():
+    opened = FillMask({str(tiny.path)!r}, threads=1)
+    return opened.fill("a [MASK]")
+main()
+"""
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+        assert done.stderr == b""
+
+
 def test_the_last_reference_may_be_on_the_thread_of_the_loop(tiny: Tiny) -> None:
     before = threading.active_count()
     opened = FillMask(tiny.path, threads=1)

@@ -2,18 +2,17 @@
 
 import { Alternatives } from "./alternatives.js";
 import { byId, el, setAttribute } from "./dom.js";
+import { lackOf, modeOf } from "./modes.js";
 import { maskInputs, partsOf } from "./pairs.js";
 import { isPassing, solutionOf, waitingSentence } from "./problem.js";
 import { Question } from "./question.js";
-import { missingTask, requestFor } from "./requests.js";
+import { linesOf, requestFor } from "./requests.js";
 import { Result, TITLES } from "./result.js";
 
 const TYPING_MS = 150;
 const BULK_TYPING_MS = 300; // before requests that need many passes
 const CHANGE_MS = 100; // between requests after other changes, such as several undone edits
 const QUICK_MODES = ["token", "targets"];
-const EMPTY = "Write a sentence. Insert a mask to get fills for it. Without a mask, you get the surprisal of each token.";
-const EMPTY_LABELS = "Write a text to get the labels of the model with their scores.";
 const NONE = "There is no result for this text.";
 const NONE_YET = "There is no result for this text yet.";
 
@@ -113,13 +112,14 @@ export class Column {
   update(inputs, model, typed) {
     const { value: options, problem } = this.#options;
     this.#model = model;
-    const missing = missingTask(options, model);
-    if (missing || !partsOf(inputs)[0].trim()) {
+    const missing = lackOf(options.mode, model);
+    const { kind, empty } = modeOf(options.mode);
+    const [text, second] = partsOf(inputs);
+    if (missing || !text.trim() || (kind === "rank" && !linesOf(second).length)) {
       this.#drop();
       this.#asked = null;
       this.#tell(missing, "error");
-      const isLabelling = options.mode === "labels";
-      this.#clear(missing ? NONE : isLabelling ? EMPTY_LABELS : EMPTY, isLabelling ? "labels" : "fills");
+      this.#clear(missing ? NONE : empty, kind);
       this.#on.settled(null);
       return;
     }
@@ -144,7 +144,7 @@ export class Column {
       return;
     }
     this.#asked = request;
-    const isQuick = request.kind === "labels" || (request.kind === "fills" && QUICK_MODES.includes(options.mode));
+    const isQuick = kind !== "fills" || (request.kind === "fills" && QUICK_MODES.includes(options.mode));
     const pauseMs = typed ? (isQuick ? TYPING_MS : BULK_TYPING_MS) : this.#changedAt + CHANGE_MS - performance.now();
     if (!typed) this.#changedAt = performance.now();
     this.#ask(Math.max(0, pauseMs));

@@ -1,6 +1,7 @@
 // Example sentences, one per feature of the service.
 
 import { byId, el } from "./dom.js";
+import { supports } from "./modes.js";
 
 const EXAMPLES = [
   { name: "One mask", text: (mask) => `Paris is the ${mask} of France.` },
@@ -34,23 +35,39 @@ const PAIR = {
   options: { mode: "labels" },
 };
 
+const RANK = {
+  name: "Order",
+  text: () => "Where is the station?",
+  second: "The station is next to the park.\nThe train was late again.\nHe bought a new bicycle.",
+  options: { mode: "rank" },
+};
+const WORDS = {
+  name: "Sparse vector",
+  text: () => "The panda eats bamboo in the mountains of China.",
+  options: { mode: "words" },
+};
+
 /**
  * Create buttons for a model's tasks that call `choose({text, second, options, comparison})`, and
- * return the text of the first example.
+ * return the first example.
  */
-export function showExamples({ mask_token: maskToken, tasks, pairs }, choose) {
-  const labels = pairs ? [LABELS, PAIR] : [LABELS];
+export function showExamples(model, choose) {
+  const { mask_token: maskToken, pairs } = model;
   const examples = [
-    ...(tasks.includes("fill-mask") ? EXAMPLES : []),
-    ...(tasks.includes("text-classification") ? labels : []),
+    ...(supports("token", model) ? EXAMPLES : []),
+    ...(supports("rank", model) ? [RANK] : []),
+    ...(supports("labels", model) ? (pairs ? [LABELS, PAIR] : [LABELS]) : []),
+    ...(supports("words", model) ? [WORDS] : []),
   ];
+  const chosen = ({ text, second, other, options }) => ({
+    text: text(maskToken), second, options, comparison: other && { text: other(maskToken) },
+  });
   byId("examples").replaceChildren(
-    ...examples.map(({ name, text, second, other, options }) => {
-      const button = el("button", { type: "button", class: "example" }, name);
-      const comparison = other && { text: other(maskToken) };
-      button.addEventListener("click", () => choose({ text: text(maskToken), second, options, comparison }));
+    ...examples.map((example) => {
+      const button = el("button", { type: "button", class: "example" }, example.name);
+      button.addEventListener("click", () => choose(chosen(example)));
       return button;
     }),
   );
-  return examples[0].text(maskToken);
+  return chosen(examples[0]);
 }

@@ -1,10 +1,9 @@
-// Labels of a text as bars with their scores.
+// Labels, texts or words as bars with their scores.
 
-import { el } from "./dom.js";
-import { percent, score } from "./numbers.js";
+import { el, setAttribute } from "./dom.js";
 
 export class LabelsView {
-  #list = el("ol", { class: "fills", "aria-label": "Labels" });
+  #list = el("ol", { class: "fills" });
   #rows = [];
 
   constructor() {
@@ -12,27 +11,24 @@ export class LabelsView {
   }
 
   /**
-   * Show labels.
+   * Show rows of `{words, share, value}`, best first. Rows without a share have no bars.
    *
-   * @param labels labels with scores, best first.
-   * @param areLogits whether the scores are logits, which have no bars.
-   * @return the best label with its score, as a text.
+   * @param name name of the list.
    */
-  render(labels, areLogits) {
-    const written = areLogits ? score : percent;
-    while (this.#rows.length < labels.length) this.#rows.push(makeRow());
-    this.#rows.length = labels.length;
-    this.#rows.forEach(({ bar, words, value }, at) => {
-      const label = labels[at];
-      words.textContent = label.label;
-      value.textContent = written(label.score);
-      bar.hidden = areLogits;
-      bar.style.setProperty("--share", areLogits ? 0 : label.score);
+  render(name, rows) {
+    setAttribute(this.#list, "aria-label", name);
+    while (this.#rows.length < rows.length) this.#rows.push(makeRow());
+    this.#rows.length = rows.length;
+    this.#rows.forEach((row, at) => {
+      const { words, share, value } = rows[at];
+      row.words.textContent = words;
+      row.value.textContent = value;
+      row.bar.hidden = share === undefined;
+      row.bar.style.setProperty("--share", share ?? 0);
     });
-    if (this.#list.children.length !== labels.length) {
+    if (this.#list.children.length !== rows.length) {
       this.#list.replaceChildren(...this.#rows.map(({ item }) => item));
     }
-    return `${labels[0].label}, ${written(labels[0].score)}`;
   }
 
   /** Mark the labels as outdated. */

@@ -7,7 +7,7 @@ const NAMES = {
   windowed: "window",
 };
 const CHOICES = {
-  mode: ["token", "word", "targets", "joint", "labels"],
+  mode: ["token", "word", "targets", "joint", "labels", "rank", "words"],
   order: ["confidence", "left_to_right"],
   windowed: ["true", "false"],
   maxWordTokens: ["1", "2", "3", "4", "5"],

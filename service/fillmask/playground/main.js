@@ -111,15 +111,15 @@ function started({ name }) {
   problem.show(null);
   byId("compare").disabled = false;
   if (editor.text) changed(false);
-  else if (!beginWithLink()) begin({ text: example });
+  else if (!beginWithLink()) begin(example);
 }
 
-/** Use the chosen model and return an initial text. */
+/** Use the chosen model and return its first example. */
 function useModel() {
-  const { limits, tasks } = models.current;
+  const { limits } = models.current;
   editor.use(models.current);
   options.limit(limits);
-  options.tasks = tasks;
+  options.model = models.current;
   showFacts(models.current);
   return showExamples(models.current, begin);
 }

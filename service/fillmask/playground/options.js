@@ -1,6 +1,7 @@
 // Options of fills and labels. The modes exclude combinations that the service does not support.
 
 import { byId, setAttribute } from "./dom.js";
+import { OTHER_MODES, supports } from "./modes.js";
 import { whole } from "./numbers.js";
 import { showProblem } from "./problem.js";
 import { DEFAULTS } from "./requests.js";
@@ -28,17 +29,17 @@ export class Options {
     this.#show();
   }
 
-  /** Show the modes of a model's tasks. If the chosen mode is missing, choose the model's first mode. */
-  set tasks(tasks) {
-    const fills = tasks.includes("fill-mask");
+  /** Show the modes of a model. If the chosen mode is missing, choose the model's first mode. */
+  set model(model) {
     const modes = [...this.#root.querySelectorAll("[name=mode]")];
     for (const one of modes) {
-      one.disabled = one.value === "labels" ? !tasks.includes("text-classification") : !fills;
+      one.disabled = !supports(one.value, model);
       one.parentElement.hidden = one.disabled;
     }
-    byId("modes-legend").textContent = tasks.length === 1 ? "Fill each mask with" : "Result";
-    byId("modes").hidden = tasks.length === 1 && !fills;
-    if (!this.allows(this.#mode)) modes.find(({ disabled }) => !disabled).checked = true;
+    const isFilling = model.tasks.length === 1 && model.tasks[0] === "fill-mask";
+    byId("modes-legend").textContent = isFilling ? "Fill each mask with" : "Result";
+    byId("modes").hidden = modes.filter(({ disabled }) => !disabled).length === 1;
+    if (!this.allows(this.#mode)) this.#first.checked = true;
     this.#show();
   }
 
@@ -62,8 +63,8 @@ export class Options {
   /** Choose options. Missing options get their defaults. */
   set value(given) {
     const { mode, topK, targets, maxWordTokens, order, windowed } = { ...DEFAULTS, ...given };
-    const chosen = [mode, DEFAULTS.mode, "labels"].find((one) => this.allows(one));
-    this.#root.querySelector(`[name=mode][value=${chosen}]`).checked = true;
+    const chosen = this.#root.querySelector(`[name=mode][value=${mode}]`);
+    (chosen.disabled ? this.#first : chosen).checked = true;
     this.#topK.value = topK;
     this.#targets.value = targets.join(", ");
     byId("max-word-tokens").value = maxWordTokens;
@@ -75,7 +76,7 @@ export class Options {
   /** The reason why the options are invalid, undefined for valid options. */
   get problem() {
     const { mode, targets } = this.value;
-    if (mode === "labels") return undefined;
+    if (mode in OTHER_MODES) return undefined;
     if (mode === "targets") return targets.length ? undefined : "Write the words to rank, separated by commas.";
     if (this.#topK.checkValidity()) return undefined;
     return `Fills per mask must be a whole number from 1 to ${this.#topK.max}.`;
@@ -87,6 +88,11 @@ export class Options {
     this.#onChange(false);
   }
 
+  /** The first mode of the model. */
+  get #first() {
+    return this.#root.querySelector("[name=mode]:enabled");
+  }
+
   get #mode() {
     return this.#root.querySelector("[name=mode]:checked").value;
   }
@@ -96,9 +102,12 @@ export class Options {
       detail.hidden = detail.dataset.mode !== this.#mode;
     }
     const isRanking = this.#mode === "targets";
-    const isLabelling = this.#mode === "labels";
-    byId("count").hidden = isRanking || isLabelling;
-    byId("windowing").hidden = isLabelling;
+    const isFilling = !(this.#mode in OTHER_MODES);
+    byId("count").hidden = isRanking || !isFilling;
+    byId("windowing").hidden = !isFilling;
+    const isOrdering = this.#mode === "rank";
+    byId("second-label").textContent = isOrdering ? "Texts to order, one per line" : "Second text, optional";
+    byId("second").placeholder = isOrdering ? "One text per line" : "The model reads it with the text above";
     // an empty list is not an error
     showProblem(byId("option-problem"), this.problem, isRanking ? "hint" : "error");
     setAttribute(this.#topK, "aria-invalid", this.#topK.checkValidity() ? null : "true");

@@ -7,9 +7,11 @@ export const DEFAULTS = {
   mode: "token", topK: 5, targets: [], maxWordTokens: 3, order: "confidence", windowed: false,
 };
 
+const MOST_WORDS = 50; // of a sparse vector
+
 /**
- * Return the request to a model as `{path, body, kind, masks}`. The kind is "labels", "fills" or
- * "score". In fill modes, a text without masks is scored. The request omits the service's defaults,
+ * Return the request to a model as `{path, body, kind, masks}`. The kind is "labels", "rank", "words",
+ * "fills" or "score". In fill modes, a text without masks is scored. The request omits the service's defaults,
  * except for the number of fills.
  *
  * @param inputs a text, or a pair as `{text, text_pair}`.
@@ -17,22 +19,26 @@ export const DEFAULTS = {
 export function requestFor(inputs, options, { name, isDefault, mask_token: maskToken }) {
   const masks = partsOf(inputs).reduce((sum, part) => sum + findMasks(part, maskToken).length, 0);
   const named = `models/${name.split("/").map(encodeURIComponent).join("/")}`;
-  if (options.mode === "labels") {
-    return { path: isDefault ? "classify" : `${named}/classify`, body: { inputs }, kind: "labels", masks };
+  const own = (task) => (isDefault ? task : `${named}/${task}`);
+  const [first, second] = partsOf(inputs);
+  switch (options.mode) {
+    case "labels":
+      return { path: own("classify"), body: { inputs }, kind: "labels", masks };
+    case "rank":
+      return { path: own("rerank"), body: rankBody(first, second), kind: "rank", masks };
+    case "words":
+      return { path: own("embed_sparse"), body: wordsBody(first), kind: "words", masks };
   }
-  if (masks === 0) return { path: isDefault ? "score" : `${named}/score`, body: { inputs }, kind: "score", masks };
+  if (masks === 0) return { path: own("score"), body: { inputs }, kind: "score", masks };
   const path = isDefault ? "fill-mask" : named;
   return { path, body: { inputs, parameters: parametersOf(options) }, kind: "fills", masks };
 }
 
-/** Return a sentence if a model lacks the task of a mode, otherwise undefined. */
-export function missingTask({ mode }, { name, tasks }) {
-  const [task, lack] =
-    mode === "labels"
-      ? ["text-classification", "has no labels; choose another model or another result."]
-      : ["fill-mask", "fills no masks; choose another model or another result."];
-  return tasks.includes(task) ? undefined : `The model ${name} ${lack}`;
-}
+const wordsBody = (inputs) => ({ inputs, format: "tokens", top_n: MOST_WORDS });
+const rankBody = (query, second) => ({ query, texts: linesOf(second) });
+
+/** Return the lines of a text that are not blank. */
+export const linesOf = (text = "") => text.split("\n").filter((line) => line.trim());
 
 function parametersOf({ mode, topK, targets, maxWordTokens, order, windowed }) {
   const parameters = mode === "targets" ? { targets } : { top_k: topK };

@@ -3,14 +3,14 @@
 import { FillsView } from "./fills_view.js";
 import { listsOf } from "./fills.js";
 import { LabelsView } from "./labels_view.js";
-import { bits, figure, percent } from "./numbers.js";
+import { bits, figure, percent, score } from "./numbers.js";
 import { joined, tokensInJoined } from "./pairs.js";
 import { ScoreView } from "./score_view.js";
 import { around, findMasks } from "./text.js";
 
 const MOST_ANNOUNCED = 5; // masks in an announcement
 
-export const TITLES = { fills: "Fills", score: "Surprisal", labels: "Labels" };
+export const TITLES = { fills: "Fills", score: "Surprisal", labels: "Labels", rank: "Order", words: "Words" };
 
 export class Result {
   #view;
@@ -38,7 +38,10 @@ export class Result {
    */
   show(answer, request, model) {
     this.#kind = request.kind;
-    const show = { fills: this.#showFills, score: this.#showScore, labels: this.#showLabels }[request.kind];
+    const show = {
+      fills: this.#showFills, score: this.#showScore, labels: this.#showLabels, rank: this.#showRank,
+      words: this.#showWords,
+    }[request.kind];
     const { root, ...facts } = show.call(this, answer, request, model);
     this.#place(root);
     this.stale = false;
@@ -97,8 +100,33 @@ export class Result {
   }
 
   #showLabels([labels], _request, { problem_type: problemType }) {
-    const best = this.#labels.render(labels, problemType === "regression");
-    return { root: this.#labels.root, summary: `Best: ${best}.` };
+    const areLogits = problemType === "regression";
+    return this.#showRows(
+      "Labels",
+      labels.map(({ label, score: value }) =>
+        areLogits ? { words: label, value: score(value) } : { words: label, share: value, value: percent(value) },
+      ),
+    );
+  }
+
+  #showRank(ranks, { body: { texts } }) {
+    const rows = ranks.map(({ index, score: share }) => ({ words: texts[index], share, value: percent(share) }));
+    return this.#showRows("Texts", rows);
+  }
+
+  #showWords([weights]) {
+    const ranked = Object.entries(weights).sort(([, one], [, other]) => other - one);
+    const most = ranked[0]?.[1];
+    return this.#showRows(
+      "Words",
+      ranked.map(([words, weight]) => ({ words, share: weight / most, value: weight.toFixed(2) })),
+    );
+  }
+
+  #showRows(name, rows) {
+    this.#labels.render(name, rows);
+    const [best] = rows;
+    return { root: this.#labels.root, summary: best ? `Best: ${best.words}, ${best.value}.` : "The vector is empty." };
   }
 
   #place(element) {

@@ -2,6 +2,24 @@
 
 const PYTHON_KEY = 'os.environ["FILLMASK_API_KEY"]';
 
+// loops over responses whose texts are not in fields
+const LOOPS = {
+  rank: {
+    python: `for rank in response.json():
+    print(f"{rank['score']:.4f}", body["texts"][rank["index"]])`,
+    javascript: `for (const { index, score } of answer) {
+  console.log(score.toFixed(4), body.texts[index]);
+}`,
+  },
+  words: {
+    python: `for token, weight in response.json()[0].items():
+    print(f"{weight:.2f}", token)`,
+    javascript: `for (const [token, weight] of Object.entries(answer[0])) {
+  console.log(weight.toFixed(2), token);
+}`,
+  },
+};
+
 /**
  * Return a request as code for `curl`, `python` and `javascript`, which prints the figures of the
  * page. The code reads the API key at run time and never contains it.
@@ -30,7 +48,7 @@ const shell = (text) => `'${text.replaceAll("'", String.raw`'\''`)}'`;
 /** Return whether the client of huggingface_hub supports the request. */
 function isPlain({ body, kind, masks }) {
   if (typeof body.inputs !== "string") return false;
-  return kind === "labels" || (masks === 1 && Object.keys(body.parameters).join() === "top_k");
+  return kind === "labels" || (kind === "fills" && masks === 1 && Object.keys(body.parameters).join() === "top_k");
 }
 
 function pythonClient(url, { inputs, parameters }, withKey, { one, figure, text }) {
@@ -44,10 +62,12 @@ for ${one} in client.${parameters ? "fill_mask" : "text_classification"}(${call}
     print(f"{${one}.${figure}:.4f}", ${one}.${text})`;
 }
 
-function python(url, body, withKey, { one, figure, digits, text, at, nested }) {
+function python(url, body, withKey, { one, figure, digits, text, at, nested, own }) {
   const found = `response.json()${at === undefined ? "" : `[${JSON.stringify(at)}]`}`;
   const print = `print(f"{${one}['${figure}']:.${digits}f}", ${one}["${text}"])`;
-  const loop = nested
+  const loop = own
+    ? own.python
+    : nested
     ? `for number, fills in enumerate(${found}, 1):
     for ${one} in fills:
         ${print.replace("(", "(number, ")}`
@@ -63,10 +83,12 @@ response.raise_for_status()
 ${loop}`;
 }
 
-function javascript(url, body, withKey, { one, figure, digits, text, at, nested }) {
+function javascript(url, body, withKey, { one, figure, digits, text, at, nested, own }) {
   const found = at === undefined ? "answer" : { tokens: "answer.tokens", 0: "answer[0]" }[at];
   const log = `console.log(${one}.${figure}.toFixed(${digits}), ${one}.${text});`;
-  const loop = nested
+  const loop = own
+    ? own.javascript
+    : nested
     ? `for (const [index, fills] of ${found}.entries()) {
   for (const ${one} of fills) {
     ${log.replace("(", "(index + 1, ")}
@@ -88,11 +110,15 @@ if (!response.ok) throw new Error(answer.error);
 ${loop}`;
 }
 
-/** Return the loops over a response or its element `at`, and the fields to print. */
+/**
+ * Return the loops over a response or its element `at`, and the fields to print. Some kinds have
+ * loops of their own.
+ */
 function shape({ body, kind, masks }) {
   if (kind === "labels") {
     return { one: "label", figure: "score", digits: 4, text: "label", at: 0 };
   }
+  if (kind in LOOPS) return { own: LOOPS[kind] };
   if (kind === "score") {
     return { one: "token", figure: "surprisal", digits: 1, text: "token_str", at: "tokens" };
   }
