@@ -126,7 +126,9 @@ def write_bundle(
         raise ValueError(f"max_tokens must be from 3 to {config.max_positions} (got {max_tokens})")
     tokenizer_json, mask_token = checkpoint.tokenizer_json, checkpoint.mask_token
     special = special_tokens(tokenizer_json, mask_token, config)
-    text_format = TextFormat.from_tokenizer(tokenizer_json, mask_token, config)
+    text_format = TextFormat(pairs=False, token_types=1)
+    if sparse is None:
+        text_format = TextFormat.from_tokenizer(tokenizer_json, mask_token, config)
     tokenizer = Tokenizer(
         tokenizer_json, mask_token, special.mask, special.all, **asdict(text_format)
     )

@@ -15,15 +15,13 @@ from fillmask.arrays import FloatArray
 from fillmask.bundles.description import Sparse
 from fillmask.engine.batcher import Batcher
 from fillmask.engine.passes import ModelPass, SparseVector
-from fillmask.errors import InvalidRequestError
 from fillmask.observability.tracing import Tracer
 from fillmask.parameters.sparse import SparseOptions
-from fillmask.parameters.texts import InputText, TextPair
+from fillmask.parameters.texts import InputText
 from fillmask.results.rejected import RejectedText
 from fillmask.results.sparse import SparseEmbedding
 from fillmask.tasks.plain_texts import PlainTexts
 from fillmask.tokenization.encoded_text import EncodedText
-from fillmask.tokenization.reader import text_label
 from fillmask.tokenization.tokenizer import Tokenizer
 
 
@@ -107,12 +105,8 @@ class SparsePipeline:
             report_errors: True if the result contains the errors of invalid texts.
 
         Raises:
-            InvalidRequestError: a text is invalid, without `report_errors`, or a text is a pair.
+            InvalidRequestError: a text is invalid, without `report_errors`.
         """
-        for index, text in enumerate(texts):
-            if isinstance(text, TextPair):
-                name = text_label(label, index, texts)
-                raise InvalidRequestError(f"{name} is a pair; send each text on its own.")
         truncates = [one.truncate for one in options]
         encoded = await self._texts.read(texts, truncates, label, report_errors=report_errors)
         dimensions = [

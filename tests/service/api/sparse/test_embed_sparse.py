@@ -158,7 +158,7 @@ def test_python_has_the_same_vectors(client: TestClient, splade: Path) -> None:
             assert vector.to_dict() == body | {"tokens": vector.tokens}
         one = model.embed_sparse(VERSES[0], on_long_text="truncate")
         assert [one.tokens[place] for place in np.argsort(one.values)[::-1][:2]]
-        with pytest.raises(InvalidRequestError, match="inputs is a pair; send each text"):
+        with pytest.raises(InvalidRequestError, match="inputs is a pair, but this model"):
             model.embed_sparse({"text": "a", "text_pair": "b"})
         good, bad = model.embed_sparse([VERSES[0], LONG], on_error="report")
         assert isinstance(bad, RejectedText)
