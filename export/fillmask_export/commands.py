@@ -22,7 +22,7 @@ from fillmask_export.progress import ExportProgress
 from fillmask_export.verification.golden import renew_golden_results
 from fillmask_export.write_bundle import BundleMetadata, SampleTexts, check_output, write_bundle
 from fillmask_model.checkpoints.checkpoint import Checkpoint, load_checkpoint
-from fillmask_model.checkpoints.modules import read_modules
+from fillmask_model.checkpoints.modules import ENCODER_FILE, check_encoder_file, read_modules
 from fillmask_model.checkpoints.sparse import with_sparse_settings
 from fillmask_model.files import printable, read_text
 from fillmask_model.output_files import reject_inputs
@@ -118,6 +118,7 @@ def _write_bundle(options: argparse.Namespace) -> None:
 def _load(options: argparse.Namespace, source: Source) -> Checkpoint:
     modules = read_modules(source.directory)
     directory = source.directory / ("" if modules is None else modules.encoder)
+    check_encoder_file(directory / ENCODER_FILE)
     checkpoint = load_checkpoint(directory, options.checkpoint)
     if options.task == SPARSE or (options.task is None and modules is not None):
         return with_sparse_settings(checkpoint, source.directory, modules)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import httpx2
-from huggingface_hub import HfApi, constants, hf_hub_download
+from huggingface_hub import HfApi, constants, hf_hub_download, try_to_load_from_cache
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 from huggingface_hub.utils import logging as hub_logging
 from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]  # a lazy import
@@ -26,7 +26,15 @@ from fillmask_export.hub.errors import HubError, hub_address, readable_errors
 from fillmask_export.hub.session import check_content, is_commit, limit_answers
 from fillmask_export.progress import DownloadProgress
 from fillmask_model.checkpoints.checkpoint import check_config
-from fillmask_model.checkpoints.modules import ENCODER_FILE, MODULES_FILE, read_modules
+from fillmask_model.checkpoints.modules import (
+    ENCODER_FILE,
+    MODULES_FILE,
+    ROUTER_FILE,
+    SparseModules,
+    check_encoder_file,
+    read_modules,
+)
+from fillmask_model.checkpoints.sparse import IDF_FILE, MAIN_FILE
 from fillmask_model.checkpoints.tensor_files import (
     INDEX_SUFFIX,
     PICKLED,
@@ -96,20 +104,37 @@ def download_checkpoint(
             (revision, {}, {}) if offline else _list_files(repository, revision)
         )
         limit_answers(max(sizes.values(), default=0))
-        directory = _fetch(repository, commit, MODEL_CONFIG, digests).parent
+        marker = MODULES_FILE if MODULES_FILE in sizes else MODEL_CONFIG
+        if offline and try_to_load_from_cache(repository, MODEL_CONFIG, revision=commit) is None:
+            marker = MODULES_FILE  # the encoder is in a folder
+        directory = _fetch(repository, commit, marker, digests).parent
         snapshot = Snapshot(directory, commit=directory.name)
-        for name in (MODULES_FILE, ENCODER_FILE):
-            if name in sizes:
-                _fetch(repository, snapshot.commit, name, digests)
-        check_config(directory, repository)
-        read_modules(directory)
         if offline:
-            sizes = dict.fromkeys((file.name for file in directory.iterdir()), 0)
-        weights = _select_weights(repository, sizes, allow_pickle=allow_pickle)
-        needed = [*_select_tokenizer_files(sizes), weights]
+            files = (one.relative_to(directory) for one in directory.rglob("*") if one.is_file())
+            sizes = dict.fromkeys(map(Path.as_posix, files), 0)
+
+        def fetch_listed(*names: str) -> None:
+            for name in names:
+                if name in sizes:
+                    _fetch(repository, snapshot.commit, name, digests)
+
+        fetch_listed(ROUTER_FILE)
+        modules = read_modules(directory)
+        prefix = f"{modules.encoder}/" if modules is not None and modules.encoder else ""
+        fetch_listed(prefix + MODEL_CONFIG, prefix + ENCODER_FILE, *_sparse_files(modules, sizes))
+        check_config(directory / prefix, repository)
+        check_encoder_file(directory / prefix / ENCODER_FILE)
+        inner = {
+            name.removeprefix(prefix): size
+            for name, size in sizes.items()
+            if name.startswith(prefix)
+        }
+        weights = _select_weights(repository, inner, allow_pickle=allow_pickle)
+        needed = [*_select_tokenizer_files(inner), weights]
         if weights.endswith(INDEX_SUFFIX):
-            _fetch(repository, snapshot.commit, weights, digests)
-            needed += _list_shards(repository, directory, allow_pickle=allow_pickle)
+            fetch_listed(prefix + weights)
+            needed += _list_shards(repository, directory / prefix, allow_pickle=allow_pickle)
+        needed = [prefix + name for name in needed]
         missing = [name for name in needed if not (directory / name).exists()]
         total_bytes = sum(sizes.get(name, 0) for name in missing)
         _check_free_space(directory, total_bytes)
@@ -118,7 +143,7 @@ def download_checkpoint(
             for name in missing:
                 _fetch(repository, snapshot.commit, name, digests, progress.add)
         # stores the commit of the branch in the cache, from which an offline export takes it
-        _fetch(repository, revision, MODEL_CONFIG, {})
+        _fetch(repository, revision, marker, {})
     return snapshot
 
 
@@ -167,7 +192,7 @@ def _list_files(repository: str, revision: str) -> tuple[str, dict[str, int], di
             f"{hub_address()} does not answer like a hub; correct HF_ENDPOINT or the proxy"
         ) from None
     sizes = {sibling.rfilename: sibling.size or 0 for sibling in info.siblings or ()}
-    if MODEL_CONFIG not in sizes:
+    if MODEL_CONFIG not in sizes and MODULES_FILE not in sizes:
         raise HubError(
             f"{repository} has no {MODEL_CONFIG}; name a repository with a checkpoint in the "
             "format of transformers"
@@ -183,6 +208,17 @@ def _list_files(repository: str, revision: str) -> tuple[str, dict[str, int], di
         for sibling in info.siblings or ()
     }
     return commit, sizes, digests
+
+
+def _sparse_files(modules: SparseModules | None, names: Mapping[str, int]) -> list[str]:
+    """Return the files with the settings of sparse vectors and with weights of queries."""
+    if modules is None:
+        return [IDF_FILE]
+    settings = [MAIN_FILE, f"{modules.pooling}/{MODEL_CONFIG}"]
+    if modules.query_weights is None:
+        return settings
+    weights = f"{modules.query_weights}/{SAFETENSORS}"
+    return [*settings, weights if weights in names else IDF_FILE]
 
 
 def _select_weights(repository: str, names: Mapping[str, int], *, allow_pickle: bool) -> str:

@@ -60,7 +60,6 @@ def read_modules(directory: Path) -> SparseModules | None:
     encoder, *pooling = (folder for _, folder in listed)
     if encoder and not pooling:
         raise ValueError(f"{path} places the encoder in {encoder}; name this directory instead")
-    check_encoder_file(directory / encoder / ENCODER_FILE)
     return SparseModules(encoder, pooling[0]) if pooling else None
 
 
@@ -97,7 +96,6 @@ def _read_router(path: Path) -> SparseModules:
             f"{', '.join(query)}); export each encoder with a modules.json of its own"
         )
     encoder, pooling = routes["document"]
-    check_encoder_file(path.parent / encoder / ENCODER_FILE)
     return SparseModules(encoder, pooling, None if same else routes["query"][0])
 
 

@@ -122,7 +122,7 @@ class _HubHandler(_Handler):
     def respond(self, request: Request) -> None:
         path, token = request.path, request.token
         info = re.fullmatch(r"/api/models/(.+?)(?:/revision/(.+))?", path)
-        file = re.fullmatch(r"/(.+?)/resolve/(.+?)/([^/]+)", path)
+        file = re.fullmatch(r"/(.+?)/resolve/([^/]+)/(.+)", path)
         found = info or file
         if found is None:
             return self.send(404)
@@ -141,7 +141,8 @@ class _HubHandler(_Handler):
         return self._send_file(directory / file[3], commit)
 
     def _describe(self, name: str, commit: str, directory: Path) -> None:
-        files = [_description(file) for file in directory.iterdir()]
+        paths = sorted(path for path in directory.rglob("*") if path.is_file())
+        files = [_description(path, str(path.relative_to(directory))) for path in paths]
         answer = {"id": name, "sha": commit, "siblings": files}
         self.send(200, json.dumps(answer).encode(), Content_Type="application/json")
 
@@ -164,10 +165,10 @@ class _HubHandler(_Handler):
         )
 
 
-def _description(file: Path) -> dict[str, Any]:
+def _description(file: Path, name: str) -> dict[str, Any]:
     """Return what a hub says of a file: the hash of Git's object, or of the content if large."""
     content = file.read_bytes()
-    described = {"rfilename": file.name, "size": len(content)}
+    described = {"rfilename": name, "size": len(content)}
     if file.suffix in _LARGE:
         digest = hashlib.sha256(content).hexdigest()
         return described | {"lfs": {"sha256": digest, "size": len(content), "pointerSize": 130}}

@@ -12,8 +12,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,76 +19,24 @@ import httpx
 import pytest
 import torch
 import transformers
-from huggingface_hub import close_session, constants
+from huggingface_hub import constants
 from safetensors.torch import load_file, save_file
 
 from benchmarks.running_server import running_server
 from fillmask.bundles.bundle import read_bundle
-from fillmask_export.commands import main
 from fillmask_export.hub import download as hub_module
-from fillmask_export.hub.download import Snapshot, download_checkpoint
+from fillmask_export.hub.download import download_checkpoint
 from fillmask_export.hub.errors import HubError
 from fillmask_export.progress import DownloadProgress
 from fillmask_model.checkpoints.checkpoint import load_checkpoint
 from fillmask_model.checkpoints.errors import CheckpointError
-from tests.export.hub.local_hub import ONE, OTHER, LocalHub, Repository, local_hub
-from tests.model.checkpoints.families.samples import SAMPLES
-from tests.model.samples import VERSES, assert_same_weights, change_config
-from tests.model.tokenizers.tokenizer_directories import KINDS, write_directory
+from tests.export.hub.commands import NAME, download, export
+from tests.export.hub.local_hub import ONE, OTHER, LocalHub, Repository
+from tests.model.samples import assert_same_weights, change_config
 from tests.service.server_process import start_process
 
 ROOT = Path(__file__).parents[3]
-NAME = "tiny-org/tiny-bert"
 NEEDED = {"config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"}
-OTHER_FILES = ("README.md", "vocab.txt", "tf_model.h5", "training_args.bin", "pytorch_model.bin")
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Directory of a small BertForMaskedLM with files that the export does not need."""
-    directory = tmp_path_factory.mktemp("hub") / "tiny"
-    write_directory(directory, KINDS["BERT"], fast=True)
-    shutil.rmtree(directory / "slow")
-    words = len(json.loads((directory / "tokenizer.json").read_text())["model"]["vocab"])
-    bert = SAMPLES["BERT, three heads"]
-    sizes = {"vocab_size": words, "max_position_embeddings": 32}
-    replace(bert, fields=bert.fields | sizes).make().save_pretrained(directory)
-    for name in OTHER_FILES:
-        (directory / name).write_text("not needed")
-    return directory
-
-
-@pytest.fixture
-def directory(tiny: Path, tmp_path: Path) -> Path:
-    """Copy of the small checkpoint that a test may change."""
-    return shutil.copytree(tiny, tmp_path / "remote")
-
-
-@pytest.fixture
-def hub(directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalHub]:
-    """Hub with the small checkpoint, and with an empty cache in this process."""
-    with local_hub() as hub:
-        hub.repositories[NAME] = Repository({ONE: directory}, {"main": ONE})
-        template = f"{hub.url}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
-        # huggingface_hub reads the environment only at its import
-        monkeypatch.setattr(constants, "ENDPOINT", hub.url)
-        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
-        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
-        monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "token"))
-        monkeypatch.delenv("HF_TOKEN", raising=False)
-        yield hub
-        close_session()
-
-
-def download(name: str = NAME, revision: str | None = None, **options: Any) -> Snapshot:
-    return download_checkpoint(name, revision, io.StringIO(), **options)
-
-
-def export(directory: Path, *arguments: str, checkpoint: str = NAME) -> int:
-    """Run `fillmask-export` with texts that fit the small tokenizer."""
-    texts = directory / "texts.txt"
-    texts.write_text("\n".join(VERSES))
-    return main([checkpoint, "--texts", str(texts), "--calibrate", str(texts), *arguments])
 
 
 def write_pickle(directory: Path) -> None:

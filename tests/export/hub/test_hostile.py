@@ -18,8 +18,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from fillmask_export.commands import main
+from tests.export.hub.commands import NAME
 from tests.export.hub.local_hub import ONE, LocalHub
-from tests.export.hub.test_download import NAME, directory, hub, tiny  # noqa: F401 - fixtures
 from tests.model.samples import VERSES, change_config, change_tensors
 
 MAX_S, MAX_BYTES = 20.0, 10**9
@@ -159,7 +159,7 @@ CHECKPOINTS: dict[str, Change] = {
 @pytest.mark.parametrize("change", CHECKPOINTS.values(), ids=CHECKPOINTS)
 def test_a_hostile_checkpoint_ends_with_a_sentence(
     change: Change,
-    directory: Path,  # noqa: F811 - the fixture
+    directory: Path,
     tmp_path: Path,
 ) -> None:
     change(directory)
@@ -169,7 +169,7 @@ def test_a_hostile_checkpoint_ends_with_a_sentence(
 @pytest.mark.parametrize("name", ["../../x", "a\nb", "a//b", "/etc/x", "..", "\x1b[2J", "x" * 1000])
 def test_a_hostile_name_ends_with_a_sentence(
     name: str,
-    directory: Path,  # noqa: F811 - the fixture
+    directory: Path,
     tmp_path: Path,
 ) -> None:
     ends_with_a_sentence(tmp_path, str(directory), "--name", name)
@@ -263,7 +263,7 @@ HUBS: dict[str, Callable[..., bytes]] = {
 @pytest.mark.parametrize("tamper", HUBS.values(), ids=HUBS)
 def test_a_hostile_hub_ends_with_a_sentence(
     tamper: Callable[..., bytes],
-    hub: LocalHub,  # noqa: F811 - the fixture
+    hub: LocalHub,
     tmp_path: Path,
 ) -> None:
     hub.tamper = tamper
@@ -271,7 +271,7 @@ def test_a_hostile_hub_ends_with_a_sentence(
     assert not [path for path in tmp_path.rglob("*") if "evil" in path.name]
 
 
-def test_an_honest_hub_still_serves(hub: LocalHub, tmp_path: Path) -> None:  # noqa: F811 - the fixture
+def test_an_honest_hub_still_serves(hub: LocalHub, tmp_path: Path) -> None:
     texts = tmp_path / "texts.txt"
     texts.write_text("\n".join(VERSES))
     assert main([NAME, "--output", str(tmp_path / "bundle"), "--texts", str(texts)]) == 0

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fillmask_model.checkpoints.modules import read_modules
+from fillmask_model.checkpoints.modules import SparseModules, check_encoder_file, read_modules
 from tests.model.tokenizers.tokenizer_directories import minilm_directory
 
 
@@ -28,8 +28,8 @@ def write(directory: Path, modules: object) -> Path:
 
 
 def test_a_sparse_encoder_is_read(tmp_path: Path) -> None:
-    (tmp_path / "sentence_bert_config.json").write_text('{"max_seq_length": 256}')
-    read_modules(write(tmp_path, SPLADE))
+    found = read_modules(write(tmp_path, SPLADE))
+    assert found == SparseModules("", "1_SpladePooling")
 
 
 def test_a_published_model_of_sentence_vectors_is_refused() -> None:
@@ -53,6 +53,8 @@ def test_another_list_is_refused(modules: object, reason: str, tmp_path: Path) -
 
 
 def test_lower_case_outside_the_tokenizer_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "sentence_bert_config.json").write_text('{"do_lower_case": true}')
+    file = tmp_path / "sentence_bert_config.json"
+    check_encoder_file(file)
+    file.write_text('{"do_lower_case": true}')
     with pytest.raises(ValueError, match="do_lower_case must be false"):
-        read_modules(write(tmp_path, SPLADE))
+        check_encoder_file(file)
