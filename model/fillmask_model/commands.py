@@ -8,6 +8,7 @@ from pathlib import Path
 
 import fillmask_model.classification.commands
 import fillmask_model.data.commands
+import fillmask_model.sparse.commands
 import fillmask_model.training.commands
 from fillmask_model.checkpoints.checkpoint import read_own_config
 from fillmask_model.encoder.counting import count_parameters
@@ -37,6 +38,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True)
     fillmask_model.training.commands.add_commands(commands)
     fillmask_model.classification.commands.add_commands(commands)
+    fillmask_model.sparse.commands.add_commands(commands)
     fillmask_model.data.commands.add_commands(commands)
     count = commands.add_parser("parameters", help=parameters_command.__doc__)
     count.set_defaults(command=parameters_command)

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fillmask_model.files import read_object, read_text
+from fillmask_model.encoder.sparse import ACTIVATIONS, STRATEGIES
+from fillmask_model.files import atomic_replace, read_object, read_text
 
 MODULES_FILE, ENCODER_FILE = "modules.json", "sentence_bert_config.json"
 ROUTER_FILE = "router_config.json"
@@ -61,6 +62,24 @@ def read_modules(directory: Path) -> SparseModules | None:
     if encoder and not pooling:
         raise ValueError(f"{path} places the encoder in {encoder}; name this directory instead")
     return SparseModules(encoder, pooling[0]) if pooling else None
+
+
+def write_sparse_modules(directory: Path) -> None:
+    """Write the files that make a checkpoint a sparse encoder with SPLADE's pooling by maximum."""
+    package = "sentence_transformers.sparse_encoder.models"
+    folders = {"MLMTransformer": "", _POOLING: f"1_{_POOLING}"}
+    modules = [
+        {"idx": index, "name": str(index), "path": folder, "type": f"{package}.{name}"}
+        for index, (name, folder) in enumerate(folders.items())
+    ]
+    pooling = {"pooling_strategy": STRATEGIES[0], "activation_function": ACTIVATIONS[0]}
+    (directory / folders[_POOLING]).mkdir(exist_ok=True)
+    for path, content in (
+        (directory / folders[_POOLING] / "config.json", pooling),
+        (directory / MODULES_FILE, modules),
+    ):
+        with atomic_replace(path) as temporary:
+            temporary.write_text(json.dumps(content, indent=2) + "\n")
 
 
 def _read_list(path: Path) -> list[tuple[str, str]]:

@@ -9,22 +9,16 @@ from typing import Any
 from fillmask_model.checkpoints.checkpoint import FILES, is_own_checkpoint
 from fillmask_model.classification.best_checkpoint import BestCheckpoint
 from fillmask_model.classification.comparison.commands import add_compare_command
-from fillmask_model.classification.data.dataset import Dataset, read_dataset
+from fillmask_model.classification.config import ClassifyConfig
+from fillmask_model.classification.data.dataset import read_dataset
 from fillmask_model.classification.data.labels import balanced_weights, encode_targets, label_names
 from fillmask_model.classification.data.split import describe_shared_texts
-from fillmask_model.classification.data.tokens import (
-    ON_LONG_TEXT,
-    describe_truncated_texts,
-    tokenize,
-)
 from fillmask_model.classification.metrics import METRICS
 from fillmask_model.classification.options import (
     add_data_options,
     add_training_options,
     check_same_form,
     columns_of,
-    config_of,
-    max_tokens_of,
     read_training_data,
 )
 from fillmask_model.classification.prediction import LabelledTexts
@@ -33,6 +27,13 @@ from fillmask_model.classification.start import Start
 from fillmask_model.classification.training import FineTuning
 from fillmask_model.encoder.classifier import ClassifierConfig, ProblemType
 from fillmask_model.encoder.counting import count_parameters
+from fillmask_model.fine_tuning.config import max_tokens_of
+from fillmask_model.fine_tuning.tables import Dataset
+from fillmask_model.fine_tuning.tokens import (
+    ON_LONG_TEXT,
+    describe_truncated_texts,
+    tokenize,
+)
 from fillmask_model.memory import keep_freed_memory, limit_kernel_cache
 from fillmask_model.output_files import reject_foreign_files, reject_inputs
 from fillmask_model.training.interruption import StopRequest
@@ -96,7 +97,7 @@ def classify_command(options: argparse.Namespace) -> None:
     limit_kernel_cache()
     problem_type, columns = PROBLEM_TYPES[options.problem_type], columns_of(options)
     best_by = _best_by(options, problem_type)
-    config = config_of(options)
+    config = ClassifyConfig.from_options(options)
     _check_output(options)
     training, validation, notes = read_training_data(options, problem_type)
     test = read_dataset(options.test, columns, problem_type) if options.test else None

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 from pathlib import Path
 
-import torch
-
-from fillmask_model.classification.config import FineTuneConfig
-from fillmask_model.classification.data.dataset import Columns, Dataset, read_dataset
+from fillmask_model.classification.config import ClassifyConfig
+from fillmask_model.classification.data.dataset import Columns, read_dataset
 from fillmask_model.classification.data.split import (
     describe_repeated_texts,
     describe_shared_texts,
     split_dataset,
 )
 from fillmask_model.encoder.classifier import ProblemType
+from fillmask_model.fine_tuning.tables import Dataset
 
 DEFAULT_VALIDATION_SHARE = 0.1
-LEAST_TOKENS = 8  # the special tokens of a pair and some words
 
 
 def add_data_options(parser: argparse.ArgumentParser) -> None:
@@ -59,14 +56,7 @@ def add_training_options(parser: argparse.ArgumentParser) -> None:
         help="input of the head, the mean of all hidden states or the hidden state of the first "
         "token (default: %(default)s)",
     )
-    cuda = "cuda" if torch.cuda.is_available() else "cpu"
-    device_help = "processor for the training (default: %(default)s)"
-    parser.add_argument("--device", choices=("cpu", "cuda"), default=cuda, help=device_help)
-    for field in dataclasses.fields(FineTuneConfig):
-        kind = float if field.type == "float" else int
-        flag, meaning = "--" + field.name.replace("_", "-"), field.metadata["help"]
-        help_text = f"{meaning} (default: %(default)s)"
-        parser.add_argument(flag, type=kind, default=field.default, help=help_text)
+    ClassifyConfig.add_options(parser)
 
 
 def columns_of(options: argparse.Namespace) -> Columns:
@@ -111,24 +101,3 @@ def check_same_form(training: Dataset, other: Dataset) -> None:
             f"{pairs.path} has pairs and {single.path} has single texts; use the same columns in "
             "both files"
         )
-
-
-def config_of(options: argparse.Namespace) -> FineTuneConfig:
-    """Return the hyperparameters from the command line."""
-    fields = dataclasses.fields(FineTuneConfig)
-    return FineTuneConfig(**{field.name: getattr(options, field.name) for field in fields})
-
-
-def max_tokens_of(options: argparse.Namespace, max_positions: int) -> int:
-    """Return the maximum number of tokens of a text.
-
-    Raises:
-        ValueError: --max-tokens is not between 8 and the maximum of the encoder.
-    """
-    limit: int = max_positions if options.max_tokens is None else options.max_tokens
-    if not LEAST_TOKENS <= limit <= max_positions:
-        raise ValueError(
-            f"--max-tokens must be from {LEAST_TOKENS} to {max_positions}, the maximum of the "
-            f"encoder (got {limit})"
-        )
-    return limit

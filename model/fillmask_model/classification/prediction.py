@@ -12,8 +12,8 @@ import torch
 from numpy.typing import NDArray
 
 from fillmask_model.classification.data.labels import Targets
-from fillmask_model.classification.data.tokens import TokenizedTexts, sorted_batches
 from fillmask_model.encoder.encoder import TiedEncoder
+from fillmask_model.fine_tuning.tokens import TokenizedTexts, sorted_batches
 
 BATCH_ROWS = 64
 

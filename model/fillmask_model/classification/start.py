@@ -11,12 +11,12 @@ from torch import Tensor
 
 from fillmask_model.checkpoints.checkpoint import load_checkpoint
 from fillmask_model.checkpoints.errors import CheckpointError
-from fillmask_model.classification.data.dataset import Dataset
 from fillmask_model.data.corpus import read_tokenizer
 from fillmask_model.encoder.classifier import ClassifierConfig
 from fillmask_model.encoder.config import EncoderConfig
 from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.files import read_object
+from fillmask_model.fine_tuning.tables import Dataset
 from fillmask_model.tokenizers.word_pieces import train_word_pieces
 from fillmask_model.training.commands import DEFAULT_ENCODER, DEFAULT_VOCAB_SIZE
 

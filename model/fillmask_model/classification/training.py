@@ -6,7 +6,6 @@ Shapes: N rows, L labels.
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,17 +15,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
-from tqdm import tqdm
 
-from fillmask_model.classification.config import FineTuneConfig
+from fillmask_model.classification.config import ClassifyConfig
 from fillmask_model.classification.data.labels import Targets
-from fillmask_model.classification.data.tokens import Batch, shuffled_batches
 from fillmask_model.classification.loss import make_loss
 from fillmask_model.classification.metrics import compute_metrics
 from fillmask_model.classification.prediction import LabelledTexts, predict
 from fillmask_model.encoder.classifier import ClassificationHead
 from fillmask_model.encoder.encoder import TiedEncoder
-from fillmask_model.training.loop import has_bfloat16
+from fillmask_model.fine_tuning.loop import autocast, fine_tune
+from fillmask_model.fine_tuning.tokens import Batch, shuffled_batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +74,7 @@ class FineTuning:
         model: TiedEncoder,
         training: LabelledTexts,
         validation: LabelledTexts,
-        config: FineTuneConfig,
+        config: ClassifyConfig,
         class_weights: NDArray[np.float32] | None = None,
         device: str = "cpu",
     ) -> None:
@@ -94,7 +92,6 @@ class FineTuning:
         if self.problem_type == "regression":
             self._mean = float(training.targets.mean())
             self._scale = float(training.targets.std()) or 1.0
-        self._optimizer = _optimizer(model, config)
 
     def run(
         self,
@@ -115,29 +112,26 @@ class FineTuning:
         Raises:
             FloatingPointError: the loss is infinite or NaN.
         """
-        config = self.config
-        steps_per_epoch = -(-len(self.training.texts) // config.batch_rows)
-        steps, step = config.epochs * steps_per_epoch, 0
-        torch.manual_seed(config.seed)  # for dropout
-        bar = tqdm(total=steps, desc=description, unit=" steps", dynamic_ncols=True)
-        with _dropout(self._head, config.dropout), bar:
-            for epoch in range(1, config.epochs + 1):
-                self.model.train()
-                losses = []
-                texts = self.training.texts
-                for batch in shuffled_batches(texts, config.batch_rows, config.seed, epoch):
-                    step += 1
-                    for group in self._optimizer.param_groups:
-                        group["lr"] = config.learning_rate_at(step, steps)
-                    losses.append(self._train_step(batch, step))
-                    bar.set_postfix_str(f"epoch {epoch}, loss {losses[-1]:.3f}", refresh=False)
-                    bar.update()
-                    if stop():
-                        return False
-                result = self._validate(epoch, step, float(np.mean(losses)))
-                bar.write(_sentence(result))
-                on_epoch(result)
-        return True
+        texts, config = self.training.texts, self.config
+
+        def end_epoch(epoch: int, step: int, loss: float) -> str:
+            result = self._validate(epoch, step, loss)
+            on_epoch(result)
+            return _sentence(result)
+
+        with _dropout(self._head, config.dropout):
+            return fine_tune(
+                self.model,
+                config,
+                steps_per_epoch=-(-len(texts) // config.batch_rows),
+                batches=lambda epoch: shuffled_batches(
+                    texts, config.batch_rows, config.seed, epoch
+                ),
+                loss=self._training_loss,
+                on_epoch=end_epoch,
+                stop=stop,
+                description=description,
+            )
 
     def published_model(self) -> TiedEncoder:
         """Return a copy of the encoder whose logits are in the unit of the targets."""
@@ -147,25 +141,16 @@ class FineTuning:
             model.get_parameter("classifier.output.bias").mul_(self._scale).add_(self._mean)
         return model
 
-    def _train_step(self, batch: Batch, step: int) -> float:
+    def _training_loss(self, batch: Batch, _step: int) -> Tensor:
         targets = self._standardised(self.training.targets[batch.rows])
-        self._optimizer.zero_grad(set_to_none=True)
-        with self._autocast():
+        with autocast(self.device):
             logits_NL = self.model.classify(*batch.inputs(self.device))
-        loss = self._loss(logits_NL.float(), targets)
-        loss.backward()  # type: ignore[no-untyped-call]  # torch publishes no type for it
-        value = float(loss.detach())
-        if not math.isfinite(value):
-            raise FloatingPointError(
-                f"the loss must be finite (got {value} at step {step}); reduce learning_rate"
-            )
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm)
-        self._optimizer.step()
-        return value
+        loss: Tensor = self._loss(logits_NL.float(), targets)
+        return loss
 
     def _validate(self, epoch: int, steps: int, training_loss: float) -> Epoch:
         targets = self.validation.targets
-        with self._autocast():
+        with autocast(self.device):
             logits = predict(self.model, self.validation.texts)
         loss = self._plain_loss(torch.from_numpy(logits), self._standardised(targets).cpu())
         logits = logits * np.float32(self._scale) + np.float32(self._mean)
@@ -176,10 +161,6 @@ class FineTuning:
         if self.problem_type == "regression":
             targets = (targets - np.float32(self._mean)) / np.float32(self._scale)
         return torch.from_numpy(targets).to(self.device)
-
-    def _autocast(self) -> torch.autocast:
-        kind = self.device.type
-        return torch.autocast(kind, torch.bfloat16, enabled=has_bfloat16(kind))
 
 
 @contextmanager
@@ -194,15 +175,6 @@ def _dropout(head: ClassificationHead, share: float) -> Iterator[None]:
         yield
     finally:
         hook.remove()
-
-
-def _optimizer(model: TiedEncoder, config: FineTuneConfig) -> torch.optim.AdamW:
-    parameters = list(model.parameters())
-    groups = [
-        {"params": [p for p in parameters if p.ndim > 1], "weight_decay": config.weight_decay},
-        {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
-    ]
-    return torch.optim.AdamW(groups, lr=config.learning_rate, fused=True)
 
 
 def _sentence(result: Epoch) -> str:

@@ -38,10 +38,15 @@ class SparsePooling:
 
     def __call__(self, logits_TV: Tensor) -> Tensor:
         """Return the weights (V,) of a text."""
-        weights_TV = logits_TV.relu()
-        for _ in range(self.logarithms):
-            weights_TV = weights_TV.log1p()
+        weights_TV = self.activate(logits_TV)
         return weights_TV.amax(0) if self.strategy == "max" else weights_TV.sum(0)
+
+    def activate(self, logits: Tensor) -> Tensor:
+        """Return weights in the shape of the logits."""
+        weights = logits.relu()
+        for _ in range(self.logarithms):
+            weights = weights.log1p()
+        return weights
 
 
 @dataclass(frozen=True, slots=True)

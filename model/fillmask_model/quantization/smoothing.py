@@ -18,7 +18,9 @@ STEPS = 150
 SAMPLED_OUTPUTS = 512  # sampled rows per weight, because the embedding table has many more
 # corrects the error model, which underestimates weight errors (docs/log.md, 2026-11-20)
 WEIGHT_ERRORS = 4.0
-LEARNING_RATE = 0.06
+LEARNING_RATE, LAST_RATE = 0.06, 0.0006  # with a linear decay
+# Kingma & Ba 2015, Algorithm 1. torch.optim would load torch's compiler, which takes 1.5 s.
+DECAY_1, DECAY_2, EPSILON = 0.9, 0.999, 1e-8
 SMALLEST = 1e-5
 
 
@@ -44,12 +46,11 @@ def smoothing_factors(
     weight_power = np.sum(weights**2, axis=0, dtype=np.float64)
     # SmoothQuant's factors for alpha = 0.5
     start = np.log(np.sqrt(weights.max(axis=0) / inputs.max(axis=0)))
-    logs = torch.from_numpy(start - start.mean())
-    optimizer = torch.optim.Adam([logs], lr=LEARNING_RATE)
-    schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.01, STEPS)
+    logs = start - start.mean()
+    first_moment, second_moment = np.zeros_like(logs), np.zeros_like(logs)
     input_ranges, weight_ranges = _Ranges(inputs), _Ranges(weights)
-    for _ in range(STEPS):
-        factors = logs.exp().numpy()
+    for step, rate in enumerate(np.linspace(LEARNING_RATE, LAST_RATE, STEPS), 1):
+        factors = np.exp(logs)
         # each error is a product of two sums over channels, whose derivatives with respect to the
         # logarithms of the factors are 2 or -2 times their terms
         input_steps = input_ranges.squares(factors) / len(inputs)
@@ -59,11 +60,12 @@ def smoothing_factors(
         of_weights = weight_steps.sum() * input_terms.sum()
         gradient = input_steps * weight_terms.sum() - input_steps.sum() * weight_terms
         gradient += weight_steps.sum() * input_terms - weight_steps * input_terms.sum()
-        # the gradient of the errors' logarithm
-        logs.grad = torch.from_numpy(2 * gradient / (of_inputs + of_weights)).to(logs.dtype)
-        optimizer.step()
-        schedule.step()
-    centred: NDArray[np.float32] = (logs - logs.mean()).exp().numpy()
+        gradient *= 2 / (of_inputs + of_weights)  # of the errors' logarithm
+        first_moment += (1 - DECAY_1) * (gradient - first_moment)
+        second_moment += (1 - DECAY_2) * (gradient**2 - second_moment)
+        deviation = np.sqrt(second_moment / (1 - DECAY_2**step)) + EPSILON
+        logs -= rate * first_moment / (1 - DECAY_1**step) / deviation
+    centred: NDArray[np.float32] = np.exp(logs - logs.mean()).astype(np.float32)
     return centred
 
 

@@ -11,15 +11,16 @@ from typing import Any
 import numpy as np
 from tokenizers import Tokenizer
 
-from fillmask_model.classification.config import FineTuneConfig
-from fillmask_model.classification.data.dataset import Columns, Dataset, Example, read_dataset
+from fillmask_model.classification.config import ClassifyConfig
+from fillmask_model.classification.data.dataset import Columns, read_dataset
 from fillmask_model.classification.data.labels import encode_targets, label_names
-from fillmask_model.classification.data.tokens import tokenize
 from fillmask_model.classification.prediction import LabelledTexts
 from fillmask_model.classification.start import Start
 from fillmask_model.classification.training import Epoch, FineTuning
 from fillmask_model.encoder.classifier import ClassifierConfig, ProblemType
 from fillmask_model.encoder.config import EncoderConfig
+from fillmask_model.fine_tuning.tables import Dataset, Example
+from fillmask_model.fine_tuning.tokens import tokenize
 
 WORDS = {
     "animal": "cat dog fox bird hen",
@@ -112,7 +113,7 @@ class TinyTask:
     def run(self, **changes: Any) -> FineTuning:
         """Return a run with changed hyperparameters."""
         weights = changes.pop("class_weights", None)
-        config = FineTuneConfig(**({"epochs": 5, "learning_rate": 1e-2} | changes))
+        config = ClassifyConfig(**({"epochs": 5, "learning_rate": 1e-2} | changes))
         return FineTuning(
             model=self.start.build(self.classifier, config.seed),
             training=self.training,

@@ -13,15 +13,16 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from fillmask_model.checkpoints.checkpoint import load_checkpoint, save_checkpoint
 from fillmask_model.classification import best_checkpoint
-from fillmask_model.classification.data.tokens import tokenize
 from fillmask_model.classification.prediction import predict
 from fillmask_model.classification.training import FineTuning
 from fillmask_model.commands import main
 from fillmask_model.data.corpus import read_tokenizer
 from fillmask_model.encoder.classifier import ClassifierConfig
+from fillmask_model.fine_tuning.tokens import tokenize
 from tests.model.classification.samples import (
     LABELS,
     TINY,
@@ -281,15 +282,15 @@ def test_init_and_sizes_exclude_each_other(capsys: pytest.CaptureFixture[str]) -
 
 def send_sigterm_after(epochs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the first step after this number of epochs send SIGTERM to this process."""
-    step = FineTuning._train_step
+    step = FineTuning._training_loss
 
-    def interrupted(self: FineTuning, batch: Any, number: int) -> float:
+    def interrupted(self: FineTuning, batch: Any, number: int) -> Tensor:
         if number == 9 * epochs + 1:  # 135 rows in batches of 16
             assert threading.current_thread() is threading.main_thread()
             os.kill(os.getpid(), signal.SIGTERM)
         return step(self, batch, number)
 
-    monkeypatch.setattr(FineTuning, "_train_step", interrupted)
+    monkeypatch.setattr(FineTuning, "_training_loss", interrupted)
 
 
 @pytest.mark.usefixtures("_no_plots")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fillmask_model.classification.data.dataset import Example
+from fillmask_model.fine_tuning.tables import Example
 
 # Inverse strength of the L2 penalty. On 200, 1,000 and 5,000 paragraphs of seven sources, the
 # accuracy was 0.63, 0.75 and 0.79 with the default of scikit-learn, 1. It was 0.67, 0.77 and 0.83

@@ -22,16 +22,12 @@ from fillmask_model.classification.comparison.runs import (
     check_key,
     is_own_comparison,
 )
-from fillmask_model.classification.config import FineTuneConfig
-from fillmask_model.classification.data.dataset import Dataset
+from fillmask_model.classification.config import ClassifyConfig
 from fillmask_model.classification.data.labels import encode_targets, label_names
-from fillmask_model.classification.data.tokens import describe_truncated_texts, tokenize
 from fillmask_model.classification.options import (
     add_data_options,
     add_training_options,
     columns_of,
-    config_of,
-    max_tokens_of,
     read_training_data,
 )
 from fillmask_model.classification.prediction import LabelledTexts
@@ -39,6 +35,9 @@ from fillmask_model.classification.report import write_json
 from fillmask_model.classification.start import Start
 from fillmask_model.data.row_files import sha256_of
 from fillmask_model.encoder.classifier import ClassifierConfig, ProblemType
+from fillmask_model.fine_tuning.config import max_tokens_of
+from fillmask_model.fine_tuning.tables import Dataset
+from fillmask_model.fine_tuning.tokens import describe_truncated_texts, tokenize
 from fillmask_model.memory import keep_freed_memory, limit_kernel_cache
 from fillmask_model.output_files import reject_foreign_files, reject_inputs
 from fillmask_model.training.interruption import StopRequest
@@ -84,7 +83,7 @@ def compare_command(options: argparse.Namespace) -> None:
     """Compare fine-tuning of a checkpoint with training of the same encoder from scratch."""
     keep_freed_memory()
     limit_kernel_cache()
-    config = config_of(options)
+    config = ClassifyConfig.from_options(options)
     _check_output(options)
     scratch_rate = options.scratch_learning_rate or config.learning_rate
     training, validation, notes = read_training_data(options, _PROBLEM_TYPE)
@@ -122,7 +121,7 @@ def compare_command(options: argparse.Namespace) -> None:
         "scratch_learning_rate": scratch_rate,
     }
     check_key(options.output, inputs)
-    starts: dict[Method, tuple[Start, FineTuneConfig]] = {
+    starts: dict[Method, tuple[Start, ClassifyConfig]] = {
         "pretrained": (start, config),
         "from_scratch": (
             start.without_weights(),

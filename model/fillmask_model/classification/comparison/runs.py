@@ -19,14 +19,14 @@ from fillmask_model.classification.comparison.baselines import (
     majority_accuracy,
 )
 from fillmask_model.classification.comparison.results import Method, RunResult
-from fillmask_model.classification.config import FineTuneConfig
-from fillmask_model.classification.data.dataset import Dataset
+from fillmask_model.classification.config import ClassifyConfig
 from fillmask_model.classification.prediction import LabelledTexts
 from fillmask_model.classification.report import write_json
 from fillmask_model.classification.start import Start
 from fillmask_model.classification.training import Epoch, FineTuning
 from fillmask_model.encoder.classifier import ClassifierConfig
 from fillmask_model.files import read_object
+from fillmask_model.fine_tuning.tables import Dataset
 
 KEY_NAME = "comparison.json"
 RUNS_NAME = "runs"
@@ -59,7 +59,7 @@ class Comparison:
     def __init__(
         self,
         data: ComparisonData,
-        starts: Mapping[Method, tuple[Start, FineTuneConfig]],
+        starts: Mapping[Method, tuple[Start, ClassifyConfig]],
         epochs: Mapping[int, int],
         classifier: ClassifierConfig,
         directory: Path,

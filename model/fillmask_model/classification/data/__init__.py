@@ -1,1 +1,1 @@
-"""Labelled examples, their split, their targets and their token ids."""
+"""Labelled examples, their split and their targets."""

@@ -10,8 +10,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fillmask_model.classification.data.dataset import Columns, Dataset
+from fillmask_model.classification.data.dataset import Columns
 from fillmask_model.encoder.classifier import ProblemType
+from fillmask_model.fine_tuning.tables import Dataset
 
 # (N,) int64 for one label per text, (N, L) float32 for several, (N,) float32 for regression
 Targets: TypeAlias = NDArray[Any]

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fillmask_model.classification.data.dataset import Dataset, Example
+from fillmask_model.fine_tuning.tables import Dataset, Example
 
 SPLIT_SEED = 20_181_011  # fixed, so that runs with different seeds have the same validation rows
 _UNLABELLED = ("",)

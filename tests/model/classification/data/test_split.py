@@ -6,12 +6,12 @@ from collections import Counter
 
 import pytest
 
-from fillmask_model.classification.data.dataset import Dataset
 from fillmask_model.classification.data.split import (
     describe_repeated_texts,
     describe_shared_texts,
     split_dataset,
 )
+from fillmask_model.fine_tuning.tables import Dataset
 from tests.model.classification.samples import dataset_of
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer, processors
 
-from fillmask_model.classification.data.dataset import Dataset
-from fillmask_model.classification.data.tokens import (
+from fillmask_model.fine_tuning.tables import Dataset
+from fillmask_model.fine_tuning.tokens import (
     TokenizedTexts,
     make_batch,
     shuffled_batches,

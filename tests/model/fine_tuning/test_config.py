@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from fillmask_model.classification.config import FineTuneConfig
+from fillmask_model.classification.config import ClassifyConfig
 
 
 def test_learning_rate_rises_and_decays_linearly() -> None:
-    config = FineTuneConfig(learning_rate=1.0, warmup_share=0.2)
+    config = ClassifyConfig(learning_rate=1.0, warmup_share=0.2)
     rates = [config.learning_rate_at(step, 10) for step in range(1, 11)]
     assert rates == pytest.approx([0.5, 1] + [n / 9 for n in range(8, 0, -1)])
-    without = FineTuneConfig(learning_rate=1.0, warmup_share=0.0)
+    without = ClassifyConfig(learning_rate=1.0, warmup_share=0.0)
     assert [without.learning_rate_at(step, 4) for step in range(1, 5)] == pytest.approx(
         [4 / 5, 3 / 5, 2 / 5, 1 / 5]
     )
@@ -34,4 +34,4 @@ def test_learning_rate_rises_and_decays_linearly() -> None:
 )
 def test_values_outside_their_range_are_rejected(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        FineTuneConfig(**changes)
+        ClassifyConfig(**changes)

@@ -1,0 +1,1 @@
+"""Reading of examples, their token ids, and the loop of fine-tuning."""

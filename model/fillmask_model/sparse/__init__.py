@@ -1,0 +1,1 @@
+"""Training of sparse encoders for search (SPLADE)."""
