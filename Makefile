@@ -16,7 +16,7 @@ export ORT_DISABLE_TELEMETRY := 1
 # Lets Python write bytecode, because pip writes none into the tests' environment.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: serve export simulate simulate-bugs test test-python test-fast check lint types collect suite format settings-page image-check export-image-check push-image arm-check policy-check lock train-default train-check classification comparison scale-check fuzz fuzz-minute api-fuzz attack-check hostile-check properties audit sbom clean help
+.PHONY: serve export simulate simulate-bugs test test-python test-fast check lint types collect suite format settings-page image-check export-image-check push-image arm-check policy-check lock train-default train-check classification search comparison scale-check fuzz fuzz-minute api-fuzz attack-check hostile-check properties audit sbom clean help
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
@@ -203,6 +203,9 @@ train-check: $(DEV)/.installed  ## run the first 100 steps of train-default (5 m
 
 classification: $(DEV)/.installed  ## train, export and measure the example of docs/classification.md (48 minutes)
 	$(DEV)/bin/python -m benchmarks.classification
+
+search: $(DEV)/.installed  ## train, export and measure the example of docs/sparse.md (45 minutes)
+	$(DEV)/bin/python -m benchmarks.search
 
 comparison: $(COMPARISON)/.installed  ## measure every contender side by side and write docs/performance.md (70 minutes, with wrk)
 	$(COMPARISON)/bin/python -m benchmarks.comparison --sizes
