@@ -184,6 +184,34 @@ def test_the_encoder_is_gone_before_a_graph_is_loaded(
     assert alive_at_load == [False] * 3
 
 
+@pytest.mark.parametrize(("rounding", "read"), [("gptq", 9), ("nearest", 5)])
+def test_rounding_to_nearest_calibrates_with_every_other_sentence(
+    checkpoint_path: Path,
+    texts: SampleTexts,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    rounding: str,
+    read: int,
+) -> None:
+    given: list[SampleTexts] = []
+
+    def write(
+        _checkpoint: Checkpoint, _output: Path, _metadata: object, some: SampleTexts, **_: Any
+    ) -> None:
+        given.append(some)
+        raise ValueError("enough")
+
+    monkeypatch.setattr("fillmask_export.commands.write_bundle", write)
+    sentences = tmp_path / "texts.txt"
+    lines = [f"sentence {number}" for number in range(9)]
+    sentences.write_text("\n".join(lines))
+    arguments = ["--output", str(tmp_path / "bundle"), "--rounding", rounding]
+    assert main([str(checkpoint_path), *arguments, "--calibrate", str(sentences)]) == 2
+    [some] = given
+    assert len(some.calibration) == read
+    assert set(some.calibration) <= set(lines)
+
+
 def test_int8_that_loses_too_much_is_not_written(
     checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

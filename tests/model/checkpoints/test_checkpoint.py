@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +15,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
+from benchmarks.running_server import SOURCE_ROOTS
 from fillmask_model.checkpoints import checkpoint as checkpoint_module
 from fillmask_model.checkpoints.checkpoint import load_checkpoint, save_checkpoint
 from fillmask_model.checkpoints.errors import CheckpointError
@@ -345,3 +349,26 @@ def test_a_rounding_that_does_not_fit_is_refused(tmp_path: Path) -> None:
         CheckpointError, match=r"rounding of the weights in .*: factors of blocks\.1\.key"
     ):
         load_checkpoint(tmp_path)
+
+
+def test_loading_does_not_import_the_compiler(tmp_path: Path) -> None:
+    # its import takes longer than the weights of a small encoder
+    save_checkpoint(tmp_path, random_encoder(small_config()), TOKENIZER_JSON)
+    script = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "import numpy as np\n"
+        "from fillmask_model.checkpoints.checkpoint import load_checkpoint\n"
+        "from fillmask_model.quantization.smoothing import smoothing_factors\n"
+        "load_checkpoint(Path(sys.argv[1]))\n"
+        "smoothing_factors(np.ones((4, 8), np.float32), np.ones((4, 8), np.float32))\n"
+        "print('torch' in sys.modules, 'torch._dynamo' in sys.modules)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path)],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, SOURCE_ROOTS))},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["True", "False"]
