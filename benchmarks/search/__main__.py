@@ -12,9 +12,12 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+
 from benchmarks import generated_block
 from benchmarks.search.articles import DATA, read
 from benchmarks.search.contenders import Found, bm25, compare_int8, sparse_vectors
+from fillmask import FillMask
 from fillmask.bundles.bundle import default_bundle_path
 from fillmask_export.commands import main as export_main
 from fillmask_export.restore import main as restore_main
@@ -23,7 +26,7 @@ from fillmask_model.training.interruption import StopRequest
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "sparse.md"
-SHOWN = 3  # headlines whose words the page shows
+HEADLINE, SHOWN = "Man convicted of murdering wife 28 years ago", 12  # whose words the page shows
 
 
 def main() -> None:
@@ -58,11 +61,20 @@ def main() -> None:
         *(f"| {name} | {found.row()} |" for name, found in rows.items()),
         "",
         compare_int8(exact, rounded),
+        strongest_words(int8),
     ]
     block = "\n".join(lines)
     print(block)
     if not options.only_print:
         generated_block.write(PAGE, "search/__main__", block)
+
+
+def strongest_words(bundle: Path) -> str:
+    """Name the words with the largest weights of a headline that is in none of the files."""
+    with FillMask(bundle) as model:
+        vector = model.embed_sparse(HEADLINE, input_type="query")
+    words = [vector.tokens[place] for place in np.argsort(-vector.values)[:SHOWN]]
+    return f"\nThe strongest words of “{HEADLINE}”: {', '.join(words)}."
 
 
 def train(directory: Path, epochs: int, stop: StopRequest) -> None:
