@@ -136,7 +136,7 @@ class SparseTraining:
 
 @torch.no_grad()
 def lower_bias(model: TiedEncoder, documents: TokenizedTexts) -> None:
-    """Lower the bias of all logits so that a document has START_WORDS words on average.
+    """Lower the bias of all logits so that a document has at most START_WORDS words on average.
 
     The softmax of a masked-language model ignores a constant in all logits, so a new sparse encoder
     may give every word a weight. Its first steps would be slow and its scores very large.
@@ -148,8 +148,8 @@ def lower_bias(model: TiedEncoder, documents: TokenizedTexts) -> None:
     model.eval()
     few = np.linspace(0, len(documents) - 1, SAMPLED_DOCUMENTS).astype(np.int64)
     logits_NV = pooled_logits(model, make_batch(documents, few))
-    words = min(START_WORDS, logits_NV.shape[1] // 8)  # fewer of a small vocabulary
-    model.head_bias.sub_(logits_NV.topk(words).values[:, -1].mean())
+    words = min(START_WORDS, logits_NV.shape[1] // 2)  # fewer of a small vocabulary
+    model.head_bias.sub_(logits_NV.topk(words).values[:, -1].mean().clamp(min=0))
 
 
 def contrastive_loss(queries_NV: Tensor, documents_NV: Tensor, equal_NN: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, models
 
 from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.fine_tuning.tables import Dataset, Example
@@ -51,8 +51,16 @@ def pairs_of(count: int, seed: int = 0, name: str = "pairs.csv") -> PairFile:
 
 
 def word_tokenizer() -> Tokenizer:
-    """Return a tokenizer with every word as a token."""
-    return train_word_pieces([" ".join(ENGLISH + GERMAN)] * 3, vocab_size=200)
+    """Return a tokenizer with every word as a token.
+
+    The vocabulary is given, because the trainer breaks ties at random.
+    """
+    words = ENGLISH + GERMAN
+    tokenizer = train_word_pieces([" ".join(words)], vocab_size=200)
+    special = [tokenizer.id_to_token(number) for number in range(5)]
+    vocabulary = {piece: number for number, piece in enumerate([*special, *words])}
+    tokenizer.model = models.WordPiece(vocab=vocabulary, unk_token="[UNK]")  # noqa: S106 - not a password
+    return tokenizer
 
 
 def tokens_of(pairs: PairFile, tokenizer: Tokenizer) -> PairTokens:
@@ -75,7 +83,7 @@ def tiny_run(**changes: float) -> SparseTraining:
     training, validation = (
         tokens_of(pairs_of(count, seed), tokenizer) for count, seed in ((256, 0), (40, 1))
     )
-    fields = {"epochs": 20, "learning_rate": 1e-2, "document_penalty": 1e-2, "query_penalty": 1e-2}
+    fields = {"epochs": 20, "learning_rate": 1e-2, "document_penalty": 1e-3, "query_penalty": 1e-3}
     return SparseTraining(
         model=encoder_for(tokenizer),
         training=training,
