@@ -57,7 +57,7 @@ def word_tokenizer() -> Tokenizer:
     """
     words = ENGLISH + GERMAN
     tokenizer = train_word_pieces([" ".join(words)], vocab_size=200)
-    special = [tokenizer.id_to_token(number) for number in range(5)]
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     vocabulary = {piece: number for number, piece in enumerate([*special, *words])}
     tokenizer.model = models.WordPiece(vocab=vocabulary, unk_token="[UNK]")  # noqa: S106 - not a password
     return tokenizer
