@@ -19,10 +19,11 @@ from scipy.sparse import csr_array
 from benchmarks.search.articles import Pair
 from fillmask import FillMask
 from fillmask.bundles.bundle import DESCRIPTION_FILE
+from fillmask_export.verification.vectors import STRONGEST, strongest
 from fillmask_model.files import read_object
+from fillmask_model.sparse.search import mrr_and_recall, ranks_by_score
 
-CUTOFF = 10  # ranks after this one count as not found
-STRONGEST, TEXT_PAIRS = 100, 1000  # of the comparison of int8 with fp32
+TEXT_PAIRS = 1000  # of the comparison of int8 with fp32
 TEXTS_AT_ONCE = 100
 
 
@@ -40,10 +41,8 @@ class Found:
 
     def row(self) -> str:
         """Return the cells of a table."""
-        own_Q1 = self.scores.diagonal()[:, None]
-        ranks = (self.scores >= own_Q1).sum(axis=1)
-        found = ranks <= CUTOFF
-        figures = [f"{(found / ranks).mean():.3f}", f"{found.mean():.3f}"]
+        ranks = ranks_by_score(self.scores, np.arange(len(self.scores)))
+        figures = [f"{one:.3f}" for one in mrr_and_recall(ranks)]
         words = ["", ""] if self.words is None else [f"{one:.0f}" for one in self.words]
         return " | ".join(figures + words)
 
@@ -115,7 +114,7 @@ def compare_int8(exact: Vectors, rounded: Vectors) -> str:
     """Describe how close the vectors of int8 are to those of fp32."""
     overlaps = []
     for row in range(TEXT_PAIRS):
-        best = [_strongest(one.documents[[row]]) for one in (exact, rounded)]
+        best = [strongest(one.documents[[row]].toarray()[0]) for one in (exact, rounded)]
         overlaps.append(len(np.intersect1d(best[0], best[1])) / len(best[0]))
     products, expected = (
         one.queries[:TEXT_PAIRS].multiply(one.documents[:TEXT_PAIRS]).sum(axis=1)
@@ -128,9 +127,3 @@ def compare_int8(exact: Vectors, rounded: Vectors) -> str:
         f"paragraph, and the product of a headline with its paragraph differs by "
         f"{100 * difference:.1f} % on average ({TEXT_PAIRS:,} pairs)."
     )
-
-
-def _strongest(row_1V: Any) -> NDArray[np.int64]:
-    order = np.argsort(-row_1V.data, kind="stable")[:STRONGEST]
-    indices: NDArray[np.int64] = row_1V.indices[order]
-    return indices

@@ -153,7 +153,7 @@ def measure_vector_agreement(runtime: Runtime, expected: ExpectedVectors) -> Vec
     """
     exact_NV = expected.weights[: expected.real]
     found_NV = np.stack([_graph_weights(runtime, r) for r in expected.requests[: expected.real]])
-    best = [_strongest(weights) for weights in exact_NV]
+    best = [strongest(weights) for weights in exact_NV]
     differences = np.concatenate(
         [
             np.abs(found[b] - exact[b])
@@ -161,7 +161,7 @@ def measure_vector_agreement(runtime: Runtime, expected: ExpectedVectors) -> Vec
         ]
     )
     overlaps = [
-        len(np.intersect1d(b, _strongest(found))) / max(len(b), 1)
+        len(np.intersect1d(b, strongest(found))) / max(len(b), 1)
         for b, found in zip(best, found_NV, strict=True)
     ]
     dots, found_dots = exact_NV @ exact_NV.T, found_NV @ found_NV.T
@@ -192,7 +192,7 @@ def _graph_weights(runtime: Runtime, request: ModelPass) -> NDArray[np.float32]:
     return weights_V
 
 
-def _strongest(weights_V: NDArray[np.float32]) -> NDArray[np.int64]:
+def strongest(weights_V: NDArray[np.float32]) -> NDArray[np.int64]:
     """Return the ids of the strongest dimensions above 0."""
     best = np.argsort(-weights_V, kind="stable")[:STRONGEST]
     return best[weights_V[best] > 0]

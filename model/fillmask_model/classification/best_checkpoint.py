@@ -11,9 +11,7 @@ from fillmask_model.classification.prediction import LabelledTexts, predict
 from fillmask_model.classification.report import (
     CONFUSION_NAME,
     CURVE_NAME,
-    HISTORY_NAME,
     METRICS_NAME,
-    append_history,
     describe_predictions,
     draw_confusion,
     draw_curve,
@@ -21,6 +19,7 @@ from fillmask_model.classification.report import (
 )
 from fillmask_model.classification.training import Epoch, FineTuning
 from fillmask_model.encoder.classifier import ClassifierConfig
+from fillmask_model.fine_tuning.history import HISTORY_NAME, NO_EPOCH, append_history
 from fillmask_model.training.evaluation import CONFIDENCE
 
 
@@ -59,7 +58,7 @@ class BestCheckpoint:
             self.best = epoch
             model = self.run.published_model()
             save_checkpoint(self.directory, model, self.tokenizer_json, fills=False)
-        append_history(self.directory, epoch)
+        append_history(self.directory, epoch.to_dict())
         draw_curve(self.directory / CURVE_NAME, self.epochs, self.run.problem_type)
 
     def _rank(self, epoch: Epoch) -> tuple[float, float]:
@@ -83,9 +82,7 @@ class BestCheckpoint:
             ValueError: no epoch has ended.
         """
         if self.best is None:
-            raise ValueError(
-                "the run has no checkpoint, because it has completed no epoch; start the run again"
-            )
+            raise ValueError(NO_EPOCH)
         model = load_checkpoint(self.directory).model.to(self.run.device)
         problem_type = self.classifier.problem_type
         metrics: dict[str, Any] = {

@@ -20,8 +20,8 @@ from fillmask_model.classification.metrics import (
 from fillmask_model.classification.training import Epoch
 from fillmask_model.encoder.classifier import ClassifierConfig, ProblemType
 from fillmask_model.files import atomic_replace
+from fillmask_model.fine_tuning.history import HISTORY_NAME
 
-HISTORY_NAME = "history.jsonl"
 METRICS_NAME = "metrics.json"
 CURVE_NAME = "curve.png"
 CONFUSION_NAME = "confusion.png"
@@ -56,12 +56,6 @@ def write_json(path: Path, fields: Mapping[str, Any]) -> None:
         temporary.write_text(
             json.dumps(fields, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
         )
-
-
-def append_history(directory: Path, epoch: Epoch) -> None:
-    """Append the results of an epoch to history.jsonl."""
-    with (directory / HISTORY_NAME).open("a", encoding="utf-8") as stream:
-        stream.write(json.dumps(epoch.to_dict()) + "\n")
 
 
 def draw_curve(path: Path, epochs: list[Epoch], problem_type: ProblemType) -> None:

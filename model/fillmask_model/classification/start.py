@@ -9,13 +9,12 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from fillmask_model.checkpoints.checkpoint import load_checkpoint
-from fillmask_model.checkpoints.errors import CheckpointError
 from fillmask_model.data.corpus import read_tokenizer
 from fillmask_model.encoder.classifier import ClassifierConfig
 from fillmask_model.encoder.config import EncoderConfig
 from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.files import read_object
+from fillmask_model.fine_tuning.start import load_start
 from fillmask_model.fine_tuning.tables import Dataset
 from fillmask_model.tokenizers.word_pieces import train_word_pieces
 from fillmask_model.training.commands import DEFAULT_ENCODER, DEFAULT_VOCAB_SIZE
@@ -44,16 +43,8 @@ class Start:
         Raises:
             CheckpointError: the checkpoint is invalid, or its tokenizer is missing or too large.
         """
-        checkpoint = load_checkpoint(directory)
-        if checkpoint.tokenizer_json is None:
-            raise CheckpointError(f"{directory} has no tokenizer; add tokenizer.json")
-        model, tokenizer = checkpoint.model, read_tokenizer(checkpoint.tokenizer_json)
-        if tokenizer.get_vocab_size() > model.config.vocab_size:
-            raise CheckpointError(
-                f"{directory}: the tokenizer must have at most {model.config.vocab_size} tokens, "
-                f"one for each token embedding (got {tokenizer.get_vocab_size()}); use the "
-                "checkpoint's own tokenizer"
-            )
+        checkpoint, tokenizer = load_start(directory)
+        model = checkpoint.model
         weights = {n: t for n, t in model.state_dict().items() if not n.startswith(_HEAD)}
         return cls(model.config, weights, tokenizer)
 

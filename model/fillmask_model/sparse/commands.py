@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 
 from fillmask_model.checkpoints.checkpoint import (
     FILES,
     is_own_checkpoint,
-    load_checkpoint,
     save_checkpoint,
 )
-from fillmask_model.checkpoints.errors import CheckpointError, prefix_errors
+from fillmask_model.checkpoints.errors import prefix_errors
 from fillmask_model.checkpoints.modules import MODULES_FILE, write_sparse_modules
-from fillmask_model.data.corpus import read_tokenizer
 from fillmask_model.fine_tuning.config import max_tokens_of
+from fillmask_model.fine_tuning.history import HISTORY_NAME, NO_EPOCH, append_history
+from fillmask_model.fine_tuning.start import load_start
 from fillmask_model.fine_tuning.tokens import ON_LONG_TEXT
 from fillmask_model.memory import keep_freed_memory, limit_kernel_cache
 from fillmask_model.output_files import reject_foreign_files, reject_inputs
@@ -23,8 +22,6 @@ from fillmask_model.sparse.config import SparseConfig
 from fillmask_model.sparse.pairs import PairTokens, read_pairs, tokenize_pairs
 from fillmask_model.sparse.training import Epoch, SparseTraining
 from fillmask_model.training.interruption import StopRequest
-
-HISTORY_NAME = "history.jsonl"
 
 
 def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -69,12 +66,10 @@ def sparse_command(options: argparse.Namespace) -> None:
     reject_foreign_files(output, names, own=is_own_checkpoint(output))
     columns = (options.query_column, options.document_column)
     files = [read_pairs(path, *columns) for path in (options.data, options.validation)]
-    checkpoint = load_checkpoint(options.init)
+    checkpoint, tokenizer = load_start(options.init)
     with prefix_errors(options.init):
         checkpoint.require_head()
-        if checkpoint.tokenizer_json is None:
-            raise CheckpointError("the checkpoint has no tokenizer; add tokenizer.json")
-    model, tokenizer = checkpoint.model, read_tokenizer(checkpoint.tokenizer_json)
+    model, tokenizer_json = checkpoint.model, tokenizer.to_str().encode()
     model.classifier = None
     parts: list[PairTokens] = []
     for pairs in files:
@@ -100,16 +95,13 @@ def sparse_command(options: argparse.Namespace) -> None:
 
     def save(result: Epoch) -> None:
         epochs.append(result)
-        save_checkpoint(output, model, tokenizer.to_str().encode())
+        save_checkpoint(output, model, tokenizer_json)
         write_sparse_modules(output)
-        with (output / HISTORY_NAME).open("a", encoding="utf-8") as stream:
-            stream.write(json.dumps(result.to_dict()) + "\n")
+        append_history(output, result.to_dict())
 
     with StopRequest() as stop:
         if not run.run(save, stop):
             print("SIGTERM has stopped the run", flush=True)
     if not epochs:
-        raise ValueError(
-            "the run has no checkpoint, because it has completed no epoch; start the run again"
-        )
+        raise ValueError(NO_EPOCH)
     print(f"checkpoint after epoch {epochs[-1].epoch} of {config.epochs}: {output}")

@@ -56,10 +56,10 @@ def evaluate_search(model: TiedEncoder, pooling: SparsePooling, pairs: PairToken
     )
     _, first = np.unique(pairs.document_ids, return_index=True)  # each text once
     ranks = ranks_of(queries_QV, documents_DV[first], pairs.document_ids)
-    found = ranks <= CUTOFF
+    mrr, recall = mrr_and_recall(ranks)
     return SearchMetrics(
-        mrr_at_10=float((found / ranks).mean()),
-        recall_at_10=float(found.mean()),
+        mrr_at_10=mrr,
+        recall_at_10=recall,
         query_words=queries_QV.nnz / len(pairs),
         document_words=documents_DV.nnz / len(pairs),
     )
@@ -79,14 +79,28 @@ def encode(model: TiedEncoder, pooling: SparsePooling, texts: TokenizedTexts) ->
 def ranks_of(
     queries_QV: csr_array, documents_DV: csr_array, wanted_Q: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Return the rank (Q,) of each wanted document, from 1.
-
-    Of documents with the same score, the wanted one is the last.
-    """
+    """Return the rank (Q,) of each wanted document by the products of the vectors, from 1."""
     ranks = []
     for start in range(0, len(wanted_Q), QUERIES_AT_ONCE):
         part = slice(start, start + QUERIES_AT_ONCE)
         scores_QD = (queries_QV[part] @ documents_DV.T).toarray()
-        own_Q1 = np.take_along_axis(scores_QD, wanted_Q[part, None], axis=1)
-        ranks.append((scores_QD >= own_Q1).sum(axis=1))
+        ranks.append(ranks_by_score(scores_QD, wanted_Q[part]))
     return np.concatenate(ranks)
+
+
+def ranks_by_score(
+    scores_QD: NDArray[np.float32], wanted_Q: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return the rank (Q,) of each wanted document, from 1.
+
+    Of documents with the same score, the wanted one is the last.
+    """
+    own_Q1 = np.take_along_axis(scores_QD, wanted_Q[:, None], axis=1)
+    ranks: NDArray[np.int64] = (scores_QD >= own_Q1).sum(axis=1)
+    return ranks
+
+
+def mrr_and_recall(ranks_Q: NDArray[np.int64]) -> tuple[float, float]:
+    """Return the mean of 1 / rank and the share of ranks up to 10. Later ranks count as 0."""
+    found = ranks_Q <= CUTOFF
+    return float((found / ranks_Q).mean()), float(found.mean())

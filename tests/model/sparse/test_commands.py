@@ -85,3 +85,11 @@ def test_other_files_are_not_replaced(capsys: pytest.CaptureFixture[str]) -> Non
     Path("run/modules.json").write_text("[]")
     assert main(["sparse", "pairs.csv", *QUICK]) == 2
     assert "run/modules.json exists and does not come from fillmask" in capsys.readouterr().err
+
+
+def test_a_tokenizer_with_too_many_tokens_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    tokenizer = word_tokenizer()
+    tokenizer.add_tokens(["another"])
+    Path("start/tokenizer.json").write_text(tokenizer.to_str())
+    assert main(["sparse", "pairs.csv", *QUICK]) == 2
+    assert "must have at most 35 tokens, one for each" in capsys.readouterr().err

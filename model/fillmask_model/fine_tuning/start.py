@@ -1,0 +1,31 @@
+"""Encoder and tokenizer of the checkpoint that a fine-tuning starts from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tokenizers import Tokenizer
+
+from fillmask_model.checkpoints.checkpoint import Checkpoint, load_checkpoint
+from fillmask_model.checkpoints.errors import CheckpointError
+from fillmask_model.data.corpus import read_tokenizer
+
+
+def load_start(directory: Path) -> tuple[Checkpoint, Tokenizer]:
+    """Load a checkpoint and its tokenizer, with truncation and padding disabled.
+
+    Raises:
+        CheckpointError: the checkpoint is invalid, or its tokenizer is missing or too large.
+    """
+    checkpoint = load_checkpoint(directory)
+    if checkpoint.tokenizer_json is None:
+        raise CheckpointError(f"{directory} has no tokenizer; add tokenizer.json")
+    tokenizer = read_tokenizer(checkpoint.tokenizer_json)
+    vocab_size = checkpoint.model.config.vocab_size
+    if tokenizer.get_vocab_size() > vocab_size:
+        raise CheckpointError(
+            f"{directory}: the tokenizer must have at most {vocab_size} tokens, "
+            f"one for each token embedding (got {tokenizer.get_vocab_size()}); use the "
+            "checkpoint's own tokenizer"
+        )
+    return checkpoint, tokenizer
