@@ -26,6 +26,20 @@ RUN --mount=type=cache,target=/root/.cache/pip \
     && find /opt/venv -type d -name tests -prune -exec rm -r {} +
 
 
+# The fused int8 operators, built by the clang in PyPI's ziglang. Nothing else of this stage reaches an image.
+FROM python AS native
+WORKDIR /build
+COPY constraints/native.txt ./
+RUN --mount=type=cache,target=/root/.cache/pip \
+    pip install --disable-pip-version-check --root-user-action ignore --requirement native.txt
+COPY native/ native/
+RUN CXX="python -m ziglang c++" cmake -G Ninja -S native -B objects \
+    && cmake --build objects \
+    && cmake --install objects --prefix /native --strip \
+    && cp native/fillmask_native/__init__.py /native/fillmask_native/ \
+    && chmod -R a+rX /native
+
+
 FROM python AS code
 WORKDIR /app
 COPY LICENSE ./
@@ -56,6 +70,7 @@ RUN --mount=type=cache,target=/root/.cache/pip --mount=type=cache,target=/root/.
 COPY --from=code /app /app
 COPY model/fillmask_model/ fillmask_model/
 COPY export/fillmask_export/ fillmask_export/
+COPY --from=native /native/fillmask_native fillmask_native/
 RUN chmod -R a+rX .
 # Every user can write to the cache of downloaded models.
 ENV HF_HOME=/cache \
@@ -72,6 +87,7 @@ RUN ["python", "-B", "-m", "pip", "uninstall", "--yes", "--root-user-action", "i
 COPY --from=dependencies /opt/venv /opt/venv
 COPY --from=code /default_bundle /app/fillmask/bundles/default
 COPY --from=code /app /app
+COPY --from=native /native/fillmask_native /app/fillmask_native
 WORKDIR /app
 ENV PATH=/opt/venv/bin:$PATH
 # Writes the bytecode of every module that the start of the service or of the command imports. The base image has no

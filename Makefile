@@ -23,10 +23,10 @@ help:            ## list the targets
 
 # A model of your own needs the export, once: its bundle stays in ~/.cache/fillmask.
 ifneq ($(MODEL),)
-serve: $(EXPORT)/.installed  ## serve MODEL, an id on the hub or a directory, on 127.0.0.1:8000
+serve: $(EXPORT)/.native  ## serve MODEL, an id on the hub or a directory, on 127.0.0.1:8000
 	$(EXPORT)/bin/fillmask-serve --checkpoint "$(MODEL)"
 else
-serve: $(SERVE)/.installed  ## install the serving dependencies and serve the built-in model on 127.0.0.1:8000
+serve: $(SERVE)/$(if $(NATIVE),.native,.installed)  ## install the serving dependencies and serve the built-in model on 127.0.0.1:8000 (optional: NATIVE=1 builds the fused operators)
 	$(SERVE)/bin/fillmask-serve
 endif
 
@@ -38,7 +38,7 @@ OPTIONS   ?=
 ifeq ($(filter export,$(MAKECMDGOALS))$(MODEL),export)
 $(error MODEL must name a model (got nothing); run make export MODEL=google-bert/bert-base-uncased or MODEL=DIRECTORY)
 endif
-export: $(EXPORT)/.installed  ## export MODEL, an id on the hub or a directory, to bundles/ (optional: PRECISION=fp32, OUTPUT=BUNDLE, OPTIONS)
+export: $(EXPORT)/.native  ## export MODEL, an id on the hub or a directory, to bundles/ (optional: PRECISION=fp32, OUTPUT=BUNDLE, OPTIONS)
 	$(EXPORT)/bin/fillmask-export "$(MODEL)" $(if $(OUTPUT),--output "$(OUTPUT)",--bundles bundles) --precision $(PRECISION) $(OPTIONS)
 
 # The type checker runs beside the tests. Many tests wait for processes that they start, which leaves CPU time.
@@ -46,7 +46,7 @@ test: $(DEV)/.installed  ## install everything and run all checks of CI
 	@$(MAKE) --no-print-directory --jobs 3 lint types suite fuzz-minute
 
 # Imports all modules once to write their bytecode for the workers of the test suite.
-collect: $(DEV)/.installed
+collect: $(DEV)/.native
 	@collected=$$($(DEV)/bin/python -m pytest --collect-only -q $(TESTS)) || { echo "$$collected"; exit 1; }
 
 # Runs four test files at a time, because many tests wait for processes. torch gets one thread per file.
@@ -72,7 +72,7 @@ SLOW := $(addprefix tests/service/,api/protocols/test_kserve_client.py api/proto
 		observability/test_logs.py observability/test_opentelemetry.py \
 		tokenization/test_tokenizer_memory.py) \
 	$(addprefix tests/model/data/,test_row_files.py test_short_texts.py)
-test-fast: $(DEV)/.installed  ## run the fast tests, under a minute
+test-fast: $(DEV)/.native  ## run the fast tests, under a minute
 	OMP_NUM_THREADS=1 $(DEV)/bin/python -m pytest -q --numprocesses 2 --dist loadfile $(FAST) $(SLOW:%=--ignore=%)
 
 check: lint types  ## check lint, format, types and architecture
@@ -109,6 +109,21 @@ $(DEV)/.installed: pyproject.toml constraints/dev.txt $(NPM:=/package-lock.json)
 	for directory in $(NPM); do \
 		PATH="$(CURDIR)/$(DEV)/bin:$$PATH" npm ci --prefix $$directory --silent --no-audit --no-fund || exit; done & \
 	npm=$$!; $(DEV)/bin/pip install $(PIP_OPTIONS) -e '.[dev]' && wait $$npm
+	@touch $@
+
+# The fused int8 operators (docs/native.md). An export without them works, but its bundles have no fused graph.
+NATIVE_SOURCES := $(wildcard native/src/* native/fillmask_native/*.py native/*.py native/*.txt native/pyproject.toml)
+$(EXPORT)/.native: $(NATIVE_SOURCES) | $(EXPORT)/.installed
+	$(EXPORT)/bin/python native/install.py || echo "fillmask-native cannot be built here, so exports write no fused graph" >&2
+	@touch $@
+
+%/.native: $(NATIVE_SOURCES) | %/.installed
+	$*/bin/python native/install.py
+	@touch $@
+
+# Not on the path of the tests, because all but a few run as on a machine without the operators.
+$(DEV)/.native: $(NATIVE_SOURCES) | $(DEV)/.installed
+	$(DEV)/bin/python native/install.py $(DEV)/native
 	@touch $@
 
 # KServe's client has dependencies that conflict with those of the tests. constraints/kserve.txt lists all of them.
@@ -207,7 +222,7 @@ classification: $(DEV)/.installed  ## train, export and measure the example of d
 search: $(DEV)/.installed  ## train, export and measure the example of docs/sparse.md (45 minutes)
 	$(DEV)/bin/python -m benchmarks.search
 
-comparison: $(COMPARISON)/.installed  ## measure every contender side by side and write docs/performance.md (70 minutes, with wrk)
+comparison: $(COMPARISON)/.native  ## measure every contender side by side and write docs/performance.md (70 minutes, with wrk)
 	$(COMPARISON)/bin/python -m benchmarks.comparison --sizes
 
 $(COMPARISON)/.installed: pyproject.toml constraints/comparison.txt

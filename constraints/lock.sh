@@ -4,10 +4,11 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-for kind in serve dev kserve ray spark; do
+for kind in serve dev native kserve ray spark; do
     case "$kind" in
         serve) packages=(".[parquet]") ;; # the extra parquet belongs to the serving install
         dev) packages=(".[dev]") ;;
+        native) packages=(scikit-build-core cmake ninja ziglang) ;; # the build of native/
         kserve) packages=(kserve) ;; # the client that the tests run in its own environment
         ray) packages=(".[parquet]" "ray[data]") ;; # the environments of make scale-check
         spark) packages=(".[parquet]" pandas pyspark) ;;

@@ -13,8 +13,8 @@ from benchmarks.comparison.texts import masked_texts
 from benchmarks.quality.target_pairs import compare
 from fillmask.app import create_app
 from fillmask.bundles.bundle import WEIGHTS_FILE, default_bundle_path, read_bundle
-from fillmask.engine import helper_threads
 from fillmask.engine.batch_arrays import Batch
+from fillmask.engine.machine import helper_threads
 from fillmask.engine.passes import ModelPass, no_targets
 from fillmask.engine.runtime import Runtime
 from fillmask.settings import Settings

@@ -62,8 +62,9 @@ async def test_a_model_has_the_pipelines_of_its_tasks(kind: Kind, bundles: Path)
         assert list(model.info.tasks) == TASKS[kind]
         assert model.info.pairs is True
         fills, labels = kind != "labels", kind != "fills"
-        assert (model.fill_mask is not None) is (model.scoring is not None) is fills
-        assert (model.classification is not None) is labels
+        found = model.pipelines
+        assert (found.fill_mask is not None) is (found.scoring is not None) is fills
+        assert (found.classification is not None) is labels
         assert model.info.labels == (("bad", "good", "other") if labels else None)
         assert model.info.problem_type == ("single_label_classification" if labels else None)
         for require, has in (

@@ -93,7 +93,7 @@ def serve_imitation(run_ms: float, token_ms: float) -> None:
 
     with (
         mock.patch.object(Runtime, "run", run),
-        mock.patch("fillmask.registry.loader.check_golden_prompts", check_once),
+        mock.patch("fillmask.registry.pipelines.check_golden_prompts", check_once),
     ):
         sys.exit(serve())
 

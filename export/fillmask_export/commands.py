@@ -7,15 +7,18 @@ import json
 import os
 import sys
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 from typing import NamedTuple
 
 import onnx
 
-from fillmask.bundles.bundle import DESCRIPTION_FILE, FILES
+from fillmask.bundles.bundle import DESCRIPTION_FILE, FILES, read_bundle
 from fillmask.bundles.cache import cached_bundle, is_current
 from fillmask.bundles.validation import check_name
+from fillmask.engine.machine.native_operators import OperatorsUnavailableError
 from fillmask.errors import StartupError
+from fillmask_export.fused_bundle import add_fused_graph
 from fillmask_export.graph.reference import reference_graph
 from fillmask_export.graph.weights import encoder_weights
 from fillmask_export.progress import ExportProgress
@@ -49,20 +52,29 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     outputs = [
         options.output, options.bundles, options.cache, options.reference, options.renew_golden,
+        options.fuse,
     ]  # fmt: skip
     if sum(map(bool, outputs)) != 1:
         parser.error(
-            "exactly one of --output BUNDLE, --bundles DIR, --cache, --reference FILE.onnx and "
-            f"--renew-golden must be set (got {sum(map(bool, outputs))})"
+            "exactly one of --output BUNDLE, --bundles DIR, --cache, --reference FILE.onnx, "
+            f"--renew-golden and --fuse must be set (got {sum(map(bool, outputs))})"
         )
     try:
         if options.reference:
             _write_reference(options)
         elif options.renew_golden:
             _renew_golden_results(options)
+        elif options.fuse:
+            _fuse(options)
         else:
             _write_bundle(options)
-    except (ValueError, OSError, StartupError, MemoryError) as error:
+    except (
+        ValueError,
+        OSError,
+        StartupError,
+        MemoryError,
+        OperatorsUnavailableError,
+    ) as error:
         reason = str(error) or "the process needs more memory than it has"
         print(f"fillmask-export: {printable(reason)}", file=sys.stderr)
         return 2
@@ -114,6 +126,8 @@ def _write_bundle(options: argparse.Namespace) -> None:
     if int8 := figures.get("int8"):
         share = f"{100 * int8['top_1_agreement']:.1f} % of {int8['masks']} masks"
         print(f"int8 has the top token of fp32 at {share}")
+        if "fused" not in figures:
+            print("without a fused graph, because fillmask-native is not installed here")
     size_bytes = sum(file.stat().st_size for file in output.iterdir())
     print(f"verified and written: {output} ({size_bytes / 1e6:.1f} MB)")
     if not options.cache:
@@ -163,8 +177,21 @@ def _reject_download_options(options: argparse.Namespace) -> None:
 def _renew_golden_results(options: argparse.Namespace) -> None:
     _reject_download_options(options)
     bundle = Path(options.checkpoint)
-    count = renew_golden_results(bundle, _read_lines(options.texts))
+    texts = _read_lines(options.texts)
+    count = renew_golden_results(bundle, texts)
+    if read_bundle(bundle).fused is not None:
+        add_fused_graph(bundle, texts)
     print(f"written: {count} golden results in {bundle}")
+
+
+def _fuse(options: argparse.Namespace) -> None:
+    _reject_download_options(options)
+    bundle = Path(options.checkpoint)
+    figures = add_fused_graph(bundle, _read_lines(options.texts))
+    if figures is None:
+        raise ValueError(f"{bundle} has no int8 layers; export it with --precision int8")
+    print(json.dumps(asdict(figures), indent=2))
+    print(f"verified and written: the fused graph in {bundle}")
 
 
 def _read_lines(path: Path) -> list[str]:
@@ -228,6 +255,12 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="replace the golden prompts and golden texts of a bundle, whose directory takes the "
         "place of the checkpoint",
+    )
+    parser.add_argument(
+        "--fuse",
+        action="store_true",
+        help="add the graph for fillmask-native to a bundle in int8, whose directory takes the "
+        "place of the checkpoint. An export adds it by itself, where fillmask-native is installed",
     )
     parser.add_argument(
         "--precision",

@@ -18,12 +18,14 @@ from fillmask import __version__
 from fillmask.bundles.bundle import (
     DESCRIPTION_FILE,
     FILES,
+    FUSED_FILE,
     MODEL_FILE,
     SCHEMA_VERSION,
     TOKENIZER_FILE,
     read_bundle,
 )
 from fillmask.bundles.validation import check_name
+from fillmask.engine.machine.native_operators import OperatorsUnavailableError
 from fillmask.engine.runtime import Runtime
 from fillmask.tokenization.tokenizer import Tokenizer
 from fillmask_export.description_fields import (
@@ -32,6 +34,7 @@ from fillmask_export.description_fields import (
     sparse_fields,
     special_tokens,
 )
+from fillmask_export.fused_bundle import add_fused_graph
 from fillmask_export.graph.files import int8_weights, save_graph
 from fillmask_export.progress import Report, no_report
 from fillmask_export.text_format import TextFormat
@@ -208,9 +211,20 @@ def write_bundle(
             ),
         }
         write_description(description, staging / DESCRIPTION_FILE)
+        del runtime
         read_bundle(staging)
+        fused = _add_fused_graph(staging, texts.verification)
         _replace(staging, output)
-    return figures
+    return figures | fused
+
+
+def _add_fused_graph(path: Path, texts: Sequence[str]) -> dict[str, Any]:
+    """Add the fused graph if this machine can make it, and return its figures."""
+    try:
+        figures = add_fused_graph(path, texts)
+    except OperatorsUnavailableError:
+        return {}
+    return {} if figures is None else {"fused": asdict(figures)}
 
 
 def check_output(output: Path, *, overwrite: bool) -> None:
@@ -228,7 +242,7 @@ def check_output(output: Path, *, overwrite: bool) -> None:
             f"{output} is an existing bundle; add --overwrite to replace it, or choose another "
             "directory"
         )
-    reject_foreign_files(output, FILES, own=True)
+    reject_foreign_files(output, (*FILES, FUSED_FILE), own=True)
 
 
 def _is_bundle(directory: Path) -> bool:
@@ -253,5 +267,6 @@ def _replace(staging: Path, output: Path) -> None:
     if not output.exists():
         staging.rename(output)
         return
-    for name in (*FILES, DESCRIPTION_FILE):
-        shutil.move(staging / name, output / name)
+    (output / FUSED_FILE).unlink(missing_ok=True)  # the new bundle may not have one
+    for file in staging.iterdir():
+        shutil.move(file, output / file.name)

@@ -21,7 +21,7 @@ from fillmask.api.routes import add_model_routes, add_task_routes
 from fillmask.api.search.rerank_routes import add_rerank_routes
 from fillmask.api.search.sparse_routes import add_sparse_routes
 from fillmask.api.service_routes import add_service_routes
-from fillmask.engine.memory import return_after_bursts
+from fillmask.engine.machine.memory import return_after_bursts
 from fillmask.errors import SettingsError
 from fillmask.http.api_keys import ApiKeys
 from fillmask.http.memory_budget import MemoryBudget

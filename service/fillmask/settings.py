@@ -36,7 +36,7 @@ _COLLECTOR_VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACE
 _GROUPS = {
     "host": "Address",
     "bundle": "Models",
-    "threads": "Threads",
+    "threads": "Computation",
     "api_keys_file": "Access",
     "max_body_bytes": "Limits of a request",
     "max_batch_tokens": "Batches and queue",
@@ -101,6 +101,11 @@ class Settings(BaseSettings):
     intra_op_parallelism: bool = Field(
         default=True,
         description="whether a batch also uses the CPUs of idle workers, for a lower latency",
+    )
+    native: Literal["auto", "off"] = Field(
+        default="auto",
+        description="compute int8 models with the package fillmask-native where it is installed "
+        "and fits the CPU (auto), or never (off)",
     )
     api_keys_file: Path | None = Field(
         default=None,

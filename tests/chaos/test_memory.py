@@ -9,7 +9,7 @@ from itertools import chain
 import pytest
 
 from benchmarks.load.attacks import ATTACKS, under
-from fillmask.engine.memory import RETURN_EVERY_S
+from fillmask.engine.machine.memory import RETURN_EVERY_S
 from tests.chaos.load import Client, Outcome, ask_until
 from tests.chaos.memory import MB, forget_peak, peak_bytes, resident_bytes
 from tests.chaos.process import serving
@@ -70,7 +70,7 @@ def test_every_attack_has_a_bound() -> None:
 RETURNS_AT_SIGNAL = """
 import signal
 from fillmask.__main__ import main
-from fillmask.engine.memory import return_free_memory
+from fillmask.engine.machine.memory import return_free_memory
 
 signal.signal(signal.SIGUSR1, lambda *_: (return_free_memory(), print("returned", flush=True)))
 main()

@@ -54,6 +54,7 @@ def test_serving_image_is_the_last_stage_and_has_nothing_of_the_export() -> None
     assert {word for copy in copied for word in copy.split() if word.startswith("--from=")} == {
         "--from=dependencies",
         "--from=code",
+        "--from=native",
     }
     assert files.values(stage("code"), "COPY") == ["LICENSE ./", "service/fillmask/ fillmask/"]
     assert "dev.txt" not in " ".join(files.values(stage("dependencies"), "COPY"))

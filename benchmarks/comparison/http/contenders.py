@@ -7,11 +7,19 @@ from dataclasses import dataclass
 
 from benchmarks.comparison.engines.ctranslate2_engine import HEADS
 from benchmarks.comparison.workspace import Workspace
+from fillmask.registry.graph_choice import Native
 
 # With the default of 350 ms the service rejects some requests of 32 clients to a large fp32 model.
 # The other contenders reject none.
 MAX_WAIT_MS = 60_000
 OURS_INT8, OURS_FP32 = "fillmask int8", "fillmask fp32"
+OURS_FUSED = "fillmask int8, fused operators"
+# precision and the setting `native` by name
+OURS: dict[str, tuple[str, Native]] = {
+    OURS_INT8: ("int8", "off"),
+    OURS_FUSED: ("int8", "auto"),
+    OURS_FP32: ("fp32", "off"),
+}
 ONNXRUNTIME = "onnxruntime, all logits"
 
 
@@ -59,7 +67,7 @@ def contenders(workspace: Workspace, cpus: int) -> list[Contender]:
         cpus: number of CPUs of a server.
     """
     return [
-        *(_ours(workspace, precision) for precision in ("int8", "fp32")),
+        *(_ours(workspace, name) for name in OURS),
         Contender(
             name="transformers pipeline",
             command=module_command("pipeline", "--checkpoint", str(workspace.checkpoint)),
@@ -118,23 +126,29 @@ def contenders(workspace: Workspace, cpus: int) -> list[Contender]:
     ]
 
 
-def _ours(workspace: Workspace, precision: str) -> Contender:
+def _ours(workspace: Workspace, name: str) -> Contender:
+    precision, native = OURS[name]
     return Contender(
-        name={"int8": OURS_INT8, "fp32": OURS_FP32}[precision],
-        command=our_command(workspace, precision),
+        name=name,
+        command=our_command(workspace, name),
         settings=(
             Setting(f"a maximum wait of {MAX_WAIT_MS // 1000} s and otherwise default values"),
         ),
         environment="fillmask",
         exact=precision == "fp32",
-        note=f"`fillmask-serve` serves the {precision} bundle.",
+        note=f"`fillmask-serve --native {native}` serves the {precision} bundle.",
     )
 
 
-def our_command(workspace: Workspace, precision: str) -> tuple[str, ...]:
-    """Return the command that serves this project's bundle."""
+def our_command(workspace: Workspace, name: str) -> tuple[str, ...]:
+    """Return the command that serves a bundle of this project.
+
+    Args:
+        name: name in OURS.
+    """
+    precision, native = OURS[name]
     service = (sys.executable, "-m", "fillmask", "--max-wait-ms", str(MAX_WAIT_MS))
-    return (*service, "--bundle", str(workspace.bundle(precision)))
+    return (*service, "--native", native, "--bundle", str(workspace.bundle(precision)))
 
 
 def _openvino(workspace: Workspace, precision: str, cpus: int) -> Contender:

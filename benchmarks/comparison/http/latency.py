@@ -11,7 +11,7 @@ from itertools import cycle, islice
 
 from benchmarks.comparison.engines.ctranslate2_engine import HEADS
 from benchmarks.comparison.http.comparison import Plan, ask, write_bodies
-from benchmarks.comparison.http.contenders import OURS_FP32, OURS_INT8, module_command, our_command
+from benchmarks.comparison.http.contenders import OURS, module_command, our_command
 from benchmarks.comparison.http.load import load
 from benchmarks.comparison.process import running
 from benchmarks.comparison.results import SizeResults
@@ -47,8 +47,8 @@ def candidates(workspace: Workspace, cpus: int) -> Iterator[Candidate]:
     onnxruntime and OpenVINO get the graph that computes logits only at the masks, which favours
     them: a user's own export computes logits at every position.
     """
-    for precision, name in (("int8", OURS_INT8), ("fp32", OURS_FP32)):
-        yield Candidate(name, "default values", our_command(workspace, precision))
+    for name in OURS:
+        yield Candidate(name, "default values", our_command(workspace, name))
     threads = ("--runs", "1", "--threads", str(cpus))
     checkpoint = str(workspace.checkpoint)
     yield Candidate(

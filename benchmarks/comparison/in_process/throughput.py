@@ -22,13 +22,16 @@ from functools import partial
 
 from benchmarks.comparison.engines.ctranslate2_engine import HEADS, CTranslate2Engine
 from benchmarks.comparison.engines.graphs import Engine, OnnxRuntimeEngine, OpenVinoEngine
+from benchmarks.comparison.http.contenders import OURS, OURS_FP32, OURS_FUSED, OURS_INT8
 from benchmarks.comparison.process import output_of
 from benchmarks.comparison.texts import TOP_K, masked_texts
 from benchmarks.comparison.workspace import Workspace
+from fillmask.bundles.bundle import read_bundle
 from fillmask.engine.batch_arrays import Batch
-from fillmask.engine.memory import collapse_heap
+from fillmask.engine.machine.memory import collapse_heap
 from fillmask.engine.passes import ModelPass, no_targets
 from fillmask.engine.runtime import Runtime
+from fillmask.registry.graph_choice import choose_graph
 from fillmask.settings import Settings
 from fillmask.tokenization.encoded_text import EncodedText
 
@@ -76,7 +79,7 @@ def variants() -> dict[str, list[Setting]]:
     """
     table = {
         name: [Setting(0)]
-        for name in ("fillmask int8", f"fillmask int8{SESSION_ALONE}", "fillmask fp32")
+        for name in (OURS_INT8, f"{OURS_INT8}{SESSION_ALONE}", OURS_FUSED, OURS_FP32)
     }
     table[f"onnxruntime, {GATHER_GRAPH}"] = [Setting(texts) for texts in PEER_TEXTS_PER_RUN]
     for precision, hints in HINTS.items():
@@ -165,8 +168,7 @@ def our_jobs(workspace: Workspace, variant: str, texts: Sequence[EncodedText]) -
     A job packs, runs and splits a batch like the service. In a variant with `SESSION_ALONE`, a job
     only runs a packed batch.
     """
-    precision = variant.removesuffix(SESSION_ALONE).removeprefix("fillmask ")
-    runtime = Runtime(workspace.bundle(precision) / "model.onnx")
+    runtime = our_runtime(workspace, variant.removesuffix(SESSION_ALONE))
 
     def pack_run_split(requests: Sequence[ModelPass]) -> object:
         batch = Batch.pack(requests)
@@ -176,6 +178,22 @@ def our_jobs(workspace: Workspace, variant: str, texts: Sequence[EncodedText]) -
     if variant.endswith(SESSION_ALONE):
         return [(len(batch.passes), partial(runtime.run, batch)) for batch in batches]
     return [(len(batch.passes), partial(pack_run_split, batch.passes)) for batch in batches]
+
+
+def our_runtime(workspace: Workspace, name: str, threads: int = 1) -> Runtime:
+    """Load a graph of this project.
+
+    Args:
+        name: name in OURS.
+
+    Raises:
+        RuntimeError: the graph must be fused, and this machine or the bundle has none.
+    """
+    precision, native = OURS[name]
+    choice = choose_graph(read_bundle(workspace.bundle(precision)), native)
+    if name == OURS_FUSED and choice.kind == "stock":
+        raise RuntimeError(choice.reason)
+    return Runtime(choice.path, threads, operators=choice.operators, packed=choice.packed)
 
 
 def our_batches(workspace: Workspace, texts: Iterable[EncodedText]) -> list[Batch]:

@@ -9,6 +9,7 @@ from pydantic import PrivateAttr
 from fillmask.bundles.description import (
     DESCRIPTION_FILE,
     FILES,
+    FUSED_FILE,
     MODEL_FILE,
     SCHEMA_VERSION,
     TOKENIZER_FILE,
@@ -28,6 +29,7 @@ from fillmask.strict_json import parse_json
 __all__ = [
     "DESCRIPTION_FILE",
     "FILES",
+    "FUSED_FILE",
     "MODEL_FILE",
     "SCHEMA_VERSION",
     "TOKENIZER_FILE",
@@ -44,6 +46,7 @@ __all__ = [
 MAX_BYTES = {
     DESCRIPTION_FILE: 2**24,
     MODEL_FILE: 2**26,
+    FUSED_FILE: 2**26,
     WEIGHTS_FILE: 2**36,
     TOKENIZER_FILE: 2**28,
 }
@@ -69,6 +72,11 @@ class Bundle(Description):
     def model_path(self) -> Path:
         """Path of the served graph."""
         return self.path / MODEL_FILE
+
+    @property
+    def fused_path(self) -> Path:
+        """Path of the fused graph, in a bundle that has one."""
+        return self.path / FUSED_FILE
 
     @property
     def tokenizer_path(self) -> Path:
@@ -135,6 +143,8 @@ def read_bundle(path: Path) -> Bundle:
     _verify_file(path, MODEL_FILE, bundle.files.model)
     _verify_file(path, WEIGHTS_FILE, bundle.files.weights)
     _verify_file(path, TOKENIZER_FILE, bundle.files.tokenizer)
+    if bundle.files.fused is not None:
+        _verify_file(path, FUSED_FILE, bundle.files.fused)
     return bundle
 
 

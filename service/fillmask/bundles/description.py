@@ -10,11 +10,13 @@ from fillmask.bundles.strict_model import FilledList, List, Size, Strict, TokenI
 from fillmask.bundles.validation import EXPORT_AGAIN, check_name
 from fillmask.errors import quote
 
-SCHEMA_VERSION = 3
-READABLE_VERSIONS = (2, 3)  # version 2 has only the task fill-mask and no pairs
+SCHEMA_VERSION = 4
+# version 2 has only the task fill-mask and no pairs, version 3 no fused graph
+READABLE_VERSIONS = (2, 3, 4)
 MODEL_FILE: Final = "model.onnx"
 WEIGHTS_FILE: Final = "weights.bin"  # a separate file, which may have more than 2 GB
 TOKENIZER_FILE: Final = "tokenizer.json"
+FUSED_FILE: Final = "fused.onnx"  # in some bundles
 DESCRIPTION_FILE = "bundle.json"
 FILES = (MODEL_FILE, WEIGHTS_FILE, TOKENIZER_FILE)
 
@@ -64,6 +66,7 @@ class FileRecords(Strict):
     model: FileRecord = Field(alias=MODEL_FILE)
     weights: FileRecord = Field(alias=WEIGHTS_FILE)
     tokenizer: FileRecord = Field(alias=TOKENIZER_FILE)
+    fused: FileRecord | None = Field(default=None, alias=FUSED_FILE)
 
 
 class Classification(Strict):
@@ -85,6 +88,24 @@ class Sparse(Strict):
     activation: SparseActivation
     max_active_dims: Size | None = None
     query_weights: FilledList[Annotated[float, Field(ge=0)]] | None = None
+
+
+class PackedWeight(Strict):
+    """Place in the file of a weight that only operators read, which have their own copy."""
+
+    offset: Annotated[int, Field(ge=0)]
+    bytes: Size
+
+
+class Fused(Strict):
+    """A second graph over the same weights, for machines with the package fillmask-native.
+
+    `operators` is the version of the operators, and `golden` has the results of this graph.
+    """
+
+    operators: Size
+    packed_weights: List[PackedWeight]
+    golden: Golden
 
 
 class Int8Figures(Strict):
@@ -140,6 +161,7 @@ class Description(Strict):
     files: FileRecords
     verification: dict[str, Any]
     golden: Golden
+    fused: Fused | None = None
 
     @field_validator("schema_version")
     @classmethod
@@ -168,7 +190,11 @@ class Description(Strict):
                 f"(got {largest})"
             )
         self._check_pairs()
-        self._check_tasks()
+        self._check_tasks(self.golden, "golden")
+        if (self.fused is None) != (self.files.fused is None):
+            raise ValueError(f"fused must be present if and only if files contains {FUSED_FILE}")
+        if self.fused is not None:
+            self._check_tasks(self.fused.golden, "fused.golden")
         return self
 
     def _check_pairs(self) -> None:
@@ -181,7 +207,7 @@ class Description(Strict):
                 f"golden must have no text_pair if pairs is false (got {quote(seconds[0])})"
             )
 
-    def _check_tasks(self) -> None:
+    def _check_tasks(self, golden: Golden, where: str) -> None:
         _check_distinct("tasks", self.tasks)
         head: tuple[tuple[str, Task, object], ...] = (
             ("classification", "text-classification", self.classification),
@@ -193,7 +219,6 @@ class Description(Strict):
                     f"{name} must be present if and only if tasks contains {task} "
                     f"(got the tasks {', '.join(self.tasks)})"
                 )
-        golden = self.golden
         for name, given, task, tolerance in (
             ("prompts", golden.prompts, "fill-mask", "log_prob_tolerance"),
             ("labels", golden.labels, "text-classification", "logit_tolerance"),
@@ -201,11 +226,11 @@ class Description(Strict):
         ):
             if bool(given) != (task in self.tasks):
                 raise ValueError(
-                    f"golden.{name} must have entries if and only if tasks contains {task} "
+                    f"{where}.{name} must have entries if and only if tasks contains {task} "
                     f"(got {len(given)} with the tasks {', '.join(self.tasks)})"
                 )
             if given and getattr(golden, tolerance) is None:
-                raise ValueError(f"golden.{tolerance} is missing; {EXPORT_AGAIN}")
+                raise ValueError(f"{where}.{tolerance} is missing; {EXPORT_AGAIN}")
         if self.sparse is not None and self.sparse.query_weights is not None:
             weights, size = len(self.sparse.query_weights), self.architecture.vocab_size
             if weights != size:
@@ -217,9 +242,9 @@ class Description(Strict):
             return
         _check_distinct("classification.labels", self.classification.labels)
         labels = len(self.classification.labels)
-        if wrong := [len(one.logits) for one in self.golden.labels if len(one.logits) != labels]:
+        if wrong := [len(one.logits) for one in golden.labels if len(one.logits) != labels]:
             raise ValueError(
-                f"golden.labels must have one logit per label, {labels} in total (got {wrong[0]})"
+                f"{where}.labels must have one logit per label, {labels} in total (got {wrong[0]})"
             )
 
 

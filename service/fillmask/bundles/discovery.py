@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from fillmask.bundles.bundle import DESCRIPTION_FILE, FILES
+from fillmask.bundles.bundle import DESCRIPTION_FILE, FILES, FUSED_FILE
 from fillmask.bundles.validation import unreadable
 from fillmask.errors import BundleError
 
@@ -65,7 +65,7 @@ def fingerprint(path: Path) -> Fingerprint:
 
     The result changes if a file is written, replaced or removed.
     """
-    return {name: file_state(path / name) for name in (DESCRIPTION_FILE, *FILES)}
+    return {name: file_state(path / name) for name in (DESCRIPTION_FILE, *FILES, FUSED_FILE)}
 
 
 def file_state(file: Path) -> FileState | None:

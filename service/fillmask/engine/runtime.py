@@ -2,7 +2,7 @@
 
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +17,9 @@ import onnxruntime as ort
 from fillmask.bundles.bundle import WEIGHTS_FILE
 from fillmask.bundles.description import Pooling, Task
 from fillmask.engine.batch_arrays import Batch
-from fillmask.engine.helper_threads import HelperThreads
-from fillmask.engine.memory import collapse_heap, copy_mapped_file, return_free_memory
+from fillmask.engine.machine.helper_threads import HelperThreads
+from fillmask.engine.machine.memory import collapse_heap, copy_mapped_file, return_free_memory
+from fillmask.engine.machine.native_operators import NativeOperators
 from fillmask.engine.passes import BatchOutputs
 from fillmask.errors import BundleError
 from fillmask.host import may_saturate_int8
@@ -58,9 +59,12 @@ class Runtime:
         model_path: path of the ONNX file, in the directory of the weights.
         threads: number of CPUs for all runs together. With one thread, each run stays on its
             calling thread. With more threads, a run uses the CPUs that have no run of their own
-            (`fillmask.engine.helper_threads`).
+            (`fillmask.engine.machine.helper_threads`).
         pack: whether to repack the weights for faster matrix products. The repacked copy takes as
             much memory as the weights themselves.
+        operators: operators of a fused graph. None for other graphs.
+        packed: offsets and sizes in bytes of the weights that only these operators read. They have
+            their own copy.
 
     Attributes:
         weights_copied: whether all weights are in memory, so that changes of the file cannot
@@ -71,7 +75,15 @@ class Runtime:
             outputs of the served graph.
     """
 
-    def __init__(self, model_path: Path, threads: int = 1, *, pack: bool = True) -> None:
+    def __init__(
+        self,
+        model_path: Path,
+        threads: int = 1,
+        *,
+        pack: bool = True,
+        operators: NativeOperators | None = None,
+        packed: Sequence[tuple[int, int]] = (),
+    ) -> None:
         _register_arena()
         options = ort.SessionOptions()
         options.intra_op_num_threads = threads
@@ -96,6 +108,8 @@ class Runtime:
         options.add_session_config_entry("session.force_spinning_stop", "1")
         options.add_session_config_entry("session.inter_op.allow_spinning", "0")
         try:
+            if operators is not None:
+                options.register_custom_ops_library(str(operators.library))
             self._session = ort.InferenceSession(
                 str(model_path), options, providers=["CPUExecutionProvider"]
             )
@@ -109,7 +123,7 @@ class Runtime:
         _check_nodes(model_path.name, "output", self._session.get_outputs(), self._outputs)
         self._run_options = ort.RunOptions()
         self._helpers = _helper_threads(self._session, self._inputs, threads)
-        self.weights_copied = copy_mapped_file(model_path.with_name(WEIGHTS_FILE))
+        self.weights_copied = copy_mapped_file(model_path.with_name(WEIGHTS_FILE), packed)
         collapse_heap()  # after the weights have their final addresses
 
     def run(self, batch: Batch) -> BatchOutputs:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fillmask import __version__
-from fillmask.bundles.bundle import MODEL_FILE, WEIGHTS_FILE, Bundle, read_bundle
+from fillmask.bundles.bundle import WEIGHTS_FILE, Bundle, read_bundle
 from fillmask.bundles.description import Pooling
 from fillmask.bundles.discovery import FileState, Fingerprint, file_state, fingerprint
 from fillmask.engine.batcher import Batcher
@@ -19,17 +19,13 @@ from fillmask.engine.warm_up import warm_up
 from fillmask.errors import BundleError
 from fillmask.observability.tracing import Tracer
 from fillmask.parameters.limits import Limits
-from fillmask.registry.golden import check_golden_labels, check_golden_prompts
-from fillmask.registry.golden_vectors import check_golden_vectors
+from fillmask.registry.graph_choice import GraphChoice, choose_graph, stock_graph
 from fillmask.registry.limits import limits_of
 from fillmask.registry.load_errors import as_bundle_errors
+from fillmask.registry.pipelines import verified_pipelines
 from fillmask.registry.served_model import ModelInfo, ServedModel
 from fillmask.registry.time_limit import TimeLimit
 from fillmask.settings import Settings
-from fillmask.tasks.classification import ClassificationPipeline
-from fillmask.tasks.fill_mask import FillMaskPipeline
-from fillmask.tasks.scoring import ScoringPipeline
-from fillmask.tasks.sparse import SparsePipeline
 from fillmask.tokenization.tokenizer import Tokenizer
 
 if TYPE_CHECKING:  # an import of prometheus-client takes 50 ms, and the library has no metrics
@@ -72,14 +68,47 @@ async def load_model(
         StartupError: the bundle or a setting is invalid.
     """
     path = path or settings.bundle
+    with as_bundle_errors(path):
+        # The first load runs on this thread, because another thread keeps memory after the load.
+        bundle, seen = await asyncio.to_thread(_read, path) if background else _read(path)
+    load = partial(
+        _load, settings, on_failure, seen, background=background, metrics=metrics, tracer=tracer
+    )
+    choice = choose_graph(bundle, settings.native)
+    try:
+        model = await load(choice)
+    except BundleError as error:
+        if choice.kind == "stock":
+            raise
+        choice = stock_graph(bundle, f"the fused graph does not work: {error}")
+        model = await load(choice)
+    if bundle.precision == "int8":
+        _log.info("the model %s has the %s graph (%s)", bundle.name, choice.kind, choice.reason)
+    return model
+
+
+async def _load(
+    settings: Settings,
+    on_failure: Callable[[str], None],
+    seen: Fingerprint,
+    choice: GraphChoice,
+    *,
+    background: bool,
+    metrics: "Metrics | None",
+    tracer: Tracer | None,
+) -> ServedModel:
+    """Load and verify a model with one of its graphs.
+
+    Args:
+        seen: state of the bundle's files before they were read.
+    """
+    bundle = choice.bundle
     limit = TimeLimit(VERIFICATION_LIMIT_S)
     async with AsyncExitStack() as closing:
-        with as_bundle_errors(path), limit:
-            # The first load runs on this thread, because another thread keeps memory after the
-            # load.
-            arguments = (settings, path, limit)
-            loaded = await asyncio.to_thread(_read, *arguments) if background else _read(*arguments)
-            bundle, seen, limits, runtime, tokenizer, throughput = loaded
+        with as_bundle_errors(bundle.path), limit:
+            arguments = (settings, seen, choice, limit)
+            loaded = await asyncio.to_thread(_warm, *arguments) if background else _warm(*arguments)
+            limits, runtime, tokenizer, throughput = loaded
             closing.push_async_callback(asyncio.to_thread, runtime.close)
             batcher = Batcher(
                 runtime.run,
@@ -99,51 +128,14 @@ async def load_model(
                 file = bundle.path / WEIGHTS_FILE
                 watching = asyncio.create_task(watch_weights(file, seen[WEIGHTS_FILE], fail))
                 closing.callback(watching.cancel)
-            fill_mask = scoring = classification = sparse = None
-            if "fill-mask" in bundle.tasks:
-                fills = partial(
-                    FillMaskPipeline,
-                    tokenizer,
-                    batcher,
-                    max_tokens=bundle.max_tokens,
-                    vocab_size=bundle.architecture.vocab_size,
-                    tracer=tracer,
-                )
-                # without the request limits, because a golden prompt may have more masks than a
-                # request
-                await check_golden_prompts(bundle, fills(max_masks=bundle.max_tokens, max_passes=1))
-                fill_mask = fills(max_masks=settings.max_masks, max_passes=settings.max_passes)
-                scoring = ScoringPipeline(
-                    tokenizer, batcher, bundle.max_tokens, settings.max_passes, tracer
-                )
-            if (head := bundle.classification) is not None:
-                classification = ClassificationPipeline(
-                    tokenizer, batcher, head, bundle.max_tokens, tracer
-                )
-                await check_golden_labels(bundle, classification)
-            if bundle.sparse is not None:
-                vectors = partial(
-                    SparsePipeline,
-                    tokenizer,
-                    batcher,
-                    max_tokens=bundle.max_tokens,
-                    vocab_size=bundle.architecture.vocab_size,
-                    tracer=tracer,
-                )
-                # with all dimensions, because others may be the strongest on this machine
-                whole = bundle.sparse.model_copy(update={"max_active_dims": None})
-                await check_golden_vectors(bundle, vectors(sparse=whole))
-                sparse = vectors(sparse=bundle.sparse)
+            pipelines = await verified_pipelines(bundle, tokenizer, batcher, settings, tracer)
         return ServedModel(
             bundle,
             seen,
-            _info(bundle, limits, settings.threads),
-            fill_mask,
-            scoring,
-            classification,
-            sparse,
+            _info(choice, limits, settings.threads),
+            pipelines,
             batcher,
-            Probe(batcher, bundle.mask_token_id, fills=fill_mask is not None),
+            Probe(batcher, bundle.mask_token_id, fills=pipelines.fill_mask is not None),
             closing.pop_all(),
         )
 
@@ -168,7 +160,8 @@ async def watch_weights(file: Path, seen: FileState | None, on_change: Callable[
             return
 
 
-def _info(bundle: Bundle, limits: Limits, threads: int) -> ModelInfo:
+def _info(choice: GraphChoice, limits: Limits, threads: int) -> ModelInfo:
+    bundle = choice.bundle
     head = bundle.classification
     return ModelInfo(
         name=bundle.name,
@@ -181,6 +174,7 @@ def _info(bundle: Bundle, limits: Limits, threads: int) -> ModelInfo:
         mask_token=bundle.mask_token,
         limits=limits,
         precision=bundle.precision,
+        graph=choice.kind,
         architecture=bundle.architecture,
         version=__version__,
         threads=threads,
@@ -197,20 +191,28 @@ def _fail_for_changed_weights(name: str, on_failure: Callable[[str], None]) -> N
     on_failure("The weights of a model have changed on disk; restart the service.")
 
 
-def _read(
-    settings: Settings, path: Path, limit: TimeLimit
-) -> tuple[Bundle, Fingerprint, Limits, Runtime, Tokenizer, tuple[int, float]]:
-    before = fingerprint(path)
-    bundle = read_bundle(path)
+def _read(path: Path) -> tuple[Bundle, Fingerprint]:
+    """Return a verified bundle and the state of its files before the verification."""
+    seen = fingerprint(path)
+    return read_bundle(path), seen
+
+
+def _warm(
+    settings: Settings, seen: Fingerprint, choice: GraphChoice, limit: TimeLimit
+) -> tuple[Limits, Runtime, Tokenizer, tuple[int, float]]:
+    """Load a graph and the tokenizer, and run the graph for the first time."""
+    bundle = choice.bundle
     limits = limits_of(settings, bundle)
     # the model loads before the tokenizer, because loading the model needs the most memory
     threads = settings.threads if settings.intra_op_parallelism else 1
     with ExitStack() as closing:
-        runtime = Runtime(bundle.model_path, threads)
+        runtime = Runtime(choice.path, threads, operators=choice.operators, packed=choice.packed)
         closing.callback(runtime.close)
-        _check_tasks(bundle, runtime)
+        _check_tasks(choice, runtime)
         tokenizer = Tokenizer.from_bundle(bundle)
-        if fingerprint(path) != before:  # the files in memory may differ from the verified files
+        if (
+            fingerprint(bundle.path) != seen
+        ):  # the files in memory may differ from the verified files
             raise BundleError(
                 "The bundle is invalid: its files change during loading; replace a bundle by "
                 "renaming its directory."
@@ -227,7 +229,7 @@ def _read(
             fills="fill-mask" in bundle.tasks,
         )
         closing.pop_all()
-    return bundle, before, limits, runtime, tokenizer, throughput
+    return limits, runtime, tokenizer, throughput
 
 
 def _pooling(bundle: Bundle) -> Pooling | None:
@@ -237,16 +239,17 @@ def _pooling(bundle: Bundle) -> Pooling | None:
     return None if bundle.sparse is None else "mean"
 
 
-def _check_tasks(bundle: Bundle, runtime: Runtime) -> None:
+def _check_tasks(choice: GraphChoice, runtime: Runtime) -> None:
     """Check that the graph has the outputs and the pooling of the bundle's tasks."""
+    bundle, file = choice.bundle, choice.path.name
     if set(runtime.tasks) != set(bundle.tasks):
         raise BundleError(
-            f"The bundle is invalid: tasks must be {', '.join(runtime.tasks)}, as in {MODEL_FILE} "
+            f"The bundle is invalid: tasks must be {', '.join(runtime.tasks)}, as in {file} "
             f"(got {', '.join(bundle.tasks)}); export the bundle again."
         )
     head = bundle.classification
     if head is not None and head.pooling != runtime.pooling:
         raise BundleError(
             f"The bundle is invalid: classification.pooling must be {runtime.pooling}, as in "
-            f"{MODEL_FILE} (got {head.pooling}); export the bundle again."
+            f"{file} (got {head.pooling}); export the bundle again."
         )

@@ -14,6 +14,8 @@ from fillmask.engine.batcher import Batcher
 from fillmask.engine.probe import Probe
 from fillmask.errors import InvalidRequestError, quote
 from fillmask.parameters.limits import Limits
+from fillmask.registry.graph_choice import GraphKind
+from fillmask.registry.pipelines import Pipelines
 from fillmask.tasks.classification import ClassificationPipeline
 from fillmask.tasks.fill_mask import FillMaskPipeline
 from fillmask.tasks.scoring import ScoringPipeline
@@ -37,6 +39,9 @@ class ModelInfo(BaseModel):
     mask_token: str
     limits: Limits
     precision: str
+    graph: GraphKind = Field(
+        description="fused if the package fillmask-native computes the int8 layers, else stock."
+    )
     architecture: Architecture
     version: str = Field(description="Version of the service.")
     threads: int = Field(description="Maximum number of batches that run at the same time.")
@@ -50,10 +55,7 @@ class ServedModel:
         bundle: source of the model.
         fingerprint: state of the bundle's files before the load.
         info: name, limits and sizes, as the API returns them.
-        fill_mask: pipeline that fills masks. None without the task fill-mask.
-        scoring: pipeline that scores texts. None without the task fill-mask.
-        classification: pipeline that classifies texts. None without the task text-classification.
-        sparse: pipeline that makes sparse vectors. None without the task sparse.
+        pipelines: pipelines of the model's tasks.
         batcher: batcher of the passes of all pipelines.
         closing: exit stack that frees the model.
         in_use: reference count of running requests. `retire` waits until the count is zero.
@@ -62,10 +64,7 @@ class ServedModel:
     bundle: Bundle
     fingerprint: Fingerprint
     info: ModelInfo
-    fill_mask: FillMaskPipeline | None
-    scoring: ScoringPipeline | None
-    classification: ClassificationPipeline | None
-    sparse: SparsePipeline | None
+    pipelines: Pipelines
     batcher: Batcher
     probe: Probe
     closing: AsyncExitStack
@@ -82,7 +81,7 @@ class ServedModel:
         Raises:
             InvalidRequestError: the model does not have the task fill-mask.
         """
-        return self.fill_mask or self._refuse("fill-mask")
+        return self.pipelines.fill_mask or self._refuse("fill-mask")
 
     def require_scoring(self) -> ScoringPipeline:
         """Return the pipeline that scores texts.
@@ -90,7 +89,7 @@ class ServedModel:
         Raises:
             InvalidRequestError: the model does not have the task fill-mask.
         """
-        return self.scoring or self._refuse("fill-mask")
+        return self.pipelines.scoring or self._refuse("fill-mask")
 
     def require_classification(self) -> ClassificationPipeline:
         """Return the pipeline that classifies texts.
@@ -98,7 +97,7 @@ class ServedModel:
         Raises:
             InvalidRequestError: the model does not have the task text-classification.
         """
-        return self.classification or self._refuse("text-classification")
+        return self.pipelines.classification or self._refuse("text-classification")
 
     def require_sparse(self) -> SparsePipeline:
         """Return the pipeline that makes sparse vectors.
@@ -106,7 +105,7 @@ class ServedModel:
         Raises:
             InvalidRequestError: the model does not have the task sparse.
         """
-        return self.sparse or self._refuse("sparse")
+        return self.pipelines.sparse or self._refuse("sparse")
 
     @property
     def reranks(self) -> bool:

@@ -48,7 +48,7 @@ def _of_models(models: Sequence[ServedModel]) -> Iterable[Metric]:
     info = GaugeMetricFamily(
         "fillmask_model_info",
         "A served model, with the value 1.",
-        labels=["model", "d_model", "max_tokens", "num_layers", "precision", "vocab_size"],
+        labels=["model", "d_model", "graph", "max_tokens", "num_layers", "precision", "vocab_size"],
     )
     waiting = GaugeMetricFamily(
         "fillmask_waiting_tokens",
@@ -70,8 +70,18 @@ def _of_models(models: Sequence[ServedModel]) -> Iterable[Metric]:
     )
     for model in models:
         about, sizes, load = model.info, model.info.architecture, model.batcher.load
-        numbers = sizes.d_model, about.limits.max_tokens, sizes.num_layers
-        info.add_metric([model.name, *map(str, numbers), about.precision, str(sizes.vocab_size)], 1)
+        info.add_metric(
+            [
+                model.name,
+                str(sizes.d_model),
+                about.graph,
+                str(about.limits.max_tokens),
+                str(sizes.num_layers),
+                about.precision,
+                str(sizes.vocab_size),
+            ],
+            1,
+        )
         for lane, tokens in load.waiting_tokens.items():
             waiting.add_metric([model.name, lane], tokens)
         for lane, tokens in load.most_waiting_tokens.items():

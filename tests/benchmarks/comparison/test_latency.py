@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from benchmarks.comparison.http.contenders import OURS_FP32, OURS_INT8
+from benchmarks.comparison.http.contenders import OURS
 from benchmarks.comparison.http.latency import (
     LENGTHS_TOKENS,
     TEXTS_PER_LENGTH,
@@ -30,11 +30,11 @@ def test_texts_have_exactly_the_length() -> None:
 def test_every_candidate_uses_all_cpus_for_one_run() -> None:
     known = list(candidates(Workspace("minilm"), 4))
     assert {one.contender for one in known} == {
-        *(OURS_INT8, OURS_FP32, "transformers pipeline", "onnxruntime, gather graph"),
+        *(*OURS, "transformers pipeline", "onnxruntime, gather graph"),
         *(f"OpenVINO {precision}, gather graph" for precision in ("fp32", "bf16", "int8")),
         "CTranslate2 int8",
     }
-    assert len({(one.contender, one.label) for one in known}) == len(known) == 13
+    assert len({(one.contender, one.label) for one in known}) == len(known) == 14
     for one in known:
         assert find_spec(one.command[2]) is not None
         if not one.contender.startswith("fillmask"):

@@ -99,10 +99,10 @@ def test_results_are_read_back_as_they_were_written(cache: Path) -> None:
 
 def test_the_comparison_shows_medians_ratios_and_every_contender() -> None:
     page = comparison_section(_comparison())
-    # The third contender's median is 500 / 3, its ratio 3, and its spread (600 - 300) / 500.
-    speeds = next(line for line in page.splitlines() if "166.7" in line)
+    # The fourth contender's median is 500 / 4, its ratio 4, and its spread (600 - 300) / 500.
+    speeds = next(line for line in page.splitlines() if "| 125.0" in line)
     assert speeds.split(" | ")[0] == "| transformers pipeline"
-    assert speeds.endswith("| 3.00x | 60 % | 2.5 / 7.5 | 100 | 0.50 | not measured | 100.0 % |")
+    assert speeds.endswith("| 4.00x | 60 % | 2.5 / 7.5 | 100 | 0.50 | not measured | 100.0 % |")
     assert "| 100 | 0.50 | 300 | 100.0 % |" in page
     # 700 texts/s with 1e9 operations each are half of 1,400 GOPS.
     assert "| fillmask int8 | 700.0 | 50 % | 1.00x | 1 text per run |" in page

@@ -370,7 +370,8 @@ def test_an_interrupted_download_continues(
 
 def make_export() -> list[str]:
     """Return the command of `make export`, without its environment."""
-    make = ["make", "--dry-run", "--old-file=.venv-export/.installed", "export"]
+    made = [f"--old-file=.venv-export/{name}" for name in (".installed", ".native")]
+    make = ["make", "--dry-run", *made, "export"]
     variables = [f"MODEL={NAME}", "PRECISION=fp32"]
     printed = subprocess.run(
         [*make, *variables], cwd=ROOT, capture_output=True, text=True, check=True

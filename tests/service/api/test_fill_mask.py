@@ -175,7 +175,7 @@ async def test_request_of_a_disconnected_client_is_not_computed(
     with caplog.at_level(logging.INFO):
         service = create_app(Settings(bundle=tiny.path, threads=1))
         async with serving(service) as port:
-            batcher = service.state.models.default.fill_mask._strategies._batcher
+            batcher = service.state.models.default.pipelines.fill_mask._strategies._batcher
             held.runs.clear()
             held.go.clear()
             first_reader, first = await ask(port)

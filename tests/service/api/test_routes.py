@@ -128,6 +128,7 @@ def test_info(client: TestClient, tiny: Tiny) -> None:
             "max_body_bytes": 150_000,
         },
         "precision": "fp32",
+        "graph": "stock",
         "version": __version__,
         "threads": 2,
     }
@@ -150,7 +151,7 @@ def test_overload_is_429_with_retry_after(
     # After 503, but not after 429, clients repeat a request immediately.
     app = client.app
     assert isinstance(app, FastAPI)
-    admission = app.state.models.default.fill_mask._strategies._batcher._admission
+    admission = app.state.models.default.pipelines.fill_mask._strategies._batcher._admission
     monkeypatch.setattr(admission, "_accepted", admission._max_tokens)
     answer = client.post("/fill-mask", json={"inputs": "[MASK]"})
     assert answer.status_code == 429
@@ -187,7 +188,9 @@ def test_failure_of_the_model_is_500_without_its_text(
 
     app = client.app
     assert isinstance(app, FastAPI)
-    monkeypatch.setattr(app.state.models.default.fill_mask._strategies._batcher, "_run", fail)
+    monkeypatch.setattr(
+        app.state.models.default.pipelines.fill_mask._strategies._batcher, "_run", fail
+    )
     answer = client.post(
         "/fill-mask", json={"inputs": "[MASK]"}, headers={"X-Request-ID": "mine-2"}
     )

@@ -1,5 +1,6 @@
 """Files of a bundle that change while the process uses them."""
 
+import asyncio
 import os
 import shutil
 import signal
@@ -8,16 +9,16 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import PIPE, Popen
+from typing import Any
 
 import httpx
 import pytest
 
 from fillmask.bundles.bundle import default_bundle_path
-from fillmask.engine.memory import copy_mapped_file
+from fillmask.engine.machine.memory import copy_mapped_file
 from fillmask.engine.runtime import Runtime
 from fillmask.errors import StartupError
 from fillmask.registry import loader
-from fillmask.registry.time_limit import TimeLimit
 from fillmask.settings import Settings
 from tests.service.conftest import StartServer
 from tests.service.put_bundle import until
@@ -80,7 +81,7 @@ def test_nothing_of_the_file_is_mapped(tiny: Tiny) -> None:
 # the service with every model too large for a copy
 LARGE = """
 import sys
-from fillmask.engine import memory
+from fillmask.engine.machine import memory
 memory.MAX_COPIED_BYTES = 0
 from fillmask.__main__ import main
 sys.exit(main())
@@ -122,8 +123,8 @@ def test_a_file_replaced_while_it_is_read(
     name: str, bundle_copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # If the service accepted the file, the verified file could differ from the served file.
-    def replaced(model_path: Path, threads: int) -> Runtime:
-        runtime = Runtime(model_path, threads)
+    def replaced(model_path: Path, threads: int, **options: Any) -> Runtime:
+        runtime = Runtime(model_path, threads, **options)
         file = bundle_copy / name
         other = file.with_name("other")
         other.write_bytes(file.read_bytes())
@@ -133,7 +134,7 @@ def test_a_file_replaced_while_it_is_read(
     monkeypatch.setattr(loader, "Runtime", replaced)
     settings = Settings(bundle=bundle_copy, threads=1)
     with pytest.raises(StartupError, match="its files change during loading"):
-        loader._read(settings, bundle_copy, TimeLimit(60))
+        asyncio.run(loader.load_model(settings, pytest.fail))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="it has other signals")

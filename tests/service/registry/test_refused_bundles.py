@@ -137,8 +137,8 @@ async def test_any_failure_is_one_sentence(
     runtimes: list[weakref.ref[Runtime]] = []
 
     class Watched(Runtime):
-        def __init__(self, *arguments: Any) -> None:
-            super().__init__(*arguments)
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
             runtimes.append(weakref.ref(self))
 
     before = worker_threads()

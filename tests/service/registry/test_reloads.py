@@ -181,10 +181,15 @@ async def test_no_cycle_holds_an_old_model(tiny: Tiny, tmp_path: Path) -> None:
     service = create_app(Settings(bundle=bundle, threads=1))
     async with service.router.lifespan_context(service):
         old = service.state.models.default
-        await old.fill_mask.fill(["the [MASK]"], FillOptions(targets=("dog", "cat")))
-        await old.fill_mask.fill(["[MASK] [MASK]"], FillOptions(strategy="joint"))
-        await old.scoring.score(["the dog"], [ScoreOptions()], "inputs")
-        parts = (old.batcher, old.fill_mask, old.scoring, old.scoring._tokenizer)
+        await old.pipelines.fill_mask.fill(["the [MASK]"], FillOptions(targets=("dog", "cat")))
+        await old.pipelines.fill_mask.fill(["[MASK] [MASK]"], FillOptions(strategy="joint"))
+        await old.pipelines.scoring.score(["the dog"], [ScoreOptions()], "inputs")
+        parts = (
+            old.batcher,
+            old.pipelines.fill_mask,
+            old.pipelines.scoring,
+            old.pipelines.scoring._tokenizer,
+        )
         left = [weakref.ref(part) for part in parts]
         del old, parts
         put_bundle(tiny.path, bundle, "new")
@@ -245,7 +250,7 @@ async def test_a_stop_waits_for_the_batch_of_an_old_model(
         models = service.state.models
         old = models.default
         slow.append(old.batcher._run.__self__)
-        leaving = asyncio.create_task(old.fill_mask.fill(["the [MASK]"], FillOptions()))
+        leaving = asyncio.create_task(old.pipelines.fill_mask.fill(["the [MASK]"], FillOptions()))
         await at_work.wait()
         leaving.cancel()
         put_bundle(tiny.path, bundle, "new")

@@ -20,6 +20,7 @@ def scraped(
     """Return all samples of a service with one model."""
     info = SimpleNamespace(
         precision="int8",
+        graph="fused",
         limits=SimpleNamespace(max_tokens=512),
         architecture=SimpleNamespace(d_model=384, num_layers=12, vocab_size=1000),
     )
@@ -41,7 +42,10 @@ def test_models() -> None:
     assert value(found, "fillmask_tokens_per_second", model=NAME) == 5000
     assert value(found, "fillmask_workers", model=NAME) == 2
     sizes = {"max_tokens": "512", "d_model": "384", "num_layers": "12", "vocab_size": "1000"}
-    assert value(found, "fillmask_model_info", model=NAME, precision="int8", **sizes) == 1
+    assert (
+        value(found, "fillmask_model_info", model=NAME, precision="int8", graph="fused", **sizes)
+        == 1
+    )
 
 
 def test_unknown_throughput_is_absent() -> None:

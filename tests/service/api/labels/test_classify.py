@@ -275,7 +275,7 @@ async def test_the_response_takes_no_more_memory_than_estimated(
     texts: int, top_k: int | None, many_labels: TestClient
 ) -> None:
     # The estimated size of the JSON is an upper bound, which is at most a quarter too high.
-    pipeline = many_labels.app.state.models.default.classification  # type: ignore[attr-defined]
+    pipeline = many_labels.app.state.models.default.pipelines.classification  # type: ignore[attr-defined]
     planned = await pipeline.plan(["the"] * texts, [ClassificationOptions(top_k)] * texts)
     memory_bytes = label_memory_bytes(planned)
     with pytest.MonkeyPatch.context() as patch:

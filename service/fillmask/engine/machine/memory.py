@@ -5,7 +5,7 @@ import ctypes
 import mmap
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 HUGE_PAGE_BYTES = 2**21
@@ -78,7 +78,9 @@ async def return_after_bursts(taken_bytes: Callable[[], int]) -> None:
             await asyncio.to_thread(return_free_memory)
 
 
-_FILE_MAPPING = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) \S{3}p \S+ \S+ \S+ +(/.*)$", re.MULTILINE)
+_FILE_MAPPING = re.compile(
+    r"^([0-9a-f]+)-([0-9a-f]+) \S{3}p ([0-9a-f]+) \S+ \S+ +(/.*)$", re.MULTILINE
+)
 # The size of an embedding table with 768 bytes for each of 85,000 tokens. A service reads only a
 # few rows of a larger table. The system can remove the other rows from memory if the file is
 # mapped, but not if the rows are a copy. A copy adds 200 MB to the memory of an XLM-RoBERTa model
@@ -86,13 +88,18 @@ _FILE_MAPPING = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) \S{3}p \S+ \S+ \S+ +(/.*)$
 MAX_COPIED_BYTES = 2**26
 _MAP_FAILED = ctypes.c_void_p(-1).value
 _MREMAP_MAYMOVE, _MREMAP_FIXED = 1, 2
+_MAP_FIXED = 16
 
 
-def copy_mapped_file(file: Path) -> bool:
+def copy_mapped_file(file: Path, unused: Sequence[tuple[int, int]] = ()) -> bool:
     """Replace each mapping of a file with a copy in memory, at the same address.
 
     No thread may read the mappings during the call. The function has no effect if the mappings
     together exceed MAX_COPIED_BYTES, or on systems other than Linux.
+
+    Args:
+        unused: offsets and sizes in bytes of parts that nobody reads. The function frees their
+            pages instead of copying them, even of a larger file.
 
     Returns:
         True if the file is no longer mapped.
@@ -100,22 +107,33 @@ def copy_mapped_file(file: Path) -> bool:
     Raises:
         MemoryError: the system has too little memory for the copies.
     """
-    try:
-        maps = Path("/proc/self/maps").read_text()
-    except OSError:  # not Linux
-        return False
-    path = str(file.resolve())
-    mapped = [
-        (int(mapping[1], 16), int(mapping[2], 16))
-        for mapping in _FILE_MAPPING.finditer(maps)
-        if mapping[3] == path
-    ]
-    if sum(end - start for start, end in mapped) > MAX_COPIED_BYTES:
+    if sys.platform != "linux":
         return False
     libc = _libc()
-    for start, end in mapped:
+    for start, end, at in _mappings(file):
+        for offset, size_bytes in unused:
+            # whole pages of the part, at their places in this mapping
+            first = -(-max(offset, at) // mmap.PAGESIZE) * mmap.PAGESIZE
+            last = min(offset + size_bytes, at + end - start) // mmap.PAGESIZE * mmap.PAGESIZE
+            if first < last:
+                _map_zeros(libc, start + first - at, last - first)
+    mapped = _mappings(file)
+    if sum(end - start for start, end, _ in mapped) > MAX_COPIED_BYTES:
+        return False
+    for start, end, _ in mapped:
         _replace_mapping(libc, start, end - start)
     return True
+
+
+def _mappings(file: Path) -> list[tuple[int, int, int]]:
+    """Return the address, the end and the place in the file of each mapping of a file."""
+    maps = Path("/proc/self/maps").read_text()
+    path = str(file.resolve())
+    return [
+        (int(mapping[1], 16), int(mapping[2], 16), int(mapping[3], 16))
+        for mapping in _FILE_MAPPING.finditer(maps)
+        if mapping[4] == path
+    ]
 
 
 def _libc() -> ctypes.CDLL:
@@ -126,11 +144,17 @@ def _libc() -> ctypes.CDLL:
     return libc
 
 
-def _replace_mapping(libc: ctypes.CDLL, start: int, length: int) -> None:
+def _map_zeros(libc: ctypes.CDLL, start: int | None, length: int) -> int:
+    """Map memory that takes no space before the first write, anywhere or at an address."""
     protection, flags = mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-    copy = libc.mmap(None, length, protection, flags, -1, 0)
-    if copy == _MAP_FAILED:
+    address: int = libc.mmap(start, length, protection, flags | (_MAP_FIXED if start else 0), -1, 0)
+    if address == _MAP_FAILED:
         raise MemoryError
+    return address
+
+
+def _replace_mapping(libc: ctypes.CDLL, start: int, length: int) -> None:
+    copy = _map_zeros(libc, None, length)
     ctypes.memmove(copy, start, length)
     moved = _MREMAP_MAYMOVE | _MREMAP_FIXED
     if libc.mremap(copy, length, length, moved, ctypes.c_void_p(start)) == _MAP_FAILED:

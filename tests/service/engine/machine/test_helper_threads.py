@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from fillmask.engine import helper_threads
 from fillmask.engine.batch_arrays import Batch
-from fillmask.engine.helper_threads import HelperThreads
+from fillmask.engine.machine import helper_threads
+from fillmask.engine.machine.helper_threads import HelperThreads
 from fillmask.engine.runtime import Runtime
 from tests.service.engine.test_runtime import random_pass
 from tests.service.put_bundle import until
@@ -153,7 +153,7 @@ EXIT = """
 import sys, threading
 from pathlib import Path
 import numpy as np
-from fillmask.engine import helper_threads
+from fillmask.engine.machine import helper_threads
 from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import ModelPass
 from fillmask.engine.runtime import Runtime

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import mmap
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from fillmask.engine import memory
-from fillmask.engine.memory import HUGE_PAGE_BYTES, collapse_heap
+from fillmask.engine.machine import memory
+from fillmask.engine.machine.memory import HUGE_PAGE_BYTES, collapse_heap
 
 BYTES = 8 * HUGE_PAGE_BYTES
 
@@ -86,3 +88,24 @@ async def test_memory_is_returned_after_a_burst_and_once(monkeypatch: pytest.Mon
     await asyncio.sleep(0.1)
     task.cancel()
     assert [*counts, returned] == [0, 0, 0, 1, 1, 2, 2]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere files stay mapped")
+@pytest.mark.parametrize("small", [True, False], ids=["copied", "too large for a copy"])
+def test_unused_parts_of_a_file_take_no_memory(
+    small: bool,  # noqa: FBT001 - pytest passes it
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if not small:
+        monkeypatch.setattr(memory, "MAX_COPIED_BYTES", 0)
+    file = tmp_path / "weights.bin"
+    page, pages = mmap.PAGESIZE, 64
+    file.write_bytes(b"\x5a" * (page * pages))
+    with file.open("rb") as stream, mmap.mmap(stream.fileno(), 0, mmap.MAP_PRIVATE) as whole:
+        # the first part starts and ends inside a page, and the last one ends with the file
+        parts = [(10, 5 * page), (20 * page, 8 * page), (60 * page, 4 * page)]
+        assert memory.copy_mapped_file(file, parts) is small
+        found = [int(whole[number * page + 100] == 0) for number in range(pages)]
+    freed = [*range(1, 5), *range(20, 28), *range(60, 64)]
+    assert found == [int(number in freed) for number in range(pages)]

@@ -1,0 +1,1 @@
+"""Fused form of a graph, for machines with the package fillmask-native."""

@@ -1,0 +1,50 @@
+"""The optional package fillmask-native, whose operators compute int8 layers in one step."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class OperatorsUnavailableError(Exception):
+    """Error for operators that this machine does not have. The message is the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class NativeOperators:
+    """Operators of fillmask-native for one session or several.
+
+    Attributes:
+        library: path of the library for onnxruntime.
+        instruction_set: name of the CPU's instruction set that the operators use.
+    """
+
+    library: Path
+    instruction_set: str
+
+
+def find_operators(version: int, *, fast: bool = True) -> NativeOperators:
+    """Return the operators of the installed package.
+
+    Args:
+        version: version of the operators in a graph.
+        fast: whether the operators must be faster than those of onnxruntime on this CPU.
+
+    Raises:
+        OperatorsUnavailableError: the package is missing, has other operators, does not fit this
+            machine or is slow on it.
+    """
+    try:
+        import fillmask_native  # noqa: PLC0415 - an optional package
+    except ImportError:
+        raise OperatorsUnavailableError("fillmask-native is not installed") from None
+    found = fillmask_native.OPERATORS_VERSION
+    if found != version:
+        raise OperatorsUnavailableError(
+            f"fillmask-native must have version {version} of the operators (got version {found})"
+        )
+    try:
+        name, is_fast = fillmask_native.instruction_set(), fillmask_native.is_fast()
+    except OSError:
+        raise OperatorsUnavailableError("fillmask-native does not fit this machine") from None
+    if fast and not is_fast:
+        raise OperatorsUnavailableError("this CPU has no instructions for which they are faster")
+    return NativeOperators(fillmask_native.LIBRARY, name)

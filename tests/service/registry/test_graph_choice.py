@@ -1,0 +1,149 @@
+"""The choice between the stock graph and the fused graph, at the load of a model."""
+
+import json
+import logging
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from fillmask.bundles.bundle import default_bundle_path
+from fillmask.engine.machine import native_operators
+from fillmask.errors import BundleError
+from fillmask.parameters.fill_mask import FillOptions
+from fillmask.registry.graph_choice import Native
+from fillmask.registry.loader import load_model
+from fillmask.settings import Settings
+from tests.native_package import load_native, native_package
+
+TEXT = "Paris is the [MASK] of France."
+pytestmark = pytest.mark.anyio
+fillmask_native = load_native()
+
+
+@pytest.fixture
+def any_cpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let the service find operators that may compute on any CPU."""
+    monkeypatch.setattr(fillmask_native, "is_fast", lambda: True)
+    with native_package():
+        yield
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(default_bundle_path(), tmp_path / "bundle"))
+
+
+async def first_fill(path: Path, native: Native = "auto") -> tuple[str, str]:
+    """Return the kind of the graph that a service takes, and its first fill."""
+    settings = Settings(bundle=path, threads=1, native=native)
+    async with aclosing(await load_model(settings, pytest.fail)) as model:
+        result = await model.require_fill_mask().fill([TEXT], FillOptions())
+        return model.info.graph, result.fills[0][0][0].token_str
+
+
+async def test_the_fused_graph_where_the_operators_are(
+    any_cpu: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "fillmask")
+    assert await first_fill(default_bundle_path()) == ("fused", "capital")
+    [line] = [one.getMessage() for one in caplog.records if "graph" in one.getMessage()]
+    assert line == (
+        f"the model fillmask-minilm-en has the fused graph ({fillmask_native.instruction_set()})"
+    )
+
+
+def missing(patch: pytest.MonkeyPatch, bundle: Path) -> None:
+    patch.setitem(sys.modules, "fillmask_native", None)
+
+
+def other_version(patch: pytest.MonkeyPatch, bundle: Path) -> None:
+    patch.setattr(fillmask_native, "OPERATORS_VERSION", 2)
+
+
+def slow_cpu(patch: pytest.MonkeyPatch, bundle: Path) -> None:
+    patch.setattr(fillmask_native, "is_fast", lambda: False)
+
+
+def foreign_library(patch: pytest.MonkeyPatch, bundle: Path) -> None:
+    def fail() -> str:
+        raise OSError("wrong ELF class")
+
+    patch.setattr(fillmask_native, "instruction_set", fail)
+
+
+def unloadable_library(patch: pytest.MonkeyPatch, bundle: Path) -> None:
+    patch.setattr(fillmask_native, "LIBRARY", bundle / "tokenizer.json")
+
+
+def wrong_golden_results(patch: pytest.MonkeyPatch, bundle: Path) -> None:
+    def change(description: dict[str, dict[str, dict[str, list[dict[str, list[object]]]]]]) -> None:
+        prompt = description["fused"]["golden"]["prompts"][0]
+        prompt["fills"][0] = [{"token": 5, "log_prob": -0.1}]
+
+    edit(bundle, change)
+
+
+def no_fused_graph(patch: pytest.MonkeyPatch, bundle: Path) -> None:
+    def change(description: dict[str, dict[str, object]]) -> None:
+        del description["fused"], description["files"]["fused.onnx"]
+
+    edit(bundle, change)
+
+
+def edit(bundle: Path, change: Callable[..., object]) -> None:
+    file = bundle / "bundle.json"
+    description = json.loads(file.read_text(encoding="utf-8"))
+    change(description)
+    file.write_text(json.dumps(description), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("harm", "reason"),
+    [
+        (missing, "fillmask-native is not installed"),
+        (other_version, "fillmask-native must have version 1 of the operators (got version 2)"),
+        (slow_cpu, "this CPU has no instructions for which they are faster"),
+        (foreign_library, "fillmask-native does not fit this machine"),
+        (unloadable_library, "the fused graph does not work: The bundle is invalid: onnxruntime"),
+        (wrong_golden_results, "the fused graph does not work: The bundle does not work on this"),
+        (no_fused_graph, "the bundle has no fused graph"),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+async def test_the_stock_graph_elsewhere(
+    harm: Callable[[pytest.MonkeyPatch, Path], None],
+    reason: str,
+    any_cpu: None,
+    bundle: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    harm(monkeypatch, bundle)
+    caplog.set_level(logging.INFO, "fillmask")
+    assert await first_fill(bundle) == ("stock", "capital")
+    [line] = [one.getMessage() for one in caplog.records if "graph (" in one.getMessage()]
+    assert line.startswith(f"the model fillmask-minilm-en has the stock graph ({reason}")
+
+
+async def test_a_setting_turns_the_operators_off(
+    any_cpu: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "fillmask")
+    assert await first_fill(default_bundle_path(), "off") == ("stock", "capital")
+    assert "has the stock graph (native is off)" in caplog.text
+
+
+async def test_a_damaged_fused_graph_ends_the_start(any_cpu: None, bundle: Path) -> None:
+    file = bundle / "fused.onnx"
+    file.write_bytes(file.read_bytes()[:-1] + b"?")
+    with pytest.raises(BundleError, match=r"the SHA-256 of fused\.onnx differs"):
+        await first_fill(bundle)
+
+
+def test_the_reasons_name_the_version_that_a_graph_needs(any_cpu: None) -> None:
+    with pytest.raises(native_operators.OperatorsUnavailableError, match="version 7"):
+        native_operators.find_operators(7)
