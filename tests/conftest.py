@@ -25,6 +25,7 @@ STARTED_FIRST = [
         "test_packaging.py",
         "service/http/test_connection.py",
         "service/registry/test_reloads.py",
+        "native/test_instruction_sets.py",
     )
 ]
 

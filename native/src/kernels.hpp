@@ -1,5 +1,5 @@
 // Kernels of one instruction set: rounding of rows, products of bytes, and the float32 end of a
-// layer. All instruction sets compute the same bits.
+// layer. Instruction sets with fused multiply-adds compute the same bits.
 #pragma once
 
 #include <cstddef>

@@ -67,7 +67,8 @@ class Scratch {
   Scratch(const Ort::KernelContext& call, size_t bytes) {
     static const auto place = Ort::MemoryInfo::CreateCpu(OrtArenaAllocator, OrtMemTypeDefault);
     allocator_.reset(call.GetAllocator(*place));
-    memory_ = allocator_->Alloc(allocator_.get(), bytes);
+    // its own function `Alloc` may throw, which a library with another C++ runtime cannot catch
+    Ort::ThrowOnError(Ort::GetApi().AllocatorAlloc(allocator_.get(), bytes, &memory_));
     if (bytes && !memory_) throw std::bad_alloc();
   }
   Scratch(const Scratch&) = delete;

@@ -1,0 +1,255 @@
+"""The operator PackedAttention in onnxruntime."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto
+
+from tests.native.oracle import (
+    TOLERANCE,
+    Array,
+    Fed,
+    Floats,
+    Indices,
+    attention,
+    attention_model,
+    load,
+    operator_model,
+    run,
+)
+
+HEAD_WIDTHS = (16, 32, 48, 64, 80)
+
+
+def random_rows(rows: int, columns: int, seed: int = 0) -> Floats:
+    numbers = np.random.default_rng((rows, columns, seed))
+    return numbers.standard_normal((rows, columns), np.float32)
+
+
+def texts(*lengths: int) -> Indices:
+    """Return the text of each token for texts of these lengths."""
+    return np.repeat(np.arange(len(lengths)), lengths)
+
+
+def check(
+    heads: int, width: int, query_texts: Indices, key_texts: Indices, *, largest: float = 1
+) -> None:
+    columns = heads * width
+    queries = np.float32(largest) * random_rows(len(query_texts), columns, 1)
+    keys, values = (random_rows(len(key_texts), columns, seed) for seed in (2, 3))
+    fed = (queries, keys, values, query_texts, key_texts)
+    [output] = run(load(attention_model(heads)), *fed)
+    assert output.shape == queries.shape
+    assert output.dtype == np.float32
+    # an error of a score is an error of the exponent of its weight
+    score = float(np.abs(queries).max() * np.abs(keys).max()) if keys.size and queries.size else 0
+    tolerance = TOLERANCE * max(1, score) * np.abs(values).max(initial=0)
+    assert (np.abs(output - attention(*fed, heads)) <= tolerance).all()
+
+
+@pytest.mark.parametrize("width", HEAD_WIDTHS)
+def test_texts_of_each_length(width: int) -> None:
+    tokens = texts(*range(1, 71))
+    check(2, width, tokens, tokens)
+
+
+@pytest.mark.parametrize("length", [200, 256, 257, 384, 500])
+def test_long_texts(length: int) -> None:
+    tokens = texts(length, 3, length + 1)
+    check(3, 32, tokens, tokens)
+
+
+@pytest.mark.parametrize("heads", [1, 2, 3, 12])
+@pytest.mark.parametrize("width", HEAD_WIDTHS)
+def test_heads(heads: int, width: int) -> None:
+    tokens = texts(5, 33, 1)
+    check(heads, width, tokens, tokens)
+
+
+@pytest.mark.parametrize("count", range(1, 15))
+def test_some_tokens_are_queries(count: int) -> None:
+    check(2, 16, np.repeat(np.arange(3), count), texts(4, 40, 17))
+
+
+def test_queries_of_missing_texts_have_zeros() -> None:
+    queries = np.array([9, 9, 0, -1, 2, 2, 5, 1, 2**62])
+    keys = texts(3, 20, 7)
+    check(2, 32, queries, keys)
+    rows = random_rows(len(queries), 64)
+    tokens = random_rows(len(keys), 64)
+    [output] = run(load(attention_model(2)), rows, tokens, tokens, queries, keys)
+    assert np.array_equal(output.any(axis=1), np.isin(queries, keys))
+
+
+def test_texts_without_queries() -> None:
+    check(2, 32, np.array([1, 1]), texts(3, 20, 7))
+
+
+def test_queries_in_any_order() -> None:
+    numbers = np.random.default_rng(0)
+    for _ in range(10):
+        numbered = np.sort(numbers.integers(-(2**62), 2**62, 6))
+        keys = np.repeat(numbered, numbers.integers(1, 40, 6))
+        check(2, 16, numbers.choice(numbered, 30), keys)
+
+
+def test_no_queries_and_no_tokens() -> None:
+    nothing = texts()
+    check(2, 16, nothing, texts(3, 4))
+    check(2, 16, texts(3, 4), nothing)
+    check(2, 16, nothing, nothing)
+
+
+@pytest.mark.parametrize("largest", [1e-30, 1e-3, 1e2, 1e4, 1e8])
+def test_small_and_large_scores(largest: float) -> None:
+    tokens = texts(1, 7, 32, 65)
+    check(2, 32, tokens, tokens, largest=largest)
+
+
+@pytest.mark.parametrize("score", [1e3, 1e30, 3e37, -1e3, -1e30, -3e37])
+def test_scores_do_not_overflow(score: float) -> None:
+    # One token has all the weight, or no weight and the other 32 tokens have equal weights.
+    keys, values = np.zeros((33, 16), np.float32), random_rows(33, 16)
+    queries = np.zeros((2, 16), np.float32)
+    queries[:, 0], keys[5, 0] = 4, score
+    one = np.zeros(2, np.int64)
+    [output] = run(load(attention_model(1)), queries, keys, values, one, np.repeat(one[:1], 33))
+    others = np.delete(values, 5, axis=0).astype(np.float64).mean(axis=0)
+    expected = values[5] if score > 0 else others
+    assert np.abs(output - expected).max() <= TOLERANCE * np.abs(values).max()
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("which", [0, 1, 2])
+def test_a_bad_row_changes_no_other_text(which: int, bad: float) -> None:
+    tokens = texts(7, 9, 40)
+    rows = [random_rows(len(tokens), 64, seed) for seed in range(3)]
+    session = load(attention_model(2))
+    [before] = run(session, *rows, tokens, tokens)
+    rows[which][9, 3] = bad
+    [after] = run(session, *rows, tokens, tokens)
+    # a bad query changes only its own output
+    others = np.arange(len(tokens)) != 9 if which == 0 else tokens != 1
+    assert before[others].tobytes() == after[others].tobytes()
+    if np.isnan(bad):
+        changed = ~others
+        assert np.isnan(after[changed]).any(axis=1).all()
+
+
+@pytest.mark.parametrize("width", [16, 48, 64])
+def test_a_text_has_the_same_bits_in_each_batch(width: int) -> None:
+    lengths = (3, 64, 1, 31, 32, 33, 6, 7, 100)
+    tokens = texts(*lengths)
+    rows = [random_rows(len(tokens), 2 * width, seed) for seed in range(3)]
+    sessions = [load(attention_model(2), threads) for threads in (1, 2)]
+    [whole] = run(sessions[0], *rows, tokens, tokens)
+    [again] = run(sessions[1], *rows, tokens, tokens)
+    assert whole.tobytes() == again.tobytes()
+    for text in range(len(lengths)):
+        own = tokens == text
+        queries, keys, values = (one[own] for one in rows)
+        [alone] = run(sessions[0], queries, keys, values, tokens[own], tokens[own])
+        assert alone.tobytes() == whole[own].tobytes()
+        last = tokens[own][-1:]
+        [one] = run(sessions[1], queries[-1:], keys, values, last, tokens[own])
+        assert one.tobytes() == alone[-1:].tobytes()
+
+
+@pytest.mark.parametrize("heads", [-1, 0, 4097, 2**62, -(2**63)])
+def test_refused_heads(heads: int) -> None:
+    with pytest.raises(Exception, match="heads must be from 1 to 4096"):
+        load(attention_model(heads))
+
+
+@pytest.mark.parametrize("attributes", [{}, {"heads": 2.0}, {"heads": [2]}, {"heads": "2"}])
+def test_refused_attributes(attributes: dict[str, Any]) -> None:
+    inputs = [Fed(), Fed(), Fed(), Fed(TensorProto.INT64, 1), Fed(TensorProto.INT64, 1)]
+    with pytest.raises(Exception, match=r"No attribute with name:'heads'|type don't match"):
+        load(operator_model("PackedAttention", inputs, **attributes))
+
+
+@pytest.mark.parametrize("index", range(5))
+def test_refused_element_types(index: int) -> None:
+    inputs = [Fed(), Fed(), Fed(), Fed(TensorProto.INT64, 1), Fed(TensorProto.INT64, 1)]
+    inputs[index] = Fed(TensorProto.INT32, inputs[index].rank)
+    with pytest.raises(Exception, match="INVALID_GRAPH"):
+        load(operator_model("PackedAttention", inputs, heads=2))
+
+
+@pytest.mark.parametrize("index", range(5))
+def test_refused_missing_inputs(index: int) -> None:
+    text = Fed(TensorProto.INT64, 1)
+    inputs: list[Fed | None] = [Fed(), Fed(), Fed(), text, text]
+    inputs[index] = None
+    with pytest.raises(Exception, match=r"INVALID_GRAPH|FAIL"):
+        load(operator_model("PackedAttention", inputs, heads=2))
+
+
+@pytest.mark.parametrize("key_texts", [[1, 0], [0, 1, 0], [0, 0, 2, 1, 1, 3], [-1, -2]])
+@pytest.mark.parametrize("query_texts", [[], [0], [7, 7]])
+def test_refused_order_of_texts(key_texts: list[int], query_texts: list[int]) -> None:
+    session = load(attention_model(1))
+    tokens = random_rows(len(key_texts), 16)
+    queries = random_rows(len(query_texts), 16)
+    indices = np.array(query_texts, np.int64), np.array(key_texts, np.int64)
+    with pytest.raises(Exception, match="the texts of the keys must ascend"):
+        run(session, queries, tokens, tokens, *indices)
+
+
+COLUMNS_PER_HEAD = "queries must have a multiple of 16 columns per head"
+EQUAL_SHAPES = "keys and values must have the columns of the queries and equal shapes"
+TEXT_OF_EACH_ROW = "each row must have a text"
+
+
+@pytest.mark.parametrize(
+    ("shapes", "message"),
+    [
+        ([(3, 0), (4, 0), (4, 0), (3,), (4,)], COLUMNS_PER_HEAD),
+        ([(3, 16), (4, 16), (4, 16), (3,), (4,)], COLUMNS_PER_HEAD),
+        ([(3, 33), (4, 33), (4, 33), (3,), (4,)], COLUMNS_PER_HEAD),
+        ([(3, 34), (4, 34), (4, 34), (3,), (4,)], COLUMNS_PER_HEAD),
+        ([(3, 48), (4, 48), (4, 48), (3,), (4,)], COLUMNS_PER_HEAD),
+        ([(3, 32), (4, 64), (4, 64), (3,), (4,)], EQUAL_SHAPES),
+        ([(3, 32), (4, 31), (4, 32), (3,), (4,)], EQUAL_SHAPES),
+        ([(3, 32), (4, 32), (4, 31), (3,), (4,)], EQUAL_SHAPES),
+        ([(3, 32), (4, 32), (3, 32), (3,), (4,)], EQUAL_SHAPES),
+        ([(3, 32), (4, 32), (0, 32), (3,), (4,)], EQUAL_SHAPES),
+        ([(3, 32), (4, 32), (4, 32), (2,), (4,)], TEXT_OF_EACH_ROW),
+        ([(3, 32), (4, 32), (4, 32), (4,), (4,)], TEXT_OF_EACH_ROW),
+        ([(3, 32), (4, 32), (4, 32), (3,), (3,)], TEXT_OF_EACH_ROW),
+        ([(3, 32), (4, 32), (4, 32), (3,), (5,)], TEXT_OF_EACH_ROW),
+        ([(0, 32), (4, 32), (4, 32), (1,), (4,)], TEXT_OF_EACH_ROW),
+        ([(3, 32), (0, 32), (0, 32), (3,), (1,)], TEXT_OF_EACH_ROW),
+    ],
+)
+def test_refused_shapes(shapes: Sequence[tuple[int, ...]], message: str) -> None:
+    session = load(attention_model(2))
+    rows = [np.ones(shape, np.float32) for shape in shapes[:3]]
+    with pytest.raises(Exception, match=message):
+        run(session, *rows, *(np.zeros(shape, np.int64) for shape in shapes[3:]))
+
+
+@pytest.mark.parametrize("index", range(5))
+def test_refused_ranks(index: int) -> None:
+    inputs = [Fed(rank=None)] * 3 + [Fed(TensorProto.INT64, None)] * 2
+    session = load(operator_model("PackedAttention", inputs, heads=1))
+    fed: list[Array] = [np.ones((1, 16), np.float32)] * 3
+    fed += [np.zeros(1, np.int64)] * 2
+    run(session, *fed)
+    for shape in ((), (1, 1, 16)):
+        fed[index] = np.ones(shape, fed[index].dtype)
+        with pytest.raises(Exception, match=f"input {index} must have element type"):
+            run(session, *fed)
+
+
+def test_refused_lack_of_memory() -> None:
+    # each run of queries needs a copy of the keys of its text, more than the address space in all
+    rows = np.zeros((2_000_000, 16), np.float32)
+    session = load(attention_model(1))
+    queries, keys = np.arange(len(rows)) % 2, np.zeros(len(rows), np.int64)
+    with pytest.raises(Exception, match=r"(?i)alloc|memory"):
+        run(session, rows, rows, rows, queries, keys)
