@@ -2,7 +2,8 @@
 
     python native/install.py [DIRECTORY]
 
-A machine without a C++ compiler gets PyPI's ziglang, which contains clang.
+The compiler is $CXX, clang, or PyPI's ziglang, which contains clang. Without all three it is the
+system's C++ compiler. GCC 12 makes a library that is 5 % slower.
 """
 
 import os
@@ -13,7 +14,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
 
-COMPILERS = ("c++", "g++", "clang++")
 CONSTRAINTS = str(Path(__file__).parents[1] / "constraints" / "native.txt")
 
 
@@ -31,17 +31,24 @@ def main() -> int:
     package = ["--no-deps", "--force-reinstall", "--upgrade", str(Path(__file__).parent)]
     for directory in sys.argv[1:]:
         package += ["--target", directory]
-    if "CXX" in os.environ or any(map(which, COMPILERS)):
-        if pip_install(*package):
-            return 0
-        print("fillmask-native: trying again with ziglang", file=sys.stderr)
+    if "CXX" in os.environ:
+        built = pip_install(*package)
+    elif which("clang++"):
+        built = pip_install(*package, CXX="clang++")
+    else:
+        zig = find_zig()
+        built = zig is not None and pip_install(*package, CXX=f"{zig} c++")
+        built = built or pip_install(*package)
+    return 0 if built else 1
+
+
+def find_zig() -> Path | None:
+    """Install ziglang and return its program, because the build does not see the package."""
     if not pip_install("ziglang"):
-        return 1
+        return None
     invalidate_caches()
-    # the build's environment does not see the package, so CMake calls its program
     spec = find_spec("ziglang")
-    zig = Path(spec.origin or "").with_name("zig") if spec else "zig"
-    return 0 if pip_install(*package, CXX=f"{zig} c++") else 1
+    return None if spec is None or spec.origin is None else Path(spec.origin).with_name("zig")
 
 
 if __name__ == "__main__":

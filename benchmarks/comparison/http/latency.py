@@ -92,9 +92,16 @@ class LatencyComparison:
 
     Args:
         results: object to which the methods add figures.
+        known: candidates, by default all of them.
     """
 
-    def __init__(self, workspace: Workspace, plan: Plan, results: SizeResults) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        plan: Plan,
+        results: SizeResults,
+        known: Sequence[Candidate] = (),
+    ) -> None:
         self._size = workspace.size
         self._plan = plan
         self._results = results
@@ -103,7 +110,7 @@ class LatencyComparison:
         self._bodies = {
             tokens: write_bodies(f"bodies-{tokens}", texts) for tokens, texts in self._texts.items()
         }
-        self._candidates = list(candidates(workspace, len(plan.server_cpus)))
+        self._candidates = list(known or candidates(workspace, len(plan.server_cpus)))
 
     def round(self) -> None:
         """Measure the candidates once."""
