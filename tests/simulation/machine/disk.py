@@ -119,7 +119,7 @@ class Disk:
         bundle._path = path
         return bundle
 
-    def _runtime(self, model_path: Path, threads: int) -> SimulatedRuntime:
+    def _runtime(self, model_path: Path, threads: int, **_: object) -> SimulatedRuntime:
         version = self.versions[model_path.parent]
         self.speed.threads = threads
         return SimulatedRuntime(
