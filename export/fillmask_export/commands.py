@@ -179,15 +179,16 @@ def _renew_golden_results(options: argparse.Namespace) -> None:
     bundle = Path(options.checkpoint)
     texts = _read_lines(options.texts)
     count = renew_golden_results(bundle, texts)
-    if read_bundle(bundle).fused is not None:
-        add_fused_graph(bundle, texts)
+    renewed = read_bundle(bundle)
+    if renewed.fused is not None:
+        add_fused_graph(renewed, texts)
     print(f"written: {count} golden results in {bundle}")
 
 
 def _fuse(options: argparse.Namespace) -> None:
     _reject_download_options(options)
     bundle = Path(options.checkpoint)
-    figures = add_fused_graph(bundle, _read_lines(options.texts))
+    figures = add_fused_graph(read_bundle(bundle), _read_lines(options.texts))
     if figures is None:
         raise ValueError(f"{bundle} has no int8 layers; export it with --precision int8")
     print(json.dumps(asdict(figures), indent=2))

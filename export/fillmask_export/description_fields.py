@@ -1,8 +1,10 @@
-"""Fields of bundle.json that describe a checkpoint."""
+"""Fields of bundle.json that describe a checkpoint and the files of the bundle."""
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from fillmask_model.checkpoints.errors import CheckpointError
@@ -74,3 +76,10 @@ def architecture_fields(
     if classifier is not None:
         parameters += sum(parameter.numel() for parameter in classifier.parameters())
     return fields | {"parameters": parameters, "tied": True}
+
+
+def file_fields(file: Path) -> dict[str, Any]:
+    """Return the record of a file of the bundle."""
+    with file.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    return {"sha256": digest, "bytes": file.stat().st_size}

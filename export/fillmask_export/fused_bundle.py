@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,12 +15,12 @@ from fillmask.bundles.bundle import (
     FUSED_FILE,
     SCHEMA_VERSION,
     Bundle,
-    read_bundle,
 )
 from fillmask.engine.machine.native_operators import find_operators
 from fillmask.engine.runtime import Runtime
 from fillmask.registry.golden import GoldenTolerance
 from fillmask.tokenization.tokenizer import Tokenizer
+from fillmask_export.description_fields import file_fields
 from fillmask_export.graph.fused.graph import fuse, packed_weights
 from fillmask_export.graph.fused.graph_reader import OPERATORS_VERSION
 from fillmask_export.verification.fills import VerificationError
@@ -47,11 +45,10 @@ class FusedFigures:
     max_difference: float
 
 
-def add_fused_graph(path: Path, texts: Sequence[str]) -> FusedFigures | None:
+def add_fused_graph(bundle: Bundle, texts: Sequence[str]) -> FusedFigures | None:
     """Write the fused graph of a bundle, and its golden results into bundle.json.
 
     Args:
-        path: directory of the bundle.
         texts: plain sentences without masks, for the golden results.
 
     Returns:
@@ -61,9 +58,8 @@ def add_fused_graph(path: Path, texts: Sequence[str]) -> FusedFigures | None:
         OperatorsUnavailableError: this machine does not have fillmask-native.
         VerificationError: the results differ from those of the stock graph by more than the
             rounding of another CPU.
-        BundleError: the bundle is invalid.
     """
-    bundle = read_bundle(path)
+    path = bundle.path
     stock = onnx.load(bundle.model_path, load_external_data=False)
     graph = fuse(stock, bundle.architecture.d_model)
     if graph is None:
@@ -81,13 +77,9 @@ def add_fused_graph(path: Path, texts: Sequence[str]) -> FusedFigures | None:
             None if bundle.classification is None else bundle.classification.pooling,
         )
         figures = _compare(bundle, golden)
-        content = file.read_bytes()
     description = json.loads((path / DESCRIPTION_FILE).read_text(encoding="utf-8"))
     description["schema_version"] = SCHEMA_VERSION
-    description["files"][FUSED_FILE] = {
-        "sha256": hashlib.sha256(content).hexdigest(),
-        "bytes": len(content),
-    }
+    description["files"][FUSED_FILE] = file_fields(path / FUSED_FILE)
     description["verification"]["fused"] = asdict(figures)
     description["fused"] = {
         "operators": OPERATORS_VERSION,

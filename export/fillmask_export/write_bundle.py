@@ -5,7 +5,6 @@ The output directory changes only after verification.
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ from fillmask.bundles.bundle import (
     MODEL_FILE,
     SCHEMA_VERSION,
     TOKENIZER_FILE,
+    Bundle,
     read_bundle,
 )
 from fillmask.bundles.validation import check_name
@@ -31,6 +31,7 @@ from fillmask.tokenization.tokenizer import Tokenizer
 from fillmask_export.description_fields import (
     architecture_fields,
     classification_fields,
+    file_fields,
     sparse_fields,
     special_tokens,
 )
@@ -199,7 +200,7 @@ def write_bundle(
             **asdict(text_format),
             "classification": classification,
             "sparse": None if sparse is None else sparse_fields(sparse),
-            "files": {name: _fingerprint(staging / name) for name in FILES},
+            "files": {name: file_fields(staging / name) for name in FILES},
             "verification": figures,
             "golden": golden_results(
                 texts.verification,
@@ -212,16 +213,15 @@ def write_bundle(
         }
         write_description(description, staging / DESCRIPTION_FILE)
         del runtime
-        read_bundle(staging)
-        fused = _add_fused_graph(staging, texts.verification)
+        fused = _add_fused_graph(read_bundle(staging), texts.verification)
         _replace(staging, output)
     return figures | fused
 
 
-def _add_fused_graph(path: Path, texts: Sequence[str]) -> dict[str, Any]:
+def _add_fused_graph(bundle: Bundle, texts: Sequence[str]) -> dict[str, Any]:
     """Add the fused graph if this machine can make it, and return its figures."""
     try:
-        figures = add_fused_graph(path, texts)
+        figures = add_fused_graph(bundle, texts)
     except OperatorsUnavailableError:
         return {}
     return {} if figures is None else {"fused": asdict(figures)}
@@ -251,12 +251,6 @@ def _is_bundle(directory: Path) -> bool:
         return "schema_version" in read_object(directory / DESCRIPTION_FILE)
     except (ValueError, OSError):
         return False
-
-
-def _fingerprint(file: Path) -> dict[str, Any]:
-    with file.open("rb") as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
-    return {"sha256": digest, "bytes": file.stat().st_size}
 
 
 def _replace(staging: Path, output: Path) -> None:

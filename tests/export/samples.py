@@ -142,3 +142,12 @@ def padded_batch(vocab_size: int) -> PaddedBatch:
     for text, position in ((0, 0), (0, 10), (1, 4), (2, 3), (3, 1)):
         mask_indicator[text, position] = 1
     return PaddedBatch(input_ids, attention_mask, mask_indicator)
+
+
+def random_text(
+    generator: np.random.Generator, vocab_size: int, top_k: int, length: int, masks: int
+) -> ModelPass:
+    """Return a pass of random tokens with masks at random positions and two targets per mask."""
+    positions = np.sort(generator.choice(length, masks, replace=False))
+    ids = generator.integers(0, vocab_size, length)
+    return ModelPass(ids, positions, top_k, np.array([[1, 2]] * masks))

@@ -210,9 +210,7 @@ def _warm(
         closing.callback(runtime.close)
         _check_tasks(choice, runtime)
         tokenizer = Tokenizer.from_bundle(bundle)
-        if (
-            fingerprint(bundle.path) != seen
-        ):  # the files in memory may differ from the verified files
+        if fingerprint(bundle.path) != seen:  # the files in memory may not be the verified ones
             raise BundleError(
                 "The bundle is invalid: its files change during loading; replace a bundle by "
                 "renaming its directory."

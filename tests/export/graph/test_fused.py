@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,7 @@ from fillmask_export.graph.weights import encoder_weights
 from fillmask_model.checkpoints.checkpoint import Checkpoint
 from fillmask_model.encoder.config import EncoderConfig
 from fillmask_model.encoder.sparse import SparsePooling
-from tests.export.samples import CONFIGS, padded_batch
+from tests.export.samples import CONFIGS, padded_batch, random_text
 from tests.model.samples import random_encoder, small_config
 from tests.native_package import native_package
 
@@ -123,12 +124,7 @@ def test_neighbours_change_no_bit(name: str, threads: int, tmp_path: Path) -> No
     config = FUSED_CONFIGS[name]
     _, fused = _runtimes(_graph(config, tmp_path), config, tmp_path, threads)
     generator = np.random.default_rng(2)
-
-    def text(length: int, masks: int) -> ModelPass:
-        positions = np.sort(generator.choice(length, masks, replace=False))
-        ids = generator.integers(0, config.vocab_size, length)
-        return ModelPass(ids, positions, TOP_K, np.array([[1, 2]] * masks))
-
+    text = partial(random_text, generator, config.vocab_size, TOP_K)
     ours = text(9, 2)
     alone = fused.run(Batch.pack([ours]))
     strangers = [text(int(generator.integers(1, 18)), 1) for _ in range(32)]

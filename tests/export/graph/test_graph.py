@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,7 @@ from fillmask_export.graph.value_types import float_tensor
 from fillmask_export.graph.weights import encoder_weights
 from fillmask_model.checkpoints.checkpoint import Checkpoint
 from fillmask_model.encoder.encoder import TiedEncoder
-from tests.export.samples import CONFIGS, padded_batch
+from tests.export.samples import CONFIGS, padded_batch, random_text
 from tests.model.samples import random_encoder
 
 TOLERANCE = 1e-4  # log-probabilities in nats, against PyTorch in float32
@@ -115,12 +116,7 @@ def test_neighbours_change_nothing(name: str, threads: int, int8: bool, tmp_path
     config = CONFIGS[name]
     runtime = _runtime(tmp_path, random_encoder(config), int8=int8, threads=threads)
     generator = np.random.default_rng(2)
-
-    def text(length: int, masks: int) -> ModelPass:
-        positions = np.sort(generator.choice(length, masks, replace=False))
-        ids = generator.integers(0, config.vocab_size, length)
-        return ModelPass(ids, positions, TOP_K, np.array([[1, 2]] * masks))
-
+    text = partial(random_text, generator, config.vocab_size, TOP_K)
     ours = text(9, 2)
     alone = runtime.run(Batch.pack([ours]))
     strangers = [text(int(generator.integers(1, 18)), 1) for _ in range(32)]
