@@ -100,20 +100,18 @@ HARMS: dict[str, tuple[Harm | BaseException, str]] = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _short_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loader, "VERIFICATION_LIMIT_S", LIMIT_S)
-
-
 @contextmanager
 def harmed(harm: Harm | BaseException, path: Path) -> Iterator[None]:
-    """Harm the files or the reading of a bundle."""
-    if isinstance(harm, BaseException):
-        with failing_reads(harm):
+    """Harm the files or the reading of a bundle. A bundle that loops gets little time."""
+    with pytest.MonkeyPatch.context() as patch:
+        if harm in {loop_in_every_run, loop_in_golden_prompts}:
+            patch.setattr(loader, "VERIFICATION_LIMIT_S", LIMIT_S)
+        if isinstance(harm, BaseException):
+            with failing_reads(harm):
+                yield
+        else:
+            harm(path)
             yield
-    else:
-        harm(path)
-        yield
 
 
 def reloads(service: FastAPI, outcome: str) -> float:
@@ -171,9 +169,7 @@ def test_reloads_go_on_after_any_failure(
     with TestClient(service) as client, caplog.at_level(logging.ERROR):
         harmful = tmp_path / "harmful"
         put_bundle(tiny.path, harmful, "bad")
-        if not isinstance(harm, BaseException):
-            harm(harmful)
-        with harmed(harm if isinstance(harm, BaseException) else lambda _: None, bundle):
+        with harmed(harm, harmful):
             put_bundle(harmful, bundle, "bad")
             until(lambda: reloads(service, "refused") >= 1)
         assert client.get("/info").json()["name"] == "old"
