@@ -1,6 +1,7 @@
 """The text command, which processes one text or each line of standard input."""
 
 import asyncio
+import os
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
@@ -14,7 +15,7 @@ from fillmask.cli.stream import STANDARD_INPUT, open_standard_input
 from fillmask.cli.tasks import TASKS
 from fillmask.cli.tasks.base import check_bundle
 from fillmask.cli.terminal.style import Style
-from fillmask.errors import InvalidRequestError
+from fillmask.errors import InvalidRequestError, quote
 from fillmask.parameters.texts import TextPair
 from fillmask.registry.limits import limits_of
 from fillmask.registry.loader import load_model
@@ -62,10 +63,18 @@ async def process_text(command: TextCommand, settings: Settings) -> None:
                     sys.stdout.writelines(f"{line}\n" for line in lines)
                 sys.stdout.flush()
 
-        if command.text is not None:
-            await process(command.text, 0)
-        else:
+        if command.text is None:
             await _process_standard_input(process)
+            return
+        try:
+            await process(command.text, 0)
+        except InvalidRequestError as error:
+            if os.path.isfile(command.text):  # noqa: PTH113 - Path.is_file fails for long texts
+                raise CommandError(
+                    f"{error} {quote(command.text)} is a file; to read its texts, set --input to "
+                    "it and --output to the file to write."
+                ) from error
+            raise
 
 
 async def _process_standard_input(process: Process) -> None:

@@ -114,6 +114,21 @@ def test_errors_are_one_line(tiny: Tiny, text: str, flags: list[str], sentence: 
     assert (done.code, done.out, done.err) == (2, "", f"{sentence}\n")
 
 
+def test_a_file_given_as_a_text(tiny: Tiny, tmp_path: Path) -> None:
+    # Only the path of an existing file is taken for one, and never a text that is valid.
+    path = tmp_path / "in.csv"
+    assert "--input" not in fillmask(path, "--bundle", tiny.path).err
+    path.write_text("inputs\na [MASK]\n")
+    done = fillmask(path, "--bundle", tiny.path)
+    assert (done.code, done.out) == (2, "")
+    assert "--input" in done.err
+    assert "in.csv" in done.err
+    assert "--input" not in fillmask("a" * 5000, "--bundle", tiny.path).err
+    masked = tmp_path / "a [MASK]"
+    masked.touch()
+    assert fillmask(masked, "--bundle", tiny.path, "--top-k=1").code == 0
+
+
 def test_server_limits_do_not_apply(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     # An environment variable with a misspelled setting is still an error.
     monkeypatch.setenv("FILLMASK_MAX_TOP_K", "1")
