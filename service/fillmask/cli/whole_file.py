@@ -112,30 +112,32 @@ async def process_file(command: FileCommand, settings: Settings) -> None:
             job.remove_directory()
             print_status(f"{command.output.name} is already complete.")
             return
-        check_new(command.output, overwrite=command.overwrite)
         parts = PartFiles(job.directory, plan.start)
         try:
+            check_new(command.output, overwrite=command.overwrite)
             if parts.next_row < plan.stop:
                 await _process_rows(command, plan, parts, settings)
             problems = await asyncio.to_thread(_join_parts, command, plan, parts, job.joined)
-        except asyncio.CancelledError:
-            done, rows = parts.next_row - plan.start, plan.stop - plan.start
-            print_status(
-                f"The command stops after {done} of {rows} rows; run it again to continue."
-            )
+            if _file_state(command.input) != state:
+                raise CommandError(
+                    f"{command.input} has changed since the start of the command; start again with "
+                    "--restart."
+                )
+            check_new(command.output, overwrite=command.overwrite)  # the user may have written one
+            job.publish()
+        except BaseException as error:
+            if saved := parts.next_row - plan.start:
+                print_status(
+                    f"{saved} of {plan.stop - plan.start} rows are saved; run the command again to "
+                    "continue after them, or with --restart to start over."
+                )
+            else:
+                job.remove_directory()
+            if isinstance(error, RowError):
+                raise RowError(
+                    f"{error} With --on-error report, the command goes on after invalid rows."
+                ) from error
             raise
-        except RowError as error:
-            raise RowError(
-                f"{error} The rows before the invalid row are saved; add --on-error report to "
-                "continue with the rows after it."
-            ) from error
-        if _file_state(command.input) != state:
-            raise CommandError(
-                f"{command.input} has changed since the start of the command; start again with "
-                "--restart."
-            )
-        check_new(command.output, overwrite=command.overwrite)  # the user may have written one
-        job.publish()
         job.remove_directory()
     print_status(f"{command.output.name}: {problems}.")
 

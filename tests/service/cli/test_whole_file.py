@@ -15,6 +15,7 @@ from fillmask.app import create_app
 from fillmask.cli import whole_file
 from fillmask.cli.formats.base import Block
 from fillmask.cli.pipeline import RowPipeline
+from fillmask.cli.resume.job import parts_directory
 from fillmask.cli.resume.parts import PartFiles
 from fillmask.settings import Settings
 from tests.service.cli.command_line import (
@@ -181,11 +182,10 @@ def test_invalid_row_ends_the_command(tiny: Tiny, tmp_path: Path) -> None:
     source, output = write_rows(tmp_path / "in.jsonl", rows), tmp_path / "out.jsonl"
     done = fill(tiny, source, output)
     assert (done.code, done.out) == (2, "")
-    assert done.err == (
-        "in.jsonl, row 18: inputs has no mask; write [MASK] in place of a word. The rows "
-        "before the invalid row are saved; add --on-error report to continue with the rows after "
-        "it.\n"
-    )
+    saved, error = done.err.splitlines()
+    assert saved.startswith("17 of 30 rows are saved; run the command again to continue ")
+    assert error.startswith("in.jsonl, row 18: inputs has no mask; write [MASK] in place of a word")
+    assert "--on-error report" in error
     assert not output.exists()
     done = fill(tiny, source, output, "--on-error=report")
     assert done.code == 0
@@ -233,7 +233,7 @@ def test_reported_errors_are_errors_without_the_flag(
         assert fill(tiny, source, output, "--on-error=report").code == 1
     done = fill(tiny, source, output)
     assert done.code == 2
-    assert done.err.startswith("in.jsonl, row 1: inputs has no mask")
+    assert "\nin.jsonl, row 1: inputs has no mask" in done.err
 
 
 def stop(*_: object) -> NoReturn:
@@ -316,7 +316,7 @@ def test_another_job_does_not_continue(tiny: Tiny, tmp_path: Path, change: str) 
     rows = [row | {"text": row["inputs"]} for row in numbered(random_texts(10))]
     rows[8]["inputs"] = rows[8]["text"] = "a dog"
     source, output = write_rows(tmp_path / "in.jsonl", rows), tmp_path / "out.jsonl"
-    assert fill(tiny, source, output).code == 2
+    assert fill(tiny, source, output).code == 2  # and saves the rows before the invalid one
     if change == "input":
         rows[8]["inputs"] = "a [MASK]"
         write_rows(source, rows)
@@ -329,6 +329,30 @@ def test_another_job_does_not_continue(tiny: Tiny, tmp_path: Path, change: str) 
     assert not output.exists()
     done = fill(tiny, source, output, *more, "--restart", "--on-error=report")
     assert (done.code, "Going on" in done.err) == (0, False)
+
+
+@pytest.mark.parametrize("failure", ["row", "model", "existing output"])
+def test_a_run_that_saves_no_row_leaves_nothing(
+    tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: str
+) -> None:
+    # The corrected command then starts as if it were the first one.
+    source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    write_rows(source, [{"inputs": "a dog" if failure == "row" else "a [MASK]"}])
+    if failure == "model":
+        monkeypatch.setattr(whole_file, "load_model", stop)
+    if failure == "existing output":
+        begun = parts_directory(output)  # of a killed process, which has saved nothing
+        begun.mkdir()
+        (begun / "job.json").write_text('{"job": {}, "joined": false}')
+        output.write_text("old")
+    done = fill(tiny, source, output)
+    assert done.code
+    assert "saved" not in done.err
+    assert not parts_directory(output).exists()
+    monkeypatch.undo()
+    output.unlink(missing_ok=True)
+    write_rows(source, [{"inputs": "the [MASK]"}])
+    assert fill(tiny, source, output, "--top-k=1").code == 0
 
 
 def test_existing_output_is_not_replaced(tiny: Tiny, tmp_path: Path) -> None:
@@ -364,9 +388,8 @@ def test_changed_input_is_an_error(
     monkeypatch.setattr(whole_file, "_join_parts", touch_and_join)
     done = fill(tiny, source, output)
     assert done.code == 2
-    assert (
-        done.err
-        == f"{source} has changed since the start of the command; start again with --restart.\n"
+    assert done.err.endswith(
+        f"{source} has changed since the start of the command; start again with --restart.\n"
     )
     assert not output.exists()
 
