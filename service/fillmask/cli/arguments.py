@@ -20,7 +20,8 @@ from fillmask.cli.commands import (
 from fillmask.cli.error_policy import OnError
 from fillmask.cli.errors import CommandError, reason
 from fillmask.cli.formats.base import is_encodable
-from fillmask.cli.formats.by_extension import READ, WRITTEN
+from fillmask.cli.formats.by_extension import COMPRESSED, READ, WRITTEN
+from fillmask.cli.formats.compression import COMPRESSIONS
 from fillmask.cli.tasks import DEFAULT_TASK, TASKS
 from fillmask.cli.tasks.base import TaskName
 from fillmask.cli.tasks.parameters import PARAMETERS
@@ -40,6 +41,7 @@ fillmask --task classify --input texts.csv --output labels.csv --bundle path/to/
 
 Names of output files end in {", ".join(WRITTEN)}.
 Names of input files end in {", ".join(READ)}.
+After {", ".join(COMPRESSED)}, they may have {" or ".join(COMPRESSIONS)}.
 Run an interrupted command again to continue it.
 FILLMASK_BUNDLE, FILLMASK_THREADS and FILLMASK_MAX_BATCH_TOKENS set --bundle, --threads and
 --max-batch-tokens. The other FILLMASK_ variables are settings of the server.

@@ -10,7 +10,7 @@ from fillmask.cli.commands import DEFAULT_FIELD, TextCommand
 from fillmask.cli.errors import CommandError, RowError
 from fillmask.cli.formats.base import Fields, UnreadableRow, is_encodable, row_label
 from fillmask.cli.formats.durable_files import STANDARD_OUTPUT, name_in_errors
-from fillmask.cli.formats.jsonl import TextRows
+from fillmask.cli.formats.text import TextRows
 from fillmask.cli.stream import STANDARD_INPUT, open_standard_input
 from fillmask.cli.tasks import TASKS
 from fillmask.cli.tasks.base import check_bundle
@@ -69,12 +69,16 @@ async def process_text(command: TextCommand, settings: Settings) -> None:
         try:
             await process(command.text, 0)
         except InvalidRequestError as error:
-            if os.path.isfile(command.text):  # noqa: PTH113 - Path.is_file fails for long texts
+            if _is_file(command.text):
                 raise CommandError(
                     f"{error} {quote(command.text)} is a file; to read its texts, set --input to "
                     "it and --output to the file to write."
                 ) from error
             raise
+
+
+def _is_file(text: str) -> bool:
+    return os.path.isfile(text)  # noqa: PTH113 - Path.is_file fails for long texts
 
 
 async def _process_standard_input(process: Process) -> None:

@@ -4,6 +4,7 @@ The command saves no results. Therefore, an interrupted stream cannot continue.
 """
 
 import asyncio
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -17,7 +18,6 @@ from fillmask.cli.formats.base import Block, OutputOptions, Rows
 from fillmask.cli.formats.by_extension import check_input, open_rows
 from fillmask.cli.formats.durable_files import STANDARD_OUTPUT, name_in_errors
 from fillmask.cli.formats.jsonl import JsonRows, JsonRowWriter, write_lines
-from fillmask.cli.formats.lines import Stream
 from fillmask.cli.pipeline import RowPipeline
 from fillmask.cli.progress import print_status, show_progress
 from fillmask.cli.requests import RowRequestReader
@@ -79,7 +79,7 @@ def _open(path: Path | None, field: str) -> Rows:
     return open_rows(path, field)
 
 
-def open_standard_input() -> AbstractContextManager[Stream]:
+def open_standard_input() -> AbstractContextManager[io.RawIOBase]:
     """Open standard input for reading without a buffer."""
     # the parent process may have made standard input non-blocking
     os.set_blocking(_DESCRIPTOR, True)

@@ -15,9 +15,8 @@ from fillmask.cli.error_policy import ErrorPolicy
 from fillmask.cli.errors import CommandError, RowError
 from fillmask.cli.formats.base import Block, OutputOptions, Rows, RowWriter
 from fillmask.cli.formats.by_extension import (
-    WRITTEN,
-    check_extension,
     check_input,
+    check_output_name,
     make_writer,
     open_rows,
 )
@@ -48,7 +47,7 @@ def check_output(path: Path, source: Path, *, overwrite: bool) -> None:
         CommandError: the output is the input, has no supported extension or already exists, its
             directory does not exist, or its directory of parts contains the input.
     """
-    check_extension(path, WRITTEN)
+    check_output_name(path)
     if not path.parent.is_dir():
         raise CommandError(f"The command cannot write {path}; {path.parent} must be a directory.")
     if path.exists() and path.samefile(source):
@@ -118,11 +117,7 @@ async def process_file(command: FileCommand, settings: Settings) -> None:
             if parts.next_row < plan.stop:
                 await _process_rows(command, plan, parts, settings)
             problems = await asyncio.to_thread(_join_parts, command, plan, parts, job.joined)
-            if _file_state(command.input) != state:
-                raise CommandError(
-                    f"{command.input} has changed since the start of the command; start again with "
-                    "--restart."
-                )
+            _check_unchanged(command.input, state)
             check_new(command.output, overwrite=command.overwrite)  # the user may have written one
             job.publish()
         except BaseException as error:
@@ -208,6 +203,13 @@ def _join_parts(command: FileCommand, plan: _Plan, parts: PartFiles, path: Path)
             problems.write(block, list(islice(answers, len(block))))
             progress.update(len(block))
     return problems
+
+
+def _check_unchanged(path: Path, state: tuple[int, int]) -> None:
+    if _file_state(path) != state:
+        raise CommandError(
+            f"{path} has changed since the start of the command; start again with --restart."
+        )
 
 
 def _file_state(path: Path) -> tuple[int, int]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_type_hints
 
 from pydantic import TypeAdapter
 
@@ -74,6 +74,11 @@ class WordFill(Fill):
 
     log_prob: float
     tokens: tuple[int, ...]
+
+
+# types of all fields that a fill may have, by name; the order is that of the columns of a file
+FILL_FIELDS: dict[str, Any] = get_type_hints(TargetFill) | get_type_hints(JointFill)
+FILL_FIELDS["window"] = FILL_FIELDS.pop("window")
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,10 +27,11 @@ def test_inputs_that_cannot_be_read(tmp_path: Path) -> None:
         ),
         ("d.csv", "d.csv is not a file; set --input to a file."),
         (
-            "a.json",
+            "a.xml",
             (
-                'The command cannot read "a.json"; the name must end in .jsonl, .ndjson, .csv, '
-                ".parquet or .txt."
+                'The command cannot read "a.xml"; the name must end in .jsonl, .ndjson, .csv, '
+                ".tsv, .json, .txt or .parquet. After .jsonl, .ndjson, .csv, .tsv, .json or .txt, "
+                "it may have .gz or .zst."
             ),
         ),
     ):
@@ -54,7 +55,7 @@ def test_outputs_that_must_not_be_written(tmp_path: Path, source: Path) -> None:
     link = tmp_path / "link.jsonl"
     link.symlink_to(source)
     for path, sentence in (
-        (tmp_path / "a.txt", "the name must end in .jsonl, .ndjson, .csv or .parquet."),
+        (tmp_path / "a.txt", "the name must end in .jsonl, .ndjson, .csv, .tsv or .parquet."),
         (
             tmp_path / "none/a.csv",
             f"{tmp_path}/none/a.csv; {tmp_path}/none must be a directory.",

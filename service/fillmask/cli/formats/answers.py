@@ -6,6 +6,7 @@ whose only field is `error` or `unreadable`.
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
 from pydantic_core import to_json
 
@@ -36,3 +37,9 @@ def parse_problem(answer: bytes) -> Problem | None:
         return None
     [(kind, message)] = json.loads(answer).items()
     return Problem(message, readable=kind == _READABLE)
+
+
+def fills_of(answer: bytes) -> list[list[dict[str, Any]]]:
+    """Return one list of fills per mask. Joint fills form a single list."""
+    fills: list[Any] = json.loads(answer)
+    return fills if fills and isinstance(fills[0], list) else [fills]

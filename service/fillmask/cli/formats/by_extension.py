@@ -1,14 +1,18 @@
 """Readers and writers of files, by file extension."""
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 from fillmask.cli.errors import CommandError, reason
 from fillmask.cli.formats.base import OutputOptions, Rows, RowWriter
-from fillmask.cli.formats.csv import CsvRows, CsvRowWriter
-from fillmask.cli.formats.jsonl import JsonRows, JsonRowWriter, TextRows
-from fillmask.cli.formats.lines import Stream
+from fillmask.cli.formats.compression import COMPRESSIONS, opener
+from fillmask.cli.formats.csv import CSV, TSV
+from fillmask.cli.formats.format import Format, Source
+from fillmask.cli.formats.json import JSON
+from fillmask.cli.formats.jsonl import JSONL
+from fillmask.cli.formats.parquet import PARQUET
+from fillmask.cli.formats.text import TEXT
 from fillmask.errors import quote
 
 
@@ -19,7 +23,7 @@ def check_input(path: Path) -> None:
         CommandError: the path has no supported extension, does not exist, is not a file, or is not
             readable.
     """
-    check_extension(path, READ)
+    _format_to_read(path)
     if path.exists() and not path.is_file():
         raise CommandError(f"{path} is not a file; set --input to a file.")
     try:
@@ -30,35 +34,24 @@ def check_input(path: Path) -> None:
         ) from error
 
 
-_JSON_LINES = (".jsonl", ".ndjson")
-READ = (*_JSON_LINES, ".csv", ".parquet", ".txt")
-WRITTEN = (*_JSON_LINES, ".csv", ".parquet")
+FORMATS = (JSONL, CSV, TSV, JSON, TEXT, PARQUET)
+READ = tuple(ending for one in FORMATS for ending in one.extensions)
+WRITTEN = tuple(ending for one in FORMATS if one.write for ending in one.extensions)
+COMPRESSED = tuple(ending for one in FORMATS if one.compressible for ending in one.extensions)
 
 
 def open_rows(path: Path, field: str) -> Rows:
     """Return a reader for the rows of a file.
 
     Args:
-        field: field name for the lines of plain text.
+        field: field name for texts that have no name in the file.
 
     Raises:
         CommandError: the extension is unknown, pyarrow is missing, or the content does not match
             the extension.
     """
-    extension = check_extension(path, READ)
-
-    def open_stream() -> AbstractContextManager[Stream]:
-        return path.open("rb", buffering=0)
-
-    if extension in _JSON_LINES:
-        return JsonRows(path.name, open_stream)
-    if extension == ".txt":
-        return TextRows(path.name, open_stream, field)
-    if extension == ".csv":
-        return CsvRows(path)
     with _require_pyarrow(path):
-        from fillmask.cli.formats.parquet import ParquetRows  # noqa: PLC0415 - an optional extra
-    return ParquetRows(path)
+        return _format_to_read(path).read(Source(path, opener(path), field))
 
 
 def make_writer(path: Path, rows: Rows, options: OutputOptions) -> RowWriter:
@@ -73,30 +66,45 @@ def make_writer(path: Path, rows: Rows, options: OutputOptions) -> RowWriter:
         CommandError: the extension is unknown, pyarrow is missing, or the format cannot
             represent the rows.
     """
-    extension = check_extension(path, WRITTEN)
-    if extension in _JSON_LINES:
-        return JsonRowWriter(rows, options)
-    if extension == ".csv":
-        return CsvRowWriter(rows, options)
+    write = _format_to_write(path).write
+    assert write is not None  # noqa: S101 - of a format in WRITTEN
     with _require_pyarrow(path):
-        from fillmask.cli.formats.parquet import ParquetRowWriter  # noqa: PLC0415 - an optional extra
-    return ParquetRowWriter(rows, options)
+        return write(rows, options)
 
 
-def check_extension(path: Path, allowed: tuple[str, ...]) -> str:
-    """Return the extension of a file name, in lower case.
+def check_output_name(path: Path) -> None:
+    """Reject the name of an output without the extension of a format to write.
 
     Raises:
-        CommandError: the extension is not among `allowed`.
+        CommandError: the extension is not in WRITTEN.
     """
-    extension = path.suffix.lower()
+    _format_to_write(path)
+
+
+def _format_to_read(path: Path) -> Format:
+    name = Path(path.name)
+    compressed = name.suffix.lower() in COMPRESSIONS
+    extension = (name.with_suffix("") if compressed else name).suffix.lower()
+    allowed = COMPRESSED if compressed else READ
     if extension not in allowed:
-        verb = "read" if allowed is READ else "write"
         raise CommandError(
-            f"The command cannot {verb} {quote(path.name)}; the name must end in "
-            f"{', '.join(allowed[:-1])} or {allowed[-1]}."
+            f"The command cannot read {quote(path.name)}; the name must end in {_listed(READ)}. "
+            f"After {_listed(COMPRESSED)}, it may have {_listed(COMPRESSIONS)}."
         )
-    return extension
+    return next(one for one in FORMATS if extension in one.extensions)
+
+
+def _format_to_write(path: Path) -> Format:
+    extension = path.suffix.lower()
+    if extension not in WRITTEN:
+        raise CommandError(
+            f"The command cannot write {quote(path.name)}; the name must end in {_listed(WRITTEN)}."
+        )
+    return next(one for one in FORMATS if extension in one.extensions)
+
+
+def _listed(endings: tuple[str, ...]) -> str:
+    return f"{', '.join(endings[:-1])} or {endings[-1]}"
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Reader and writer of CSV, with added columns for the results."""
+"""Reader and writer of CSV and TSV, with added columns for the results."""
 
 import csv
 import io
@@ -28,8 +28,10 @@ from fillmask.cli.formats.base import (
     reject_name_clash,
     slice_batches,
 )
+from fillmask.cli.formats.csv_layout import LAYOUTS, ROW
 from fillmask.cli.formats.durable_files import create, sync
-from fillmask.cli.formats.lines import MAX_LINE_BYTES
+from fillmask.cli.formats.format import Format
+from fillmask.cli.formats.lines import MAX_LINE_BYTES, OpenStream
 from fillmask.errors import quote
 
 
@@ -62,15 +64,20 @@ class CsvBlock(ListBlock):
 class CsvRows(Rows):
     """Rows of a CSV file without the blank lines at its end.
 
+    Args:
+        name: name of the file, for error messages.
+        open_stream: function that opens the file at its start.
+
     Raises:
         CommandError: the file has no valid header.
     """
 
     row_parameters = False
 
-    def __init__(self, path: Path) -> None:
-        self.name = path.name
-        self._path = path
+    def __init__(self, name: str, open_stream: OpenStream, delimiter: str = ",") -> None:
+        self.name = name
+        self._open = open_stream
+        self._delimiter = delimiter
         header = next(self._cells(), None)
         if header is None:
             raise CommandError(f"{self.name} is empty; its first row must name the columns.")
@@ -109,8 +116,13 @@ class CsvRows(Rows):
         # The limit bounds memory, because an unclosed quote makes the rest of the file one cell.
         csv.field_size_limit(MAX_LINE_BYTES)
         # invalid bytes become surrogates, so that the error can name their row
-        with self._path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as stream:
-            reader = csv.reader(self._lines(stream), strict=True)
+        with (
+            self._open() as raw,
+            io.TextIOWrapper(
+                io.BufferedReader(raw), encoding="utf-8-sig", errors="surrogateescape", newline=""
+            ) as stream,
+        ):
+            reader = csv.reader(self._lines(stream), strict=True, delimiter=self._delimiter)
             try:
                 yield from reader
             except csv.Error as error:
@@ -132,9 +144,6 @@ class CsvRows(Rows):
             yield line
 
 
-ROW = "row"  # column for the number of a row, from 1
-
-
 class CsvRowWriter:
     """Writer of rows as CSV, with added columns for the results.
 
@@ -146,10 +155,11 @@ class CsvRowWriter:
         CommandError: the rows have a field with the name of an added column.
     """
 
-    def __init__(self, rows: Rows, options: OutputOptions) -> None:
+    def __init__(self, rows: Rows, options: OutputOptions, delimiter: str = ",") -> None:
         columns = _columns_of(rows)
-        self._task = options.task
-        added = self._task.csv_columns(options.task_options, row_parameters=rows.row_parameters)
+        self._delimiter = delimiter
+        self._layout = LAYOUTS[options.task.name]
+        added = self._layout.columns(options.task_options, rows.row_parameters)
         self._added_columns = options.with_error(added)
         reports_rows = rows.columns is None and options.report_errors
         self.reserved = self._added_columns if reports_rows else ()
@@ -161,7 +171,7 @@ class CsvRowWriter:
     def open(self, path: Path) -> Iterator[Write]:
         """See `RowWriter`."""
         with io.TextIOWrapper(create(path), encoding="utf-8", newline="") as stream:
-            writer = csv.writer(stream, lineterminator="\n")
+            writer = csv.writer(stream, delimiter=self._delimiter, lineterminator="\n")
             writer.writerow((*self._columns, *self._added_columns))
 
             def write(block: Block, answers: Sequence[bytes]) -> None:
@@ -179,7 +189,7 @@ class CsvRowWriter:
         readable = problem is None or problem.readable
         known = {} if isinstance(fields, UnreadableRow) or not readable else fields
         row = [_cell(known.get(column)) for column in self._columns]
-        results = [{ERROR: problem.message}] if problem else self._task.csv_rows(answer)
+        results = [{ERROR: problem.message}] if problem else self._layout.lines(answer)
         for result in results:
             values = {ROW: number, **result}
             yield [*row, *(_cell(values.get(column)) for column in self._added_columns)]
@@ -210,3 +220,11 @@ def _cell(value: Any) -> str:
     written = as_json(value).decode()
     # Values of types that JSON lacks, such as dates, become JSON strings. The cell has no quotes.
     return str(json.loads(written)) if written.startswith('"') else written
+
+
+CSV = Format((".csv",), lambda source: CsvRows(source.name, source.open), CsvRowWriter)
+TSV = Format(
+    (".tsv",),
+    lambda source: CsvRows(source.name, source.open, "\t"),
+    lambda rows, options: CsvRowWriter(rows, options, "\t"),
+)

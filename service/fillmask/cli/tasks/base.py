@@ -1,7 +1,7 @@
-"""Interface of the tasks, with the layout of their results in each format."""
+"""Interface of the tasks."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from fillmask.bundles.bundle import Bundle
@@ -83,23 +83,6 @@ class Task(ABC, Generic[Options, Result]):
         self, bundle: Bundle, text: InputText, options: Options, result: Result, style: Style
     ) -> Iterator[str]:
         """Format a result as the lines of a table for a terminal."""
-
-    @abstractmethod
-    def csv_columns(self, options: Options, *, row_parameters: bool) -> tuple[str, ...]:
-        """Return the names of the columns that CSV output adds.
-
-        Args:
-            options: options of rows without parameters of their own.
-            row_parameters: True if a row may have its own parameters.
-        """
-
-    @abstractmethod
-    def csv_rows(self, answer: bytes) -> Iterator[Mapping[str, Any]]:
-        """Yield the values of the added columns for each CSV row of an answer."""
-
-    @abstractmethod
-    def parquet_values(self, answer: bytes) -> Mapping[str, Any]:
-        """Return the values of the added Parquet columns for an answer."""
 
 
 AnyTask = Task[Any, Any]

@@ -1,8 +1,6 @@
 """The task classify, which returns the labels of a text with their scores."""
 
-import json
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from fillmask.bundles.bundle import Bundle
 from fillmask.bundles.description import Classification
@@ -69,24 +67,6 @@ class ClassifyTask(Task[ClassificationOptions, Labels]):
             options.function_to_apply is None and _head(bundle).problem_type == "regression"
         )
         return format_labels(result, style, has_logits=has_logits)
-
-    def csv_columns(
-        self,
-        options: ClassificationOptions,
-        *,
-        row_parameters: bool,  # noqa: ARG002 - the columns depend only on the command
-    ) -> tuple[str, ...]:
-        """See `Task`. With `top_k`, an additional column contains all requested labels."""
-        return ("label", "score") if options.top_k is None else ("label", "score", self.field)
-
-    def csv_rows(self, answer: bytes) -> Iterator[Mapping[str, Any]]:
-        """See `Task`. Each text has one row."""
-        yield self.parquet_values(answer)
-
-    def parquet_values(self, answer: bytes) -> Mapping[str, Any]:
-        """See `Task`. The columns `label` and `score` contain the best label and its score."""
-        labels = json.loads(answer)
-        return {**labels[0], self.field: labels}
 
 
 def _head(bundle: Bundle) -> Classification:

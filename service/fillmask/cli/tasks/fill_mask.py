@@ -1,9 +1,7 @@
 """The task fill-mask, which fills the masks of a text."""
 
 import asyncio
-import json
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from fillmask.bundles.bundle import Bundle
 from fillmask.cli.tasks.base import Task
@@ -78,43 +76,3 @@ class FillMaskTask(Task[FillOptions, FillResult]):
         """See `Task`."""
         [masks] = result.fills
         return format_fills(str(text), masks, style)
-
-    def csv_columns(self, options: FillOptions, *, row_parameters: bool) -> tuple[str, ...]:
-        """See `Task`. With `row_parameters`, all optional columns exist."""
-        optional = _OPTIONAL_COLUMNS if row_parameters else _optional_columns(options)
-        return (*_POSITION_COLUMNS, *_REQUIRED_COLUMNS, *optional)
-
-    def csv_rows(self, answer: bytes) -> Iterator[Mapping[str, Any]]:
-        """See `Task`. Each fill has one row."""
-        for mask, fills in enumerate(parse_fills(answer), 1):
-            for rank, fill in enumerate(fills, 1):
-                yield {"mask": mask, "rank": rank, **fill}
-
-    def parquet_values(self, answer: bytes) -> Mapping[str, Any]:
-        """See `Task`. The fills of all masks form one list, each with the number of its mask."""
-        masks = enumerate(parse_fills(answer), 1)
-        return {self.field: [{"mask": mask, **fill} for mask, fills in masks for fill in fills]}
-
-
-def parse_fills(answer: bytes) -> list[list[dict[str, Any]]]:
-    """Return one list of fills per mask. Joint fills form a single list."""
-    fills: list[Any] = json.loads(answer)
-    return fills if fills and isinstance(fills[0], list) else [fills]
-
-
-def _optional_columns(options: FillOptions) -> tuple[str, ...]:
-    """Return the names of the columns for fields that options add to fills.
-
-    The parameters of single rows do not change the columns, so that all shards have the same
-    columns.
-    """
-    columns = []
-    if options.targets or options.granularity == "word" or options.strategy == "joint":
-        columns += ["log_prob", "tokens"]
-    if options.targets:
-        columns.append("target_score")
-    if options.strategy == "joint":
-        columns.append("token_strs")
-    if options.on_long_text == "window":
-        columns.append("window")
-    return tuple(column for column in _OPTIONAL_COLUMNS if column in columns)

@@ -1,8 +1,7 @@
 """The task score, which scores a text and its tokens."""
 
 import json
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from fillmask.bundles.bundle import Bundle
 from fillmask.cli.tasks.base import Task
@@ -68,21 +67,3 @@ class ScoreTask(Task[ScoreOptions, TextScore]):
     ) -> Iterator[str]:
         """See `Task`."""
         return format_scores(result, style)
-
-    def csv_columns(
-        self,
-        options: ScoreOptions,  # noqa: ARG002 - all options have the same columns
-        *,
-        row_parameters: bool,  # noqa: ARG002 - all options have the same columns
-    ) -> tuple[str, ...]:
-        """See `Task`."""
-        return _COLUMNS
-
-    def csv_rows(self, answer: bytes) -> Iterator[Mapping[str, Any]]:
-        """See `Task`. CSV has no scores of single tokens."""
-        yield json.loads(answer)
-
-    def parquet_values(self, answer: bytes) -> Mapping[str, Any]:
-        """See `Task`."""
-        values: Mapping[str, Any] = json.loads(answer)
-        return values

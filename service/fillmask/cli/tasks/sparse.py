@@ -1,8 +1,6 @@
 """The task sparse, which makes the sparse vector of a text."""
 
-import json
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from pydantic_core import to_json
 
@@ -67,21 +65,3 @@ class SparseTask(Task[SparseOptions, SparseEmbedding]):
     ) -> Iterator[str]:
         """See `Task`."""
         return format_weights(result, style)
-
-    def csv_columns(
-        self,
-        options: SparseOptions,  # noqa: ARG002 - all options have the same columns
-        *,
-        row_parameters: bool,  # noqa: ARG002 - all options have the same columns
-    ) -> tuple[str, ...]:
-        """See `Task`. Each cell of these columns is a list in JSON."""
-        return ("indices", "values", "tokens")
-
-    def csv_rows(self, answer: bytes) -> Iterator[Mapping[str, Any]]:
-        """See `Task`. Each text has one row."""
-        yield self.parquet_values(answer)
-
-    def parquet_values(self, answer: bytes) -> Mapping[str, Any]:
-        """See `Task`."""
-        values: Mapping[str, Any] = json.loads(answer)
-        return values

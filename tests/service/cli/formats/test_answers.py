@@ -2,7 +2,7 @@
 
 import json
 
-from fillmask.cli.formats.answers import Problem, parse_problem
+from fillmask.cli.formats.answers import Problem, fills_of, parse_problem
 
 
 def test_results_are_no_problems() -> None:
@@ -16,3 +16,10 @@ def test_problems_are_read_back() -> None:
         assert parse_problem(problem.line) == problem
         assert b"\n" not in problem.line
         assert json.loads(problem.line)
+
+
+def test_fills_of_each_mask() -> None:
+    # The result has one list of fills per mask, even for a single mask without fills.
+    assert fills_of(b'[{"token": 1}, {"token": 2}]') == [[{"token": 1}, {"token": 2}]]
+    assert fills_of(b'[[{"token": 1}], []]') == [[{"token": 1}], []]
+    assert fills_of(b"[]") == [[]]

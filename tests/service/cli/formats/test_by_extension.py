@@ -7,10 +7,12 @@ import pytest
 
 from fillmask.cli.errors import CommandError
 from fillmask.cli.formats.base import OutputOptions
-from fillmask.cli.formats.by_extension import READ, WRITTEN, check_extension, make_writer, open_rows
+from fillmask.cli.formats.by_extension import check_input, check_output_name, make_writer, open_rows
 from fillmask.cli.formats.csv import CsvRows, CsvRowWriter
-from fillmask.cli.formats.jsonl import JsonRows, JsonRowWriter, TextRows
-from fillmask.cli.formats.parquet import ParquetRowWriter
+from fillmask.cli.formats.json import JsonArrayRows
+from fillmask.cli.formats.jsonl import JsonRows, JsonRowWriter
+from fillmask.cli.formats.parquet.writer import ParquetRowWriter
+from fillmask.cli.formats.text import TextRows
 from fillmask.cli.tasks.fill_mask import FillMaskTask
 from fillmask.parameters.fill_mask import FillOptions
 
@@ -19,7 +21,14 @@ GIVEN = OutputOptions(FillMaskTask(), FillOptions(), report_errors=False)
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [("a.jsonl", JsonRows), ("a.NDJSON", JsonRows), ("a.csv", CsvRows), ("a.txt", TextRows)],
+    [
+        ("a.jsonl", JsonRows),
+        ("a.NDJSON", JsonRows),
+        ("a.csv", CsvRows),
+        ("a.tsv", CsvRows),
+        ("a.json", JsonArrayRows),
+        ("a.txt", TextRows),
+    ],
 )
 def test_endings_that_can_be_read(tmp_path: Path, name: str, kind: type) -> None:
     # The case of the suffix does not matter.
@@ -34,6 +43,7 @@ def test_endings_that_can_be_read(tmp_path: Path, name: str, kind: type) -> None
         ("b.jsonl", JsonRowWriter),
         ("b.ndjson", JsonRowWriter),
         ("b.Csv", CsvRowWriter),
+        ("b.tsv", CsvRowWriter),
         ("b.parquet", ParquetRowWriter),
     ],
 )
@@ -44,19 +54,23 @@ def test_endings_that_can_be_written(tmp_path: Path, name: str, kind: type) -> N
     assert type(output) is kind
 
 
-@pytest.mark.parametrize("name", ["a", "a.json", "a.tsv", "a.jsonl.gz", ".csv"])
+@pytest.mark.parametrize("name", ["a", "a.xml", "a.gz", "a.jsonl.bz2", "a.parquet.gz", ".csv"])
 def test_other_endings_are_rejected(name: str) -> None:
     with pytest.raises(CommandError, match=r"cannot read .*; the name must end in .jsonl,"):
-        check_extension(Path(name), READ)
-    with pytest.raises(CommandError, match=r"cannot write .*; .* .csv or .parquet\."):
-        check_extension(Path("a.txt"), WRITTEN)
+        check_input(Path(name))
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.json", "a.jsonl.gz"])
+def test_endings_that_are_only_read(name: str) -> None:
+    with pytest.raises(CommandError, match=r"cannot write .*; .* .tsv or .parquet\."):
+        check_output_name(Path(name))
 
 
 def test_parquet_without_pyarrow_says_how_to_get_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("pyarrow", "fillmask.cli.formats.parquet", "fillmask.cli.formats.parquet"):
-        monkeypatch.delitem(sys.modules, module, raising=False)
+    for module in ("rows", "writer"):
+        monkeypatch.delitem(sys.modules, f"fillmask.cli.formats.parquet.{module}", raising=False)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     path = tmp_path / "a.txt"
     path.touch()
@@ -66,5 +80,6 @@ def test_parquet_without_pyarrow_says_how_to_get_it(
         "b.parquet needs pyarrow, which is not installed; run pip install '.[parquet]' in "
         "a checkout, or pip install 'PATH/TO/WHEEL[parquet]'."
     )
-    with pytest.raises(CommandError, match=r"a.parquet needs pyarrow"):
-        open_rows(tmp_path / "a.parquet", "inputs")
+    for name in ("a.parquet", "a.txt.zst"):
+        with pytest.raises(CommandError, match=f"{name} needs pyarrow"):
+            open_rows(tmp_path / name, "inputs")

@@ -14,15 +14,16 @@ import pytest
 from fillmask.cli.errors import CommandError
 from fillmask.cli.formats import csv as csv_format
 from fillmask.cli.formats.answers import Problem
-from fillmask.cli.formats.base import Fields, OutputOptions, UnreadableRow
-from fillmask.cli.formats.by_extension import open_rows
-from fillmask.cli.formats.csv import CsvRows, CsvRowWriter
+from fillmask.cli.formats.base import Fields, OutputOptions, Rows, UnreadableRow
+from fillmask.cli.formats.by_extension import make_writer, open_rows
+from fillmask.cli.formats.csv import CsvRowWriter
 from fillmask.cli.tasks.fill_mask import FillMaskTask
 from fillmask.parameters.fill_mask import FillOptions
 from tests.service.cli.command_line import write_rows
 
 ALWAYS = ["row", "mask", "rank", "score", "token", "token_str", "sequence"]
 SOMETIMES = ["log_prob", "target_score", "tokens", "token_strs", "window"]
+GIVEN = OutputOptions(FillMaskTask(), FillOptions(), report_errors=False)
 FILL = {"score": 0.5, "token": 7, "token_str": "a", "sequence": "a b"}
 
 
@@ -32,8 +33,12 @@ def csv_file(tmp_path: Path, content: bytes) -> Path:
     return path
 
 
+def csv_rows(path: Path) -> Rows:
+    return open_rows(path, "inputs")
+
+
 def fields_of(path: Path) -> list[Fields | UnreadableRow]:
-    return [row for block in CsvRows(path).blocks() for row in block.fields()]
+    return [row for block in csv_rows(path).blocks() for row in block.fields()]
 
 
 def test_cells_of_all_kinds(tmp_path: Path) -> None:
@@ -42,15 +47,15 @@ def test_cells_of_all_kinds(tmp_path: Path) -> None:
         tmp_path,
         b'\xef\xbb\xbfid,text\r\n1,"a ""b"", c"\r\n2,"one\r\ntwo\n\nthree"\r\n3,\r\n4,"last"',
     )
-    assert CsvRows(path).columns == ("id", "text")
-    assert CsvRows(path).count() == 4
+    assert csv_rows(path).columns == ("id", "text")
+    assert csv_rows(path).count() == 4
     assert fields_of(path) == [
         {"id": "1", "text": 'a "b", c'},
         {"id": "2", "text": "one\r\ntwo\n\nthree"},
         {"id": "3", "text": ""},
         {"id": "4", "text": "last"},
     ]
-    [block] = CsvRows(path).blocks(1, 2)
+    [block] = csv_rows(path).blocks(1, 2)
     assert block.first == 1
     assert block.json_objects() == [b'{"id":"2","text":"one\\r\\ntwo\\n\\nthree"}']
 
@@ -77,7 +82,7 @@ def test_bad_rows_are_unreadable_and_the_rest_is_not(tmp_path: Path) -> None:
 )
 def test_a_first_row_that_names_no_columns(tmp_path: Path, content: bytes, sentence: str) -> None:
     with pytest.raises(CommandError) as caught:
-        CsvRows(csv_file(tmp_path, content))
+        csv_rows(csv_file(tmp_path, content))
     assert str(caught.value) == sentence
 
 
@@ -97,7 +102,7 @@ def test_a_first_row_that_names_no_columns(tmp_path: Path, content: bytes, sente
 def test_quotes_that_do_not_end(tmp_path: Path, content: bytes, sentence: str) -> None:
     # After an unclosed quote the next row has no known start, so the entire file is invalid.
     with pytest.raises(CommandError) as caught:
-        CsvRows(csv_file(tmp_path, content)).count()
+        csv_rows(csv_file(tmp_path, content)).count()
     assert str(caught.value) == sentence
 
 
@@ -111,23 +116,23 @@ def test_line_without_an_end_does_not_fill_the_memory(
         for row in (b"x" * 41, b'"' + b"x\n" * 30 + b'"'):
             sentence = r"line \d+ is (not valid CSV .*larger|longer) than"
             with pytest.raises(CommandError, match=sentence) as caught:
-                CsvRows(csv_file(tmp_path, b"a\n" + row + b"\n")).count()
+                csv_rows(csv_file(tmp_path, b"a\n" + row + b"\n")).count()
             assert ("line 2 " in str(caught.value)) == row.startswith(b"x")
-        assert CsvRows(csv_file(tmp_path, b"a\n" + b"x" * 39 + b"\n")).count() == 1
+        assert csv_rows(csv_file(tmp_path, b"a\n" + b"x" * 39 + b"\n")).count() == 1
     finally:
         csv.field_size_limit(limit)
 
 
 def test_a_file_with_columns_alone_has_no_rows(tmp_path: Path) -> None:
     path = csv_file(tmp_path, b"a,b\n")
-    assert (CsvRows(path).count(), fields_of(path)) == (0, [])
+    assert (csv_rows(path).count(), fields_of(path)) == (0, [])
 
 
 @pytest.mark.parametrize("end", ["\n", "\n\n\n", "\r\n\r\n", "\n \t\n  ", "\n" * 1000])
 def test_blank_lines_at_the_end_are_no_rows(tmp_path: Path, end: str) -> None:
     # A blank line before other rows is an unreadable row.
     path = csv_file(tmp_path, b"text,n\na,1\n\n \nb,2" + end.encode())
-    assert CsvRows(path).count() == 4
+    assert csv_rows(path).count() == 4
     blank = UnreadableRow("The row must have as many cells as the header, 2 (got 0).")
     assert fields_of(path) == [{"text": "a", "n": "1"}, blank, blank, {"text": "b", "n": "2"}]
 
@@ -136,6 +141,21 @@ def test_an_empty_cell_of_one_column_is_a_row(tmp_path: Path) -> None:
     # Quotation marks distinguish an empty cell from a blank line.
     path = csv_file(tmp_path, b'text\na\n""\n')
     assert fields_of(path) == [{"text": "a"}, {"text": ""}]
+
+
+def test_tabs_between_the_cells(tmp_path: Path) -> None:
+    # Quotation marks protect tabs as they protect commas.
+    path = tmp_path / "rows.tsv"
+    path.write_text('id\ttext\n1\ta, b\n2\t"tab\there"\n')
+    assert fields_of(path) == [{"id": "1", "text": "a, b"}, {"id": "2", "text": "tab\there"}]
+    rows, output = open_rows(path, "text"), tmp_path / "out.tsv"
+    with make_writer(output, rows, GIVEN).open(output) as to:
+        for block in rows.blocks():
+            to(block, [json.dumps([FILL]).encode()] * 2)
+    header, first, second = csv.reader(output.read_text().splitlines(), delimiter="\t")
+    assert header == ["id", "text", *ALWAYS]
+    assert first == ["1", "a, b", "1", "1", "1", "0.5", "7", "a", "a b"]
+    assert second[1] == "tab\there"
 
 
 def write(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fillmask.cli.errors import CommandError
-from fillmask.cli.formats import jsonl as line_rows
+from fillmask.cli.formats import lines
 from fillmask.cli.formats.answers import Problem
 from fillmask.cli.formats.base import BLOCK_ROWS, Fields, OutputOptions, UnreadableRow
 from fillmask.cli.formats.by_extension import open_rows
@@ -62,7 +62,7 @@ def test_json_lines_are_kept_to_the_byte(tmp_path: Path) -> None:
 def test_a_line_that_is_too_long_is_a_bad_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(line_rows, "MAX_LINE_BYTES", 50)
+    monkeypatch.setattr(lines, "MAX_LINE_BYTES", 50)
     monkeypatch.setattr(read_lines, "__defaults__", (50,))
     path = tmp_path / "rows.jsonl"
     path.write_bytes(b'{"a": 1}\n{"a": "' + b"x" * 100 + b'"}\n{"a": 2}\n')

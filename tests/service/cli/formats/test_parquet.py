@@ -12,12 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from fillmask.cli.errors import CommandError
-from fillmask.cli.formats import parquet
 from fillmask.cli.formats.answers import Problem
 from fillmask.cli.formats.base import BLOCK_ROWS, OutputOptions, UnreadableRow
 from fillmask.cli.formats.by_extension import open_rows
-from fillmask.cli.formats.parquet import ParquetRows, ParquetRowWriter
-from fillmask.cli.formats.parquet_types import FILL_TYPE
+from fillmask.cli.formats.parquet import writer
+from fillmask.cli.formats.parquet.layout import FILL_TYPE
+from fillmask.cli.formats.parquet.rows import ParquetRows
+from fillmask.cli.formats.parquet.writer import ParquetRowWriter
 from fillmask.cli.tasks.fill_mask import FillMaskTask
 from fillmask.parameters.fill_mask import FillOptions
 from tests.service.cli.command_line import write_rows
@@ -262,8 +263,8 @@ def test_row_groups_are_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_rows: int, most_bytes: int
 ) -> None:
     # A row group has a maximum number of rows and of bytes.
-    monkeypatch.setattr(parquet, "_GROUP_ROWS", most_rows)
-    monkeypatch.setattr(parquet, "_GROUP_BYTES", most_bytes)
+    monkeypatch.setattr(writer, "_GROUP_ROWS", most_rows)
+    monkeypatch.setattr(writer, "_GROUP_BYTES", most_bytes)
     texts = [f"x{n // 300}" for n in range(1200)]
     columns = {"inputs": texts, "kind": pa.array(texts).dictionary_encode()}
     path = parquet_file(tmp_path, columns, row_group_size=256)

@@ -1,11 +1,10 @@
-"""Fills of pairs, equal to the responses of /fill-mask. Parsing of fills."""
+"""Fills of pairs, equal to the responses of /fill-mask."""
 
 import json
 from pathlib import Path
 
 from fastapi.testclient import TestClient
 
-from fillmask.cli.tasks.fill_mask import parse_fills
 from tests.service.cli.command_line import fillmask, read_csv
 
 TEXT, PAIR = "the [MASK] barked", "a cup of [MASK]"
@@ -39,10 +38,3 @@ def test_pairs_need_the_flag(both: Path, both_client: TestClient, tmp_path: Path
         rows = read_csv(output)
         assert [row["sequence"] for row in rows] == [fill["sequence"] for fill in fills]
         assert [json.loads(row["score"]) for row in rows] == [fill["score"] for fill in fills]
-
-
-def test_fills_of_each_mask() -> None:
-    # The result has one list of fills per mask, even for a single mask without fills.
-    assert parse_fills(b'[{"token": 1}, {"token": 2}]') == [[{"token": 1}, {"token": 2}]]
-    assert parse_fills(b'[[{"token": 1}], []]') == [[{"token": 1}], []]
-    assert parse_fills(b"[]") == [[]]

@@ -1,0 +1,111 @@
+"""Arrays of JSON, whose elements are texts or objects."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fillmask.cli.errors import CommandError
+from fillmask.cli.formats import json as json_format
+from fillmask.cli.formats.base import Fields, UnreadableRow
+from fillmask.cli.formats.by_extension import open_rows
+from fillmask.cli.formats.json import JsonArrayRows
+from tests.service.cli.command_line import dice
+
+
+class Trickle(io.RawIOBase):
+    """File that returns at most `most` bytes per read."""
+
+    def __init__(self, content: bytes, most: int) -> None:
+        self._content = io.BytesIO(content)
+        self._most = most
+
+    def read(self, size: int = -1, /) -> bytes:
+        return self._content.read(min(size, self._most))
+
+
+def rows_of(content: bytes, most: int = 2**20) -> list[Fields | UnreadableRow]:
+    rows = JsonArrayRows("a.json", lambda: Trickle(content, most), "text")
+    found = [row for block in rows.blocks() for row in block.fields()]
+    assert rows.count() == len(found)
+    return found
+
+
+def random_element(rng: Any) -> Any:
+    text = "".join(rng.choices('ab"\\[]{},: \n\té😀\u2028', k=rng.randint(0, 12)))
+    return rng.choice([text, {"text": text, text: [text, {"n": rng.random()}, None]}])
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("most", [1, 3, 2**20])
+def test_any_array_in_pieces_of_any_size(seed: int, most: int) -> None:
+    # The standard library's parser of whole files is the oracle.
+    rng = dice(seed)
+    elements = [random_element(rng) for _ in range(rng.randint(0, 9))]
+    content = json.dumps(elements, indent=rng.choice([None, 2]), ensure_ascii=rng.random() < 0.5)
+    expected = [{"text": one} if isinstance(one, str) else one for one in elements]
+    assert (
+        rows_of(rng.choice(["", "\ufeff", " \r\n"]).encode() + content.encode(), most) == expected
+    )
+
+
+def test_elements_that_are_no_rows() -> None:
+    # Each is an unreadable row, because the next one begins in a known place.
+    rows = rows_of(b'["a", 1, null, [2], {"a": 1, "a": 2}, {"a": NaN}, "\\ud800", "b"]', 1)
+    assert [rows[0], rows[-1]] == [{"text": "a"}, {"text": "b"}]
+    assert [row.message.partition(" (")[0] for row in rows if isinstance(row, UnreadableRow)] == [
+        "The element must be a JSON object",
+        "The element must be a JSON object",
+        "The element must be a JSON object",
+        'The field "a" is a duplicate; remove it.',
+        "The element contains NaN, which is not a JSON number; use null or a number.",
+        "The element has an unpaired surrogate escape; remove it or complete the pair.",
+    ]
+
+
+@pytest.mark.parametrize("most", [1, 2**20])
+@pytest.mark.parametrize(
+    ("content", "start"),
+    [
+        (b"", "a.json must be a JSON array"),
+        (b'{"text": "a"}\n{"text": "b"}\n', "a.json must be a JSON array"),
+        (b"[", "a.json, row 1 is not valid JSON"),
+        (b'["a"', "a.json, row 1 is not valid JSON (the array has no end)"),
+        (b'["a" "b"]', 'a.json, row 2 is not valid JSON (expecting , or ] instead of ")'),
+        (b'["a",]', "a.json, row 2 is not valid JSON (expecting value)"),
+        (b'["a", {"b": }]', "a.json, row 2 is not valid JSON (expecting value)"),
+        (b'["a"] "b"', 'a.json, row 2 is not valid JSON (expecting nothing instead of ")'),
+        (b'["\xff"]', "a.json is not valid UTF-8; encode it as UTF-8."),
+        (b'["a", ' + b"[" * 5_000, "a.json, row 2 is not valid JSON (too many levels)"),
+    ],
+)
+def test_files_that_are_no_arrays(content: bytes, start: str, most: int) -> None:
+    # After such an error the next row has no known start, so the entire file is invalid.
+    with pytest.raises(CommandError) as caught:
+        rows_of(content, most)
+    assert str(caught.value).startswith(start)
+
+
+def test_an_element_without_an_end_does_not_fill_the_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(json_format, "MAX_LINE_BYTES", 50)
+    monkeypatch.setattr(json_format, "_CHUNK_BYTES", 10)
+    assert rows_of(b'["' + b"x" * 40 + b'", "b"]')[1] == {"text": "b"}
+    endless = Trickle(b'["a", "' + b"x" * 10_000, 2**20)
+    with pytest.raises(CommandError, match=r"row 2 .* longer than 50 characters"):
+        list(JsonArrayRows("a.json", lambda: endless, "text").blocks())
+    assert endless._content.tell() < 200
+
+
+def test_rows_become_lines(tmp_path: Path) -> None:
+    path = tmp_path / "rows.json"
+    path.write_text('[\n  {\n    "a": 1.00e3,\r\n    "b": "\\u00e9\\n"\n  },\n  "c"\n]\n')
+    [block] = open_rows(path, 'te"xt').blocks()
+    first, second = block.json_objects()
+    assert b"\n" not in first
+    assert b'"a": 1.00e3' in first
+    assert json.loads(first) == {"a": 1000, "b": "é\n"}
+    assert second == b'{"te\\"xt":"c"}'
