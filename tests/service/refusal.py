@@ -13,5 +13,7 @@ def check_refusal(answer: Any, status: int, message: str) -> None:
     assert not re.search(r"[.!?]\s", message), "more than one sentence"
     assert "\n" not in message
     assert "Traceback" not in message
-    allowed = "fill-mask|docs|health|live|ready|json|x-www-form-urlencoded"
+    allowed = (
+        "fill-mask|score|classify|embed_sparse|docs|health|live|ready|json|x-www-form-urlencoded"
+    )
     assert not re.search(rf"\.py\b|/(?!{allowed})\w", message), "a path of the machine"

@@ -1,15 +1,34 @@
 """Error responses of the framework, such as 404 and 405, in the service's own words."""
 
 import re
+from collections.abc import Mapping
 
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 from starlette.routing import Match, Route
 
+from fillmask.api.models import endpoints_of
 from fillmask.http.error_response import error_response
+from fillmask.registry.registry import ModelRegistry
 
 # paths of health checks of other servers and of Kubernetes
 _HEALTH_PATHS = frozenset({"/health", "/healthz", "/live", "/livez", "/ping", "/ready", "/readyz"})
+
+# what this service lacks -> its usual paths in text-embeddings-inference, OpenAI and others
+_ABSENT: Mapping[str, frozenset[str]] = {
+    "makes no dense embeddings": frozenset(
+        {"/embed", "/embed_all", "/embeddings", "/similarity", "/v1/embeddings"}
+    ),
+    "generates no text": frozenset(
+        {
+            "/generate",
+            "/generate_stream",
+            "/v1/chat/completions",
+            "/v1/completions",
+            "/v1/responses",
+        }
+    ),
+}
 
 
 def add_http_errors(app: FastAPI) -> None:
@@ -21,15 +40,28 @@ async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for this type only
     message, headers = f"{error.detail}.", error.headers
     if error.status_code == 404:
-        endpoint = "an endpoint that GET /docs lists, such as POST /fill-mask"
-        if request.scope["path"].rstrip("/") in _HEALTH_PATHS:
-            endpoint = "GET /health/live or GET /health/ready"
-        message = f"Unknown path; use {endpoint}."
+        message = f"Unknown path; {_advice(request.app, request.scope['path'].rstrip('/'))}."
     elif error.status_code == 405:
         allowed = ", ".join(_allowed_methods(request, (headers or {}).get("Allow", "GET")))
         message = f"The method {request.method[:20]} is not allowed for this path; use {allowed}."
         headers = {"Allow": allowed}
     return error_response(error.status_code, message, headers)
+
+
+def _advice(app: FastAPI, path: str) -> str:
+    if path in _HEALTH_PATHS:
+        return "use GET /health/live or GET /health/ready"
+    models: ModelRegistry | None = getattr(app.state, "models", None)
+    for absent, paths in _ABSENT.items():
+        if path in paths and models is not None:
+            found = (
+                endpoint
+                for served in models.by_name.values()
+                for task in served.info.tasks
+                for endpoint in endpoints_of(served, task)
+            )
+            return f"this service {absent}; its models have {', '.join(dict.fromkeys(found))}"
+    return "use an endpoint that GET /docs lists, such as POST /fill-mask"
 
 
 def _allowed_methods(request: Request, of_first: str) -> list[str]:

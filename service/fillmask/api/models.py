@@ -1,7 +1,10 @@
-"""Lookup of the model registry and of the model that a request names."""
+"""Lookup of the model registry, of the model that a request names, and of a model's endpoints."""
+
+from collections.abc import Mapping
 
 from starlette.applications import Starlette
 
+from fillmask.bundles.description import Task
 from fillmask.errors import NotReadyError
 from fillmask.registry.registry import ModelRegistry
 from fillmask.registry.served_model import ServedModel
@@ -34,3 +37,16 @@ async def get_ready_model(app: Starlette, name: str | None = None) -> ServedMode
     ) is not None:
         raise NotReadyError(reason)
     return served
+
+
+_ENDPOINTS: Mapping[Task, tuple[str, ...]] = {
+    "fill-mask": ("POST /fill-mask", "POST /score"),
+    "text-classification": ("POST /classify",),
+    "sparse": ("POST /embed_sparse",),
+}
+
+
+def endpoints_of(served: ServedModel, task: Task) -> tuple[str, ...]:
+    """Return the endpoints of one of the tasks of a model."""
+    ranks = task == "text-classification" and served.reranks
+    return (*_ENDPOINTS[task], "POST /rerank") if ranks else _ENDPOINTS[task]

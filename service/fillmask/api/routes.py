@@ -6,9 +6,11 @@ from fillmask.api.bodies.classify import ClassifyRequest, ClassifyResponse
 from fillmask.api.bodies.fill_request import FillMaskRequest
 from fillmask.api.bodies.fill_response import FillMaskResponse
 from fillmask.api.bodies.score import ScoreRequest, ScoreResponse
+from fillmask.api.models import endpoints_of
 from fillmask.api.operations import operation
 from fillmask.api.task_call import TaskCall, json_response, task_call
 from fillmask.api.task_route import ClassifyRoute, FillRoute, ScoreRoute, TaskRoute
+from fillmask.errors import InvalidRequestError, quote
 from fillmask.results.fills import fills_to_json
 from fillmask.results.labels import labels_to_json
 from fillmask.results.scores import TextScore, scores_to_json
@@ -100,10 +102,24 @@ def add_model_routes(router: APIRouter) -> None:
 
 
 async def run_first_task(request: Request, name: str | None = None) -> Response:
-    """Respond with the fills or the labels of the texts of a request."""
+    """Respond with the fills or the labels of the texts of a request.
+
+    Hugging Face's clients send the bodies of all tasks to the same path, without the name of the
+    task. An error for a body without a mask therefore names the tasks of the model.
+    """
     async with task_call(request, name) as call:
-        fills = call.served.info.tasks[0] == "fill-mask"
-        return await (fill_masks(call) if fills else classify_texts(call))
+        info = call.served.info
+        try:
+            fills = info.tasks[0] == "fill-mask"
+            return await (fill_masks(call) if fills else classify_texts(call))
+        except InvalidRequestError as error:
+            if info.mask_token.encode() in call.body:
+                raise
+            paths = [(task, ", ".join(endpoints_of(call.served, task))) for task in info.tasks]
+            tasks = " and ".join(f"{task} ({endpoints})" for task, endpoints in paths)
+            raise InvalidRequestError(
+                f"{error.text.removesuffix('.')}; model {quote(info.name)} has the task {tasks}."
+            ) from error
 
 
 async def fill_masks(call: TaskCall) -> Response:

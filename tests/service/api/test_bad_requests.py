@@ -47,6 +47,28 @@ REQUESTS: dict[str, tuple[str, str, dict[str, str], bytes, int, str]] = {
         404,
         "Unknown path; use GET /health/live or GET /health/ready.",
     ),
+    "path of text-embeddings-inference": (
+        "POST",
+        "/embed",
+        {},
+        b"{}",
+        404,
+        (
+            "Unknown path; this service makes no dense embeddings; its models have "
+            "POST /fill-mask, POST /score."
+        ),
+    ),
+    "path of OpenAI": (
+        "POST",
+        "/v1/completions",
+        {},
+        b"{}",
+        404,
+        (
+            "Unknown path; this service generates no text; its models have POST /fill-mask, "
+            "POST /score."
+        ),
+    ),
     "directory of the health checks": (
         "GET",
         "/health/",

@@ -1,6 +1,6 @@
 """Client of huggingface_hub with a service process."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from huggingface_hub import InferenceClient
@@ -61,3 +61,40 @@ def test_another_model(url: str) -> None:
         HfHubHTTPError, match='Unknown model "bert-base"; use a served model: "tiny"'
     ):
         InferenceClient(model=f"{url}/models/bert-base").fill_mask(TEXT)
+
+
+@pytest.mark.parametrize("path", ["", "/models/tiny"])
+def test_other_tasks(url: str, path: str) -> None:
+    # The client sends the bodies of all tasks to one path. The error names the tasks of the model.
+    hub = InferenceClient(model=f"{url}{path}")
+    calls: list[Callable[[], object]] = [
+        lambda: hub.text_classification("a dog"),
+        lambda: hub.token_classification("a dog"),
+        lambda: hub.feature_extraction("a dog"),
+        lambda: hub.feature_extraction("a dog", normalize=True),
+        lambda: hub.sentence_similarity("a dog", other_sentences=["a cat"]),
+        lambda: hub.text_generation("a dog"),
+        lambda: hub.text_generation("a dog", max_new_tokens=5),
+        lambda: hub.zero_shot_classification("a dog", ["animal"]),
+        lambda: hub.question_answering("Who?", "a dog"),
+        lambda: hub.summarization("a dog"),
+    ]
+    for call in calls:
+        with pytest.raises(HfHubHTTPError) as caught:
+            call()
+        assert caught.value.response is not None
+        assert caught.value.response.status_code == 422
+        message = caught.value.response.json()["error"]
+        assert message.endswith("has the task fill-mask (POST /fill-mask, POST /score).")
+    with pytest.raises(HfHubHTTPError, match="top_k") as caught:
+        hub.fill_mask(TEXT, top_k=0)
+    assert "/score" not in str(caught.value)  # the body has a mask, so it is meant as it is
+
+
+def test_chat(url: str) -> None:
+    # The client adds the path of OpenAI's API to the address.
+    with pytest.raises(HfHubHTTPError) as caught:
+        InferenceClient(model=url).chat_completion([{"role": "user", "content": "a dog"}])
+    assert caught.value.response is not None
+    assert caught.value.response.status_code == 404
+    assert "POST /fill-mask" in caught.value.response.json()["error"]

@@ -142,7 +142,10 @@ INVALID: dict[str, tuple[str, Any, Any, str]] = {
         BOTH,
         pair(),
         None,
-        "inputs has no mask; write [MASK] in place of a word.",
+        (
+            'inputs has no mask; write [MASK] in place of a word; model "both" has the task '
+            "fill-mask (POST /fill-mask, POST /score) and text-classification (POST /classify)."
+        ),
     ),
     "a mask to score": (
         SCORE,

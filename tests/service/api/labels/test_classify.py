@@ -52,15 +52,22 @@ def test_a_single_text_has_a_list_with_one_list(client: TestClient) -> None:
     assert other != labels
 
 
-@pytest.mark.parametrize("path", ["/classify", "/models/labels", "/models/both/classify"])
-def test_options_of_hugging_face_have_no_effect(path: str, client: TestClient) -> None:
+@pytest.mark.parametrize(
+    ("path", "task"),
+    [
+        ("/classify", ""),
+        ("/models/both/classify", ""),
+        ("/models/labels", '; model "labels" has the task text-classification (POST /classify)'),
+    ],
+)
+def test_options_of_hugging_face_have_no_effect(path: str, task: str, client: TestClient) -> None:
     body = {"inputs": "the cat", "options": {"wait_for_model": True, "use_cache": False}}
     assert client.post(path, json=body).json() == [labels_of(client, path, "the cat")[0]]
     answer = client.post(path, json={"inputs": "the cat", "options": {"use_tpu": True}})
     check_refusal(
         answer,
         422,
-        'Unknown field "use_tpu" in options; allowed: use_cache, wait_for_model, use_gpu.',
+        f'Unknown field "use_tpu" in options; allowed: use_cache, wait_for_model, use_gpu{task}.',
     )
 
 

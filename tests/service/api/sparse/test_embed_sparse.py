@@ -170,3 +170,14 @@ def test_int8_bundles_are_served(tmp_path: Path) -> None:
     with TestClient(create_app(Settings(bundle=bundle, threads=1))) as client:
         assert post(client, inputs=VERSES[0], top_n=3)
         assert client.get("/health/ready").status_code == 200
+
+
+def test_errors_of_other_tasks_name_the_endpoint(client: TestClient) -> None:
+    # Clients of dense embeddings, and clients of Hugging Face, which name no task.
+    for path in ("/embed", "/v1/embeddings"):
+        answer = client.post(path, json={"inputs": "a dog"})
+        assert answer.status_code == 404
+        assert answer.json()["error"].endswith("POST /fill-mask, POST /score, POST /embed_sparse.")
+    answer = client.post("/models/splade", json={"inputs": "a dog"})
+    assert answer.status_code == 422
+    assert answer.json()["error"].endswith("has the task sparse (POST /embed_sparse).")
