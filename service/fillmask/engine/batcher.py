@@ -13,6 +13,7 @@ from fillmask.engine.batch_formation import LaneQueue, batch_budget, exceeds_int
 from fillmask.engine.passes import BatchOutputs, ModelPass, PassOutputs
 from fillmask.engine.pending_requests import PendingRequest, QueuedPass, RequestParts
 from fillmask.errors import NotReadyError, safe_traceback
+from fillmask.observability.request_times import current_times
 from fillmask.observability.tracing import Tracer
 
 if TYPE_CHECKING:  # an import of prometheus-client takes 50 ms, and the library has no metrics
@@ -138,10 +139,14 @@ class Batcher:
             self._queue.extend(queued, bulk=bulk)
             self._wake(len(queued))
         try:
-            return await request.future
+            outputs = await request.future
         except BaseException:  # after a cancellation or the failure of one pass
             self._discard(request)
             raise
+        if (times := current_times()) is not None:
+            times.add("queue", request.arrived_s, request.started_s)
+            times.add("inference", request.started_s, request.ended_s)
+        return outputs
 
     def parts_of(self, tokens: int) -> RequestParts:
         """Return the state of a request with several parts.
@@ -231,6 +236,8 @@ class Batcher:
             _log.warning("a batch has failed, so each pass runs alone:\n%s", safe_traceback(error))
             return [result for one in queued for result in self._compute([one])]
         ended_s = time.perf_counter()
+        for request in {one.request for one in queued}:
+            request.record_run(started_s, ended_s)
         # excludes bulk batches, which may cost more per token and do not delay other requests
         if not queued[0].bulk:
             with self._lock:

@@ -1,6 +1,7 @@
 """Requests that wait for the outputs of their passes."""
 
 import asyncio
+import math
 import time
 from dataclasses import dataclass
 
@@ -28,6 +29,8 @@ class PendingRequest:
         future: future of the outputs or the failure, on the caller's event loop.
         span: trace context of the request, or None without traces.
         arrived_s: arrival of the request, in seconds of the performance counter.
+        started_s: start of the first batch with a pass of the request.
+        ended_s: end of the last batch with a pass of the request.
 
     Args:
         count: number of passes.
@@ -39,8 +42,14 @@ class PendingRequest:
         self.future = future
         self.span = span
         self.arrived_s = time.perf_counter()
+        self.started_s, self.ended_s = math.inf, -math.inf
         self._results: dict[int, PassOutputs] = {}
         self._count = count
+
+    def record_run(self, started_s: float, ended_s: float) -> None:
+        """Record the times of a batch with a pass of the request, before the pass has a result."""
+        self.started_s = min(self.started_s, started_s)
+        self.ended_s = max(self.ended_s, ended_s)
 
     def set_result(self, index: int, result: PassOutputs | Exception) -> None:
         """Store the result of one pass. Only the event loop may call this method."""

@@ -7,6 +7,7 @@ from typing import Any
 from fillmask.concurrency import gather_or_cancel
 from fillmask.engine.batcher import Batcher
 from fillmask.errors import InvalidRequestError
+from fillmask.observability.request_times import timed_tokenization
 from fillmask.observability.tracing import Tracer
 from fillmask.parameters.fill_mask import FillOptions
 from fillmask.parameters.texts import InputText
@@ -149,6 +150,7 @@ class FillMaskPipeline:
         # reference cycle. A pipeline with such a cycle outlives the model.
         return self._plan if self._tracer is None else self._tracer.traced("tokenize", self._plan)
 
+    @timed_tokenization
     def _plan(
         self,
         texts: Sequence[InputText],

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from fillmask.errors import InvalidRequestError
+from fillmask.observability.request_times import timed_tokenization
 from fillmask.observability.tracing import Tracer
 from fillmask.parameters.texts import InputText
 from fillmask.results.rejected import RejectedText
@@ -63,6 +64,7 @@ class PlainTexts:
         read = self._read_each
         return read if self._tracer is None else self._tracer.traced("tokenize", read)
 
+    @timed_tokenization
     def _read_each(
         self,
         texts: Sequence[InputText],

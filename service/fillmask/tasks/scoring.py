@@ -21,6 +21,7 @@ from fillmask.arrays import IntArray, int_array
 from fillmask.engine.batcher import Batcher
 from fillmask.engine.passes import PassOutputs
 from fillmask.errors import InvalidRequestError, quote
+from fillmask.observability.request_times import timed_tokenization
 from fillmask.observability.tracing import Tracer
 from fillmask.parameters.score import Part, ScoreOptions
 from fillmask.parameters.texts import InputText, TextPair
@@ -111,6 +112,7 @@ class ScoringPipeline:
         plan = self._plan
         return plan if self._tracer is None else self._tracer.traced("tokenize", plan)
 
+    @timed_tokenization
     def _plan(
         self,
         texts: Sequence[InputText],

@@ -9,7 +9,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fillmask.errors import safe_traceback
 from fillmask.observability.metrics import Metrics
-from fillmask.observability.request_context import MODEL, route_of
+from fillmask.observability.request_context import MODEL, TIMES, route_of
+from fillmask.observability.request_times import RequestTimes
 
 LoggedRequests = Literal["off", "errors", "all"]
 
@@ -29,7 +30,7 @@ class AccessLogMiddleware:
 
     The log omits paths, queries and headers, which may contain text of clients.
     The header Server-Timing of a response without an error has the milliseconds from the request's
-    head to the response (W3C Server Timing).
+    head to the response, and of these the milliseconds of each step (W3C Server Timing).
 
     Args:
         app: next ASGI application.
@@ -47,6 +48,7 @@ class AccessLogMiddleware:
             await self._app(scope, receive, send)
             return
         begun_s = time.perf_counter()
+        times = scope[TIMES] = RequestTimes()
         status = CLIENT_CLOSED_REQUEST
         start: Message = {}
 
@@ -56,8 +58,7 @@ class AccessLogMiddleware:
                 status = message["status"]
                 start = message
                 if status < 400:
-                    elapsed_ms = (time.perf_counter() - begun_s) * 1000
-                    timing = (b"server-timing", b"app;dur=%.2f" % elapsed_ms)
+                    timing = (b"server-timing", times.header(time.perf_counter() - begun_s))
                     message["headers"] = [*message.get("headers", ()), timing]
             return send(message)
 
