@@ -104,7 +104,8 @@ def write_bundle(
         report: function that receives the progress of an export in int8.
 
     Returns:
-        The verification figures of bundle.json.
+        The verification figures of bundle.json. If this machine cannot make the fused graph, the
+        reason has the name `not_fused`.
 
     Raises:
         CheckpointError: the checkpoint has no trained head, or its tokenizer is missing or does not
@@ -219,11 +220,11 @@ def write_bundle(
 
 
 def _add_fused_graph(bundle: Bundle, texts: Sequence[str]) -> dict[str, Any]:
-    """Add the fused graph if this machine can make it, and return its figures."""
+    """Add the fused graph and return its figures, or the reason why this machine cannot make it."""
     try:
         figures = add_fused_graph(bundle, texts)
-    except OperatorsUnavailableError:
-        return {}
+    except OperatorsUnavailableError as error:
+        return {"not_fused": str(error)}
     return {} if figures is None else {"fused": asdict(figures)}
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import sys
 import weakref
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -182,6 +184,24 @@ def test_the_encoder_is_gone_before_a_graph_is_loaded(
     assert main([str(checkpoint_path), "--output", bundle, "--precision", "int8", *files]) == 0
     assert len(encoders) == 2
     assert alive_at_load == [False] * 3
+
+
+def test_an_export_says_why_it_has_no_fused_graph(
+    checkpoint_path: Path,
+    texts: SampleTexts,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    # The reason is that of the service for the stock graph, here for a package of another version.
+    monkeypatch.setitem(sys.modules, "fillmask_native", SimpleNamespace(OPERATORS_VERSION=0))
+    sentences = tmp_path / "texts.txt"
+    sentences.write_text("\n".join(texts.verification))
+    flags = ["--precision", "int8", "--rounding", "nearest", "--texts", str(sentences)]
+    assert main([str(checkpoint_path), "--output", str(tmp_path / "bundle"), *flags]) == 0
+    assert "without a fused graph, because fillmask-native must have version" in (
+        capsys.readouterr().out
+    )
 
 
 @pytest.mark.parametrize(("rounding", "read"), [("gptq", 9), ("nearest", 5)])
