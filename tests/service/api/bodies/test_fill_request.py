@@ -2,16 +2,18 @@
 
 import json
 import math
+from dataclasses import MISSING, fields
 from typing import Any
 
 import pytest
 
 from fillmask.api.bodies.fill_request import FillMaskRequest
+from fillmask.api.bodies.fill_response import FillBody
 from fillmask.app import create_app
 from fillmask.parameters.fill_mask import FillOptions
 from fillmask.parameters.limits import Limits
 from fillmask.parameters.targets import MAX_TARGETS
-from fillmask.results.fills import Fill, FillResult, fills_to_json
+from fillmask.results.fills import FILL_FIELDS, Fill, FillResult, fills_to_json
 from fillmask.settings import Settings
 
 LIMITS = Limits(
@@ -124,3 +126,11 @@ def test_a_number_without_a_fraction_is_a_whole_number() -> None:
     assert read.options == FillOptions(top_k=5, max_word_tokens=2)
     assert isinstance(read.options, FillOptions)
     assert type(read.options.top_k) is int
+
+
+def test_the_document_describes_every_field_of_a_fill() -> None:
+    # Files have the same fields, because their columns come from the same list.
+    assert FillBody.model_fields.keys() == FILL_FIELDS.keys()
+    assert all(field.description for field in FillBody.model_fields.values())
+    required = {name for name, field in FillBody.model_fields.items() if field.is_required()}
+    assert required == {field.name for field in fields(Fill) if field.default is MISSING}
