@@ -60,8 +60,8 @@ void multiply(const uint8_t* rows, size_t stride, size_t count, const int8_t* pa
 
 template <typename Cpu>
 constexpr InstructionSet fast_instruction_set(const char* name) {
-  return {name,          true,   Cpu::kGroup, Cpu::kShift, round_row<Cpu::kShift>,
-          multiply<Cpu>, finish, attend};
+  return {name,          true,    Cpu::kGroup, Cpu::kShift, round_row<Cpu::kShift>,
+          multiply<Cpu>, kFinish, attend};
 }
 
 }  // namespace

@@ -121,8 +121,8 @@ inline Floats gelu_tanh(Floats x) {
 inline Floats silu(Floats x) { return x * sigmoid(x); }
 
 template <Floats (*Activate)(Floats)>
-void finish_with(const PanelEnd& panel, const int32_t* sums, size_t count, const float* row_scales,
-                 const float* floats, const float* residual, float* outputs, size_t stride) {
+void finish(const PanelEnd& panel, const int32_t* sums, size_t count, const float* row_scales,
+            const float* floats, const float* residual, float* outputs, size_t stride) {
   for (size_t r = 0; r < count; ++r) {
     float* to = outputs + r * stride;
     for (size_t c = 0; c < panel.columns; c += kWidth) {
@@ -147,13 +147,8 @@ void finish_with(const PanelEnd& panel, const int32_t* sums, size_t count, const
   }
 }
 
-void finish(const PanelEnd& panel, const int32_t* sums, size_t count, const float* row_scales,
-            const float* floats, const float* residual, float* outputs, size_t stride) {
-  constexpr decltype(&finish) kByActivation[] = {finish_with<same>, finish_with<gelu_erf>,
-                                                 finish_with<gelu_tanh>, finish_with<silu>};
-  kByActivation[static_cast<size_t>(panel.activation)](panel, sums, count, row_scales, floats,
-                                                       residual, outputs, stride);
-}
+// By activation.
+constexpr Finish kFinish[] = {finish<same>, finish<gelu_erf>, finish<gelu_tanh>, finish<silu>};
 
 // Computes `c = a @ b` for at most kTileRows rows of `a`, and Vectors * 16 columns. The numbers of
 // a row of `a` have the distance `a_step`.

@@ -18,8 +18,12 @@ struct PanelEnd {
   const float* constants;  // (2 + float_channels, kPanelColumns): scales, bias, float weights
   size_t float_channels;
   size_t columns;  // number of outputs, at most kPanelColumns
-  Activation activation;
 };
+
+// Computes the outputs of the rows of one product.
+using Finish = void (*)(const PanelEnd& panel, const int32_t* sums, size_t count,
+                        const float* row_scales, const float* floats, const float* residual,
+                        float* outputs, size_t stride);
 
 // Attention of some queries to the tokens of their text, for one head. Rows have the distance
 // `stride`, and a head has `width` columns, a multiple of 16.
@@ -55,9 +59,8 @@ struct InstructionSet {
   void (*multiply)(const uint8_t* rows, size_t stride, size_t count, const int8_t* panel,
                    size_t groups, const int32_t* start, int32_t* sums);
 
-  // Computes the outputs of the rows of one product.
-  void (*finish)(const PanelEnd& panel, const int32_t* sums, size_t count, const float* row_scales,
-                 const float* floats, const float* residual, float* outputs, size_t stride);
+  // One for each activation.
+  const Finish* finish;
 
   // Computes the outputs of a head.
   void (*attend)(const Head& head);

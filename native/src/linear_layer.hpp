@@ -38,7 +38,7 @@ class LinearLayer {
         panels_((weights.outputs + kPanelColumns - 1) / kPanelColumns),
         groups_((weights.inputs + kernels_.group - 1) / kernels_.group),
         float_channels_(weights.float_channels),
-        activation_(weights.activation),
+        finish_(kernels_.finish[static_cast<size_t>(weights.activation)]),
         values_(zeros<int8_t>(panels_ * groups_ * kPanelColumns * kernels_.group)),
         starts_(zeros<int32_t>(panels_ * kPanelColumns)),
         constants_(zeros<float>(panels_ * (2 + float_channels_) * kPanelColumns)) {
@@ -53,16 +53,16 @@ class LinearLayer {
   void compute(const RoundedRows& rows, size_t panel, size_t first, size_t last, float* y) const {
     const size_t column = panel * kPanelColumns;
     const PanelEnd end = {constants_.get() + (2 + float_channels_) * column, float_channels_,
-                          std::min(kPanelColumns, outputs_ - column), activation_};
+                          std::min(kPanelColumns, outputs_ - column)};
     const int8_t* packed = values_.get() + column * groups_ * kernels_.group;
     alignas(kAlignment) int32_t sums[kTileRows * kPanelColumns];
     for (size_t row = first; row < last; row += kTileRows) {
       const size_t count = std::min(kTileRows, last - row), start = row * outputs_ + column;
       kernels_.multiply(rows.values + row * rows.stride, rows.stride, count, packed, groups_,
                         starts_.get() + column, sums);
-      kernels_.finish(end, sums, count, rows.scales + row,
-                      float_channels_ ? rows.floats + row * float_channels_ : nullptr,
-                      rows.residual ? rows.residual + start : nullptr, y + start, outputs_);
+      finish_(end, sums, count, rows.scales + row,
+              float_channels_ ? rows.floats + row * float_channels_ : nullptr,
+              rows.residual ? rows.residual + start : nullptr, y + start, outputs_);
     }
   }
 
@@ -105,7 +105,7 @@ class LinearLayer {
 
   const InstructionSet& kernels_ = best_instruction_set();
   size_t outputs_, panels_, groups_, float_channels_;
-  Activation activation_;
+  Finish finish_;
   Array<int8_t> values_;    // (panels, groups, kPanelColumns, group)
   Array<int32_t> starts_;   // (panels, kPanelColumns), cancel the zero point
   Array<float> constants_;  // (panels, 2 + float_channels, kPanelColumns)

@@ -211,9 +211,9 @@ std::vector<float> check_end(const InstructionSet& kernels, const End& end) {
   const auto row_scales = random_floats(end.count, 1e-2f);
   const auto floats = random_floats(end.channels * end.count), residual = random_floats(size, 3);
   std::vector<float> outputs(size, kUntouched);
-  kernels.finish({constants.data(), end.channels, end.columns, end.activation}, sums.data(),
-                 end.count, row_scales.data(), floats.data(),
-                 end.residual ? residual.data() : nullptr, outputs.data(), stride);
+  kernels.finish[static_cast<size_t>(end.activation)](
+      {constants.data(), end.channels, end.columns}, sums.data(), end.count, row_scales.data(),
+      floats.data(), end.residual ? residual.data() : nullptr, outputs.data(), stride);
   const std::string name = std::string(kernels.name) + " end with activation " +
                            std::to_string(static_cast<int>(end.activation)) + ", " +
                            std::to_string(end.columns) + " columns";
