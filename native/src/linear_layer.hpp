@@ -41,11 +41,7 @@ class LinearLayer {
         activation_(weights.activation),
         values_(zeros<int8_t>(panels_ * groups_ * kPanelColumns * kernels_.group)),
         starts_(zeros<int32_t>(panels_ * kPanelColumns)),
-        scales_(zeros<float>(panels_ * kPanelColumns)),
-        biases_(zeros<float>(panels_ * kPanelColumns)),
-        float_weights_(zeros<float>(panels_ * float_channels_ * kPanelColumns)) {
-    std::copy_n(weights.scales, outputs_, scales_.get());
-    if (weights.bias) std::copy_n(weights.bias, outputs_, biases_.get());
+        constants_(zeros<float>(panels_ * (2 + float_channels_) * kPanelColumns)) {
     for (size_t panel = 0; panel < panels_; ++panel) pack(weights, panel);
   }
 
@@ -56,12 +52,8 @@ class LinearLayer {
   // y: (rows, outputs) outputs of all rows.
   void compute(const RoundedRows& rows, size_t panel, size_t first, size_t last, float* y) const {
     const size_t column = panel * kPanelColumns;
-    const PanelEnd end = {scales_.get() + column,
-                          biases_.get() + column,
-                          float_weights_.get() + float_channels_ * column,
-                          float_channels_,
-                          std::min(kPanelColumns, outputs_ - column),
-                          activation_};
+    const PanelEnd end = {constants_.get() + (2 + float_channels_) * column, float_channels_,
+                          std::min(kPanelColumns, outputs_ - column), activation_};
     const int8_t* packed = values_.get() + column * groups_ * kernels_.group;
     alignas(kAlignment) int32_t sums[kTileRows * kPanelColumns];
     for (size_t row = first; row < last; row += kTileRows) {
@@ -101,10 +93,12 @@ class LinearLayer {
         starts_[first + c] -= (weights.zero_point + kernels_.shift) * row[c * across];
       }
     }
+    float* to = constants_.get() + (2 + float_channels_) * first;
+    std::copy_n(weights.scales + first, columns, to);
+    if (weights.bias) std::copy_n(weights.bias + first, columns, to + kPanelColumns);
     for (size_t f = 0; f < float_channels_; ++f) {
-      float* to = float_weights_.get() + (first * float_channels_ + f * kPanelColumns);
       for (size_t c = 0; c < columns; ++c) {
-        to[c] = weights.float_weights[(first + c) * float_channels_ + f];
+        to[(2 + f) * kPanelColumns + c] = weights.float_weights[(first + c) * float_channels_ + f];
       }
     }
   }
@@ -112,10 +106,9 @@ class LinearLayer {
   const InstructionSet& kernels_ = best_instruction_set();
   size_t outputs_, panels_, groups_, float_channels_;
   Activation activation_;
-  Array<int8_t> values_;          // (panels, groups, kPanelColumns, group)
-  Array<int32_t> starts_;         // (panels, kPanelColumns), cancel the zero point
-  Array<float> scales_, biases_;  // (panels, kPanelColumns)
-  Array<float> float_weights_;    // (panels, float_channels, kPanelColumns)
+  Array<int8_t> values_;    // (panels, groups, kPanelColumns, group)
+  Array<int32_t> starts_;   // (panels, kPanelColumns), cancel the zero point
+  Array<float> constants_;  // (panels, 2 + float_channels, kPanelColumns)
 };
 
 }  // namespace fillmask
