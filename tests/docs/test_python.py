@@ -29,4 +29,4 @@ def test_code_prints_what_is_shown(code: str, shown: list[str], tmp_path: Path) 
 
 
 def test_page_has_both_kinds_of_scripts() -> None:
-    assert [len(shown) for _, shown in SCRIPTS] == [11, 1]
+    assert [len(shown) for _, shown in SCRIPTS] == [4, 1]
