@@ -14,7 +14,6 @@ from benchmarks.running_server import running_server
 from tests.docs import pages
 from tests.docs.client_examples import run_client
 from tests.docs.shell_examples import TOLERANCE, check_shell_examples, numbers, words
-from tests.service.classifiers import ANSWERS, KINDS, write_taught_classifier
 
 PAGES = {  # with the languages of their examples
     "filling.md": {"python", "bash"},
@@ -67,7 +66,4 @@ def test_scores_are_those_shown(host: str) -> None:
 
 
 def test_commands_print_what_is_shown(tmp_path: Path) -> None:
-    # The examples with labels use small models with the names on the page.
-    write_taught_classifier(tmp_path / "kinds", KINDS)
-    write_taught_classifier(tmp_path / "answers", ANSWERS)
     assert check_shell_examples(pages.read(pages.DOCS / "whole-files.md"), tmp_path) >= 5
