@@ -17,6 +17,7 @@ namespace {
 constexpr size_t kWidth = 16;
 typedef float Floats __attribute__((vector_size(kWidth * sizeof(float))));
 typedef int32_t Integers __attribute__((vector_size(kWidth * sizeof(int32_t))));
+typedef uint32_t Bits __attribute__((vector_size(kWidth * sizeof(uint32_t))));
 static_assert(kPanelColumns % kWidth == 0);
 
 template <typename Vector, typename Number>
@@ -108,7 +109,7 @@ inline Floats exponential(Floats x) {
   const Floats y = clamp(x, kEnd) * kLog2E;
   const Integers whole = (Integers)(y + kRoundToInteger) - (Integers)(Floats{} + kRoundToInteger);
   const Floats part = polynomial(kP, y - __builtin_convertvector(whole, Floats));
-  return (Floats)((Integers)part + whole * (1 << 23));
+  return (Floats)((Bits)part + ((Bits)whole << 23));  // unsigned, because of NaN
 }
 
 inline Floats sigmoid(Floats x) { return 1.0f / (1.0f + exponential(-x)); }

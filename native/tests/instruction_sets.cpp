@@ -280,6 +280,35 @@ std::vector<float> check_attention(const InstructionSet& kernels, size_t queries
   return outputs;
 }
 
+// A NaN must reach the outputs of its row, and no others.
+void check_nan(const InstructionSet& kernels) {
+  const std::string name = std::string(kernels.name) + " NaN";
+  const auto check = [&](float output, bool is_bad) {
+    if (std::isnan(output) != is_bad) fail(name, output, is_bad ? std::nan("") : 0);
+  };
+  for (const float sign : {1.0f, -1.0f}) {
+    const float nan = std::copysign(std::numeric_limits<float>::quiet_NaN(), sign);
+    auto constants = random_floats(2 * kPanelColumns);
+    constants[kPanelColumns + 7] = nan;
+    const std::vector<int32_t> sums(kPanelColumns);
+    for (int activation = 0; activation < 4; ++activation) {
+      std::vector<float> outputs(kPanelColumns);
+      const float scale = 1;
+      kernels.finish[activation]({constants.data(), 0, kPanelColumns}, sums.data(), 1, &scale,
+                                 nullptr, nullptr, outputs.data(), kPanelColumns);
+      for (size_t c = 0; c < kPanelColumns; ++c) check(outputs[c], c == 7);
+    }
+    const size_t tokens = 40, width = 16;
+    auto queries = random_floats(tokens * width);
+    queries[20 * width + 3] = nan;
+    const auto keys = random_floats(tokens * width);
+    std::vector<float> scratch(Head::scratch_size(width, tokens)), outputs(tokens * width);
+    kernels.attend({queries.data(), keys.data(), keys.data(), tokens, tokens, width, width,
+                    scratch.data(), outputs.data()});
+    for (size_t i = 0; i < outputs.size(); ++i) check(outputs[i], i / width == 20);
+  }
+}
+
 // Checks all floats, and returns those of the outputs.
 std::vector<float> check_floats(const InstructionSet& kernels) {
   generator.seed(1);
@@ -392,6 +421,7 @@ int check() {
     std::fflush(stdout);
     check_rounding(*kernels);
     check_products(*kernels);
+    check_nan(*kernels);
     const std::vector<float> outputs = check_floats(*kernels);
     if (rounds_products(*kernels)) continue;
     if (of_others.empty()) of_others = outputs;
