@@ -1,12 +1,11 @@
 """Polite clients of a service beside hostile byte streams, kind by kind.
 
-    .venv-dev/bin/python -m benchmarks.load.hostile_streams --seed S --kinds K --seconds T
+    .venv-dev/bin/python -m benchmarks.hostile.streams --seed S --kinds K --seconds T
 
 Hostile clients of one kind keep 8 connections busy and reconnect at full speed, in a process of
 their own. Two polite clients with an API key and the liveness probes are another process. With
 --connections N, each kind is a flood of N connections that ends before the polite clients end. The
-script prints one line per kind and fails if a kind fails a bar of `hostile_outcome.Outcome`. With
---stock, it attacks a small application on unchanged uvicorn.
+script prints one line per kind and fails if a kind fails a bar of `outcome.Outcome`.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.load.hostile_clients import flooded, named_kind
-from benchmarks.load.hostile_kinds import NAMED
-from benchmarks.load.hostile_outcome import LIMIT_BYTES, Outcome, percentile_ms
-from benchmarks.load.polite_clients import LIVE, Client, polite
+from benchmarks.hostile.clients import flooded, named_kind
+from benchmarks.hostile.kinds import NAMED
+from benchmarks.hostile.outcome import LIMIT_BYTES, Outcome, percentile_ms
+from benchmarks.hostile.polite_clients import LIVE, Client, polite
 from fillmask.settings import Settings
 from tests.chaos.cgroup import memory_group, unavailable
 from tests.chaos.memory import forget_peak, peak_bytes
@@ -36,7 +35,6 @@ CONNECTIONS = 8
 FLOOD_CONNECTIONS = 1_000
 AFTER_FLOOD_S = 6.0
 LONGEST_S = 60.0  # ends the hostile clients of a script that was killed
-STOCK = "from benchmarks.load.stock_server import main; main()"
 
 
 class Service(NamedTuple):
@@ -71,14 +69,6 @@ async def limited_service() -> AsyncIterator[Service]:
                 yield Service(process, port, metrics_port, key)
 
 
-@asynccontextmanager
-async def stock_server(*flags: str) -> AsyncIterator[Service]:
-    """Run the small application on uvicorn."""
-    key = secrets.token_hex()
-    async with serving(f"--key={key}", *flags, code=STOCK) as (process, port):
-        yield Service(process, port, 0, key)
-
-
 async def attack(service: Service, name: str, seconds: float, connections: int) -> Outcome:
     """Run the hostile clients of a kind beside the polite clients.
 
@@ -109,19 +99,15 @@ async def attack(service: Service, name: str, seconds: float, connections: int) 
     return Outcome(named_kind(name).name, asked, opened, peak, killed, flood_end_s)
 
 
-async def attack_in_turn(
-    names: Sequence[str], seconds: float, connections: int, stock_flags: Sequence[str] | None
-) -> list[Outcome]:
+async def attack_in_turn(names: Sequence[str], seconds: float, connections: int) -> list[Outcome]:
     """Attack with one kind after the other and print a line for each.
 
     Args:
         names: names as in `named_kind`.
-        stock_flags: flags of the small application. None for the service.
     """
     outcomes: list[Outcome] = []
     while len(outcomes) < len(names):  # a service that ends is started again
-        target = limited_service() if stock_flags is None else stock_server(*stock_flags)
-        async with target as service:
+        async with limited_service() as service:
             while len(outcomes) < len(names) and service.process.returncode is None:
                 name = names[len(outcomes)]
                 outcome = await attack(service, name, seconds, connections)
@@ -158,15 +144,9 @@ def main() -> int:
     parser.add_argument(
         "--connections", type=int, nargs="?", default=CONNECTIONS, const=FLOOD_CONNECTIONS
     )
-    parser.add_argument("--stock", action="store_true", help="attack unchanged uvicorn")
-    parser.add_argument("--rcvbuf", type=int, default=0, help="SO_RCVBUF with --stock")
-    parser.add_argument("--loop", default="uvloop", help="event loop with --stock")
-    parser.add_argument("--http", default="h11", help="HTTP parser with --stock")
     options = parser.parse_args()
     names = options.only or [f"{options.seed}:{index}" for index in range(options.kinds)]
-    flags = [f"--{name}={getattr(options, name)}" for name in ("rcvbuf", "loop", "http")]
-    stock_flags = flags if options.stock else None
-    outcomes = asyncio.run(attack_in_turn(names, options.seconds, options.connections, stock_flags))
+    outcomes = asyncio.run(attack_in_turn(names, options.seconds, options.connections))
     _print_summary(names, outcomes)
     return 1 if any(outcome.failures() for outcome in outcomes) else 0
 

@@ -1,6 +1,6 @@
 """Connections of hostile clients of one kind, in a separate process.
 
-    .venv-dev/bin/python -m benchmarks.load.hostile_clients PORT CONNECTIONS SECONDS KIND
+    .venv-dev/bin/python -m benchmarks.hostile.clients PORT CONNECTIONS SECONDS KIND
 
 KIND is a name or SEED:INDEX. The process prints the number of connections that it has opened.
 """
@@ -18,8 +18,8 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from benchmarks.load.attackers import HOST
-from benchmarks.load.hostile_kinds import NAMED, Kind, kind
+from benchmarks.hostile.kinds import NAMED, Kind, kind
+from benchmarks.hostile.requests import HOST
 
 HELD_S = 2.0  # maximum time of a connection that waits or reads
 REPEATED_S = 3.0  # maximum time of a connection that sends without end
@@ -129,7 +129,7 @@ async def flooded(
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
-        "benchmarks.load.hostile_clients",
+        "benchmarks.hostile.clients",
         *arguments,
         stdout=asyncio.subprocess.PIPE,
     )

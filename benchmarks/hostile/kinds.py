@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass
 from typing import Literal
 
-from benchmarks.load.hostile_grammar import BODIES, CHUNKED, FIELDS, LINES, MIB, chunk
+from benchmarks.hostile.grammar import BODIES, CHUNKED, FIELDS, LINES, MIB, chunk
 
 # maximum size of the bytes of one connection before the repeated part
 MOST_BYTES = 2 * MIB

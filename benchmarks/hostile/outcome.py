@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from benchmarks.load.polite_clients import LOST, Asked
+from benchmarks.hostile.polite_clients import LOST, Asked
 
 LIMIT_BYTES = 512 * 2**20  # limit of the documented pod
 SLOWEST_S = 1.0

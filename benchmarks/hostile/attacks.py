@@ -1,6 +1,6 @@
 """Attacks on the memory of a service on this machine, for tests and benchmarks.
 
-    .venv-dev/bin/python -m benchmarks.load.attacks PORT SEED SECONDS NAME...
+    .venv-dev/bin/python -m benchmarks.hostile.attacks PORT SEED SECONDS NAME...
 
 Each attack runs until the caller cancels the attack.
 """
@@ -16,7 +16,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 
-from benchmarks.load.attackers import PAUSE_S, ask, connected, head, many, post, random_word
+from benchmarks.hostile.requests import PAUSE_S, ask, connected, head, many, post, random_word
 from fillmask.bundles.bundle import default_bundle_path
 from tests.service.http.conformance.cases import CASES
 
@@ -259,7 +259,7 @@ async def under(
     """Run attacks during the block, in a separate process that does not slow down other clients."""
     arguments = [str(port), str(seed), str(seconds), *names]
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "benchmarks.load.attacks", *arguments
+        sys.executable, "-m", "benchmarks.hostile.attacks", *arguments
     )
     try:
         yield

@@ -1,6 +1,6 @@
 """Polite clients and probes of a service under attack, in a separate process.
 
-    .venv-dev/bin/python -m benchmarks.load.polite_clients PORT METRICS_PORT SECONDS KEY
+    .venv-dev/bin/python -m benchmarks.hostile.polite_clients PORT METRICS_PORT SECONDS KEY
 
 One client sends short fills over one connection, another opens a connection per fill. Two probes
 ask for liveness on the main port and, unless METRICS_PORT is 0, on the metrics port. The process
@@ -15,7 +15,7 @@ import sys
 import time
 from typing import NamedTuple
 
-from benchmarks.load.attackers import HOST, Streams
+from benchmarks.hostile.requests import HOST, Streams
 
 EVERY_S = 0.05
 PROBED_EVERY_S = 0.2
@@ -138,7 +138,7 @@ async def polite(port: int, metrics_port: int, seconds: float, key: str) -> list
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
-        "benchmarks.load.polite_clients",
+        "benchmarks.hostile.polite_clients",
         *arguments,
         stdout=asyncio.subprocess.PIPE,
     )

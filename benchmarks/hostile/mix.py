@@ -1,6 +1,6 @@
 """Availability and memory of a service under a random mix of attacks.
 
-    .venv-dev/bin/python -m benchmarks.load.hostile_mix [--minutes N] [--seed N]
+    .venv-dev/bin/python -m benchmarks.hostile.mix [--minutes N] [--seed N]
 
 Each period of 10 s has one to four attacks and two legitimate clients, which send one small
 request at a time. In about 30 % of the periods the service reloads a changed bundle. The script
@@ -23,7 +23,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.load.attacks import ATTACKS, under
+from benchmarks.hostile.attacks import ATTACKS, under
 from fillmask.bundles.bundle import default_bundle_path
 from tests.chaos.load import Outcome, ask_until
 from tests.chaos.memory import MB, deleted_maps, resident_bytes
