@@ -38,7 +38,7 @@ from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import BatchOutputs, ModelPass, no_targets
 from fillmask.engine.runtime import Runtime
 from fillmask.registry.golden import check_golden_prompts
-from fillmask.tasks.fill_mask import FillMaskPipeline
+from fillmask.tasks.fill_mask.pipeline import FillMaskPipeline
 from fillmask.tokenization.tokenizer import Tokenizer
 
 PAGE = Path(__file__).parents[2] / "docs" / "deploy.md"

@@ -15,7 +15,7 @@ from fillmask.parameters.fill_mask import FillOptions
 from fillmask.parameters.texts import InputText, TextPair
 from fillmask.results.fills import Fill
 from fillmask.tasks.classification import ClassificationPipeline
-from fillmask.tasks.fill_mask import FillMaskPipeline
+from fillmask.tasks.fill_mask.pipeline import FillMaskPipeline
 
 # measured standard deviation of a mask's mean difference, divided by the mean over all masks
 MASK_DEVIATION = 0.5

@@ -15,7 +15,7 @@ from fillmask.errors import BundleError
 from fillmask.parameters.fill_mask import FillOptions
 from fillmask.registry.golden import GoldenTolerance, check_golden_prompts
 from fillmask.results.fills import Fill
-from fillmask.tasks.fill_mask import FillMaskPipeline
+from fillmask.tasks.fill_mask.pipeline import FillMaskPipeline
 from fillmask.tokenization.tokenizer import Tokenizer
 from tests.service.conftest import EditBundle
 from tests.service.tiny import MAX_TOKENS, VOCABULARY, Tiny

@@ -10,7 +10,7 @@ from fillmask.app import create_app
 from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import BatchOutputs, ModelPass
 from fillmask.settings import Settings
-from fillmask.tasks.joint import MIN_BEAM_WIDTH, max_joint_passes
+from fillmask.tasks.fill_mask.joint import MIN_BEAM_WIDTH, max_joint_passes
 from tests.service.tiny import MASK_ID, SPECIAL, VOCABULARY, Tiny
 
 TOLERANCE = 1e-4

@@ -12,12 +12,12 @@ from fillmask.engine.batcher import Batcher
 from fillmask.engine.passes import ModelPass, Submit, no_targets
 from fillmask.engine.pending_requests import RequestParts
 from fillmask.results.fills import Fill, JointFill, TargetFill, WordFill
-from fillmask.tasks.joint import fill_jointly, max_joint_passes
-from fillmask.tasks.plan import FillPlan
-from fillmask.tasks.ranking import rank_targets, rank_tokens
-from fillmask.tasks.targets.target_passes import TargetPasses
-from fillmask.tasks.targets.targets import Targets
-from fillmask.tasks.words import WordSearch, max_word_passes
+from fillmask.tasks.fill_mask.joint import fill_jointly, max_joint_passes
+from fillmask.tasks.fill_mask.plan import FillPlan
+from fillmask.tasks.fill_mask.ranking import rank_targets, rank_tokens
+from fillmask.tasks.fill_mask.target_passes import TargetPasses
+from fillmask.tasks.fill_mask.targets import Targets
+from fillmask.tasks.fill_mask.words import WordSearch, max_word_passes
 from fillmask.tokenization.encoded_text import EncodedText
 from fillmask.tokenization.tokenizer import Tokenizer
 

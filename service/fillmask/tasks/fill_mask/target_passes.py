@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fillmask.arrays import IntArray
 from fillmask.engine.passes import ModelPass, PassOutputs
-from fillmask.tasks.targets.targets import PrefixGroup, Targets
+from fillmask.tasks.fill_mask.targets import PrefixGroup, Targets
 from fillmask.tokenization.encoded_text import EncodedText
 
 

@@ -12,9 +12,9 @@ from fillmask.parameters.fill_mask import FillOptions
 from fillmask.parameters.texts import InputText
 from fillmask.results.fills import FillResult
 from fillmask.results.rejected import RejectedText
-from fillmask.tasks.plan import FillPlan, FillPlanner, PlannedFills
-from fillmask.tasks.strategies import FillStrategies
-from fillmask.tasks.targets.targets import check_targets_size
+from fillmask.tasks.fill_mask.plan import FillPlan, FillPlanner, PlannedFills
+from fillmask.tasks.fill_mask.strategies import FillStrategies
+from fillmask.tasks.fill_mask.targets import check_targets_size
 from fillmask.tokenization.reader import text_label
 from fillmask.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
 

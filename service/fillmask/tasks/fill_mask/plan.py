@@ -8,10 +8,10 @@ from fillmask.parameters.fill_mask import DEFAULT_TOP_K, FillOptions
 from fillmask.parameters.texts import InputText
 from fillmask.results.rejected import RejectedText
 from fillmask.tasks.event_loop import is_large
-from fillmask.tasks.joint import max_joint_passes
-from fillmask.tasks.targets.target_passes import count_target_passes
-from fillmask.tasks.targets.targets import Targets
-from fillmask.tasks.words import max_word_passes
+from fillmask.tasks.fill_mask.joint import max_joint_passes
+from fillmask.tasks.fill_mask.target_passes import count_target_passes
+from fillmask.tasks.fill_mask.targets import Targets
+from fillmask.tasks.fill_mask.words import max_word_passes
 from fillmask.tokenization.byte_cache import ByteCache
 from fillmask.tokenization.encoded_text import EncodedText
 from fillmask.tokenization.reader import TextReader

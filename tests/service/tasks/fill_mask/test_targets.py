@@ -9,7 +9,7 @@ import pytest
 
 from fillmask.errors import InvalidRequestError
 from fillmask.results.fills import Fill, TargetFill
-from fillmask.tasks.targets.targets import Targets, check_targets_size
+from fillmask.tasks.fill_mask.targets import Targets, check_targets_size
 from tests.service import tiny_calls
 from tests.service.tiny import MASK_ID, MAX_TOKENS, VOCABULARY, Tiny
 from tests.service.tiny_calls import make_tokenizer

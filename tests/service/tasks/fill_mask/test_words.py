@@ -14,7 +14,7 @@ from fillmask.app import create_app
 from fillmask.engine.passes import ModelPass, PassOutputs
 from fillmask.parameters.texts import InputText, TextPair
 from fillmask.settings import Settings
-from fillmask.tasks.words import BEAM_WIDTH, WordSearch, max_word_passes
+from fillmask.tasks.fill_mask.words import BEAM_WIDTH, WordSearch, max_word_passes
 from fillmask.tokenization.tokenizer import Tokenizer
 from tests.service.tiny import MASK_ID, SPECIAL, VOCABULARY, Tiny, build_tokenizer
 from tests.service.tiny_calls import make_tokenizer

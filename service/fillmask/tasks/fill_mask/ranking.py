@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fillmask.engine.passes import PassOutputs
 from fillmask.results.fills import NO_SINGLE_TOKEN, Fill, TargetFill
-from fillmask.tasks.targets.targets import Targets
+from fillmask.tasks.fill_mask.targets import Targets
 from fillmask.tokenization.detokenizer import MaskSlot
 from fillmask.tokenization.encoded_text import EncodedText
 from fillmask.tokenization.tokenizer import Tokenizer
