@@ -164,7 +164,7 @@ $(POLICY)/.installed: Makefile
 	$(POLICY)/bin/pip install --quiet --disable-pip-version-check checkov==3.3.30
 	@touch $@
 
-settings-page: $(DEV)/.installed  ## write docs/settings.md from service/fillmask/settings.py
+settings-page: $(DEV)/.installed  ## write docs/settings.md from service/fillmask/settings/settings.py
 	$(DEV)/bin/python -m tests.docs.settings_page
 
 lock:            ## write the newest versions of all dependencies into constraints/ (names and versions only)

@@ -18,7 +18,7 @@ from fillmask.bundles.bundle import (
 )
 from fillmask.engine.machine.native_operators import find_operators
 from fillmask.engine.runtime import Runtime
-from fillmask.registry.golden import GoldenTolerance
+from fillmask.registry.verification.golden import GoldenTolerance
 from fillmask.tokenization.tokenizer import Tokenizer
 from fillmask_export.description_fields import file_fields
 from fillmask_export.graph.fused.graph import fuse, packed_weights

@@ -2,15 +2,15 @@
 
 from typing import Any
 
-from fillmask.flags import default_text
 from fillmask.settings import ENV_PREFIX, Settings, allowed, settings_by_group
+from fillmask.settings.flags import default_text
 from tests.docs.pages import DOCS
 
 PAGE = DOCS / "settings.md"
 HEAD = """\
 # Settings
 
-`make settings-page` writes this page from `service/fillmask/settings.py`.
+`make settings-page` writes this page from `service/fillmask/settings/settings.py`.
 
 A setting is an environment variable or a flag of `fillmask-serve`. For example,
 `FILLMASK_MAX_TEXTS=8` has the same effect as `--max-texts 8`. A flag takes precedence over a

@@ -5,7 +5,7 @@ from statistics import fmean
 from fillmask.bundles.bundle import Bundle
 from fillmask.errors import FillMaskError
 from fillmask.parameters.sparse import SparseOptions
-from fillmask.registry.golden import GoldenTolerance, mismatch
+from fillmask.registry.verification.golden import GoldenTolerance, mismatch
 from fillmask.results.sparse import SparseEmbedding
 from fillmask.tasks.sparse import SparsePipeline
 

@@ -13,7 +13,7 @@ from fillmask.engine.batcher import Batcher
 from fillmask.engine.runtime import Runtime
 from fillmask.errors import BundleError
 from fillmask.parameters.fill_mask import FillOptions
-from fillmask.registry.golden import GoldenTolerance, check_golden_prompts
+from fillmask.registry.verification.golden import GoldenTolerance, check_golden_prompts
 from fillmask.results.fills import Fill
 from fillmask.tasks.fill_mask.pipeline import FillMaskPipeline
 from fillmask.tokenization.tokenizer import Tokenizer
