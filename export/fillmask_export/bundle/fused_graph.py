@@ -20,7 +20,7 @@ from fillmask.engine.machine.native_operators import find_operators
 from fillmask.engine.runtime import Runtime
 from fillmask.registry.verification.golden import GoldenTolerance
 from fillmask.tokenization.tokenizer import Tokenizer
-from fillmask_export.description_fields import file_fields
+from fillmask_export.bundle.description_fields import file_fields
 from fillmask_export.graph.fused.graph import fuse, packed_weights
 from fillmask_export.graph.fused.graph_reader import OPERATORS_VERSION
 from fillmask_export.verification.fills import VerificationError

@@ -1,11 +1,7 @@
-"""Export of a checkpoint to a verified bundle.
-
-The output directory changes only after verification.
-"""
+"""Export of a checkpoint to a verified bundle."""
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -17,7 +13,6 @@ from fillmask import __version__
 from fillmask.bundles.bundle import (
     DESCRIPTION_FILE,
     FILES,
-    FUSED_FILE,
     MODEL_FILE,
     SCHEMA_VERSION,
     TOKENIZER_FILE,
@@ -28,24 +23,24 @@ from fillmask.bundles.validation import check_name
 from fillmask.engine.machine.native_operators import OperatorsUnavailableError
 from fillmask.engine.runtime import Runtime
 from fillmask.tokenization.tokenizer import Tokenizer
-from fillmask_export.description_fields import (
+from fillmask_export.bundle.description_fields import (
     architecture_fields,
     classification_fields,
     file_fields,
     sparse_fields,
     special_tokens,
 )
-from fillmask_export.fused_bundle import add_fused_graph
-from fillmask_export.graph.files import int8_weights, save_graph
+from fillmask_export.bundle.fused_graph import add_fused_graph
+from fillmask_export.bundle.output import check_output, replace_bundle
+from fillmask_export.graph.files import save_graph
 from fillmask_export.progress import Report, no_report
+from fillmask_export.quantization.weights import int8_weights
 from fillmask_export.text_format import TextFormat
 from fillmask_export.verification.expected_results import ExpectedResults
 from fillmask_export.verification.golden import golden_results, write_description
 from fillmask_model.checkpoints.checkpoint import Checkpoint
 from fillmask_model.checkpoints.errors import CheckpointError
-from fillmask_model.files import read_object
 from fillmask_model.memory import page_out_files
-from fillmask_model.output_files import reject_foreign_files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,7 +209,7 @@ def write_bundle(
         write_description(description, staging / DESCRIPTION_FILE)
         del runtime
         fused = _add_fused_graph(read_bundle(staging), texts.verification)
-        _replace(staging, output)
+        replace_bundle(staging, output)
     return figures | fused
 
 
@@ -225,42 +220,3 @@ def _add_fused_graph(bundle: Bundle, texts: Sequence[str]) -> dict[str, Any]:
     except OperatorsUnavailableError:
         return {}
     return {} if figures is None else {"fused": asdict(figures)}
-
-
-def check_output(output: Path, *, overwrite: bool) -> None:
-    """Check that a directory is free for a bundle, or that it has a bundle to replace.
-
-    Raises:
-        ValueError: the directory exists and is not a bundle, or it is a bundle to keep.
-    """
-    if not output.exists():
-        return
-    if not _is_bundle(output):
-        raise ValueError(f"{output} exists but is not a bundle; choose another directory")
-    if not overwrite:
-        raise ValueError(
-            f"{output} is an existing bundle; add --overwrite to replace it, or choose another "
-            "directory"
-        )
-    reject_foreign_files(output, (*FILES, FUSED_FILE), own=True)
-
-
-def _is_bundle(directory: Path) -> bool:
-    """Return whether a directory has the description of a bundle, whose files may be damaged."""
-    try:
-        return "schema_version" in read_object(directory / DESCRIPTION_FILE)
-    except (ValueError, OSError):
-        return False
-
-
-def _replace(staging: Path, output: Path) -> None:
-    """Move the new files to the output directory.
-
-    Other files in the directory stay.
-    """
-    if not output.exists():
-        staging.rename(output)
-        return
-    (output / FUSED_FILE).unlink(missing_ok=True)  # the new bundle may not have one
-    for file in staging.iterdir():
-        shutil.move(file, output / file.name)
