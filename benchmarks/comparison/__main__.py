@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
-from pathlib import Path
 
 from benchmarks.comparison.http.comparison import Plan
 from benchmarks.comparison.http.load import check_wrk
 from benchmarks.comparison.http.memory import REQUESTS
-from benchmarks.comparison.page.page import write_page
+from benchmarks.comparison.page.page import PAGE, write_page
 from benchmarks.comparison.run import run_comparison, run_scaling
-from benchmarks.comparison.workspace import COMPARISON_SIZES, ROOT
+from benchmarks.comparison.workspace import COMPARISON_SIZES
 
 PARTS = ("comparison", "scaling")
 CONCURRENCIES = (1, 8, 32)
@@ -36,7 +35,8 @@ def main() -> None:
         run_comparison(plan, options.models, with_installed_sizes=options.sizes)
     if "scaling" in options.parts:
         run_scaling(plan, options.memory_requests)
-    print(f"written: {write_page(options.output)}")
+    write_page()
+    print(f"written: {PAGE}")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -71,12 +71,6 @@ def _parser() -> argparse.ArgumentParser:
         type=int,
         default=REQUESTS,
         help="number of requests for the memory measurement (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--output",
-        type=Path,
-        default=ROOT / "docs",
-        help="directory for the page and its pictures (default: docs)",
     )
     return parser
 

@@ -81,9 +81,7 @@ class Turns:
             server_cpus=CPUS,
             client_cpus=CPUS,
         )
-        self._results = SizeResults(
-            parameters=size, texts=0, mean_tokens=0, mean_masks=0, operations_per_text=0
-        )
+        self._results = SizeResults(parameters=size, texts=0, mean_tokens=0, mean_masks=0)
         workspace = Workspace(size)
         self._http = HttpComparison(workspace, plan, self._results)
         self._ours = [one for one in contenders(workspace, 2) if one.name in OURS_IN_INT8]

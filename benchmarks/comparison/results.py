@@ -80,40 +80,20 @@ class SizeResults(BaseModel):
         parameters: description of the model's sizes.
         mean_tokens: mean number of tokens per text.
         mean_masks: mean number of masks per text.
-        operations_per_text: mean number of operations per text (`operations`).
         chosen: fastest setting in the trial by contender.
         visits: figures of each round by contender.
         in_process: texts/s of each round by variant.
-        in_process_chosen: fastest setting in the trial by variant.
         latency_ms: p50 of single texts in each round, by contender, setting and length in tokens.
-        operator_us: microseconds per text by operator of the int8 graph, on one thread.
     """
 
     parameters: str
     texts: int
     mean_tokens: float
     mean_masks: float
-    operations_per_text: float
     chosen: dict[str, str] = {}
     visits: dict[str, list[Visit]] = {}
     in_process: dict[str, list[float]] = {}
-    in_process_chosen: dict[str, str] = {}
     latency_ms: dict[str, dict[str, dict[int, list[float]]]] = {}
-    operator_us: dict[str, float] = {}
-
-
-class Peak(BaseModel):
-    """Peak rate of matrix products on all used CPUs, in 1e9 operations/s."""
-
-    int8_gops: float
-    fp32_gops: float
-
-    def higher(self, other: Peak) -> Peak:
-        """Return the higher of two peaks for each precision."""
-        return Peak(
-            int8_gops=max(self.int8_gops, other.int8_gops),
-            fp32_gops=max(self.fp32_gops, other.fp32_gops),
-        )
 
 
 class Comparison(Kept):
@@ -126,7 +106,6 @@ class Comparison(Kept):
         seconds: duration of each measurement.
         rounds: number of rounds of each measurement.
         null_server: figures of a server that computes nothing, by concurrency.
-        peak: peak rate of matrix products over all rounds.
         sizes: results by model size.
         installed_bytes: installed size by kind of installation.
     """
@@ -139,6 +118,5 @@ class Comparison(Kept):
     seconds: float
     rounds: int
     null_server: dict[int, Cell] = {}
-    peak: Peak = Peak(int8_gops=0, fp32_gops=0)
     sizes: dict[str, SizeResults] = {}
     installed_bytes: dict[str, int] = {}

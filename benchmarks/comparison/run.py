@@ -19,9 +19,8 @@ from benchmarks.comparison.http.comparison import (
 from benchmarks.comparison.http.contenders import contenders
 from benchmarks.comparison.http.installed_size import installed_bytes
 from benchmarks.comparison.http.latency import LatencyComparison
-from benchmarks.comparison.in_process import operator_times, peaks, scaling
+from benchmarks.comparison.in_process import scaling
 from benchmarks.comparison.in_process.comparison import InProcessComparison
-from benchmarks.comparison.in_process.operations import Sizes, operations
 from benchmarks.comparison.machine import describe
 from benchmarks.comparison.process import environment
 from benchmarks.comparison.results import Comparison, SizeResults
@@ -55,7 +54,6 @@ def run_comparison(plan: Plan, sizes: Iterable[str], *, with_installed_sizes: bo
         for contender in known:
             http_comparison.choose_setting(contender)
         in_process.choose_settings()
-        results.operator_us = operator_times.measure(size, plan.server_cpus, plan.seconds)
         latency = LatencyComparison(Workspace(size), plan, results)
         turns.append((http_comparison, latency, in_process, known))
     for number in range(plan.rounds):
@@ -64,7 +62,6 @@ def run_comparison(plan: Plan, sizes: Iterable[str], *, with_installed_sizes: bo
                 http_comparison.visit(contender, number)
             latency.round()
             in_process.round()
-        comparison.peak = comparison.peak.higher(peaks.measure(plan.server_cpus, plan.seconds / 4))
         comparison.write()
 
 
@@ -88,19 +85,11 @@ def prepare(size: str) -> None:
 
 def _describe_size(workspace: Workspace) -> SizeResults:
     config = json.loads((workspace.checkpoint / "config.json").read_text())
-    sizes = Sizes(
-        num_layers=config["num_hidden_layers"],
-        d_model=config["hidden_size"],
-        d_ff=config["intermediate_size"],
-        vocab_size=config["vocab_size"],
-    )
     tokens, masks = describe_texts(workspace)
     return SizeResults(
-        parameters=f"{sizes.num_layers} layers of {sizes.d_model}, vocabulary {sizes.vocab_size}",
+        parameters=f"{config['num_hidden_layers']} layers of {config['hidden_size']}, "
+        f"vocabulary {config['vocab_size']}",
         texts=len(tokens),
         mean_tokens=statistics.mean(tokens),
         mean_masks=statistics.mean(masks),
-        operations_per_text=statistics.mean(
-            operations(sizes, T, m) for T, m in zip(tokens, masks, strict=True)
-        ),
     )

@@ -33,8 +33,8 @@ SPARE = 1
 RATES = (100, 1_000, 10_000)
 SECONDS = 30.0
 SEED = 0
-# Fixed cost of a batch. Texts of 24 tokens take 3.92 ms each alone and 2.20 ms each in batches of 8
-# (docs/performance.md, "Texts of 24 tokens in a batch").
+# Fixed cost of a batch. In an earlier measurement of docs/performance.md ("Scaling"), texts of 24
+# tokens took 3.92 ms each alone and 2.20 ms each in batches of 8.
 PASS_S = 1.96e-3
 HEAD = (
     "| requests/s | pods | load | p50 ms | p99 ms | rejected |\n"

@@ -1,4 +1,4 @@
-"""Throughput and latency of one process on more CPUs than this machine has, for docs/deploy.md.
+"""Throughput and latency of one process on more CPUs than this machine has.
 
     .venv-dev/bin/python -m benchmarks.load.many_cpus
 
@@ -19,12 +19,10 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from unittest import mock
 
 import numpy as np
 
-from benchmarks import generated_block
 from benchmarks.comparison.http.comparison import write_bodies
 from benchmarks.comparison.http.load import check_wrk, load
 from benchmarks.comparison.in_process.throughput import median_s, model_pass
@@ -41,8 +39,6 @@ from fillmask.registry.verification.golden import check_golden_prompts
 from fillmask.tasks.fill_mask.pipeline import FillMaskPipeline
 from fillmask.tokenization.tokenizer import Tokenizer
 
-PAGE = Path(__file__).parents[2] / "docs" / "deploy.md"
-NAME = "load/many_cpus"
 CPUS = (1, 2, 4, 8, 16, 32)
 CLIENTS_PER_CPU = 16
 # durations relative to the built-in model's. BERT-base takes about seven times as long.
@@ -54,7 +50,7 @@ _RUNS = 100
 
 
 def main() -> None:
-    """Print the measurements and write them to docs/deploy.md, or serve an imitation."""
+    """Print the measurements, or serve an imitation."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--imitate", nargs=2, type=float, metavar=("RUN_MS", "TOKEN_MS"))
     options, flags = parser.parse_known_args()
@@ -64,10 +60,8 @@ def main() -> None:
         return
     check_wrk()
     usable = sorted(os.sched_getaffinity(0))
-    tables = [_throughput_table(usable), _latency_table()]
-    print("\n\n".join(tables))
     machine = [f"- {line}" for line in hardware(usable[:1], usable[1:])]
-    generated_block.write(PAGE, NAME, "\n\n".join([*tables, "\n".join(machine)]))
+    print("\n\n".join([_throughput_table(usable), _latency_table(), "\n".join(machine)]))
 
 
 def serve_imitation(run_ms: float, token_ms: float) -> None:

@@ -1,4 +1,4 @@
-"""Agreement of int8 with fp32 for a small trained model of each family, for docs/models.md.
+"""Agreement of int8 with fp32 for a small trained model of each family.
 
     .venv-dev/bin/python -m benchmarks.quality.trained_families [FAMILY ...]
 
@@ -22,7 +22,6 @@ from torch import Tensor
 from torch.nn import functional
 from transformers import AutoConfig
 
-from benchmarks import generated_block
 from fillmask_export.bundle.write_bundle import BundleMetadata, SampleTexts, write_bundle
 from fillmask_model.checkpoints.checkpoint import Checkpoint
 from fillmask_model.checkpoints.mapping.fields import Fields
@@ -31,9 +30,7 @@ from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.tokenizers.word_pieces import train_word_pieces
 from tests.published.shrinking import Sizes, shrink
 
-ROOT = Path(__file__).parents[2]
-CONFIGS = ROOT / "tests" / "published" / "configs"
-PAGE = ROOT / "docs" / "models.md"
+CONFIGS = Path(__file__).parents[2] / "tests" / "published" / "configs"
 SIZES = Sizes(heads=4, head_width=32, layers=4, inner=512)
 WORDS = [first + second for first in "abcdefghijklmn" for second in "abcdefghijklmn"]
 HALF = 15  # words in half of a text
@@ -69,16 +66,14 @@ PUBLISHED = {
 
 
 def main() -> None:
-    """Print the figures and write them to docs/models.md."""
+    """Print the figures."""
     generator = random.Random(0)  # noqa: S311 - choices, not secrets
     texts = [" ".join(generator.choices(WORDS, k=HALF) * 2) for _ in range(TEXTS)]
     tokenizer = train_word_pieces(texts, 2 * len(WORDS))
     rows = torch.tensor([encoding.ids for encoding in tokenizer.encode_batch(texts)])
     mask_id = tokenizer.get_vocab()[MASK]
-    lines = [
-        "| model_type | accuracy | int8: same first token | int8: mean difference |",
-        "| --- | --: | --: | --: |",
-    ]
+    print("| model_type | accuracy | int8: same first token | int8: mean difference |")
+    print("| --- | --: | --: | --: |")
     for family in sys.argv[1:] or PUBLISHED:
         torch.manual_seed(0)
         model = small_model(family, tokenizer.get_vocab_size(), mask_id)
@@ -89,12 +84,8 @@ def main() -> None:
         print(f"{family}: {100 * accuracy:.0f} % accuracy", file=sys.stderr)
         figures = int8_figures(checkpoint, texts)
         share, difference = figures["top_1_agreement"], figures["mean_log_prob_difference"]
-        lines.append(
-            f"| {family} | {100 * accuracy:.0f} % | {100 * share:.1f} % | {difference:.4f} |"
-        )
-        print(lines[-1], flush=True)
-    if not sys.argv[1:]:
-        generated_block.write(PAGE, "quality/trained_families", "\n".join(lines))
+        row = f"| {family} | {100 * accuracy:.0f} % | {100 * share:.1f} % | {difference:.4f} |"
+        print(row, flush=True)
 
 
 def small_model(family: str, vocabulary: int, mask_id: int) -> TiedEncoder:

@@ -13,7 +13,7 @@ Report = Callable[[str, float, str], None]
 
 PREDICTION, SMOOTHING = "prediction with PyTorch", "smoothing"
 ROUNDING, COMPARISON = "rounding", "comparison"
-# shares of the time of an export of BERT-base in int8 (docs/log.md, 2026-11-23)
+# shares of the time of an export of BERT-base in int8
 _SHARES = {PREDICTION: 0.4, SMOOTHING: 0.4, ROUNDING: 0.13, COMPARISON: 0.07}
 _LINE_EVERY_S = 30.0
 _BAR = "{desc:<40} {percentage:3.0f} %|{bar}| {elapsed}, {remaining} left"

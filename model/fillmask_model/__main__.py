@@ -13,7 +13,7 @@ def spin_briefly() -> None:
     """Let torch's threads sleep soon while they wait, unless the environment says otherwise.
 
     With the default of OpenMP's runtime (GCC's libgomp), the threads spin. Beside two other busy
-    processes on two cores, a training step then takes nine times as long (docs/log.md, 2026-11-25).
+    processes on two cores, a training step then takes nine times as long (docs/decisions/021).
     The runtime reads the variable when torch is imported.
     """
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")

@@ -53,7 +53,7 @@ def keep_freed_memory() -> None:
     """Make the GNU C library keep freed memory for this process's next allocation.
 
     By default the library maps every large block again. Linux then zeroes each page. Zeroing took a
-    quarter of the time of a training step on a CPU (docs/log.md, 2026-11-22).
+    quarter of the time of a training step on a CPU (docs/decisions/021).
     """
     if sys.platform != "linux":
         return
@@ -71,7 +71,7 @@ def limit_kernel_cache() -> None:
     the environment takes precedence. Each training step has new shapes, because the number of
     masked positions is random. Kernels are small but seem to fragment the heap. The peak memory of
     the process over 130 steps was 5.9 GB with the default and 3.5 GB with the limit, at 2,790 and
-    2,830 tokens/s (docs/log.md, 2026-11-22).
+    2,830 tokens/s (docs/decisions/021).
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(_KERNELS))
 

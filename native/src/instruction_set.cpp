@@ -22,13 +22,12 @@ const InstructionSet& choose() {
   constexpr uint32_t kVnni = 1u << 11, kAmxInt8 = 1u << 25;
   constexpr uint64_t kVectorRegisters = 0xE6;
   uint32_t a, b, c, d;
-  if (!__get_cpuid(1, &a, &b, &c, &d)) return kPortable;
-  if (!(c & kOsSavesRegisters) || !(c & kFma)) return kPortable;
-  if ((enabled_registers() & kVectorRegisters) != kVectorRegisters) return kPortable;
-  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return kPortable;
-  if ((b & kAvx512) != kAvx512 || !(c & kVnni)) return kPortable;
+  const bool is_enabled = __get_cpuid(1, &a, &b, &c, &d) && c & kOsSavesRegisters && c & kFma &&
+                          (enabled_registers() & kVectorRegisters) == kVectorRegisters;
+  const bool has_vnni = is_enabled && __get_cpuid_count(7, 0, &a, &b, &c, &d) &&
+                        (b & kAvx512) == kAvx512 && c & kVnni;
   // onnxruntime multiplies with AMX, and nobody has compared the two there
-  return d & kAmxInt8 ? kPortable : kAvx512Vnni;
+  return has_vnni && !(d & kAmxInt8) ? kAvx512Vnni : kPortable;
 }
 #elif defined(__aarch64__) && defined(__linux__)
 const InstructionSet& choose() {

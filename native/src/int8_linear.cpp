@@ -3,11 +3,11 @@
 //   y = activation(scale * (round(x * factors) @ weight) * weight_scales
 //                  + floats @ float_weight.T + bias) + residual
 //
-// Inputs: 0 x (R, K) float32; 1 factors (K,) or none; 2 float_source (R, C) or none, by default x;
-// 3 channels (F,) int64 or none, the columns of float_source that are the floats, by default all of
-// a given float_source; 4 residual (R, N) or none, for a single output. Then for each output:
-// weight (K, N) int8, or (N, K) where the attribute `transposed` is 1; weight_scales (N,); bias
-// (N,) or none; float_weight (N, F) or none. All except x, float_source and residual are constants.
+// Inputs: 0 x (R, K) float32; 1 factors (K,) or none; 2 floats (R, F) or none; 3 channels (F,)
+// int64 or none, the columns of x that are the floats, if they aren't given; 4 residual (R, N) or
+// none, for a single output. Then for each output: weight (K, N) int8, or (N, K) where the
+// attribute `transposed` is 1; weight_scales (N,); bias (N,) or none; float_weight (N, F) or none.
+// All except x, floats and residual are constants.
 //
 // Attributes: zero_point, 128 or 16; activations, one per output: 0 none, 1 GELU, 2 GELU with tanh,
 // 3 SiLU; transposed, 0 or 1.
@@ -17,7 +17,7 @@
 namespace fillmask {
 namespace {
 
-constexpr size_t kX = 0, kFactors = 1, kFloatSource = 2, kChannels = 3, kResidual = 4;
+constexpr size_t kX = 0, kFactors = 1, kFloats = 2, kChannels = 3, kResidual = 4;
 constexpr size_t kFirstLayer = 5, kLayerInputs = 4, kMaxOutputs = 3;
 constexpr size_t kMaxInputs = 65536;  // the sums of 255 * 128 per input fit into 32 bits
 constexpr size_t kRowsAtOnce = 32;    // that a thread rounds
@@ -42,7 +42,7 @@ class Int8Linear {
  public:
   explicit Int8Linear(const Ort::ConstKernelInfo& node)
       : zero_point_(static_cast<int>(node.GetAttribute<int64_t>("zero_point"))),
-        has_float_source_(has(node, kFloatSource)),
+        has_floats_(has(node, kFloats)),
         has_residual_(has(node, kResidual)) {
     require(zero_point_ == 128 || zero_point_ == 16, "zero_point must be 128 or 16");
     const auto activations = node.GetAttributes<int64_t>("activations");
@@ -50,14 +50,19 @@ class Int8Linear {
     require(activations.size() == outputs, "activations must have one entry per output");
     require(!has_residual_ || outputs == 1, "residual needs a single output");
     if (const Tensor channels = constant(node, kChannels, kInt64, 1)) {
+      require(!has_floats_, "channels must be missing beside floats");
       channels_.assign(channels.as<int64_t>(), channels.as<int64_t>() + channels.size(0));
       float_channels_ = channels_.size();
     }
     for (size_t layer = 0; layer < outputs; ++layer) add_layer(node, layer, activations[layer]);
-    if (!has_float_source_) check_channels(inputs_);
+    for (const int64_t channel : channels_) {
+      require(channel >= 0 && static_cast<size_t>(channel) < inputs_,
+              "channels must be columns of x");
+    }
+    factors_.assign(inputs_, 1.0f);
     if (const Tensor factors = constant(node, kFactors, kFloat, 1)) {
       require(factors.size(0) == inputs_, "factors must have one entry per input");
-      factors_.assign(factors.as<float>(), factors.as<float>() + inputs_);
+      std::copy_n(factors.as<float>(), inputs_, factors_.begin());
     }
   }
 
@@ -65,8 +70,12 @@ class Int8Linear {
     const Tensor x = input(call, kX, kFloat, 2);
     const size_t rows = x.size(0);
     require(x.size(1) == inputs_, "x must have a column per input of the weights");
-    const Tensor source = float_source(call, x);
-    Tensor residual;
+    Tensor given, residual;
+    if (has_floats_) {
+      given = input(call, kFloats, kFloat, 2);
+      require(given.size(0) == rows && given.size(1) == float_channels_,
+              "floats must have the rows of x and a column per channel");
+    }
     if (has_residual_) {
       residual = input(call, kResidual, kFloat, 2);
       require(residual.size(0) == rows && residual.size(1) == layers_[0].outputs(),
@@ -85,21 +94,18 @@ class Int8Linear {
     const Scratch scratch(call, rows * ((1 + gathered) * sizeof(float) + stride));
     float *scales = scratch.numbers(), *floats = scales + rows;
     auto* rounded = reinterpret_cast<uint8_t*>(floats + rows * gathered);
-    const float* factors = factors_.empty() ? nullptr : factors_.data();
     const auto round_rows = [&](size_t block) {
       const size_t last = std::min(rows, (block + 1) * kRowsAtOnce);
       for (size_t row = block * kRowsAtOnce; row < last; ++row) {
-        scales[row] = kernels.round_row(
-            {x.as<float>() + row * inputs_, factors, inputs_, zero_point_}, rounded + row * stride);
-        for (size_t f = 0; f < gathered; ++f) {
-          const size_t place = row * source.size(1) + static_cast<size_t>(channels_[f]);
-          floats[row * gathered + f] = source.as<float>()[place];
-        }
+        const float* values = x.as<float>() + row * inputs_;
+        scales[row] = kernels.round_row(values, factors_.data(), inputs_, zero_point_,
+                                        rounded + row * stride);
+        for (size_t f = 0; f < gathered; ++f) floats[row * gathered + f] = values[channels_[f]];
       }
     };
     parallel_for(call, pieces(rows, kRowsAtOnce), round_rows);
 
-    const RoundedRows input = {rounded, stride, scales, gathered ? floats : source.as<float>(),
+    const RoundedRows input = {rounded, stride, scales, has_floats_ ? given.as<float>() : floats,
                                residual.as<float>()};
     const size_t least = rows >= kRowsToShare ? 2 : 1;
     const size_t blocks = std::max(pieces(rows, kRowsPerBlock), least);
@@ -130,7 +136,7 @@ class Int8Linear {
     require(scales.size(0) == outputs && (!bias || bias.size(0) == outputs),
             "weight_scales and bias must have one entry per output");
     if (float_weight) {
-      if (has_float_source_ && float_channels_ == 0) float_channels_ = float_weight.size(1);
+      if (has_floats_ && float_channels_ == 0) float_channels_ = float_weight.size(1);
       require(float_weight.size(0) == outputs && float_weight.size(1) == float_channels_,
               "float_weight must have a row per output and a column per channel");
     }
@@ -144,25 +150,8 @@ class Int8Linear {
     }
   }
 
-  void check_channels(size_t columns) const {
-    for (const int64_t channel : channels_) {
-      require(channel >= 0 && static_cast<size_t>(channel) < columns,
-              "channels must be columns of their source");
-    }
-  }
-
-  Tensor float_source(const Ort::KernelContext& call, const Tensor& x) const {
-    if (!has_float_source_) return x;
-    const Tensor source = input(call, kFloatSource, kFloat, 2);
-    require(source.shape[0] == x.shape[0], "float_source must have the rows of x");
-    require(!channels_.empty() || source.size(1) == float_channels_,
-            "float_source must have a column per channel");
-    check_channels(source.size(1));
-    return source;
-  }
-
   int zero_point_;
-  bool has_float_source_, has_residual_;
+  bool has_floats_, has_residual_;
   size_t inputs_ = 0, float_channels_ = 0;
   std::vector<float> factors_;
   std::vector<int64_t> channels_;

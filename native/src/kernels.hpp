@@ -13,23 +13,17 @@ constexpr size_t kAlignment = 64;     // width of a vector register in bytes
 
 enum class Activation { none, gelu_erf, gelu_tanh, silu };
 
-// One row of float32 inputs, which become unsigned bytes around a zero point.
-struct RowToRound {
-  const float* values;
-  const float* factors;  // one per value, or null for factors of 1
-  size_t width;
-  int zero_point;  // 128 for inputs of both signs, 16 for outputs of GELU
-};
-
-// The float32 end of a panel. Arrays have one entry for each column of the panel.
+// The float32 end of a panel.
 struct PanelEnd {
-  const float* scales;
-  const float* bias;
-  const float* float_weights;  // (float_channels, kPanelColumns)
+  const float* constants;  // (2 + float_channels, kPanelColumns): scales, bias, float weights
   size_t float_channels;
   size_t columns;  // number of outputs, at most kPanelColumns
-  Activation activation;
 };
+
+// Computes the outputs of the rows of one product.
+using Finish = void (*)(const PanelEnd& panel, const int32_t* sums, size_t count,
+                        const float* row_scales, const float* floats, const float* residual,
+                        float* outputs, size_t stride);
 
 // Attention of some queries to the tokens of their text, for one head. Rows have the distance
 // `stride`, and a head has `width` columns, a multiple of 16.
@@ -39,10 +33,10 @@ struct Head {
   float* scratch;  // Head::scratch_size(width, tokens) numbers
   float* outputs;
 
+  static constexpr size_t kQueries = 32;  // that one pass over the tokens serves
   static constexpr size_t scratch_size(size_t width, size_t tokens) {
-    return (width + kTileRows) * padded(tokens) + kTileRows * width;
+    return (width + tokens) * kQueries;
   }
-  static constexpr size_t padded(size_t tokens) { return (tokens + 31) / 32 * 32; }
 };
 
 struct InstructionSet {
@@ -55,16 +49,18 @@ struct InstructionSet {
   // Added to the rounded values, so that instructions for signed bytes can read them.
   int shift;
 
-  // Rounds a row and returns its scale. `rounded` has space for a multiple of `group`.
-  float (*round_row)(const RowToRound& row, uint8_t* rounded);
+  // Rounds the products of a row's values and factors to unsigned bytes around a zero point, which
+  // is 128 for inputs of both signs and 16 for outputs of GELU. Returns the scale of the row.
+  float (*round_row)(const float* values, const float* factors, size_t width, int zero_point,
+                     uint8_t* rounded);
 
-  // Computes `sums[r][c] = start[c] + rows[r] @ panel[:, c]` for at most kTileRows rows.
+  // Computes `sums[r][c] = start[c] + rows[r] @ panel[:, c]` for at most kTileRows rows. `sums` has
+  // space for kTileRows rows.
   void (*multiply)(const uint8_t* rows, size_t stride, size_t count, const int8_t* panel,
                    size_t groups, const int32_t* start, int32_t* sums);
 
-  // Computes the outputs of the rows of one product.
-  void (*finish)(const PanelEnd& panel, const int32_t* sums, size_t count, const float* row_scales,
-                 const float* floats, const float* residual, float* outputs, size_t stride);
+  // One for each activation.
+  const Finish* finish;
 
   // Computes the outputs of a head.
   void (*attend)(const Head& head);

@@ -11,7 +11,7 @@ EXPORT OrtStatus* RegisterCustomOps(OrtSessionOptions* options, const OrtApiBase
     return base->GetApi(1)->CreateStatus(ORT_FAIL, "fillmask-native needs onnxruntime 1.17");
   }
   Ort::InitApi(api);
-  try {
+  return fillmask::as_status([&] {
     static const Ort::CustomOpDomain domain = [] {
       Ort::CustomOpDomain created("fillmask");
       created.Add(&fillmask::int8_linear());
@@ -19,10 +19,7 @@ EXPORT OrtStatus* RegisterCustomOps(OrtSessionOptions* options, const OrtApiBase
       return created;
     }();
     Ort::UnownedSessionOptions(options).Add(domain);
-    return nullptr;
-  } catch (const std::exception& error) {
-    return Ort::Status(error).release();
-  }
+  });
 }
 
 // Returns the name of the instruction set that the operators use.

@@ -38,14 +38,10 @@ class LinearLayer {
         panels_((weights.outputs + kPanelColumns - 1) / kPanelColumns),
         groups_((weights.inputs + kernels_.group - 1) / kernels_.group),
         float_channels_(weights.float_channels),
-        activation_(weights.activation),
+        finish_(kernels_.finish[static_cast<size_t>(weights.activation)]),
         values_(zeros<int8_t>(panels_ * groups_ * kPanelColumns * kernels_.group)),
         starts_(zeros<int32_t>(panels_ * kPanelColumns)),
-        scales_(zeros<float>(panels_ * kPanelColumns)),
-        biases_(zeros<float>(panels_ * kPanelColumns)),
-        float_weights_(zeros<float>(panels_ * float_channels_ * kPanelColumns)) {
-    std::copy_n(weights.scales, outputs_, scales_.get());
-    if (weights.bias) std::copy_n(weights.bias, outputs_, biases_.get());
+        constants_(zeros<float>(panels_ * (2 + float_channels_) * kPanelColumns)) {
     for (size_t panel = 0; panel < panels_; ++panel) pack(weights, panel);
   }
 
@@ -56,21 +52,17 @@ class LinearLayer {
   // y: (rows, outputs) outputs of all rows.
   void compute(const RoundedRows& rows, size_t panel, size_t first, size_t last, float* y) const {
     const size_t column = panel * kPanelColumns;
-    const PanelEnd end = {scales_.get() + column,
-                          biases_.get() + column,
-                          float_weights_.get() + float_channels_ * column,
-                          float_channels_,
-                          std::min(kPanelColumns, outputs_ - column),
-                          activation_};
+    const PanelEnd end = {constants_.get() + (2 + float_channels_) * column, float_channels_,
+                          std::min(kPanelColumns, outputs_ - column)};
     const int8_t* packed = values_.get() + column * groups_ * kernels_.group;
     alignas(kAlignment) int32_t sums[kTileRows * kPanelColumns];
     for (size_t row = first; row < last; row += kTileRows) {
       const size_t count = std::min(kTileRows, last - row), start = row * outputs_ + column;
       kernels_.multiply(rows.values + row * rows.stride, rows.stride, count, packed, groups_,
                         starts_.get() + column, sums);
-      kernels_.finish(end, sums, count, rows.scales + row,
-                      float_channels_ ? rows.floats + row * float_channels_ : nullptr,
-                      rows.residual ? rows.residual + start : nullptr, y + start, outputs_);
+      finish_(end, sums, count, rows.scales + row,
+              float_channels_ ? rows.floats + row * float_channels_ : nullptr,
+              rows.residual ? rows.residual + start : nullptr, y + start, outputs_);
     }
   }
 
@@ -101,21 +93,22 @@ class LinearLayer {
         starts_[first + c] -= (weights.zero_point + kernels_.shift) * row[c * across];
       }
     }
+    float* to = constants_.get() + (2 + float_channels_) * first;
+    std::copy_n(weights.scales + first, columns, to);
+    if (weights.bias) std::copy_n(weights.bias + first, columns, to + kPanelColumns);
     for (size_t f = 0; f < float_channels_; ++f) {
-      float* to = float_weights_.get() + (first * float_channels_ + f * kPanelColumns);
       for (size_t c = 0; c < columns; ++c) {
-        to[c] = weights.float_weights[(first + c) * float_channels_ + f];
+        to[(2 + f) * kPanelColumns + c] = weights.float_weights[(first + c) * float_channels_ + f];
       }
     }
   }
 
   const InstructionSet& kernels_ = best_instruction_set();
   size_t outputs_, panels_, groups_, float_channels_;
-  Activation activation_;
-  Array<int8_t> values_;          // (panels, groups, kPanelColumns, group)
-  Array<int32_t> starts_;         // (panels, kPanelColumns), cancel the zero point
-  Array<float> scales_, biases_;  // (panels, kPanelColumns)
-  Array<float> float_weights_;    // (panels, float_channels, kPanelColumns)
+  Finish finish_;
+  Array<int8_t> values_;    // (panels, groups, kPanelColumns, group)
+  Array<int32_t> starts_;   // (panels, kPanelColumns), cancel the zero point
+  Array<float> constants_;  // (panels, 2 + float_channels, kPanelColumns)
 };
 
 }  // namespace fillmask

@@ -83,32 +83,31 @@ class Scratch {
   void* memory_ = nullptr;
 };
 
-// A kernel with a constructor from a node and `compute(call) const`, which may throw. Errors become
-// a status here, so that none ends the process.
+// Calls a function that may throw, so that no error ends the process.
+template <typename Function>
+OrtStatusPtr as_status(const Function& function) noexcept {
+  try {
+    function();
+    return nullptr;
+  } catch (const std::exception& error) {
+    return Ort::Status(error).release();
+  }
+}
+
+// A kernel with a constructor from a node and `compute(call) const`, which may throw.
 template <typename Kernel>
-struct StatusKernel {
-  explicit StatusKernel(const Ort::ConstKernelInfo& node) : kernel(node) {}
+struct StatusKernel : Kernel {
+  using Kernel::Kernel;
   OrtStatusPtr ComputeV2(OrtKernelContext* context) noexcept {
-    return as_status([&] { kernel.compute(Ort::KernelContext(context)); });
+    return as_status([&] { this->compute(Ort::KernelContext(context)); });
   }
-  template <typename Function>
-  static OrtStatusPtr as_status(const Function& function) noexcept {
-    try {
-      function();
-      return nullptr;
-    } catch (const std::exception& error) {
-      return Ort::Status(error).release();
-    }
-  }
-  Kernel kernel;
 };
 
 template <typename Op, typename Kernel>
 struct Operator : Ort::CustomOpBase<Op, StatusKernel<Kernel>, true> {
   Operator() { this->version = kApiVersion; }
   OrtStatusPtr CreateKernelV2(const OrtApi&, const OrtKernelInfo* info, void** kernel) const {
-    using Created = StatusKernel<Kernel>;
-    return Created::as_status([&] { *kernel = new Created(Ort::ConstKernelInfo(info)); });
+    return as_status([&] { *kernel = new StatusKernel<Kernel>(Ort::ConstKernelInfo(info)); });
   }
   ElementType GetOutputType(size_t) const { return kFloat; }
 };

@@ -24,7 +24,7 @@ void multiply(const uint8_t* rows, size_t stride, size_t count, const int8_t* pa
 
 }  // namespace
 
-const InstructionSet kPortable = {"portable",   false,    kGroup, 0,
-                                  round_row<0>, multiply, finish, attend};
+const InstructionSet kPortable = {"portable",   false,    kGroup,  0,
+                                  round_row<0>, multiply, kFinish, attend};
 
 }  // namespace fillmask

@@ -1,7 +1,8 @@
-// Compares the kernels of each instruction set of this CPU with plain loops. Integers must be equal,
-// floats must be close. Prints the names of the instruction sets, or the first difference.
+// Compares the kernels of each instruction set of this CPU with plain loops. Integers must be
+// equal, floats must be close. Prints the names of the instruction sets, or the first difference.
 //
-// All arrays have exactly the required size, so that AddressSanitizer finds reads and writes outside.
+// All arrays have exactly the required size, so that AddressSanitizer finds reads and writes
+// outside.
 #if defined(__x86_64__)
 #include <cpuid.h>
 #elif defined(__linux__)
@@ -107,7 +108,7 @@ void check_rounding(const InstructionSet& kernels, const std::vector<float>& val
   std::vector<float> scaled = values;
   float bound = 0;
   for (size_t k = 0; k < width; ++k) {
-    if (!factors.empty()) scaled[k] *= factors[k];
+    scaled[k] *= factors[k];
     bound = std::max(bound, zero_point == 128 ? std::abs(scaled[k]) : scaled[k]);
   }
   const float steps = zero_point == 128 ? 127.0f : 255.0f - static_cast<float>(zero_point);
@@ -116,8 +117,8 @@ void check_rounding(const InstructionSet& kernels, const std::vector<float>& val
   const float inverse = bound == 0 ? 0 : steps / bound;
 
   std::vector<uint8_t> rounded((width + kernels.group - 1) / kernels.group * kernels.group);
-  const float* factor = factors.empty() ? nullptr : factors.data();
-  const float scale = kernels.round_row({values.data(), factor, width, zero_point}, rounded.data());
+  const float scale =
+      kernels.round_row(values.data(), factors.data(), width, zero_point, rounded.data());
   const std::string name = std::string(kernels.name) + " rounding ";
   check_equal(name + "scale", scale, bound / steps);
   for (size_t k = 0; k < width; ++k) {
@@ -134,17 +135,19 @@ void check_rounding(const InstructionSet& kernels) {
     for (size_t width = 1; width <= 150; ++width) {
       for (const float size : {0.0f, 1e-40f, 3e-37f, 1e-3f, 1.0f, 40.0f, 1e6f, 1e38f}) {
         auto values = random_floats(width, size);
-        check_rounding(kernels, values, {}, zero_point);
+        const std::vector<float> ones(width, 1.0f);
+        check_rounding(kernels, values, ones, zero_point);
         check_rounding(kernels, values, random_floats(width, 0.9f), zero_point);
         values[width / 2] = 0.1f;  // so that others are far below zero
-        check_rounding(kernels, values, {}, zero_point);
+        check_rounding(kernels, values, ones, zero_point);
       }
     }
     for (const float sign : {1.0f, -1.0f}) {
-      std::vector<float> values = random_floats(33);
+      std::vector<float> values = random_floats(33), ones(33, 1.0f);
       values[20] = std::copysign(std::numeric_limits<float>::quiet_NaN(), sign);
       std::vector<uint8_t> rounded(40);
-      const float scale = kernels.round_row({values.data(), nullptr, 33, zero_point}, rounded.data());
+      const float scale =
+          kernels.round_row(values.data(), ones.data(), 33, zero_point, rounded.data());
       if (!std::isnan(scale)) fail(std::string(kernels.name) + " scale of NaN", scale, values[20]);
     }
   }
@@ -162,7 +165,7 @@ void check_products(const InstructionSet& kernels, size_t count, size_t groups, 
     panel.get()[i] = static_cast<int8_t>(weight ? weight : random_integer(-128, 127));
   }
   if (byte) std::memset(rows.data(), byte + kernels.shift, rows.size());
-  std::vector<int32_t> sums(count * kPanelColumns);
+  std::vector<int32_t> sums(kTileRows * kPanelColumns);
   kernels.multiply(rows.data(), stride, count, panel.get(), groups, begin.data(), sums.data());
   for (size_t r = 0; r < count; ++r) {
     for (size_t c = 0; c < kPanelColumns; ++c) {
@@ -202,15 +205,15 @@ std::vector<float> check_end(const InstructionSet& kernels, const End& end) {
   const size_t size = stride * (end.count - 1) + end.columns;
   std::vector<int32_t> sums(end.count * kPanelColumns);
   for (int32_t& sum : sums) sum = random_integer(-2000000, 2000000);
-  const auto scales = random_floats(kPanelColumns, 1e-3f), bias = random_floats(kPanelColumns, 3);
+  auto constants = random_floats((2 + end.channels) * kPanelColumns);
+  const float *bias = constants.data() + kPanelColumns, *weights = bias + kPanelColumns;
+  for (size_t c = 0; c < kPanelColumns; ++c) constants[c] *= 1e-3f;
   const auto row_scales = random_floats(end.count, 1e-2f);
-  const auto weights = random_floats(end.channels * kPanelColumns);
   const auto floats = random_floats(end.channels * end.count), residual = random_floats(size, 3);
   std::vector<float> outputs(size, kUntouched);
-  kernels.finish({scales.data(), bias.data(), weights.data(), end.channels, end.columns,
-                  end.activation},
-                 sums.data(), end.count, row_scales.data(), floats.data(),
-                 end.residual ? residual.data() : nullptr, outputs.data(), stride);
+  kernels.finish[static_cast<size_t>(end.activation)](
+      {constants.data(), end.channels, end.columns}, sums.data(), end.count, row_scales.data(),
+      floats.data(), end.residual ? residual.data() : nullptr, outputs.data(), stride);
   const std::string name = std::string(kernels.name) + " end with activation " +
                            std::to_string(static_cast<int>(end.activation)) + ", " +
                            std::to_string(end.columns) + " columns";
@@ -220,7 +223,7 @@ std::vector<float> check_end(const InstructionSet& kernels, const End& end) {
       check_equal(name + ", untouched", outputs[place], kUntouched);
       continue;
     }
-    double y = static_cast<double>(sums[r * kPanelColumns + c]) * scales[c] * row_scales[r];
+    double y = static_cast<double>(sums[r * kPanelColumns + c]) * constants[c] * row_scales[r];
     double largest = std::abs(y) + std::abs(bias[c]);
     y += bias[c];
     for (size_t f = 0; f < end.channels; ++f) {
@@ -277,6 +280,35 @@ std::vector<float> check_attention(const InstructionSet& kernels, size_t queries
   return outputs;
 }
 
+// A NaN must reach the outputs of its row, and no others.
+void check_nan(const InstructionSet& kernels) {
+  const std::string name = std::string(kernels.name) + " NaN";
+  const auto check = [&](float output, bool is_bad) {
+    if (std::isnan(output) != is_bad) fail(name, output, is_bad ? std::nan("") : 0);
+  };
+  for (const float sign : {1.0f, -1.0f}) {
+    const float nan = std::copysign(std::numeric_limits<float>::quiet_NaN(), sign);
+    auto constants = random_floats(2 * kPanelColumns);
+    constants[kPanelColumns + 7] = nan;
+    const std::vector<int32_t> sums(kPanelColumns);
+    for (int activation = 0; activation < 4; ++activation) {
+      std::vector<float> outputs(kPanelColumns);
+      const float scale = 1;
+      kernels.finish[activation]({constants.data(), 0, kPanelColumns}, sums.data(), 1, &scale,
+                                 nullptr, nullptr, outputs.data(), kPanelColumns);
+      for (size_t c = 0; c < kPanelColumns; ++c) check(outputs[c], c == 7);
+    }
+    const size_t tokens = 40, width = 16;
+    auto queries = random_floats(tokens * width);
+    queries[20 * width + 3] = nan;
+    const auto keys = random_floats(tokens * width);
+    std::vector<float> scratch(Head::scratch_size(width, tokens)), outputs(tokens * width);
+    kernels.attend({queries.data(), keys.data(), keys.data(), tokens, tokens, width, width,
+                    scratch.data(), outputs.data()});
+    for (size_t i = 0; i < outputs.size(); ++i) check(outputs[i], i / width == 20);
+  }
+}
+
 // Checks all floats, and returns those of the outputs.
 std::vector<float> check_floats(const InstructionSet& kernels) {
   generator.seed(1);
@@ -288,8 +320,8 @@ std::vector<float> check_floats(const InstructionSet& kernels) {
     for (size_t columns = 1; columns <= kPanelColumns; ++columns) {
       for (const int activation : {0, 1, 2, 3}) {
         const bool residual = (count + columns + activation) % 2;
-        append(check_end(kernels, {count, columns, columns % 4, static_cast<Activation>(activation),
-                                   residual}));
+        append(check_end(
+            kernels, {count, columns, columns % 4, static_cast<Activation>(activation), residual}));
       }
     }
   }
@@ -309,7 +341,8 @@ void check_layer(const InstructionSet& kernels, size_t rows, size_t inputs, size
   const size_t channels = rows % 3;
   const auto weights = random_integers<int8_t>(inputs * outputs);
   const auto scales = random_floats(outputs, 1e-2f), bias = random_floats(outputs);
-  const auto float_weights = random_floats(outputs * channels), floats = random_floats(rows * channels);
+  const auto float_weights = random_floats(outputs * channels),
+             floats = random_floats(rows * channels);
   const auto residual = random_floats(rows * outputs);
   const LinearLayer layer({weights.data(), transposed, inputs, outputs, scales.data(),
                            rows % 2 ? bias.data() : nullptr, float_weights.data(), channels,
@@ -388,6 +421,7 @@ int check() {
     std::fflush(stdout);
     check_rounding(*kernels);
     check_products(*kernels);
+    check_nan(*kernels);
     const std::vector<float> outputs = check_floats(*kernels);
     if (rounds_products(*kernels)) continue;
     if (of_others.empty()) of_others = outputs;

@@ -36,6 +36,13 @@ def rules(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
+def runbook_page(objects: list[dict[str, Any]]) -> str:
+    """Return the page that the alerts of a release should link."""
+    annotations = (each["metadata"].get("annotations", {}) for each in objects)
+    (page,) = (each["runbooks"] for each in annotations if "runbooks" in each)
+    return str(page)
+
+
 def dashboard() -> Any:
     return json.loads(DASHBOARD.read_text())
 

@@ -35,12 +35,11 @@ def inference_service_of_the_page() -> dict[str, Any]:
     return found
 
 
-def storage_container_of_the_page() -> dict[str, Any]:
-    """Return KServe's ClusterStorageContainer with the patch of docs/deploy.md."""
+def patched_storage_container() -> dict[str, Any]:
+    """Return KServe's ClusterStorageContainer with the patch file of docs/deploy.md."""
     page = files.DEPLOY_PAGE.read_text(encoding="utf-8")
-    command = r"kubectl patch clusterstoragecontainer default --type merge --patch '([^']+)'"
-    (text,) = re.findall(command, page)
-    patch = json.loads(text)
+    (path,) = re.findall(r"kubectl patch .*?--patch-file\s(\S+\.json)", page, re.DOTALL)
+    patch = json.loads((files.ROOT / path).read_text())
     assert patch.keys() == {"spec"}
     assert patch["spec"].keys() == {"container"}
     container = {"name": "storage-initializer", "image": "kserve/storage-initializer"}
@@ -75,7 +74,7 @@ def test_objects_satisfy_the_models_of_the_sdk() -> None:
         for overlay in ("kserve", "kserve-runtime", "kserve-cluster-runtime")
         for each in kserve_objects(overlay)
     ]
-    objects += [inference_service_of_the_page(), storage_container_of_the_page()]
+    objects += [inference_service_of_the_page(), patched_storage_container()]
     assert [each["kind"] for each in objects] == [
         "InferenceService",
         "ServingRuntime",
@@ -110,7 +109,7 @@ def test_pod_satisfies_the_schema(overlay: str) -> None:
 
 def test_init_container_needs_the_patch_of_the_page() -> None:
     # KServe adds the container of the ClusterStorageContainer to pods with s3:// or gs://.
-    container = storage_container_of_the_page()["spec"]["container"]
+    container = patched_storage_container()["spec"]["container"]
     unpatched = {key: container[key] for key in ("name", "image")}
     (pod,) = kustomize.pods(rendered("kserve-runtime"))
     for init, is_restricted in ((container, True), (unpatched, False)):

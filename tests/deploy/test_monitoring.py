@@ -61,7 +61,10 @@ def test_alert_has_severity_duration_summary_and_runbook(alert: dict[str, Any]) 
     assert alert["labels"]["severity"] in {"critical", "warning"}
     assert re.fullmatch(r"\d+m", alert["for"])
     assert alert["annotations"]["summary"].endswith(".")
-    assert alert["annotations"]["runbook"] == f"docs/operations.md#{alert['alert'].lower()}"
+    page, _, section = alert["annotations"]["runbook_url"].partition("#")
+    assert section == alert["alert"].lower()
+    of_release = files.read_yaml(monitoring.MONITORING / "release" / "prometheus-rule.yml")
+    assert page == monitoring.runbook_page([of_release])
 
 
 def test_operator_gets_the_same_rules() -> None:

@@ -1,10 +1,10 @@
-"""Alert FillmaskUnavailable of each release: its query, its labels and its summary."""
+"""Alerts of each release: the query, labels and summary of one, and the page that all link."""
 
 import re
 
 import pytest
 
-from tests.deploy import files, kustomize, releases
+from tests.deploy import files, kustomize, monitoring, releases
 from tests.deploy.kustomize import Objects
 from tests.deploy.releases import Releases
 
@@ -30,8 +30,23 @@ def test_alert_names_the_release(both: Releases) -> None:
     assert first != second
 
 
-def test_alert_names_a_first_release_in_another_namespace() -> None:
+def overlay_with_monitoring() -> Objects:
+    """Return the objects of the overlay of docs/operations.md."""
     (overlay,) = files.yaml_blocks(files.OPERATIONS_PAGE)
-    objects = kustomize.render_overlay(releases.with_absolute_paths(overlay))
+    return kustomize.render_overlay(releases.with_absolute_paths(overlay))
+
+
+def test_alert_names_a_first_release_in_another_namespace() -> None:
+    objects = overlay_with_monitoring()
     assert releases.own_labels(objects) == {"namespace": "my-namespace", "job": "fillmask"}
     check_alert(objects)
+
+
+def test_every_alert_links_the_page_of_its_overlay() -> None:
+    second = kustomize.render_overlay(releases.second_overlay())
+    placeholder = monitoring.runbook_page(kustomize.rendered(monitoring.MONITORING))
+    for objects, alerts in ((overlay_with_monitoring(), len(monitoring.alerts())), (second, 1)):
+        page = monitoring.runbook_page(objects)
+        assert page != placeholder
+        urls = [rule["annotations"]["runbook_url"] for rule in monitoring.rules(objects)]
+        assert [url.partition("#")[0] for url in urls] == [page] * alerts

@@ -9,8 +9,7 @@ from fillmask.settings import ENV_PREFIX, Settings
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-LOG = DOCS / "log.md"  # history, which names files and settings that no longer exist
-PAGES = sorted({*ROOT.glob("*.md"), *DOCS.glob("*.md")} - {LOG})
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md"), *DOCS.glob("decisions/*.md")])
 VARIABLES = {f"{ENV_PREFIX}{name.upper()}" for name in Settings.model_fields}
 _FENCED = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 

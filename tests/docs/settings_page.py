@@ -8,14 +8,13 @@ from tests.docs.pages import DOCS
 
 PAGE = DOCS / "settings.md"
 HEAD = """\
+<!-- make settings-page writes this page from service/fillmask/settings/settings.py -->
 # Settings
 
-`make settings-page` writes this page from `service/fillmask/settings/settings.py`.
-
-A setting is an environment variable or a flag of `fillmask-serve`. For example,
-`FILLMASK_MAX_TEXTS=8` has the same effect as `--max-texts 8`. A flag takes precedence over a
-variable. For an unknown `FILLMASK_` variable or an invalid value, the service does not start and
-prints an error message. `fillmask-serve --help` has the same groups as this page.
+Set an environment variable or the flag of the same name: `FILLMASK_MAX_TEXTS=8` does the same as
+`--max-texts 8`, and the flag wins if you set both. A typo can't go unnoticed, because the service
+doesn't start with an unknown `FILLMASK_` variable or a value that isn't allowed. In your terminal,
+`fillmask-serve --help` has the same list.
 """
 TABLE_HEAD = """\
 | Variable | Default | Allowed | Meaning |
@@ -24,8 +23,8 @@ TABLE_HEAD = """\
 TAIL = """
 ## Signals
 
-After SIGTERM or SIGINT the service finishes the accepted requests and exits with code 0. A second
-signal ends the process immediately. After SIGHUP the service reloads changed bundles.
+SIGTERM or SIGINT lets accepted requests finish, and the exit code is 0. Send a second one to end
+the process at once. SIGHUP reloads changed bundles.
 """
 
 

@@ -28,7 +28,7 @@ from tests.service.api.labels.bundles import write_label_bundle
 PAGE = pages.DOCS / "classification.md"
 TEXT = pages.read(PAGE)
 HOST = "127.0.0.1:8000"
-BLOCKS = re.findall(r"```(python|javascript|bash)\n(.*?)```", TEXT, re.DOTALL)
+BLOCKS = re.findall(r"```(python|bash)\n(.*?)```", TEXT, re.DOTALL)
 CURL = re.compile(r"curl -s (\S+).*?-d '(\{.*?\})'", re.DOTALL)
 
 
@@ -54,7 +54,7 @@ def test_example_gets_a_response(language: str, code: str, host: str) -> None:
 
 
 def test_page_has_examples_in_each_language() -> None:
-    assert {language for language, _ in BLOCKS} == {"python", "javascript", "bash"}
+    assert {language for language, _ in BLOCKS} == {"python", "bash"}
 
 
 def test_measured_response_is_that_of_the_first_request() -> None:

@@ -17,7 +17,8 @@ from fillmask.tokenization.unigram import CACHED_WORDS_BYTES
 from tests.deploy import monitoring
 from tests.docs import pages
 
-PAGE = pages.read(pages.DOCS / "operations.md")
+PATH = pages.DOCS / "operations.md"
+PAGE = pages.read(PATH)
 POD_MIB = 512
 MIB = 2**20
 # fields of every line of the log, or of lines about a request
@@ -38,6 +39,13 @@ def test_every_metric_of_a_scrape_is_named_and_no_other() -> None:
 def test_every_alert_has_a_section_and_no_other() -> None:
     titles = re.findall(r"^### (\w+)$", pages.section(PAGE, "Alerts"), re.MULTILINE)
     assert sorted(titles) == sorted(alert["alert"] for alert in monitoring.alerts())
+
+
+def test_every_alert_links_a_section_of_the_page() -> None:
+    for alert in monitoring.alerts():
+        page, _, section = alert["annotations"]["runbook_url"].partition("#")
+        assert page.endswith(f"/{PATH.relative_to(pages.ROOT)}")
+        assert section in pages.anchors(PATH)
 
 
 def test_every_log_field_is_named_and_no_other() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 
 from tests.docs import pages
-from tests.docs.python_examples import python_scripts
+from tests.docs.python_examples import python_script
 from tests.docs.test_examples import CURL, HOST
 from tests.service.server_process import start_process
 from tests.service.sparse_bundles import write_sparse_bundle
@@ -27,7 +27,7 @@ def test_every_example_runs(tmp_path: Path) -> None:
         [(address, body)] = CURL.findall(page.replace(HOST, url.removeprefix("http://")))
         [vector] = httpx.post(address, json=json.loads(body)).raise_for_status().json()
     assert len(vector) == 10
-    [(code, _)] = python_scripts(page)
+    code, _ = python_script(page)
     done = subprocess.run(
         [sys.executable, "-c", f"{code}\nprint(literal)"],
         cwd=tmp_path,

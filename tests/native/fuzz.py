@@ -132,22 +132,16 @@ class Fuzzer:
         return np.asarray(size * self._random.standard_normal(shape), np.float32)
 
     def _linear(self) -> Int8Linear:
-        inputs, has_source = self._size(), self._chance(0.3)
-        count = self._below(6) if self._chance(0.5) else 0
-        own = self._random.integers(0, inputs, count) if count and self._chance(0.7) else None
-        floats = count if has_source or own is not None else 0
-        if has_source and own is not None:
-            own %= 5  # sources with channels have 5 columns
-        layers = [self._layer(inputs, floats) for _ in range(1 + self._below(3))]
-        if has_source and all(layer.float_weight is None for layer in layers):
-            has_source, own = False, None
+        inputs, count = self._size(), self._below(6) if self._chance(0.5) else 0
+        layers = [self._layer(inputs, count) for _ in range(1 + self._below(3))]
+        has_floats = any(one.float_weight is not None for one in layers) and self._chance(0.4)
         return Int8Linear(
             layers=layers,
             zero_point=AFTER_GELU if self._chance(0.3) else SIGNED,
             transposed=self._chance(0.4),
             factors=self._floats(inputs) if self._chance(0.4) else None,
-            channels=own,
-            has_source=has_source,
+            channels=None if has_floats else self._random.integers(0, inputs, count),
+            has_floats=has_floats,
             has_residual=len(layers) == 1 and self._chance(0.5),
         )
 
@@ -165,16 +159,8 @@ class Fuzzer:
         rows = self._below(70) if self._chance(0.9) else self._below(400)
         inputs = operator.inputs()
         layer = operator.layers[0]
-        columns = 5
-        if operator.channels is None:
-            columns = next(
-                (
-                    one.float_weight.shape[1]
-                    for one in operator.layers
-                    if one.float_weight is not None
-                ),
-                0,
-            )
+        weights = [one.float_weight for one in operator.layers if one.float_weight is not None]
+        columns = weights[0].shape[1] if weights else 0
         shapes = {0: len(layer.weight), 2: columns, 4: layer.weight.shape[1]}
         fed = {place for place, one in enumerate(inputs) if isinstance(one, Fed)}
         arrays = [
@@ -204,9 +190,9 @@ class Fuzzer:
     ) -> list[tuple[Array, Array]]:
         rest = iter(arrays)
         x = next(rest)
-        source = next(rest) if operator.has_source else None
+        floats = next(rest) if operator.has_floats else None
         residual = next(rest) if operator.has_residual else None
-        return [(y, TOLERANCE * most) for y, most in operator.compute(x, source, residual)]
+        return [(y, TOLERANCE * most) for y, most in operator.compute(x, floats, residual)]
 
     def _break(self, case: Case) -> None:
         """Make one random change, after which a case may still be valid."""

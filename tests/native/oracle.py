@@ -125,8 +125,8 @@ class Int8Linear:
 
     Attributes:
         factors: (K,) or None.
-        channels: (F,) or None.
-        has_source: whether each run gets the rows of the float channels.
+        channels: (F,), columns of x that are the float channels, or None.
+        has_floats: whether each run gets the rows of the float channels.
         has_residual: whether each run gets a residual.
     """
 
@@ -135,13 +135,13 @@ class Int8Linear:
     transposed: bool = False
     factors: Floats | None = None
     channels: Indices | None = None
-    has_source: bool = False
+    has_floats: bool = False
     has_residual: bool = False
 
     def inputs(self) -> list[Array | Fed | None]:
         """Return the inputs of the operator."""
-        source, residual = (Fed() if has else None for has in (self.has_source, self.has_residual))
-        inputs: list[Array | Fed | None] = [Fed(), self.factors, source, self.channels, residual]
+        floats, residual = (Fed() if has else None for has in (self.has_floats, self.has_residual))
+        inputs: list[Array | Fed | None] = [Fed(), self.factors, floats, self.channels, residual]
         for layer in self.layers:
             weight = np.ascontiguousarray(layer.weight.T) if self.transposed else layer.weight
             inputs += [weight, layer.scales, layer.bias, layer.float_weight]
@@ -156,17 +156,16 @@ class Int8Linear:
         }
 
     def model(self) -> bytes:
-        """Return a model with this operator. Its inputs are x, the source and the residual."""
+        """Return a model with this operator. Its inputs are x, the floats and the residual."""
         return operator_model("Int8Linear", self.inputs(), len(self.layers), **self.attributes())
 
     def compute(
-        self, x: Floats, source: Floats | None = None, residual: Floats | None = None
+        self, x: Floats, floats: Floats | None = None, residual: Floats | None = None
     ) -> list[tuple[Doubles, Doubles]]:
         """Return each output (R, N) and the largest magnitude (R, 1) among the terms of a row."""
         rounded, row_scales = round_rows(x, self.factors, self.zero_point)
-        floats = x if source is None else source
-        if self.channels is not None and len(self.channels):
-            floats = floats[:, self.channels]
+        if floats is None:
+            floats = x[:, [] if self.channels is None else self.channels]
         results = []
         for layer in self.layers:
             sums = (rounded - self.zero_point) @ layer.weight.astype(np.int64)

@@ -61,13 +61,13 @@ def random_layer(
 def check(
     operator: Int8Linear,
     x: Floats,
-    source: Floats | None = None,
+    floats: Floats | None = None,
     residual: Floats | None = None,
     session: Any = None,
 ) -> None:
-    fed = [one for one in (x, source, residual) if one is not None]
+    fed = [one for one in (x, floats, residual) if one is not None]
     outputs = run(session or load(operator.model()), *fed)
-    expected = operator.compute(x, source, residual)
+    expected = operator.compute(x, floats, residual)
     assert len(outputs) == len(expected)
     for output, (y, magnitudes) in zip(outputs, expected, strict=True):
         assert output.shape == y.shape
@@ -153,28 +153,23 @@ def test_options(activation: int, zero_point: int, *, transposed: bool, has_fact
 
 
 @pytest.mark.parametrize("outputs", [1, 2, 3])
-@pytest.mark.parametrize("has_source", [False, True])
-@pytest.mark.parametrize("has_channels", [False, True])
-def test_float_channels_of_several_outputs(
-    outputs: int, *, has_source: bool, has_channels: bool
-) -> None:
-    # Without a source, the channels are columns of x. Without channels, all columns of the source.
-    floats = 5 if has_channels or has_source else 0
+@pytest.mark.parametrize("given", ["none", "channels of x", "floats"])
+def test_float_channels_of_several_outputs(outputs: int, given: str) -> None:
     widths = (64, 1, 129)[:outputs]
-    layers = [random_layer(40, width, number, floats=floats) for number, width in enumerate(widths)]
+    count = 0 if given == "none" else 5
+    layers = [random_layer(40, width, number, floats=count) for number, width in enumerate(widths)]
     operator = Int8Linear(
         layers=layers,
-        channels=np.array([7, 0, 7, 11, 3]) if has_channels else None,
-        has_source=has_source,
+        channels=np.array([7, 0, 7, 11, 3]) if given == "channels of x" else None,
+        has_floats=given == "floats",
     )
-    source = random_rows(9, 12 if has_channels else 5, 2) if has_source else None
-    check(operator, random_rows(9, 40), source)
+    check(operator, random_rows(9, 40), random_rows(9, 5, 2) if given == "floats" else None)
 
 
 def test_one_of_two_outputs_has_float_channels() -> None:
     first, second = random_layer(20, 17), random_layer(20, 70, SILU, floats=4)
     layers = [Layer(weight=first.weight, scales=first.scales), second]
-    operator = Int8Linear(layers=layers, has_source=True)
+    operator = Int8Linear(layers=layers, has_floats=True)
     check(operator, random_rows(8, 20), random_rows(8, 4, 1))
 
 
@@ -228,7 +223,7 @@ def test_batches_without_rows(zero_point: int) -> None:
     operator = Int8Linear(
         layers=[random_layer(20, 17, GELU, floats=2)],
         zero_point=zero_point,
-        has_source=True,
+        has_floats=True,
         has_residual=True,
     )
     check(operator, random_rows(0, 20), random_rows(0, 2), random_rows(0, 17))
@@ -337,9 +332,10 @@ WITHOUT_FLOATS: dict[int, Array | Fed | None] = {8: None}
         ({3: None}, "float_weight must have a row per output and a column per channel"),
         ({8: small(5, 2)}, "float_weight must have a row per output"),
         ({8: small(6, 3)}, "float_weight must have a row per output"),
-        ({3: indices(0, 8)}, "channels must be columns of their source"),
-        ({3: indices(-1, 0)}, "channels must be columns of their source"),
-        ({3: indices(0, 2**62)}, "channels must be columns of their source"),
+        ({3: indices(0, 8)}, "channels must be columns of x"),
+        ({3: indices(-1, 0)}, "channels must be columns of x"),
+        ({3: indices(0, 2**62)}, "channels must be columns of x"),
+        ({2: Fed()}, "channels must be missing beside floats"),
         ({5: np.ones((0, 6), np.int8)} | WITHOUT_FLOATS, "1 to 65536 inputs"),
         ({5: np.ones((65537, 6), np.int8)} | WITHOUT_FLOATS, "1 to 65536 inputs"),
         (
@@ -441,38 +437,27 @@ def test_unused_weights_change_nothing() -> None:
         ([(5, 7), (5, 2), (5, 6)], "x must have a column per input of the weights"),
         ([(5, 9), (5, 2), (5, 6)], "x must have a column per input of the weights"),
         ([(0, 0), (0, 2), (0, 6)], "x must have a column per input of the weights"),
-        ([(5, 8), (4, 2), (5, 6)], "float_source must have the rows of x"),
-        ([(5, 8), (6, 2), (5, 6)], "float_source must have the rows of x"),
-        ([(0, 8), (1, 2), (0, 6)], "float_source must have the rows of x"),
-        ([(5, 8), (5, 1), (5, 6)], "float_source must have a column per channel"),
-        ([(5, 8), (5, 3), (5, 6)], "float_source must have a column per channel"),
+        ([(5, 8), (4, 2), (5, 6)], "floats must have the rows of x"),
+        ([(5, 8), (6, 2), (5, 6)], "floats must have the rows of x"),
+        ([(0, 8), (1, 2), (0, 6)], "floats must have the rows of x"),
+        ([(5, 8), (5, 1), (5, 6)], "floats must have .* a column per channel"),
+        ([(5, 8), (5, 3), (5, 6)], "floats must have .* a column per channel"),
         ([(5, 8), (5, 2), (1, 6)], "residual must have the shape of the output"),
         ([(5, 8), (5, 2), (5, 1)], "residual must have the shape of the output"),
         ([(5, 8), (5, 2), (6, 5)], "residual must have the shape of the output"),
     ],
 )
 def test_refused_shapes_at_run_time(shapes: Sequence[tuple[int, ...]], message: str) -> None:
-    operator = Int8Linear(layers=[random_layer(8, 6, floats=2)], has_source=True, has_residual=True)
+    operator = Int8Linear(layers=[random_layer(8, 6, floats=2)], has_floats=True, has_residual=True)
     session = load(operator.model())
     with pytest.raises(Exception, match=message):
         run(session, *(small(*shape) for shape in shapes))
 
 
-@pytest.mark.parametrize("columns", [0, 1, 4])
-def test_refused_channels_at_run_time(columns: int) -> None:
-    operator = Int8Linear(
-        layers=[random_layer(8, 6, floats=2)], has_source=True, channels=indices(0, 4)
-    )
-    session = load(operator.model())
-    check(operator, random_rows(3, 8), random_rows(3, 5), session=session)
-    with pytest.raises(Exception, match="channels must be columns of their source"):
-        run(session, small(3, 8), small(3, columns))
-
-
 @pytest.mark.parametrize("index", [0, 2, 4])
 @pytest.mark.parametrize("rank", [0, 1, 3])
 def test_refused_ranks_at_run_time(index: int, rank: int) -> None:
-    operator = Int8Linear(layers=[random_layer(8, 6, floats=2)], has_source=True, has_residual=True)
+    operator = Int8Linear(layers=[random_layer(8, 6, floats=2)], has_floats=True, has_residual=True)
     inputs = operator.inputs()
     inputs[index] = Fed(rank=None)
     session = load(operator_model("Int8Linear", inputs, **operator.attributes()))

@@ -17,15 +17,7 @@ from tests.service.tiny import VOCABULARY, build_pair_tokenizer, build_tokenizer
 
 _MASK = "[MASK]"
 LABELS = ("sport", "politics", "science")
-# examples of the documentation
-KINDS: dict[InputText, str] = {
-    "She drank a cup of tea.": "statement",
-    "Paris is the capital of France.": "statement",
-    "Is Rome the capital of Italy?": "question",
-    "Was the cat a dog?": "question",
-    "Run, dog, run!": "exclamation",
-    "The dog barked at the mailman!": "exclamation",
-}
+# examples of the pictures in docs/playground.md
 QUESTION = "Is Rome the capital of Italy?"
 ANSWERS: dict[InputText, str] = {
     TextPair(QUESTION, "Rome is the capital."): "answer",

@@ -74,9 +74,8 @@ def contenders(workspace: Workspace, cpus: int) -> list[Contender]:
             settings=runs_by_threads(cpus),
             environment="transformers",
             exact=True,
-            note="A FastAPI application with a thread pool runs the fill-mask pipeline. "
-            "transformers' guide for web servers advises one run at a time with all threads. "
-            "transformers' guide to batching advises one text per run on CPUs.",
+            note="The fill-mask pipeline. transformers' guides advise one run at a time with all "
+            "threads, and one text per run on CPUs.",
         ),
         Contender(
             name="LitServe + transformers",
@@ -94,8 +93,8 @@ def contenders(workspace: Workspace, cpus: int) -> list[Contender]:
             environment="litserve",
             exact=True,
             ready_path="/health",
-            note="LitServe runs the fill-mask pipeline. Up to 8 requests that arrive within 5 ms "
-            "share a padded run.",
+            note="The fill-mask pipeline. Up to 8 requests that arrive within 5 ms share a padded "
+            "run.",
         ),
         Contender(
             name=ONNXRUNTIME,
@@ -103,10 +102,8 @@ def contenders(workspace: Workspace, cpus: int) -> list[Contender]:
             settings=runs_by_threads(cpus),
             environment="onnxruntime",
             exact=True,
-            note="A FastAPI application with a thread pool runs the graph that "
-            "torch.onnx.export(dynamo=True) "
-            "writes, with logits at every position. onnxruntime uses its default optimizations and "
-            "no spinning threads.",
+            note="The graph of torch.onnx.export(dynamo=True), with default optimizations and no "
+            "spinning threads.",
         ),
         *(_openvino(workspace, precision, cpus) for precision in ("fp32", "bf16", "int8")),
         Contender(
@@ -120,8 +117,8 @@ def contenders(workspace: Workspace, cpus: int) -> list[Contender]:
             ),
             environment="ctranslate2",
             exact=False,
-            note="A FastAPI application with a thread pool runs CTranslate2's encoder. CTranslate2 "
-            "has no masked-language-model head, so another library computes the head at the masks.",
+            note="The encoder. CTranslate2 has no masked-language-model head, so another library "
+            "computes the head at the masks.",
         ),
     ]
 
@@ -136,7 +133,7 @@ def _ours(workspace: Workspace, name: str) -> Contender:
         ),
         environment="fillmask",
         exact=precision == "fp32",
-        note=f"`fillmask-serve --native {native}` serves the {precision} bundle.",
+        note=f"`fillmask-serve --native {native}` with the {precision} bundle.",
     )
 
 
@@ -171,8 +168,7 @@ def _openvino(workspace: Workspace, precision: str, cpus: int) -> Contender:
         settings=settings,
         environment="openvino",
         exact=precision == "fp32",
-        note="A FastAPI application with a thread pool runs the graph of "
-        f'"{ONNXRUNTIME}" {weights}. OpenVINO uses the throughput hint, one stream per CPU '
+        note=f'The graph of "{ONNXRUNTIME}" {weights}, the throughput hint, one stream per CPU '
         "and one inference request per thread.",
     )
 

@@ -1,1 +1,1 @@
-"""Comparison without HTTP: throughput, operator times, peaks and scaling."""
+"""Comparison without HTTP: throughput and scaling."""

@@ -32,9 +32,7 @@ class InProcessComparison:
         """Select the fastest setting of each variant in a trial."""
         for variant, settings in variants().items():
             speeds = {s: self._measure(variant, s) for s in settings if len(settings) > 1}
-            best = max(speeds, key=speeds.__getitem__, default=settings[0])
-            self._chosen[variant] = best
-            self._results.in_process_chosen[variant] = best.label
+            self._chosen[variant] = max(speeds, key=speeds.__getitem__, default=settings[0])
 
     def round(self) -> None:
         """Measure every variant once."""

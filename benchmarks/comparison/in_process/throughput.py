@@ -22,7 +22,7 @@ from functools import partial
 
 from benchmarks.comparison.engines.ctranslate2_engine import HEADS, CTranslate2Engine
 from benchmarks.comparison.engines.graphs import Engine, OnnxRuntimeEngine, OpenVinoEngine
-from benchmarks.comparison.http.contenders import OURS, OURS_FP32, OURS_FUSED, OURS_INT8
+from benchmarks.comparison.http.contenders import OURS, OURS_FUSED
 from benchmarks.comparison.process import output_of
 from benchmarks.comparison.texts import TOP_K, masked_texts
 from benchmarks.comparison.workspace import Workspace
@@ -35,7 +35,7 @@ from fillmask.registry.graph_choice import choose_graph
 from fillmask.settings import Settings
 from fillmask.tokenization.encoded_text import EncodedText
 
-GATHER_GRAPH, SESSION_ALONE = "gather graph", ", session alone"
+GATHER_GRAPH = "gather graph"
 PEER_TEXTS_PER_RUN = (1, 8)
 SORTED_TEXTS_PER_RUN = (1, 8, 16)
 CTRANSLATE2 = "CTranslate2 int8, gather head"
@@ -77,10 +77,7 @@ def variants() -> dict[str, list[Setting]]:
 
     A trial selects the fastest setting.
     """
-    table = {
-        name: [Setting(0)]
-        for name in (OURS_INT8, f"{OURS_INT8}{SESSION_ALONE}", OURS_FUSED, OURS_FP32)
-    }
+    table = {name: [Setting(0)] for name in OURS}
     table[f"onnxruntime, {GATHER_GRAPH}"] = [Setting(texts) for texts in PEER_TEXTS_PER_RUN]
     for precision, hints in HINTS.items():
         table[f"OpenVINO {precision}, {GATHER_GRAPH}"] = [
@@ -163,20 +160,14 @@ def by_tokens(texts: Iterable[EncodedText], max_tokens: int) -> Iterator[list[En
 
 
 def our_jobs(workspace: Workspace, variant: str, texts: Sequence[EncodedText]) -> list[Job]:
-    """Create jobs of fillmask.
-
-    A job packs, runs and splits a batch like the service. In a variant with `SESSION_ALONE`, a job
-    only runs a packed batch.
-    """
-    runtime = our_runtime(workspace, variant.removesuffix(SESSION_ALONE))
+    """Create jobs of fillmask, each of which packs, runs and splits a batch like the service."""
+    runtime = our_runtime(workspace, variant)
 
     def pack_run_split(requests: Sequence[ModelPass]) -> object:
         batch = Batch.pack(requests)
         return batch.unpack(runtime.run(batch))
 
     batches = our_batches(workspace, texts)
-    if variant.endswith(SESSION_ALONE):
-        return [(len(batch.passes), partial(runtime.run, batch)) for batch in batches]
     return [(len(batch.passes), partial(pack_run_split, batch.passes)) for batch in batches]
 
 

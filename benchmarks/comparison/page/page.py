@@ -1,32 +1,28 @@
-"""Writer of docs/performance.md and its pictures from the latest results."""
+"""Writer of the blocks of docs/performance.md and of its pictures from the latest results."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from benchmarks import generated_block
 from benchmarks.comparison.in_process.scaling import Scaling
+from benchmarks.comparison.page import comparison_section, scaling_section
 from benchmarks.comparison.page.charts import draw_comparison, draw_scaling
-from benchmarks.comparison.page.comparison_section import comparison_section
-from benchmarks.comparison.page.scaling_section import scaling_section
 from benchmarks.comparison.results import Comparison
+from benchmarks.comparison.workspace import ROOT
+
+PAGE = ROOT / "docs" / "performance.md"
 
 
-def write_page(directory: Path) -> Path:
-    """Write the page and the pictures to a directory.
+def write_page(page: Path = PAGE) -> None:
+    """Replace the measured blocks of the page, and the pictures beside it.
 
-    The page omits sections without results.
-
-    Returns:
-        Path of the page.
+    A block without results stays as it is.
     """
-    directory.mkdir(parents=True, exist_ok=True)
-    sections = []
     if comparison := Comparison.read():
-        sections.append(comparison_section(comparison))
-        draw_comparison(comparison, directory / "performance.png")
+        text = comparison_section.comparison_section(comparison)
+        generated_block.write(page, comparison_section.NAME, text)
+        draw_comparison(comparison, page.parent / "performance.png")
     if scaling := Scaling.read():
-        sections.append(scaling_section(scaling))
-        draw_scaling(scaling, directory / "performance-scaling.png")
-    page = directory / "performance.md"
-    page.write_text("\n".join(sections), encoding="utf-8")
-    return page
+        generated_block.write(page, scaling_section.NAME, scaling_section.scaling_section(scaling))
+        draw_scaling(scaling, page.parent / "performance-scaling.png")

@@ -1,4 +1,4 @@
-"""Section about scaling in docs/performance.md, with time per text and memory over requests."""
+"""Block about scaling in docs/performance.md, with time per text and memory over requests."""
 
 from __future__ import annotations
 
@@ -6,60 +6,57 @@ from benchmarks.comparison.in_process.scaling import MASKS_AT_TOKENS, TYPICAL_TO
 from benchmarks.comparison.page.table import table
 from benchmarks.comparison.workspace import PRECISIONS
 
+NAME = "comparison/page/scaling_section"
 _INTRODUCTION = (
-    "Times are medians in milliseconds per text. onnxruntime computes the served graph of MiniLM's "
-    "size on one thread, without HTTP. This is the machine of the measurement:"
+    "Median milliseconds per text of the served graph at MiniLM's size, on one thread and without "
+    "HTTP ({cpu})."
 )
 
 
 def scaling_section(scaling: Scaling) -> str:
-    """Return the section about scaling as Markdown."""
+    """Return the block as Markdown."""
     curves = scaling.curves
     parts = [
-        "# Scaling",
-        "![Cost by length, masks and batch, and memory over requests](performance-scaling.png)",
-        _INTRODUCTION,
-        "\n".join(f"- {line}" for line in scaling.machine[:2]),
-        "## Length of a text, one mask",
-        _points("tokens", curves.by_tokens),
-        f"## Masks in a text of {MASKS_AT_TOKENS} tokens",
-        _points("masks", curves.by_masks),
-        f"## Texts of {TYPICAL_TOKENS} tokens in a batch, one mask each",
-        _points("texts", curves.by_texts),
-        f"## Vocabulary, a text of {TYPICAL_TOKENS} tokens",
+        _INTRODUCTION.format(cpu=scaling.machine[0]),
+        _points("tokens, one mask", curves.by_tokens),
+        _points(f"masks in {MASKS_AT_TOKENS} tokens", curves.by_masks),
+        _points(f"texts of {TYPICAL_TOKENS} tokens in a batch", curves.by_texts),
         _vocabulary(scaling),
-        "## Threads, the texts of the comparison in batches by tokens, int8",
-        table(
-            ["threads, one CPU each", "texts/s"],
-            [[str(n), f"{speed:.1f}"] for n, speed in scaling.texts_per_s_by_threads.items()],
-        ),
-        "## Memory over requests of random shapes",
+        _threads(scaling),
         _memory(scaling),
     ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(parts)
 
 
 def _points(name: str, points: list[Point]) -> str:
-    header = [name, *(f"{precision} ms" for precision in PRECISIONS)]
-    rows = [[str(p.at), *(f"{p.ms[precision]:.2f}" for precision in PRECISIONS)] for p in points]
-    return table(header, rows)
+    rows = [[p, *(f"{point.ms[p]:.2f}" for point in points)] for p in PRECISIONS]
+    return table([name, *(str(point.at) for point in points)], rows)
 
 
 def _vocabulary(scaling: Scaling) -> str:
-    header = ["model", "masks"]
-    header += [f"{precision} ms" for precision in PRECISIONS]
-    header += [f"{precision} graph MB" for precision in PRECISIONS]
+    vocabularies = scaling.curves.by_vocabulary
+    masks = [point.at for point in next(iter(vocabularies.values())).by_masks]
     rows = [
         [
             size,
-            str(point.at),
-            *(f"{point.ms[precision]:.2f}" for precision in PRECISIONS),
-            *(f"{vocabulary.bundle_bytes[precision] / 1e6:.0f}" for precision in PRECISIONS),
+            *(f"{point.ms[p]:.2f}" for point in vocabulary.by_masks for p in PRECISIONS),
+            *(f"{vocabulary.bundle_bytes[p] / 1e6:.0f}" for p in PRECISIONS),
         ]
-        for size, vocabulary in scaling.curves.by_vocabulary.items()
-        for point in vocabulary.by_masks
+        for size, vocabulary in vocabularies.items()
     ]
-    return table(header, rows)
+    header = [f"{p}, masks: {number}" for number in masks for p in PRECISIONS]
+    return table(
+        [f"vocabulary, {TYPICAL_TOKENS} tokens", *header, *(f"{p} graph MB" for p in PRECISIONS)],
+        rows,
+    )
+
+
+def _threads(scaling: Scaling) -> str:
+    speeds = [f"{speed:.1f} with {n}" for n, speed in scaling.texts_per_s_by_threads.items()]
+    return (
+        "**Threads**, one CPU each, on the comparison's texts in batches in int8: texts/s are "
+        f"{', '.join(speeds)}."
+    )
 
 
 def _memory(scaling: Scaling) -> str:
@@ -67,10 +64,9 @@ def _memory(scaling: Scaling) -> str:
     first_requests, first_bytes = memory.samples[0]
     last_requests, last_bytes = memory.samples[-1]
     return (
-        f"The server with the built-in model ({memory.name}) is ready {memory.ready_s:.2f} s "
-        f"after the start of the process. Its resident memory is {first_bytes / 1e6:.0f} MB after "
-        f"{first_requests} requests and {last_bytes / 1e6:.0f} MB after {last_requests} requests, "
-        f"a change of {memory.growth_bytes / 1e6:+.1f} MB. The peak is "
-        f"{memory.peak_rss_bytes / 1e6:.0f} MB. A request has one to four texts of any "
-        "length up to the model's limit, up to eight masks per text and up to fifty fills per mask."
+        f"**Memory over requests** of random shapes (one to four texts of any length, up to eight "
+        f"masks a text, up to fifty fills a mask): with {memory.name} the server is ready after "
+        f"{memory.ready_s:.2f} s and takes {first_bytes / 1e6:.0f} MB after {first_requests} "
+        f"requests and {last_bytes / 1e6:.0f} MB after {last_requests}, a change of "
+        f"{memory.growth_bytes / 1e6:+.1f} MB. The peak is {memory.peak_rss_bytes / 1e6:.0f} MB."
     )

@@ -1,7 +1,7 @@
 """Training rows of single short texts, similar to the requests of clients.
 
 Packed rows are always full. They begin and end in the middle of sentences. Training on packed rows
-alone gives an encoder that is less accurate on single sentences (docs/log.md, 2026-11-22).
+alone gives an encoder that is less accurate on single sentences (docs/decisions/019).
 """
 
 from __future__ import annotations

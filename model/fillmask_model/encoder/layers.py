@@ -51,8 +51,8 @@ def attend(q_NHTd: Tensor, k_NHTd: Tensor, v_NHTd: Tensor, mask: Tensor | None) 
     short = plain and q_NHTd.shape[2] <= SHORT_ROW_TOKENS
     if short and q_NHTd.requires_grad and _in_bfloat16_on_cpu(q_NHTd):
         # With gradients, the fused kernel takes up to 3 times as long as these plain products
-        # (see docs/log.md, 2026-11-22). A training step on 16 padded texts of 32 to 128 tokens
-        # takes 1.4 to 1.5 times as long with the fused kernel.
+        # (docs/decisions/021). A training step on 16 padded texts of 32 to 128 tokens takes 1.4 to
+        # 1.5 times as long with the fused kernel.
         q, k, v = (part.flatten(0, 1) for part in (q_NHTd, k_NHTd, v_NHTd))
         scores = torch.bmm(q / math.sqrt(q.shape[-1]), k.transpose(1, 2))
         if mask is not None:

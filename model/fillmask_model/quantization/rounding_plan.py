@@ -43,7 +43,7 @@ from fillmask_model.quantization.layer_precision import (
 )
 from fillmask_model.quantization.smoothing import smoothing_factors
 
-# chosen by measurements (docs/log.md, 2026-11-20)
+# chosen by measurements (docs/decisions/003)
 FLOAT_CHANNELS, FLOAT_HIDDEN_CHANNELS = 4, 32
 CALIBRATION_TOKENS = 16_384
 

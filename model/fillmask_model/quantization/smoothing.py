@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 STEPS = 150
 SAMPLED_OUTPUTS = 512  # sampled rows per weight, because the embedding table has many more
-# corrects the error model, which underestimates weight errors (docs/log.md, 2026-11-20)
+# corrects the error model, which underestimates weight errors (docs/decisions/003)
 WEIGHT_ERRORS = 4.0
 LEARNING_RATE, LAST_RATE = 0.06, 0.0006  # with a linear decay
 # Kingma & Ba 2015, Algorithm 1. torch.optim would load torch's compiler, which takes 1.5 s.

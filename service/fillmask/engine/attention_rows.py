@@ -11,7 +11,7 @@ from dataclasses import dataclass
 # Number of float32 values in the widest vector register. Each text starts at a multiple of
 # this number, so that vector instructions add its values in the same order as in a row of its own.
 # The result then has the same bits. Row widths are also multiples of this number, because the
-# attention kernels are slower for other widths (docs/log.md, 2026-11-20).
+# attention kernels are slower for other widths (docs/decisions/004).
 ALIGNMENT = 16
 
 

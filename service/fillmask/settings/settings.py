@@ -119,8 +119,8 @@ class Settings(BaseSettings):
         description="maximum number of model passes per request for scores (one pass per token), "
         "targets, words and joint filling",
     )
-    # A measurement with 32 clients on two CPUs gave the default (docs/log.md, 2026-11-20). A budget
-    # of 128 tokens gave 10 % fewer requests/s. A budget of 256 tokens gave the same number of
+    # A measurement with 32 clients on two CPUs gave the default (docs/decisions/005). A budget of
+    # 128 tokens gave 10 % fewer requests/s. A budget of 256 tokens gave the same number of
     # requests/s, with higher latency and 3 MB more memory.
     max_batch_tokens: int = Field(
         default=192,

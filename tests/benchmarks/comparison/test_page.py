@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
+from benchmarks import generated_block
 from benchmarks.comparison import results as results_module
 from benchmarks.comparison.http.contenders import contenders
 from benchmarks.comparison.http.latency import LENGTHS_TOKENS
 from benchmarks.comparison.http.memory import Memory
 from benchmarks.comparison.in_process.scaling import Curves, Point, Scaling, Vocabulary
 from benchmarks.comparison.in_process.throughput import variants
+from benchmarks.comparison.page import comparison_section as comparison_module
+from benchmarks.comparison.page import scaling_section as scaling_module
 from benchmarks.comparison.page.comparison_section import comparison_section
-from benchmarks.comparison.page.page import write_page
+from benchmarks.comparison.page.page import PAGE, write_page
 from benchmarks.comparison.page.scaling_section import scaling_section
 from benchmarks.comparison.page.table import table
-from benchmarks.comparison.results import Cell, Comparison, Peak, SizeResults, Visit
+from benchmarks.comparison.results import Cell, Comparison, SizeResults, Visit
 from benchmarks.comparison.workspace import Workspace
 
 
@@ -34,7 +38,6 @@ def _comparison() -> Comparison:
         texts=200,
         mean_tokens=26,
         mean_masks=1.5,
-        operations_per_text=1e9,
         chosen=dict.fromkeys(names, "some setting"),
         # contender number i is 1 + i times as slow as fillmask, the first contender
         visits={
@@ -42,7 +45,6 @@ def _comparison() -> Comparison:
             for i, name in enumerate(names)
         },
         in_process={name: [800, 400, 700] for name in variants()},
-        in_process_chosen=dict.fromkeys(variants(), "1 text per run"),
         latency_ms={
             "fillmask int8": {"default": {tokens: [1, 5, 2] for tokens in LENGTHS_TOKENS}},
             "CTranslate2 int8": {
@@ -50,7 +52,6 @@ def _comparison() -> Comparison:
                 "head in PyTorch": {tokens: [8, 7, 6.5] for tokens in LENGTHS_TOKENS},
             },
         },
-        operator_us={"Gemm": 60.0} | {f"Operator{i}": 2.0 for i in range(20)},
     )
     return Comparison(
         date="2026-01-02",
@@ -59,7 +60,6 @@ def _comparison() -> Comparison:
         seconds=8,
         rounds=3,
         null_server={1: size.visits[names[0]][0].cells[1], 8: size.visits[names[0]][0].cells[8]},
-        peak=Peak(int8_gops=1400, fp32_gops=350),
         sizes={"minilm": size},
         installed_bytes={"fillmask": 300_000_000},
     )
@@ -104,12 +104,19 @@ def test_the_comparison_shows_medians_ratios_and_every_contender() -> None:
     assert speeds.split(" | ")[0] == "| transformers pipeline"
     assert speeds.endswith("| 4.00x | 60 % | 2.5 / 7.5 | 100 | 0.50 | not measured | 100.0 % |")
     assert "| 100 | 0.50 | 300 | 100.0 % |" in page
-    # 700 texts/s with 1e9 operations each are half of 1,400 GOPS.
-    assert "| fillmask int8 | 700.0 | 50 % | 1.00x | 1 text per run |" in page
+    assert "| onnxruntime, gather graph | 700.0 | 1.00x |" in page
     assert "**LitServe + transformers**" in page
-    # The times sum to 60 + 20 x 2. The table has the first ten operators.
-    assert "| Gemm | 60 us, 60 % |" in page
-    assert "| all others | 22 us, 22 % |" in page
+    # 600 of 800, 300 of 400 and 500 of 700 texts/s: the median share is 75 %.
+    assert "75 % (minilm)" in page
+    assert "CPU: one; servers on 2 CPUs." in page
+
+
+def test_sizes_share_the_rows_of_latency_and_throughput() -> None:
+    comparison = _comparison()
+    comparison.sizes["bert-base"] = comparison.sizes["minilm"]
+    page = comparison_section(comparison)
+    assert "| fillmask int8 | 2.0 | 2.0 | 2.0 | 2.0 | 2.0 | 2.0 | 2.0 | 2.0 | 2.0 | 2.0 |" in page
+    assert "| fillmask fp32 | 700.0 | 1.00x | 700.0 | 1.00x |" in page
 
 
 def test_each_cell_of_the_latency_table_has_the_fastest_setting() -> None:
@@ -120,17 +127,22 @@ def test_each_cell_of_the_latency_table_has_the_fastest_setting() -> None:
 
 def test_scaling_shows_every_curve_and_the_growth_of_memory() -> None:
     page = scaling_section(_scaling())
-    assert page.count("| 4 | 2.00 | 1.00 |") == 4
-    assert "| minilm | 2 | 1.00 | 0.50 | 9 | 3 |" in page
-    assert "| 2 | 790.0 |" in page
+    assert page.count("| fp32 | 0.50 | 1.00 | 2.00 |") == 3
+    assert "| minilm | 0.50 | 0.25 | 1.00 | 0.50 | 2.00 | 1.00 | 9 | 3 |" in page
+    assert "400.0 with 1, 790.0 with 2." in page
     assert "+2.5 MB" in page
 
 
-def test_page_has_both_parts_and_the_pictures_it_names(cache: Path, tmp_path: Path) -> None:
+def test_page_has_both_blocks_and_the_pictures_it_names(cache: Path, tmp_path: Path) -> None:
     _comparison().write()
     _scaling().write()
-    page = write_page(tmp_path / "docs")
-    assert page.read_text() == f"{comparison_section(_comparison())}\n{scaling_section(_scaling())}"
+    page = tmp_path / "performance.md"
+    shutil.copy(PAGE, page)
+    write_page(page)
+    comparison = generated_block.read(page, comparison_module.NAME)
+    assert comparison == f"{comparison_section(_comparison())}\n"
+    scaling = generated_block.read(page, scaling_module.NAME)
+    assert scaling == f"{scaling_section(_scaling())}\n"
     for name in ("performance.png", "performance-scaling.png"):
         assert f"({name})" in page.read_text()
         content = (page.parent / name).read_bytes()
@@ -138,8 +150,11 @@ def test_page_has_both_parts_and_the_pictures_it_names(cache: Path, tmp_path: Pa
         assert len(content) > 10_000
 
 
-def test_a_part_that_was_not_measured_is_left_out(cache: Path, tmp_path: Path) -> None:
-    assert write_page(tmp_path / "docs").read_text() == ""
+def test_a_block_that_was_not_measured_stays(cache: Path, tmp_path: Path) -> None:
+    page = tmp_path / "performance.md"
+    shutil.copy(PAGE, page)
+    write_page(page)
+    assert page.read_text() == PAGE.read_text()
 
 
 def test_a_table_with_a_cell_missing_is_an_error() -> None:

@@ -27,13 +27,6 @@ def fills(playground: Playground) -> None:
     playground.page.get_by_role("tab", name="Python").click()
 
 
-def together(playground: Playground) -> None:
-    """Show two masks filled together."""
-    playground.page.get_by_role("button", name="Masks together").click()
-    playground.wait_until_answered()
-    playground.page.get_by_role("tab", name="JavaScript").click()
-
-
 def surprisal(playground: Playground) -> None:
     """Show a text without masks and the alternatives of a token."""
     playground.page.get_by_role("button", name="Surprisal").click()
@@ -60,7 +53,6 @@ Scheme = Literal["light", "dark"]
 
 PICTURES: dict[str, tuple[Scheme, Callable[[Playground], None]]] = {
     "playground-light.png": ("light", fills),
-    "playground-dark.png": ("dark", together),
     "playground-surprisal.png": ("light", surprisal),
     "playground-comparison.png": ("dark", comparison),
 }

@@ -103,11 +103,10 @@ class Chains:
             and scaled.input[1] in self._graph.constants
         ):
             x, factors = scaled.input
-        source = channels = ""
-        for floats in {chain.floats for chain in chains} - {""}:  # one tensor or none
-            source, channels = self._float_source(floats, x)
-        residual = chains[0].residual
-        inputs = [x, factors, source, channels, residual]
+        floats = channels = ""
+        for given in {chain.floats for chain in chains} - {""}:  # one tensor or none
+            floats, channels = self._floats(given, x)
+        inputs = [x, factors, floats, channels, chains[0].residual]
         for chain in chains:
             inputs += [chain.weight, chain.scales, chain.bias, chain.float_weight]
         while not inputs[-1]:
@@ -130,17 +129,12 @@ class Chains:
         [other] = set(added.input) - {name}
         return (name, "") if other in self._graph.constants else (added.output[0], other)
 
-    def _float_source(self, floats: str, x: str) -> tuple[str, str]:
-        """Return the tensor of float32 channels, "" for the input, and their indices."""
+    def _floats(self, floats: str, x: str) -> tuple[str, str]:
+        """Return the tensor of float32 channels, or else their indices in the input."""
         gather = self._graph.producers.get(floats)
-        if (
-            gather is None
-            or gather.op_type != "Gather"
-            or gather.input[1] not in self._graph.constants
-        ):
-            return floats, ""
-        source, channels = gather.input
-        return "" if source == x else source, channels
+        if gather is not None and gather.op_type == "Gather" and gather.input[0] == x:
+            return "", gather.input[1]
+        return floats, ""
 
     def _activation(self, name: str) -> tuple[str, int]:
         """Return the activation of a tensor, and the tensor after the activation."""

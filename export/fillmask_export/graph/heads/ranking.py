@@ -2,7 +2,7 @@
 
 A loop ranks a few masks at a time, because the logits of many masks take more memory than the rest
 of the graph. A large vocabulary has several parts with one loop per part. The runtime then packs
-the weights of one loop at a time and frees them afterwards (docs/log.md, 2026-11-21).
+the weights of one loop at a time and frees them afterwards (docs/decisions/008).
 
 Shapes: M masks, D d_model, P parts, k top tokens, K targets.
 """

@@ -18,7 +18,7 @@ class HelperThreads:
 
     onnxruntime divides each run between its calling thread and the pool threads. With two threads
     instead of one, a single text takes 55 to 75 % of the time. Under load, the throughput is higher
-    if each run stays on its calling thread (docs/log.md, 2026-11-23).
+    if each run stays on its calling thread (docs/decisions/006).
 
     onnxruntime cannot change the number of threads between runs, so this class keeps pool threads
     busy with a function that waits. Each new run leaves one helper for each CPU that has had no run
