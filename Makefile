@@ -164,7 +164,7 @@ $(POLICY)/.installed: Makefile
 	$(POLICY)/bin/pip install --quiet --disable-pip-version-check checkov==3.3.30
 	@touch $@
 
-settings-page: $(DEV)/.installed  ## write docs/settings.md from service/fillmask/settings.py
+settings-page: $(DEV)/.installed  ## write docs/settings.md from service/fillmask/settings/settings.py
 	$(DEV)/bin/python -m tests.docs.settings_page
 
 lock:            ## write the newest versions of all dependencies into constraints/ (names and versions only)
@@ -279,7 +279,7 @@ attack-check: $(DEV)/.installed  ## run all attacks on memory together for a min
 	ATTACK_S=60 $(DEV)/bin/python -m pytest -s tests/chaos/test_all_attacks.py
 
 hostile-check: $(DEV)/.installed  ## send 100 kinds of hostile byte streams beside polite clients (10 minutes, SEED=NUMBER for other kinds)
-	$(DEV)/bin/python -m benchmarks.load.hostile_streams --kinds 100 --seconds 5 $(if $(SEED),--seed $(SEED))
+	$(DEV)/bin/python -m benchmarks.hostile.streams --kinds 100 --seconds 5 $(if $(SEED),--seed $(SEED))
 
 audit: $(TOOLS)/.installed  ## check the serving dependencies for known vulnerabilities (queries pypi.org)
 	$(TOOLS)/bin/pip-audit --requirement constraints/serve.txt --no-deps --disable-pip

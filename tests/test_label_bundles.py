@@ -16,10 +16,10 @@ from fillmask.errors import BundleError, InvalidRequestError, NotFoundError
 from fillmask.observability.metrics import Metrics
 from fillmask.parameters.classify import ClassificationOptions
 from fillmask.parameters.texts import TextPair
-from fillmask.registry.golden import GoldenTolerance
 from fillmask.registry.loader import load_model
 from fillmask.registry.registry import ModelRegistry
 from fillmask.registry.served_model import ServedModel
+from fillmask.registry.verification.golden import GoldenTolerance
 from fillmask.settings import Settings
 from tests.broken_bundles import copy_bundle, edit_description
 from tests.export.label_bundles import TASKS, Kind, label_checkpoint, write_label_bundle

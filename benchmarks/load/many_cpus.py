@@ -35,8 +35,8 @@ from fillmask.bundles.bundle import Bundle, default_bundle_path, read_bundle
 from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import BatchOutputs, ModelPass, no_targets
 from fillmask.engine.runtime import Runtime
-from fillmask.registry.golden import check_golden_prompts
-from fillmask.tasks.fill_mask import FillMaskPipeline
+from fillmask.registry.verification.golden import check_golden_prompts
+from fillmask.tasks.fill_mask.pipeline import FillMaskPipeline
 from fillmask.tokenization.tokenizer import Tokenizer
 
 CPUS = (1, 2, 4, 8, 16, 32)

@@ -1,10 +1,10 @@
 """Accuracy of a bundle on a cloze probe (Taylor 1953) with everyday prompts.
 
-    .venv-dev/bin/python -m benchmarks.quality.cloze [BUNDLE]
+    .venv-dev/bin/python -m benchmarks.quality.cloze [BUNDLE [PROMPTS]]
 
-cloze_probe.tsv contains 130 hand-written prompts of ten kinds, with the columns kind, text and
-accepted answers. No training run and no model selection uses the prompts. The default BUNDLE is the
-built-in bundle.
+PROMPTS is a table with the columns kind, text and accepted answers: cloze_probe.tsv by default, 130
+hand-written prompts of ten kinds, or plain_facts.tsv, 60 of six kinds. No training run and no model
+selection uses them. The default BUNDLE is the built-in bundle.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def main() -> None:
     The function also writes the table of the built-in bundle into the model card.
     """
     path = Path(sys.argv[1]) if len(sys.argv) > 1 else default_bundle_path()
-    tallies = probe(path)
+    tallies = probe(path, *map(Path, sys.argv[2:]))
     print(table(tallies), "\n\nmissed:")
     for tally in tallies.values():
         print("\n".join(tally.missed))

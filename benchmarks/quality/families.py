@@ -38,7 +38,8 @@ from fillmask.engine.passes import ModelPass, no_targets
 from fillmask.engine.runtime import Runtime
 from fillmask.host import usable_cpus
 from fillmask.tokenization.tokenizer import Tokenizer
-from fillmask_export.graph.files import int8_weights, save_graph
+from fillmask_export.graph.files import save_graph
+from fillmask_export.quantization.weights import int8_weights
 from fillmask_model.checkpoints.checkpoint import load_checkpoint
 
 PAGE = Path(__file__).parents[2] / "docs" / "models.md"

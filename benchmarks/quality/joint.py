@@ -24,7 +24,7 @@ from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import ModelPass, PassOutputs
 from fillmask.engine.runtime import Runtime
 from fillmask.parameters.fill_mask import Order
-from fillmask.tasks.joint import fill_jointly
+from fillmask.tasks.fill_mask.joint import fill_jointly
 from fillmask.tokenization.tokenizer import Tokenizer
 
 PAIRS_A_TEXT = 3

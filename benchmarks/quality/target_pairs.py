@@ -19,8 +19,8 @@ from pathlib import Path
 from fillmask.bundles.bundle import default_bundle_path, read_bundle
 from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.runtime import Runtime
-from fillmask.tasks.targets.target_passes import TargetPasses
-from fillmask.tasks.targets.targets import Targets
+from fillmask.tasks.fill_mask.target_passes import TargetPasses
+from fillmask.tasks.fill_mask.targets import Targets
 from fillmask.tokenization.tokenizer import Tokenizer
 
 MAX_PASSES = 512

@@ -23,8 +23,8 @@ from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import ModelPass, PassOutputs, no_targets
 from fillmask.engine.runtime import Runtime
 from fillmask.results.fills import WordFill
-from fillmask.tasks.ranking import rank_tokens
-from fillmask.tasks.words import WordSearch
+from fillmask.tasks.fill_mask.ranking import rank_tokens
+from fillmask.tasks.fill_mask.words import WordSearch
 from fillmask.tokenization.tokenizer import Tokenizer
 
 TOP_K = 5

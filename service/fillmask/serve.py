@@ -20,11 +20,11 @@ from fillmask.api.metrics_page import create_metrics_app
 from fillmask.app import FillMaskApp, create_app
 from fillmask.bundles.cache import exported_bundle
 from fillmask.errors import SettingsError, StartupError
-from fillmask.flags import flag
 from fillmask.observability.health import Health
 from fillmask.observability.logs import log_loop_error, start_logging
 from fillmask.registry.registry import ModelRegistry
 from fillmask.settings import Settings, read_settings
+from fillmask.settings.flags import flag
 
 _log = logging.getLogger("fillmask")
 

@@ -24,8 +24,8 @@ from typing import Any
 
 from benchmarks.running_server import ROOT, running_server
 from fillmask.bundles.bundle import default_bundle_path
-from fillmask_export.commands import VERIFICATION_TEXTS
-from fillmask_export.write_bundle import BundleMetadata, SampleTexts, write_bundle
+from fillmask_export.arguments import VERIFICATION_TEXTS
+from fillmask_export.bundle.write_bundle import BundleMetadata, SampleTexts, write_bundle
 from fillmask_model.checkpoints.checkpoint import load_checkpoint
 from tests.arm.emulation import Emulation, UnavailableError, environment
 from tests.broken_bundles import (

@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from benchmarks.load.hostile_clients import named_kind
-from benchmarks.load.hostile_kinds import NAMED
-from benchmarks.load.hostile_outcome import Outcome
-from benchmarks.load.hostile_streams import CONNECTIONS, attack_in_turn
-from benchmarks.load.polite_clients import LOST, Asked
+from benchmarks.hostile.clients import named_kind
+from benchmarks.hostile.kinds import NAMED
+from benchmarks.hostile.outcome import Outcome
+from benchmarks.hostile.polite_clients import LOST, Asked
+from benchmarks.hostile.streams import CONNECTIONS, attack_in_turn
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is read in /proc")
 
@@ -25,7 +25,7 @@ async def test_polite_clients_are_answered() -> None:
     # The kinds differ from day to day. A failure names them by seed and index.
     seed = f"{datetime.now(UTC):%Y%m%d}"
     names = [*SEEDS_THAT_FAILED, *(f"{seed}:{index}" for index in range(KINDS))]
-    outcomes = await attack_in_turn(names, ATTACK_S, CONNECTIONS, None)
+    outcomes = await attack_in_turn(names, ATTACK_S, CONNECTIONS)
     pairs = zip(names, outcomes, strict=True)
     failures = {name: one.failures(slowest_s=SLOWEST_S) for name, one in pairs}
     assert {name: found for name, found in failures.items() if found} == {}

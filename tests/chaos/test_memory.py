@@ -8,7 +8,7 @@ from itertools import chain
 
 import pytest
 
-from benchmarks.load.attacks import ATTACKS, under
+from benchmarks.hostile.attacks import ATTACKS, under
 from fillmask.engine.machine.memory import RETURN_EVERY_S
 from tests.chaos.load import Client, Outcome, ask_until
 from tests.chaos.memory import MB, forget_peak, peak_bytes, resident_bytes

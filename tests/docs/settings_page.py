@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from fillmask.flags import default_text
 from fillmask.settings import ENV_PREFIX, Settings, allowed, settings_by_group
+from fillmask.settings.flags import default_text
 from tests.docs.pages import DOCS
 
 PAGE = DOCS / "settings.md"
 HEAD = """\
-<!-- make settings-page writes this page from service/fillmask/settings.py -->
+<!-- make settings-page writes this page from service/fillmask/settings/settings.py -->
 # Settings
 
 Set an environment variable or the flag of the same name: `FILLMASK_MAX_TEXTS=8` does the same as

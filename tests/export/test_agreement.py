@@ -13,6 +13,7 @@ import torch
 from fillmask.bundles.bundle import read_bundle
 from fillmask.engine.runtime import Runtime
 from fillmask.tokenization.tokenizer import Tokenizer
+from fillmask_export.bundle.write_bundle import BundleMetadata, SampleTexts, write_bundle
 from fillmask_export.verification.agreement import (
     MASK_EVERY,
     Fp32Predictions,
@@ -20,7 +21,6 @@ from fillmask_export.verification.agreement import (
     measure_agreement,
 )
 from fillmask_export.verification.fills import VerificationError
-from fillmask_export.write_bundle import BundleMetadata, SampleTexts, write_bundle
 from fillmask_model.checkpoints.checkpoint import Checkpoint
 from fillmask_model.encoder.encoder import TiedEncoder
 from tests.model.samples import VERSES

@@ -16,12 +16,12 @@ from onnx.reference import ReferenceEvaluator
 from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import ModelPass
 from fillmask.engine.runtime import Runtime
-from fillmask_export.graph.files import int8_weights
 from fillmask_export.graph.int8_operators import Int8GraphBuilder
 from fillmask_export.graph.operators import GraphBuilder
 from fillmask_export.graph.reference import reference_graph
 from fillmask_export.graph.served import served_graph
 from fillmask_export.graph.weights import encoder_weights
+from fillmask_export.quantization.weights import int8_weights
 from fillmask_model.checkpoints.checkpoint import Checkpoint, load_checkpoint
 from fillmask_model.encoder.encoder import TiedEncoder
 from tests.model.checkpoints.families.samples import SAMPLES, Inputs, reading_tokens

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from fillmask.bundles.bundle import read_bundle
 from fillmask.engine.runtime import Runtime
+from fillmask_export.bundle.write_bundle import BundleMetadata, SampleTexts, write_bundle
 from fillmask_export.commands import main
 from fillmask_export.graph.files import save_graph
 from fillmask_export.graph.weights import encoder_weights
 from fillmask_export.verification.fills import VerificationError
-from fillmask_export.write_bundle import BundleMetadata, SampleTexts, write_bundle
 from fillmask_model.checkpoints.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from fillmask_model.checkpoints.errors import CheckpointError
 from fillmask_model.data.corpus import read_tokenizer
@@ -174,8 +174,8 @@ def test_the_encoder_is_gone_before_a_graph_is_loaded(
             alive_at_load.append(encoders[0]() is not None)
             super().__init__(*arguments, **options)
 
-    monkeypatch.setattr("fillmask_export.write_bundle.save_graph", save)
-    monkeypatch.setattr("fillmask_export.write_bundle.Runtime", Watched)
+    monkeypatch.setattr("fillmask_export.bundle.write_bundle.save_graph", save)
+    monkeypatch.setattr("fillmask_export.bundle.write_bundle.Runtime", Watched)
     monkeypatch.setattr("fillmask_export.verification.expected_results.Runtime", Watched)
     sentences = tmp_path / "texts.txt"
     sentences.write_text("\n".join(texts.verification))

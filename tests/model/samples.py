@@ -17,7 +17,11 @@ from torch import Tensor, nn
 from fillmask_model.encoder.classifier import ClassifierConfig
 from fillmask_model.encoder.config import EncoderConfig
 from fillmask_model.encoder.encoder import TiedEncoder
-from fillmask_model.quantization.input_recorder import VOCABULARY, is_int8_linear, shared_input_name
+from fillmask_model.quantization.layer_precision import (
+    VOCABULARY,
+    is_int8_linear,
+    shared_input_name,
+)
 from fillmask_model.quantization.rounding_plan import RoundingPlan
 from fillmask_model.tokenizers.word_pieces import train_word_pieces
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 from tokenizers import Tokenizer
 
-from fillmask_export.write_bundle import BundleMetadata, SampleTexts, write_bundle
+from fillmask_export.bundle.write_bundle import BundleMetadata, SampleTexts, write_bundle
 from fillmask_model.checkpoints.checkpoint import Checkpoint
 from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.encoder.sparse import SparsePooling, SparseSettings

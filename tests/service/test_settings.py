@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from fillmask.errors import SettingsError
-from fillmask.flags import flag
 from fillmask.host import usable_cpus
-from fillmask.settings import _GROUPS, Settings, allowed, read_settings, settings_by_group
+from fillmask.settings import Settings, allowed, read_settings, settings_by_group
+from fillmask.settings.flags import flag
+from fillmask.settings.settings import _GROUPS
 
 
 def test_defaults() -> None:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import onnx
-from numpy.typing import NDArray
 
 from fillmask.bundles.bundle import MODEL_FILE, WEIGHTS_FILE
 from fillmask_export.graph.int8_operators import Int8GraphBuilder
@@ -15,13 +12,9 @@ from fillmask_export.graph.operators import GraphBuilder
 from fillmask_export.graph.served import served_graph
 from fillmask_export.graph.weight_file import WeightFile
 from fillmask_export.graph.weights import encoder_weights
-from fillmask_export.progress import Report, no_report
-from fillmask_export.quantization.weights import GramFiles, Int8Weights, SavingStatistics
-from fillmask_model.checkpoints.checkpoint import Checkpoint
+from fillmask_export.quantization.weights import Int8Weights
 from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.encoder.sparse import SparsePooling
-from fillmask_model.quantization.calibration import BlockwiseStatistics
-from fillmask_model.quantization.rounding_plan import RoundingPlan
 
 
 def save_graph(
@@ -59,41 +52,3 @@ def save_graph(
     onnx.save(graph, directory / MODEL_FILE)
     # check the file, because the graph in memory has no weights
     onnx.checker.check_model(str(directory / MODEL_FILE), full_check=True)
-
-
-def int8_weights(
-    checkpoint: Checkpoint,
-    calibration: Sequence[NDArray[np.int64]],
-    mask_token_id: int,
-    scratch: Path | None,
-    *,
-    fills: bool = True,
-    sparse: bool = False,
-    report: Report = no_report,
-) -> Int8Weights:
-    """Choose the rounding of an encoder's weights by calibration.
-
-    Weights that training has rounded keep their rounding.
-
-    Args:
-        calibration: token ids of real texts.
-        scratch: directory for temporary files with Gram matrices, with which later columns
-            compensate for rounding errors. None to round each weight to the nearest value.
-        fills: whether the graph fills masks.
-        sparse: whether the graph computes sparse vectors.
-    """
-    if checkpoint.rounding:
-        return Int8Weights(checkpoint.rounding, {}, report)
-    model = checkpoint.model
-    grams = None if scratch is None else GramFiles(scratch)
-    statistics = BlockwiseStatistics(
-        model,
-        calibration,
-        mask_token_id,
-        fills=fills,
-        labels=model.classifier is not None,
-        sparse=sparse,
-        grams=grams is not None,
-    )
-    plan = RoundingPlan.from_statistics(model, SavingStatistics(statistics, grams, report))
-    return Int8Weights(plan, {} if grams is None else grams, report)

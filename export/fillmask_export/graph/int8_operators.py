@@ -27,7 +27,7 @@ from fillmask_export.quantization.rounding import (
 from fillmask_export.quantization.weights import Int8Weights
 from fillmask_model.encoder.config import EncoderConfig
 from fillmask_model.encoder.encoder import TABLE, output_table
-from fillmask_model.quantization.input_recorder import VOCABULARY
+from fillmask_model.quantization.layer_precision import VOCABULARY
 
 
 class Int8GraphBuilder(RoundingGraphBuilder):

@@ -17,12 +17,19 @@ from typing import Any, TextIO
 
 import httpx2
 from huggingface_hub import HfApi, constants, hf_hub_download, try_to_load_from_cache
-from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 from huggingface_hub.utils import logging as hub_logging
 from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]  # a lazy import
 from tqdm import tqdm
 
 from fillmask_export.hub.errors import HubError, hub_address, readable_errors
+from fillmask_export.hub.files import (
+    MODEL_CONFIG,
+    list_shards,
+    select_tokenizer_files,
+    select_weights,
+    sparse_files,
+)
 from fillmask_export.hub.session import check_content, is_commit, limit_answers
 from fillmask_export.progress import DownloadProgress
 from fillmask_model.checkpoints.checkpoint import check_config
@@ -30,26 +37,15 @@ from fillmask_model.checkpoints.modules import (
     ENCODER_FILE,
     MODULES_FILE,
     ROUTER_FILE,
-    SparseModules,
     check_encoder_file,
     read_modules,
 )
-from fillmask_model.checkpoints.sparse import IDF_FILE, MAIN_FILE
-from fillmask_model.checkpoints.tensor_files import (
-    INDEX_SUFFIX,
-    PICKLED,
-    SAFETENSORS,
-    find_weight_files,
-)
-from fillmask_model.tokenizers.loading import TOKENIZER_FILE, VOCABULARY_FILES
-from fillmask_model.tokenizers.settings import ADDED_TOKENS_FILE, CONFIG_FILE, SPECIAL_TOKENS_FILE
+from fillmask_model.checkpoints.tensor_files import INDEX_SUFFIX
 
 # Without this setting the requests of huggingface_hub name the version of torch and the coding
 # assistant that runs the command. huggingface_hub also requests a list of assistants from the hub.
 constants.HF_HUB_DISABLE_TELEMETRY = True
 
-MODEL_CONFIG = "config.json"
-_TOKENIZER_SETTINGS = (CONFIG_FILE, SPECIAL_TOKENS_FILE, ADDED_TOKENS_FILE)
 _TIMEOUT_S = 10.0  # timeout of huggingface_hub for other requests
 
 
@@ -121,7 +117,7 @@ def download_checkpoint(
         fetch_listed(ROUTER_FILE)
         modules = read_modules(directory)
         prefix = f"{modules.encoder}/" if modules is not None and modules.encoder else ""
-        fetch_listed(prefix + MODEL_CONFIG, prefix + ENCODER_FILE, *_sparse_files(modules, sizes))
+        fetch_listed(prefix + MODEL_CONFIG, prefix + ENCODER_FILE, *sparse_files(modules, sizes))
         check_config(directory / prefix, repository)
         check_encoder_file(directory / prefix / ENCODER_FILE)
         inner = {
@@ -129,11 +125,11 @@ def download_checkpoint(
             for name, size in sizes.items()
             if name.startswith(prefix)
         }
-        weights = _select_weights(repository, inner, allow_pickle=allow_pickle)
-        needed = [*_select_tokenizer_files(inner), weights]
+        weights = select_weights(repository, inner, allow_pickle=allow_pickle)
+        needed = [*select_tokenizer_files(inner), weights]
         if weights.endswith(INDEX_SUFFIX):
             fetch_listed(prefix + weights)
-            needed += _list_shards(repository, directory / prefix, allow_pickle=allow_pickle)
+            needed += list_shards(repository, directory / prefix, allow_pickle=allow_pickle)
         needed = [prefix + name for name in needed]
         missing = [name for name in needed if not (directory / name).exists()]
         total_bytes = sum(sizes.get(name, 0) for name in missing)
@@ -208,60 +204,6 @@ def _list_files(repository: str, revision: str) -> tuple[str, dict[str, int], di
         for sibling in info.siblings or ()
     }
     return commit, sizes, digests
-
-
-def _sparse_files(modules: SparseModules | None, names: Mapping[str, int]) -> list[str]:
-    """Return the files with the settings of sparse vectors and with weights of queries."""
-    if modules is None:
-        return [IDF_FILE]
-    settings = [MAIN_FILE, f"{modules.pooling}/{MODEL_CONFIG}"]
-    if modules.query_weights is None:
-        return settings
-    weights = f"{modules.query_weights}/{SAFETENSORS}"
-    return [*settings, weights if weights in names else IDF_FILE]
-
-
-def _select_weights(repository: str, names: Mapping[str, int], *, allow_pickle: bool) -> str:
-    """Return the file of weights that the reader prefers, or its index."""
-    for name in (SAFETENSORS, PICKLED):
-        for file in (name, f"{name}{INDEX_SUFFIX}"):
-            if file not in names:
-                continue
-            if name == PICKLED and not allow_pickle:
-                raise HubError(
-                    f"{repository} has no safetensors file, only the pickle file {file}; add "
-                    "--allow-pickle to use it. The export executes no code in it"
-                )
-            return file
-    if constants.is_offline_mode():
-        raise LocalEntryNotFoundError(SAFETENSORS)
-    raise HubError(
-        f"{repository} has neither {SAFETENSORS} nor {PICKLED}; name a repository with weights of "
-        "PyTorch"
-    )
-
-
-def _select_tokenizer_files(names: Mapping[str, int]) -> list[str]:
-    """Return the files of the tokenizer, without the files that tokenizer.json replaces."""
-    vocabulary = [TOKENIZER_FILE] if TOKENIZER_FILE in names else VOCABULARY_FILES
-    if constants.is_offline_mode() and not any(name in names for name in vocabulary):
-        raise LocalEntryNotFoundError(TOKENIZER_FILE)
-    return [name for name in (*_TOKENIZER_SETTINGS, *vocabulary) if name in names]
-
-
-def _list_shards(repository: str, directory: Path, *, allow_pickle: bool) -> list[str]:
-    """Return the names of the weight files in the index."""
-    try:
-        names = [path.name for path in find_weight_files(directory)[0]]
-    except ValueError as error:
-        raise HubError(str(error)) from None
-    pickled = [name for name in names if not name.endswith(".safetensors")]
-    if pickled and not allow_pickle:
-        raise HubError(
-            f"the index of {repository} must list only safetensors files (got {pickled[0]}); add "
-            "--allow-pickle to use it. The export executes no code in it"
-        )
-    return names
 
 
 def _check_free_space(directory: Path, needed_bytes: int) -> None:

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from fillmask_export.progress import ROUNDING, SMOOTHING, Report, no_report
 from fillmask_export.quantization.rounding import Gram, QuantizedRows, quantize_rows
+from fillmask_model.checkpoints.checkpoint import Checkpoint
+from fillmask_model.quantization.calibration import BlockwiseStatistics
 from fillmask_model.quantization.input_recorder import InputStatistics
 from fillmask_model.quantization.rounding_plan import RoundingPlan
 
@@ -135,3 +137,41 @@ class Int8Weights:
         self.report(ROUNDING, len(self._rounded) / len(self.plan.factors), name)
         self._rounded.add(name)
         return quantize_rows(weight, self.grams.get(name), self.factors(name))
+
+
+def int8_weights(
+    checkpoint: Checkpoint,
+    calibration: Sequence[NDArray[np.int64]],
+    mask_token_id: int,
+    scratch: Path | None,
+    *,
+    fills: bool = True,
+    sparse: bool = False,
+    report: Report = no_report,
+) -> Int8Weights:
+    """Choose the rounding of an encoder's weights by calibration.
+
+    Weights that training has rounded keep their rounding.
+
+    Args:
+        calibration: token ids of real texts.
+        scratch: directory for temporary files with Gram matrices, with which later columns
+            compensate for rounding errors. None to round each weight to the nearest value.
+        fills: whether the graph fills masks.
+        sparse: whether the graph computes sparse vectors.
+    """
+    if checkpoint.rounding:
+        return Int8Weights(checkpoint.rounding, {}, report)
+    model = checkpoint.model
+    grams = None if scratch is None else GramFiles(scratch)
+    statistics = BlockwiseStatistics(
+        model,
+        calibration,
+        mask_token_id,
+        fills=fills,
+        labels=model.classifier is not None,
+        sparse=sparse,
+        grams=grams is not None,
+    )
+    plan = RoundingPlan.from_statistics(model, SavingStatistics(statistics, grams, report))
+    return Int8Weights(plan, {} if grams is None else grams, report)

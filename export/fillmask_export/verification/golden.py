@@ -14,7 +14,7 @@ from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import ModelPass, no_targets
 from fillmask.engine.runtime import Runtime
 from fillmask.parameters.texts import InputText, TextPair
-from fillmask.registry.golden import largest_int8_difference
+from fillmask.registry.verification.golden import largest_int8_difference
 from fillmask.tokenization.encoded_text import EncodedText
 from fillmask.tokenization.tokenizer import Tokenizer
 from fillmask_model.files import atomic_replace

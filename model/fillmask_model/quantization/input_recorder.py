@@ -12,14 +12,14 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from fillmask_model.encoder.encoder import TiedEncoder
+from fillmask_model.quantization.layer_precision import (
+    HEAD,
+    VOCABULARY,
+    is_int8_linear,
+    shared_input_name,
+)
 
 ROWS_AT_ONCE = 1024  # rows per update of a Gram matrix
-VOCABULARY = "vocabulary"  # name of the output projection in statistics and plans
-HEAD = "head."  # name prefix of the layers of the masked-language-model head
-# name of a small projection that stays in float32, because every layer depends on its output
-FLOAT_PROJECTION = "embeddings.projection"
-# layers of a block by name, with the layer that has the same input
-_SHARED_INPUT = {"key": "query", "value": "query", "ffn_gate": "ffn_in"}
 
 
 @dataclass(slots=True, eq=False)
@@ -34,18 +34,6 @@ class InputStatistics:
 
     gram: NDArray[np.float64]
     rows: NDArray[np.float32]
-
-
-def is_int8_linear(name: str, module: nn.Module) -> bool:
-    """Return whether int8 graphs compute a module of the encoder in int8."""
-    in_float32 = name == FLOAT_PROJECTION or name.startswith("classifier.")
-    return isinstance(module, nn.Linear) and not in_float32
-
-
-def shared_input_name(name: str) -> str:
-    """Return the name of the first layer of the block with the same input."""
-    block, _, part = name.rpartition(".")
-    return f"{block}.{_SHARED_INPUT[part]}" if part in _SHARED_INPUT else name
 
 
 class _InputAccumulator:

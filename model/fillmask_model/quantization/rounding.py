@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.func import functional_call
 
 from fillmask_model.encoder.encoder import TiedEncoder, output_table
-from fillmask_model.quantization.input_recorder import VOCABULARY
+from fillmask_model.quantization.layer_precision import VOCABULARY
 from fillmask_model.quantization.rounding_plan import RoundingPlan
 
 INT8_MAX = 127  # the symmetric range without -128 needs no zero point

@@ -35,9 +35,9 @@ from torch import Tensor, nn
 from fillmask_model.data.corpus import TokenRows
 from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.quantization.calibration import collect_statistics
-from fillmask_model.quantization.input_recorder import (
+from fillmask_model.quantization.input_recorder import InputStatistics
+from fillmask_model.quantization.layer_precision import (
     VOCABULARY,
-    InputStatistics,
     is_int8_linear,
     shared_input_name,
 )

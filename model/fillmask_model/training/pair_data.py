@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from fillmask_model.data.corpus import SpecialTokens, TokenRows, pack_rows, read_documents
+from fillmask_model.data.pair_drawing import longest_sentence
 from fillmask_model.data.pair_template import PairTemplate
-from fillmask_model.data.pairs import PairBatches, PairRows, longest_sentence
+from fillmask_model.data.pairs import PairBatches, PairRows
 from fillmask_model.data.row_files import TrainingRows, load_or_build_arrays, sha256_of
 from fillmask_model.data.sentences import Sentences, read_sentences
 from fillmask_model.data.short_texts import LONGEST_TOKENS, short_rows

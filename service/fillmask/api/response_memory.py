@@ -16,10 +16,10 @@ from fillmask.errors import InvalidRequestError
 from fillmask.results.rejected import RejectedText
 from fillmask.results.sparse import SparseEmbedding
 from fillmask.tasks.classification import PlannedLabels
-from fillmask.tasks.plan import FillPlan, PlannedFills
+from fillmask.tasks.fill_mask.plan import FillPlan, PlannedFills
+from fillmask.tasks.fill_mask.targets import Targets
 from fillmask.tasks.score_plan import PlannedScores
 from fillmask.tasks.sparse import PlannedVectors
-from fillmask.tasks.targets.targets import Targets
 from fillmask.tokenization.encoded_text import EncodedText
 
 MAX_RESPONSE_BYTES = 5 * 2**20

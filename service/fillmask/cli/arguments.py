@@ -26,8 +26,8 @@ from fillmask.cli.tasks import DEFAULT_TASK, TASKS
 from fillmask.cli.tasks.base import TaskName
 from fillmask.cli.tasks.parameters import PARAMETERS
 from fillmask.errors import quote
-from fillmask.flags import help_text, metavar
 from fillmask.settings import Settings
+from fillmask.settings.flags import help_text, metavar
 
 STANDARD_STREAM = "-"
 # settings that the command accepts as flags

@@ -4,8 +4,9 @@ import { el } from "./dom.js";
 import { FillsView } from "./fills_view.js";
 import { listsOf } from "./fills.js";
 import { ceiling, fullBar } from "./numbers.js";
-import { Problem, solutionOf, TRY_AGAIN, waitingSentence } from "./problem.js";
+import { Problem, solutionOf, waitingSentence } from "./problem.js";
 import { Question } from "./question.js";
+import { STRINGS } from "./strings.js";
 
 export class Alternatives {
   #heading;
@@ -25,7 +26,7 @@ export class Alternatives {
     this.#heading = el("h3", { id: `${id}-title`, tabindex: "-1" });
     const problem = el("p", { class: "problem", role: "status", hidden: true }, el("span"));
     this.#problem = new Problem(problem, {
-      [TRY_AGAIN]: () => {
+      [STRINGS.tryAgain]: () => {
         this.#heading.focus(); // the response removes the button
         this.#question.ask(this.#request);
       },
@@ -72,7 +73,7 @@ export class Alternatives {
   }
 
   #show(piece) {
-    this.#heading.textContent = `Instead of “${piece.text}”`;
+    this.#heading.textContent = STRINGS.insteadOf(piece.text);
     if (this.panel.hidden) this.#clear();
     this.view.stale = true;
     this.panel.hidden = false;

@@ -1,6 +1,7 @@
 // Requests to the service. URLs are relative, because a proxy may add a prefix.
 
 import { currentKey } from "./key.js";
+import { STRINGS } from "./strings.js";
 import { timingSentence } from "./timing.js";
 
 /**
@@ -51,7 +52,7 @@ export async function ask(path, body, signal) {
   const wantsKey = response.status === 401 && /^bearer/i.test(response.headers.get("WWW-Authenticate"));
   throw new Refusal(
     response.status,
-    answer?.error ?? `The response with status ${response.status} is not from the service; check the proxy.`,
+    answer?.error ?? STRINGS.notFromService(response.status),
     { retryAfterS: Number.isNaN(retryAfterS) ? undefined : retryAfterS, wantsKey },
   );
 }

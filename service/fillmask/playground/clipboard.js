@@ -1,6 +1,7 @@
 // Copying of texts. Browsers offer the clipboard API only for https and localhost.
 
 import { el } from "./dom.js";
+import { STRINGS } from "./strings.js";
 
 const SAID_MS = 1600;
 
@@ -9,8 +10,8 @@ export async function copy(text, button, say) {
   const done = (await byApi(text)) || byCommand(text);
   const label = button.dataset.label ?? button.textContent;
   button.dataset.label = label;
-  button.textContent = done ? "Copied" : "Not copied";
-  say(done ? "Copied." : "The browser does not let this page copy; select the text and copy it.");
+  button.textContent = done ? STRINGS.copied : STRINGS.notCopied;
+  say(done ? STRINGS.saidCopied : STRINGS.saidNotCopied);
   clearTimeout(button.timer);
   button.timer = setTimeout(() => {
     button.textContent = label;

@@ -8,13 +8,12 @@ import { isPassing, solutionOf, waitingSentence } from "./problem.js";
 import { Question } from "./question.js";
 import { linesOf, requestFor } from "./requests.js";
 import { Result, TITLES } from "./result.js";
+import { STRINGS } from "./strings.js";
 
 const TYPING_MS = 150;
 const BULK_TYPING_MS = 300; // before requests that need many passes
 const CHANGE_MS = 100; // between requests after other changes, such as several undone edits
 const QUICK_MODES = ["token", "targets"];
-const NONE = "There is no result for this text.";
-const NONE_YET = "There is no result for this text yet.";
 
 export class Column {
   #root;
@@ -119,7 +118,7 @@ export class Column {
       this.#drop();
       this.#asked = null;
       this.#tell(missing, "error");
-      this.#clear(missing ? NONE : empty, kind);
+      this.#clear(missing ? STRINGS.noResultForText : empty, kind);
       this.#on.settled(null);
       return;
     }
@@ -139,7 +138,7 @@ export class Column {
     if (request.kind === "fills" && problem) {
       this.#asked = null;
       this.#tell(null);
-      this.#clear(NONE_YET, request.kind);
+      this.#clear(STRINGS.noResultYet, request.kind);
       this.#on.settled(null);
       return;
     }
@@ -193,7 +192,7 @@ export class Column {
   #waiting(waiting) {
     this.#tell(waitingSentence(waiting), "notice");
     this.#isBusy = false;
-    this.#clear(NONE_YET, this.#asked.kind);
+    this.#clear(STRINGS.noResultYet, this.#asked.kind);
   }
 
   #refused(refusal) {
@@ -201,7 +200,7 @@ export class Column {
     this.#on.invalid(!isPassing(refusal));
     this.#open = this.#place = null;
     this.#isBusy = false;
-    this.#clear(NONE, this.#asked.kind);
+    this.#clear(STRINGS.noResultForText, this.#asked.kind);
     this.#on.settled(this.#asked);
   }
 

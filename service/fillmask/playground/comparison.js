@@ -2,6 +2,7 @@
 
 import { byId, el } from "./dom.js";
 import { inputsOf } from "./pairs.js";
+import { STRINGS } from "./strings.js";
 import { around, difference } from "./text.js";
 
 const MOST_CHANGED = 60; // UTF-16 units of a heading where the texts differ
@@ -73,7 +74,7 @@ export class Comparison {
     const models = [current.name, this.model.name];
     const excerpts = texts[0] === texts[1] ? [] : excerptsOf(...texts);
     const names = models[0] === models[1] ? [] : models;
-    if (!excerpts.length && !names.length) return [{ text: "The text" }, { text: "The same text" }];
+    if (!excerpts.length && !names.length) return [{ text: STRINGS.theText }, { text: STRINGS.theSameText }];
     return [0, 1].map((at) => ({ text: excerpts[at], model: names[at] }));
   }
 

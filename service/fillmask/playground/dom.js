@@ -1,5 +1,7 @@
 // Helpers that create and find elements. Text always becomes a text node.
 
+import { LANGUAGE, STRINGS } from "./strings.js";
+
 export const byId = (id) => document.getElementById(id);
 
 /** Create an element. Attributes that are undefined, null or false are omitted. */
@@ -17,6 +19,22 @@ export function el(name, attributes = {}, ...children) {
 export function setAttribute(element, name, value) {
   if (value === null) element.removeAttribute(name);
   else if (element.getAttribute(name) !== value) element.setAttribute(name, value);
+}
+
+/**
+ * Show the strings that the elements of the page name: `data-strings="text:KEY ATTRIBUTE:KEY"` sets the
+ * text and an attribute.
+ */
+export function showStrings() {
+  document.documentElement.lang = LANGUAGE;
+  document.title = STRINGS.title;
+  for (const element of document.querySelectorAll("[data-strings]")) {
+    for (const pair of element.dataset.strings.split(" ")) {
+      const [place, key] = pair.split(":");
+      if (place === "text") element.textContent = STRINGS[key];
+      else element.setAttribute(place, STRINGS[key]);
+    }
+  }
 }
 
 /** Replace a range of a text area like typing, so that the browser's undo reverts the change. The focus stays. */

@@ -2,6 +2,7 @@
 
 import { byId, insertInto, setAttribute } from "./dom.js";
 import { Mirror } from "./mirror.js";
+import { STRINGS } from "./strings.js";
 import { TextField } from "./text_field.js";
 import { difference, findMasks, maskingAt } from "./text.js";
 
@@ -49,8 +50,8 @@ export class Editor {
     this.#button.addEventListener("pointerdown", (event) => event.preventDefault());
     this.#button.addEventListener("click", () => this.#mask());
     this.#undo.addEventListener("click", () => this.#takeBack());
-    byId("mask-key").textContent = MAC ? "⌥M" : "Alt M";
-    if (matchMedia(TOUCH).matches) byId("editor-hint").textContent = "Tap a word, then mask it.";
+    byId("mask-key").textContent = MAC ? STRINGS.maskKeyOfMac : STRINGS.maskKey;
+    if (matchMedia(TOUCH).matches) byId("editor-hint").textContent = STRINGS.tap;
   }
 
   get text() {
@@ -72,7 +73,7 @@ export class Editor {
     this.#mayMask = tasks.includes("fill-mask");
     this.#second.use({ isShown: pairs, maskToken: this.#mayMask ? maskToken : null });
     this.#button.hidden = byId("editor-hint").hidden = !this.#mayMask;
-    byId("text-label").textContent = this.#mayMask ? "Text with masks" : "Text";
+    byId("text-label").textContent = this.#mayMask ? STRINGS.textWithMasks : STRINGS.text;
     const rewritten = (text) => (this.#maskToken ? text.replaceAll(this.#maskToken, maskToken) : text);
     if (rewritten(this.text) !== this.text) this.#area.value = rewritten(this.text);
     this.#steps = this.#steps.map(({ before, after }) => ({ before: rewritten(before), after: rewritten(after) }));
@@ -196,12 +197,12 @@ export class Editor {
 
   #label() {
     const plan = this.#masking();
-    this.#name(!plan || plan.word ? "Mask" : "Insert a mask", plan?.word);
+    this.#name(!plan || plan.word ? STRINGS.mask : STRINGS.insertMask, plan?.word);
     setAttribute(this.#button, "aria-disabled", plan ? null : "true");
   }
 
   #name(label, word) {
     byId("mask-label").textContent = label;
-    byId("mask-word").textContent = word ? `“${word}”` : "";
+    byId("mask-word").textContent = word ? STRINGS.quoted(word) : "";
   }
 }

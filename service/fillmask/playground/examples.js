@@ -2,47 +2,48 @@
 
 import { byId, el } from "./dom.js";
 import { supports } from "./modes.js";
+import { STRINGS } from "./strings.js";
 
 const EXAMPLES = [
-  { name: "One mask", text: (mask) => `Paris is the ${mask} of France.` },
+  { name: STRINGS.oneMask, text: (mask) => `Paris is the ${mask} of France.` },
   {
-    name: "Masks together",
+    name: STRINGS.masksTogether,
     text: (mask) => `He lives in ${mask} ${mask}, California.`,
     options: { mode: "joint" },
   },
   {
-    name: "Your words",
+    name: STRINGS.yourWords,
     text: (mask) => `She drank a cup of ${mask}.`,
     options: { mode: "targets", targets: ["tea", "coffee", "hot chocolate", "sand"] },
   },
-  { name: "Whole words", text: (mask) => `She works as a ${mask}.`, options: { mode: "word" } },
+  { name: STRINGS.wholeWords, text: (mask) => `She works as a ${mask}.`, options: { mode: "word" } },
   {
-    name: "Side by side",
+    name: STRINGS.sideBySide,
     text: (mask) => `The key to the cabinets ${mask} lost.`,
     other: (mask) => `The keys to the cabinet ${mask} lost.`,
   },
-  { name: "Surprisal", text: () => "The dog parked at the mailman." },
+  { name: STRINGS.surprisal, text: () => "The dog parked at the mailman." },
 ];
 const LABELS = {
-  name: "Labels",
+  name: STRINGS.labels,
   text: () => "The train was late again, and nobody told us why.",
   options: { mode: "labels" },
 };
 const PAIR = {
-  name: "Two texts",
+  name: STRINGS.twoTexts,
   text: () => "Where is the station?",
   second: "It is next to the park.",
   options: { mode: "labels" },
 };
 
 const RANK = {
-  name: "Order",
+  name: STRINGS.order,
   text: () => "Where is the station?",
   second: "The station is next to the park.\nThe train was late again.\nHe bought a new bicycle.",
   options: { mode: "rank" },
 };
 const WORDS = {
-  name: "Sparse vector",
+  name: STRINGS.sparseVector,
   text: () => "The panda eats bamboo in the mountains of China.",
   options: { mode: "words" },
 };

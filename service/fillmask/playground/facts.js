@@ -2,21 +2,22 @@
 
 import { byId, el } from "./dom.js";
 import { whole } from "./numbers.js";
+import { STRINGS } from "./strings.js";
 
 export function showFacts({ precision, description, license, limits, architecture, version, tasks, labels }) {
   byId("model-precision").textContent = precision;
   byId("description").textContent = description;
   const facts = {
-    Parameters: whole(architecture.parameters),
-    Vocabulary: `${whole(architecture.vocab_size)} tokens`,
-    "Maximum text length": `${whole(limits.max_tokens)} tokens`,
-    ...(labels && { Labels: whole(labels.length) }),
+    [STRINGS.parameters]: whole(architecture.parameters),
+    [STRINGS.vocabulary]: STRINGS.tokenCount(whole(architecture.vocab_size)),
+    [STRINGS.maxTextLength]: STRINGS.tokenCount(whole(limits.max_tokens)),
+    ...(labels && { [STRINGS.labels]: whole(labels.length) }),
     ...(tasks.includes("fill-mask") && {
-      "Maximum masks per request": whole(limits.max_masks),
-      "Maximum fills per mask": whole(limits.max_top_k),
-      "Maximum passes per request": whole(limits.max_passes),
+      [STRINGS.maxMasks]: whole(limits.max_masks),
+      [STRINGS.maxFills]: whole(limits.max_top_k),
+      [STRINGS.maxPasses]: whole(limits.max_passes),
     }),
-    "Model licence": license,
+    [STRINGS.licence]: license,
     fillmask: version,
   };
   byId("facts").replaceChildren(

@@ -3,6 +3,7 @@
 import { el, setAttribute } from "./dom.js";
 import { percent, whole } from "./numbers.js";
 import { roving } from "./roving.js";
+import { STRINGS } from "./strings.js";
 
 const MANY_ROWS = 200; // more rows have no animation
 
@@ -34,9 +35,9 @@ export class FillsView {
       const count = lists.length > 1 ? index + 1 : 0;
       fillHeading(list.heading, count, contexts[index]);
       list.window.hidden = !window;
-      list.window.textContent = window ? `The model reads characters ${whole(window[0])} to ${whole(window[1])}.` : "";
+      list.window.textContent = window ? STRINGS.windowRead(whole(window[0]), whole(window[1])) : "";
       list.none.hidden = fills.length > 0;
-      setAttribute(list.fills, "aria-label", count ? `Fills of mask ${count}` : "Fills");
+      setAttribute(list.fills, "aria-label", count ? STRINGS.fillsOfMask(count) : STRINGS.fills);
       while (list.rows.length < fills.length) list.rows.push(makeRow());
       list.rows.length = fills.length;
       list.rows.forEach((row, at) => fillRow(row, fills[at], fills[at].token === current));
@@ -70,7 +71,7 @@ export class FillsView {
   #makeList(index) {
     const heading = el("h3");
     const window = el("p", { class: "quiet window" });
-    const none = el("p", { class: "quiet" }, "No word fits here.");
+    const none = el("p", { class: "quiet" }, STRINGS.noWordFits);
     const fills = el("ol", { class: "fills", "aria-describedby": "fills-hint" });
     const root = el("div", { class: "list" }, heading, window, none, fills);
     const list = { root, heading, window, none, fills, rows: [], data: [] };
@@ -93,7 +94,7 @@ export class FillsView {
 function fillHeading(heading, count, context) {
   heading.hidden = !count;
   if (!count) return heading.replaceChildren();
-  const parts = [el("span", { class: "unseen" }, "Mask "), el("span", { class: "number" }, `${count}`)];
+  const parts = [el("span", { class: "unseen" }, STRINGS.maskNumber), el("span", { class: "number" }, `${count}`)];
   if (context) {
     const [before, after] = context;
     const blank = el("span", { class: "blank" });
@@ -113,8 +114,8 @@ function makeRow() {
 
 function fillRow({ button, bar, words, note, value }, fill, isCurrent) {
   words.replaceChildren(...fill.words.flatMap((word) => [el("span", {}, word), " "]));
-  const over = fill.probability === undefined ? "" : `${percent(fill.probability)} overall `;
-  note.textContent = isCurrent ? `${over}in the text ` : over;
+  const over = fill.probability === undefined ? "" : STRINGS.overall(percent(fill.probability));
+  note.textContent = isCurrent ? over + STRINGS.inText : over;
   value.textContent = percent(fill.share);
   bar.style.setProperty("--share", fill.share);
   setAttribute(button, "aria-current", isCurrent ? "true" : null);

@@ -2,6 +2,7 @@
 
 import { byId, setAttribute } from "./dom.js";
 import { showProblem } from "./problem.js";
+import { STRINGS } from "./strings.js";
 
 const form = byId("key-form");
 const field = byId("key");
@@ -20,8 +21,7 @@ export const currentKey = () => key;
 /** Ask the visitor for a key. The promise resolves when the page can send the request again. */
 export function askForKey(signal) {
   const isFirst = key === null;
-  const sentence = isFirst ? "The service requires an API key. This page keeps the key until you close the page." : "The API key is invalid. Enter another key.";
-  showProblem(byId("key-problem"), sentence, isFirst ? "notice" : "error");
+  showProblem(byId("key-problem"), isFirst ? STRINGS.needsKey : STRINGS.invalidKey, isFirst ? "notice" : "error");
   setAttribute(field, "aria-invalid", isFirst ? null : "true");
   form.hidden = false;
   // the focus stays in the text

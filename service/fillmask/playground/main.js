@@ -6,7 +6,7 @@ import { copy } from "./clipboard.js";
 import { CodePanel } from "./code_panel.js";
 import { Column } from "./column.js";
 import { Comparison } from "./comparison.js";
-import { byId, setAttribute } from "./dom.js";
+import { byId, setAttribute, showStrings } from "./dom.js";
 import { Editor } from "./editor.js";
 import { showExamples } from "./examples.js";
 import { showFacts } from "./facts.js";
@@ -15,8 +15,11 @@ import { Models } from "./models.js";
 import { ceiling, fullBar } from "./numbers.js";
 import { Options } from "./options.js";
 import { inputsOf, splitFilled } from "./pairs.js";
-import { isPassing, Problem, READ_AROUND, showProblem, TRY_AGAIN, waitingSentence } from "./problem.js";
+import { isPassing, Problem, showProblem, waitingSentence } from "./problem.js";
 import { Question } from "./question.js";
+import { STRINGS } from "./strings.js";
+
+showStrings();
 
 const editor = new Editor(changed);
 const options = new Options(changed);
@@ -33,7 +36,7 @@ const problem = problemIn("problem", () => {
 });
 const starting = {
   waiting: (waiting) => problem.show(waitingSentence(waiting), "notice"),
-  refused: (refusal) => problem.show(refusal.message, "error", isPassing(refusal) ? TRY_AGAIN : undefined),
+  refused: (refusal) => problem.show(refusal.message, "error", isPassing(refusal) ? STRINGS.tryAgain : undefined),
 };
 const list = new Question({ ...starting, answer: listed });
 const info = new Question({ ...starting, answer: started });
@@ -96,7 +99,10 @@ function problemIn(id, retry) {
     byId("results-title").focus();
     action();
   };
-  return new Problem(byId(id), { [TRY_AGAIN]: act(retry), [READ_AROUND]: act(() => options.readAround()) });
+  return new Problem(byId(id), {
+    [STRINGS.tryAgain]: act(retry),
+    [STRINGS.readAround]: act(() => options.readAround()),
+  });
 }
 
 function listed(answer) {
@@ -144,7 +150,7 @@ function beginWithLink() {
   if (compared && !models.served.some(({ name }) => name === compared)) link.unread.push("compare_model");
   begin(link);
   const names = link.unread.join(", ");
-  showProblem(byId("link-problem"), names && `This page ignores invalid parts of the link: ${names}.`, "error");
+  showProblem(byId("link-problem"), names && STRINGS.invalidLink(names), "error");
   return true;
 }
 
@@ -180,7 +186,7 @@ function showColumns() {
   const full = ceiling(columns.map(({ largest }) => largest));
   for (const column of columns) column.full = full;
   byId("scale").textContent = columns.some(({ largest }) => largest) ? fullBar(full) : "";
-  byId("results-title").textContent = comparison.isOpen ? "Comparison" : first.title;
+  byId("results-title").textContent = comparison.isOpen ? STRINGS.comparison : first.title;
   setAttribute(byId("results"), "aria-busy", String(columns.some(({ isBusy }) => isBusy)));
 }
 
@@ -188,7 +194,7 @@ function answered() {
   showColumns();
   say(
     comparison.isOpen
-      ? `First column: ${first.summary || "no result."} Second column: ${other.summary || "no result."}`
+      ? STRINGS.columns(first.summary || STRINGS.noResult, other.summary || STRINGS.noResult)
       : first.summary,
   );
 }

@@ -1,11 +1,12 @@
 // The served models and the visitor's choice.
 
 import { byId, el } from "./dom.js";
+import { STRINGS } from "./strings.js";
 
 export class Models {
   #served = [];
   #default;
-  #select = el("select", { "aria-label": "Model" });
+  #select = el("select", { "aria-label": STRINGS.model });
 
   /** Calls `onChange()` when the visitor chooses another model. */
   constructor(onChange) {

@@ -5,6 +5,7 @@ import { OTHER_MODES, supports } from "./modes.js";
 import { whole } from "./numbers.js";
 import { showProblem } from "./problem.js";
 import { DEFAULTS } from "./requests.js";
+import { STRINGS } from "./strings.js";
 
 export class Options {
   #root = byId("options");
@@ -15,6 +16,7 @@ export class Options {
   /** Calls `onChange(typed)` with true for typing and false for other changes. */
   constructor(onChange) {
     this.#onChange = onChange;
+    for (const one of byId("max-word-tokens").options) one.textContent = STRINGS.tokenCount(one.value);
     this.#root.addEventListener("input", ({ target }) => {
       this.#show();
       onChange(target === this.#targets || target === this.#topK);
@@ -25,7 +27,7 @@ export class Options {
   /** Set the limits of the model and the server. */
   limit({ max_top_k: maxTopK, max_tokens: maxTokens }) {
     this.#topK.max = maxTopK;
-    byId("windowed-limit").textContent = `${whole(maxTokens)} tokens`;
+    byId("windowed-limit").textContent = STRINGS.tokenCount(whole(maxTokens));
     this.#show();
   }
 
@@ -37,7 +39,7 @@ export class Options {
       one.parentElement.hidden = one.disabled;
     }
     const isFilling = model.tasks.length === 1 && model.tasks[0] === "fill-mask";
-    byId("modes-legend").textContent = isFilling ? "Fill each mask with" : "Result";
+    byId("modes-legend").textContent = isFilling ? STRINGS.fillEachMask : STRINGS.result;
     byId("modes").hidden = modes.filter(({ disabled }) => !disabled).length === 1;
     if (!this.allows(this.#mode)) this.#first.checked = true;
     this.#show();
@@ -77,9 +79,9 @@ export class Options {
   get problem() {
     const { mode, targets } = this.value;
     if (mode in OTHER_MODES) return undefined;
-    if (mode === "targets") return targets.length ? undefined : "Write the words to rank, separated by commas.";
+    if (mode === "targets") return targets.length ? undefined : STRINGS.noWordsToRank;
     if (this.#topK.checkValidity()) return undefined;
-    return `Fills per mask must be a whole number from 1 to ${this.#topK.max}.`;
+    return STRINGS.invalidFillsPerMask(this.#topK.max);
   }
 
   /** Choose to read long texts around their masks. */
@@ -106,8 +108,8 @@ export class Options {
     byId("count").hidden = isRanking || !isFilling;
     byId("windowing").hidden = !isFilling;
     const isOrdering = this.#mode === "rank";
-    byId("second-label").textContent = isOrdering ? "Texts to order, one per line" : "Second text, optional";
-    byId("second").placeholder = isOrdering ? "One text per line" : "The model reads it with the text above";
+    byId("second-label").textContent = isOrdering ? STRINGS.textsToOrder : STRINGS.secondText;
+    byId("second").placeholder = isOrdering ? STRINGS.oneTextPerLine : STRINGS.secondTextRead;
     // an empty list is not an error
     showProblem(byId("option-problem"), this.problem, isRanking ? "hint" : "error");
     setAttribute(this.#topK, "aria-invalid", this.#topK.checkValidity() ? null : "true");

@@ -1,9 +1,7 @@
 // Sentences about problems, with the service's message.
 
 import { el } from "./dom.js";
-
-export const TRY_AGAIN = "Try again";
-export const READ_AROUND = "Read around the masks";
+import { STRINGS } from "./strings.js";
 
 // the service's messages about texts that the model cannot read at once
 const TOO_LONG = /must have at most \d+ (tokens, special tokens included|characters) /;
@@ -33,17 +31,17 @@ export class Problem {
 
 /** Return the label of the button that may solve an error, undefined without such a button. */
 export function solutionOf(refusal, { kind, body }) {
-  if (isPassing(refusal)) return TRY_AGAIN;
+  if (isPassing(refusal)) return STRINGS.tryAgain;
   const mayRead = kind === "fills" && !body.parameters.on_long_text;
-  return mayRead && TOO_LONG.test(refusal.message) ? READ_AROUND : undefined;
+  return mayRead && TOO_LONG.test(refusal.message) ? STRINGS.readAround : undefined;
 }
 
 /** Return the sentence for a waiting Question. A missing key has its own form and no sentence. */
 export function waitingSentence({ kind, sentence, seconds }) {
   return {
-    busy: `${sentence} The page tries again in ${seconds} s.`,
-    starting: `${sentence} The page tries again as soon as the service is ready.`,
-    unreachable: "The service is unreachable. The page tries again every second.",
+    busy: STRINGS.busy(sentence, seconds),
+    starting: STRINGS.starting(sentence),
+    unreachable: STRINGS.unreachable,
   }[kind];
 }
 

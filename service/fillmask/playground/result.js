@@ -6,11 +6,14 @@ import { LabelsView } from "./labels_view.js";
 import { bits, figure, percent, score } from "./numbers.js";
 import { joined, tokensInJoined } from "./pairs.js";
 import { ScoreView } from "./score_view.js";
+import { STRINGS } from "./strings.js";
 import { around, findMasks } from "./text.js";
 
 const MOST_ANNOUNCED = 5; // masks in an announcement
 
-export const TITLES = { fills: "Fills", score: "Surprisal", labels: "Labels", rank: "Order", words: "Words" };
+export const TITLES = {
+  fills: STRINGS.fills, score: STRINGS.surprisal, labels: STRINGS.labels, rank: STRINGS.order, words: STRINGS.words,
+};
 
 export class Result {
   #view;
@@ -85,24 +88,22 @@ export class Result {
     const largest = this.#fills.render(lists, { contexts });
     const best = lists
       .slice(0, MOST_ANNOUNCED)
-      .map(({ fills: [fill] }) => (fill ? `${fill.words.join(" ")}, ${percent(fill.share)}` : "none"));
-    return { root: this.#fills.root, largest, summary: `Best: ${best.join("; ")}.` };
+      .map(({ fills: [fill] }) => (fill ? `${fill.words.join(" ")}, ${percent(fill.share)}` : STRINGS.noFill));
+    return { root: this.#fills.root, largest, summary: STRINGS.best(best.join("; ")) };
   }
 
   #showScore(answer, { body }) {
     // one character between the parts, as in the service's joined text
     const text = joined(body.inputs, "\n");
     const most = this.#score.render(text, { ...answer, tokens: tokensInJoined(body.inputs, answer.tokens) });
-    const summary =
-      `Pseudo-perplexity ${figure(answer.pseudo_perplexity)}; ` +
-      `most surprising: ${most.text}, ${bits(most.surprisal)}.`;
+    const summary = STRINGS.saidSurprisal(figure(answer.pseudo_perplexity), most.text, bits(most.surprisal));
     return { root: this.#score.root, summary };
   }
 
   #showLabels([labels], _request, { problem_type: problemType }) {
     const areLogits = problemType === "regression";
     return this.#showRows(
-      "Labels",
+      STRINGS.labels,
       labels.map(({ label, score: value }) =>
         areLogits ? { words: label, value: score(value) } : { words: label, share: value, value: percent(value) },
       ),
@@ -111,14 +112,14 @@ export class Result {
 
   #showRank(ranks, { body: { texts } }) {
     const rows = ranks.map(({ index, score: share }) => ({ words: texts[index], share, value: percent(share) }));
-    return this.#showRows("Texts", rows);
+    return this.#showRows(STRINGS.texts, rows);
   }
 
   #showWords([weights]) {
     const ranked = Object.entries(weights).sort(([, one], [, other]) => other - one);
     const most = ranked[0]?.[1];
     return this.#showRows(
-      "Words",
+      STRINGS.words,
       ranked.map(([words, weight]) => ({ words, share: weight / most, value: weight.toFixed(2) })),
     );
   }
@@ -126,7 +127,8 @@ export class Result {
   #showRows(name, rows) {
     this.#labels.render(name, rows);
     const [best] = rows;
-    return { root: this.#labels.root, summary: best ? `Best: ${best.words}, ${best.value}.` : "The vector is empty." };
+    const summary = best ? STRINGS.best(`${best.words}, ${best.value}`) : STRINGS.emptyVector;
+    return { root: this.#labels.root, summary };
   }
 
   #place(element) {

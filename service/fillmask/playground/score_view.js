@@ -3,13 +3,12 @@
 import { el, setAttribute } from "./dom.js";
 import { bits, figure, level, levels, percent } from "./numbers.js";
 import { roving } from "./roving.js";
+import { STRINGS } from "./strings.js";
 import { piecesOf } from "./tokens.js";
-
-const HINT = "Choose a token to see alternatives.";
 
 export class ScoreView {
   #figures = el("dl", { class: "figures" });
-  #tokens = el("div", { class: "tokens", role: "group", "aria-label": "Tokens by surprisal" });
+  #tokens = el("div", { class: "tokens", role: "group", "aria-label": STRINGS.tokensBySurprisal });
   #readout = el("p", { class: "readout quiet" });
   #roving = roving(this.#tokens, ".token");
   #pieces = [];
@@ -54,9 +53,9 @@ export class ScoreView {
     const scored = this.#pieces.filter(({ tokens }) => tokens);
     const most = scored.reduce((one, other) => (other.surprisal > one.surprisal ? other : one));
     this.#figures.replaceChildren(
-      ...pair("Log-probability", `${figure(answer.log_prob)} nats`),
-      ...pair("Pseudo-perplexity", figure(answer.pseudo_perplexity)),
-      ...pair("Most surprising", el("span", { class: "excerpt" }, most.text), bits(most.surprisal)),
+      ...pair(STRINGS.logProbability, STRINGS.nats(figure(answer.log_prob))),
+      ...pair(STRINGS.pseudoPerplexity, figure(answer.pseudo_perplexity)),
+      ...pair(STRINGS.mostSurprising, el("span", { class: "excerpt" }, most.text), bits(most.surprisal)),
     );
     this.#buttons = this.#pieces.map((piece) => piece.tokens && this.#button(piece));
     this.#tokens.replaceChildren(...this.#pieces.map((piece, at) => this.#buttons[at] ?? piece.text));
@@ -114,14 +113,14 @@ export class ScoreView {
 
   #read(at) {
     const piece = this.#pieces[at];
-    this.#readout.replaceChildren(...(piece?.tokens ? described(piece) : [HINT]));
+    this.#readout.replaceChildren(...(piece?.tokens ? described(piece) : [STRINGS.chooseToken]));
   }
 }
 
 function described({ text, surprisal, probability, tokens }) {
   const names = tokens.map((token) => token.token_str.trim()).join(" ");
-  const parts = [el("b", {}, text), ` ${bits(surprisal)}, probability ${percent(probability)}`];
-  if (names !== text) parts.push(`, read as `, el("code", {}, names));
+  const parts = [el("b", {}, text), STRINGS.tokenFigures(bits(surprisal), percent(probability))];
+  if (names !== text) parts.push(STRINGS.readAs, el("code", {}, names));
   return parts;
 }
 
@@ -131,5 +130,6 @@ function pair(name, ...value) {
 
 function legend() {
   const keys = levels.map((range, at) => el("li", { "data-level": at }, range));
-  return el("div", { class: "legend quiet" }, "Surprisal in bits", el("ol", { "aria-label": "Bits of surprisal" }, ...keys));
+  const list = el("ol", { "aria-label": STRINGS.bitsOfSurprisal }, ...keys);
+  return el("div", { class: "legend quiet" }, STRINGS.surprisalInBits, list);
 }

@@ -25,7 +25,8 @@
   const other = () => (shown() === "dark" ? "light" : "dark");
 
   function label() {
-    document.getElementById("theme")?.setAttribute("aria-label", `Switch to the ${other()} theme`);
+    const button = document.getElementById("theme");
+    button?.setAttribute("aria-label", button.dataset[other()] ?? "");
   }
 
   const chosen = stored();

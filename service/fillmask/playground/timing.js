@@ -1,6 +1,7 @@
 // The time until a response.
 
 import { whole } from "./numbers.js";
+import { STRINGS } from "./strings.js";
 
 /**
  * Return the sentence about the time until a response. The header Server-Timing has the service's own
@@ -9,8 +10,8 @@ import { whole } from "./numbers.js";
 export function timingSentence(headers, waitedMs) {
   const own = /\bapp;dur=([\d.]+)/.exec(headers.get("Server-Timing") ?? "");
   return own
-    ? `Answered in ${duration(Number(own[1]))} on this server's CPU`
-    : `Answered in ${duration(waitedMs)}, network included`;
+    ? STRINGS.onServer(duration(Number(own[1])))
+    : STRINGS.withNetwork(duration(waitedMs));
 }
 
-const duration = (ms) => `${ms < 10 ? ms.toFixed(1) : whole(Math.round(ms))} ms`;
+const duration = (ms) => STRINGS.milliseconds(ms < 10 ? ms.toFixed(1) : whole(Math.round(ms)));

@@ -1,4 +1,4 @@
-"""The loader of models, which verifies a bundle and watches its weights."""
+"""The loader of models, which reads a bundle, runs its graph and verifies its results."""
 
 import asyncio
 import logging
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from fillmask import __version__
 from fillmask.bundles.bundle import WEIGHTS_FILE, Bundle, read_bundle
 from fillmask.bundles.description import Pooling
-from fillmask.bundles.discovery import FileState, Fingerprint, file_state, fingerprint
+from fillmask.bundles.discovery import Fingerprint, fingerprint
 from fillmask.engine.batcher import Batcher
 from fillmask.engine.probe import Probe
 from fillmask.engine.runtime import Runtime
@@ -24,7 +24,8 @@ from fillmask.registry.limits import limits_of
 from fillmask.registry.load_errors import as_bundle_errors
 from fillmask.registry.pipelines import verified_pipelines
 from fillmask.registry.served_model import ModelInfo, ServedModel
-from fillmask.registry.time_limit import TimeLimit
+from fillmask.registry.verification.time_limit import TimeLimit
+from fillmask.registry.weights_watch import watch_weights
 from fillmask.settings import Settings
 from fillmask.tokenization.tokenizer import Tokenizer
 
@@ -33,7 +34,6 @@ if TYPE_CHECKING:  # an import of prometheus-client takes 50 ms, and the library
 
 _log = logging.getLogger(__name__)
 
-CHECK_INTERVAL_S = 1.0
 # the time that the manifests in k8s/ give a start
 VERIFICATION_LIMIT_S = 120.0
 # the default of max_top_k
@@ -124,9 +124,9 @@ async def _load(
             closing.push_async_callback(batcher.close)
             batcher.record_throughput(*throughput)
             if not runtime.weights_copied:
-                fail = partial(_fail_for_changed_weights, bundle.name, on_failure)
-                file = bundle.path / WEIGHTS_FILE
-                watching = asyncio.create_task(watch_weights(file, seen[WEIGHTS_FILE], fail))
+                watching = asyncio.create_task(
+                    watch_weights(bundle, seen[WEIGHTS_FILE], on_failure)
+                )
                 closing.callback(watching.cancel)
             pipelines = await verified_pipelines(bundle, tokenizer, batcher, settings, tracer)
         return ServedModel(
@@ -138,26 +138,6 @@ async def _load(
             Probe(batcher, bundle.mask_token_id, fills=pipelines.fill_mask is not None),
             closing.pop_all(),
         )
-
-
-async def watch_weights(file: Path, seen: FileState | None, on_change: Callable[[], None]) -> None:
-    """Call a function when another process writes to a file or truncates it.
-
-    Replacing the file by renaming is harmless, because the old file stays mapped.
-
-    Args:
-        file: path of the weights.
-        seen: state of the file at its verification.
-        on_change: function to call once after the change.
-    """
-    while True:
-        await asyncio.sleep(CHECK_INTERVAL_S)
-        now = await asyncio.to_thread(file_state, file)
-        if now is None or seen is None or now.inode != seen.inode:
-            continue
-        if (now.size_bytes, now.modified_ns) != (seen.size_bytes, seen.modified_ns):
-            on_change()
-            return
 
 
 def _info(choice: GraphChoice, limits: Limits, threads: int) -> ModelInfo:
@@ -179,16 +159,6 @@ def _info(choice: GraphChoice, limits: Limits, threads: int) -> ModelInfo:
         version=__version__,
         threads=threads,
     )
-
-
-def _fail_for_changed_weights(name: str, on_failure: Callable[[str], None]) -> None:
-    _log.critical(
-        "%s of the model %s has changed on disk, so responses may be wrong. The process stops. "
-        "To replace a bundle, rename the new directory to the name of the old one.",
-        WEIGHTS_FILE,
-        name,
-    )
-    on_failure("The weights of a model have changed on disk; restart the service.")
 
 
 def _read(path: Path) -> tuple[Bundle, Fingerprint]:

@@ -17,7 +17,7 @@ from fillmask.parameters.limits import Limits
 from fillmask.registry.graph_choice import GraphKind
 from fillmask.registry.pipelines import Pipelines
 from fillmask.tasks.classification import ClassificationPipeline
-from fillmask.tasks.fill_mask import FillMaskPipeline
+from fillmask.tasks.fill_mask.pipeline import FillMaskPipeline
 from fillmask.tasks.scoring import ScoringPipeline
 from fillmask.tasks.sparse import SparsePipeline
 

@@ -27,8 +27,8 @@ from fillmask.parameters.score import Part, ScoreOptions
 from fillmask.parameters.texts import InputText, TextPair
 from fillmask.results.rejected import RejectedText
 from fillmask.results.scores import TextScore, TokenScore, rank_scores
+from fillmask.tasks.fill_mask.targets import check_targets_size
 from fillmask.tasks.score_plan import PlannedScores, ScorePlan, plan_scores
-from fillmask.tasks.targets.targets import check_targets_size
 from fillmask.tokenization.reader import TextReader, text_label
 from fillmask.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
 

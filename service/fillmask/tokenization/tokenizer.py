@@ -1,7 +1,7 @@
 """Tokenizer of a bundle, which converts text to ids and ids to text."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import compress
 from operator import not_
 
@@ -14,6 +14,7 @@ from fillmask.errors import BundleError, InvalidRequestError, quote
 from fillmask.parameters.texts import InputText, TextPair
 from fillmask.tokenization.detokenizer import Detokenizer, MaskSlot, TokenText
 from fillmask.tokenization.encoded_text import EncodedText, EncodedWords
+from fillmask.tokenization.spans import pair_spans, positions_of, text_spans
 from fillmask.tokenization.template import check_template
 from fillmask.tokenization.tokenizer_file import is_library_failure, load_tokenizer
 from fillmask.tokenization.word_cache import WordCache
@@ -117,14 +118,14 @@ class Tokenizer:
                 return encoded
         encoding = self._encode_text(text)
         ids, is_special = encoding.ids, encoding.special_tokens_mask
-        positions = [p for p in _positions(ids, self.mask_token_id) if not is_special[p]]
+        positions = [p for p in positions_of(ids, self.mask_token_id) if not is_special[p]]
         if isinstance(text, str):
-            spans = _spans(text, encoding, positions)
+            spans = text_spans(text, encoding, positions)
             return EncodedText(int_array(ids), int_array(positions), spans)
         return EncodedText(
             input_ids=int_array(ids),
             mask_positions=int_array(positions),
-            mask_spans=_pair_spans(text, encoding, positions),
+            mask_spans=pair_spans(text, encoding, positions),
             token_types=self._token_types(encoding),
             second_start=text.second_start,
         )
@@ -142,10 +143,10 @@ class Tokenizer:
         word_ids = encoding.word_ids
         words = np.array([word_ids[p] for p in positions], dtype=np.int64)
         if isinstance(text, str):
-            spans = _spans(text, encoding, positions)
+            spans = text_spans(text, encoding, positions)
             parts, token_types = np.zeros_like(words), None
         else:
-            spans = _pair_spans(text, encoding, positions)
+            spans = pair_spans(text, encoding, positions)
             sequence_ids = encoding.sequence_ids
             parts = np.array([sequence_ids[p] for p in positions], dtype=np.int64)
             # the words of each part count from 0
@@ -268,37 +269,3 @@ class Tokenizer:
                 f"{token} is a special token of the model other than {self.mask_token}; remove it "
                 "from the text."
             )
-
-
-def _positions(ids: list[int], token_id: int) -> Iterator[int]:
-    """Yield the ascending positions of a token. list.index is ten times as fast as a loop."""
-    position = -1
-    for _ in range(ids.count(token_id)):
-        position = ids.index(token_id, position + 1)
-        yield position
-
-
-def _spans(text: str, encoding: Encoding, positions: Iterable[int]) -> tuple[tuple[int, int], ...]:
-    """Return the spans of tokens in a text, in characters."""
-    offsets = encoding.offsets
-    return tuple([_trim(text, *offsets[p]) for p in positions])
-
-
-def _pair_spans(
-    pair: TextPair, encoding: Encoding, positions: Iterable[int]
-) -> tuple[tuple[int, int], ...]:
-    """Return the spans of tokens in the joined text of a pair, in characters."""
-    offsets, sequence_ids, joined = encoding.offsets, encoding.sequence_ids, str(pair)
-    starts = (0, pair.second_start)
-    return tuple(
-        _trim(joined, *(starts[sequence_ids[p] or 0] + offset for offset in offsets[p]))
-        for p in positions
-    )
-
-
-def _trim(text: str, start: int, end: int) -> tuple[int, int]:
-    """Return a span without the white space that some tokenizers include in a token."""
-    span = text[start:end]
-    if span.isspace():
-        return start, end
-    return start + len(span) - len(span.lstrip()), end - (len(span) - len(span.rstrip()))

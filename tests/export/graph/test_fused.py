@@ -16,13 +16,13 @@ from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.machine.native_operators import find_operators
 from fillmask.engine.passes import ModelPass
 from fillmask.engine.runtime import Runtime
-from fillmask_export.graph.files import int8_weights
 from fillmask_export.graph.fused.graph import fuse, packed_weights
 from fillmask_export.graph.fused.graph_reader import OPERATORS_VERSION, with_subgraphs
 from fillmask_export.graph.int8_operators import Int8GraphBuilder
 from fillmask_export.graph.operators import GraphBuilder
 from fillmask_export.graph.served import served_graph
 from fillmask_export.graph.weights import encoder_weights
+from fillmask_export.quantization.weights import int8_weights
 from fillmask_model.checkpoints.checkpoint import Checkpoint
 from fillmask_model.encoder.config import EncoderConfig
 from fillmask_model.encoder.sparse import SparsePooling

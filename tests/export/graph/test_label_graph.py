@@ -15,12 +15,11 @@ from fillmask.bundles.bundle import MODEL_FILE, default_bundle_path
 from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import ModelPass, PassOutputs
 from fillmask.engine.runtime import Runtime
-from fillmask_export.graph.files import int8_weights
 from fillmask_export.graph.int8_operators import Int8GraphBuilder
 from fillmask_export.graph.operators import GraphBuilder
 from fillmask_export.graph.served import served_graph
 from fillmask_export.graph.weights import encoder_weights
-from fillmask_export.quantization.weights import Int8Weights
+from fillmask_export.quantization.weights import Int8Weights, int8_weights
 from fillmask_model.checkpoints.checkpoint import Checkpoint
 from fillmask_model.encoder.classifier import ClassifierConfig
 from fillmask_model.encoder.config import EncoderConfig

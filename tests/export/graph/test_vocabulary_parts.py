@@ -13,12 +13,12 @@ from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import BatchOutputs, ModelPass
 from fillmask.engine.runtime import Runtime
 from fillmask_export.graph import operators
-from fillmask_export.graph.files import int8_weights
 from fillmask_export.graph.int8_operators import Int8GraphBuilder
 from fillmask_export.graph.operators import GraphBuilder
 from fillmask_export.graph.served import served_graph
 from fillmask_export.graph.weight_file import WeightFile
 from fillmask_export.graph.weights import encoder_weights
+from fillmask_export.quantization.weights import int8_weights
 from fillmask_model.checkpoints.checkpoint import Checkpoint
 from fillmask_model.encoder.encoder import TABLE, TiedEncoder
 from tests.export.samples import CONFIGS

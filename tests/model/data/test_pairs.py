@@ -10,16 +10,9 @@ import torch
 from numpy.typing import NDArray
 
 from fillmask_model.data.masking import Masker
+from fillmask_model.data.pair_drawing import IS_NEXT, NOT_NEXT, Pairs, draw_pairs, longest_sentence
 from fillmask_model.data.pair_template import PairTemplate
-from fillmask_model.data.pairs import (
-    IS_NEXT,
-    NOT_NEXT,
-    PairBatches,
-    PairRows,
-    Pairs,
-    draw_pairs,
-    longest_sentence,
-)
+from fillmask_model.data.pairs import PairBatches, PairRows
 from fillmask_model.data.sentences import Sentences
 from fillmask_model.encoder.classifier import NEXT_SENTENCE_LABELS
 

@@ -11,7 +11,7 @@ import torch
 from fillmask_model.encoder.classifier import ClassifierConfig, Pooling
 from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.quantization.calibration import collect_statistics
-from fillmask_model.quantization.input_recorder import VOCABULARY, is_int8_linear
+from fillmask_model.quantization.layer_precision import VOCABULARY, is_int8_linear
 from fillmask_model.quantization.rounding_plan import RoundingPlan
 from tests.model.samples import random_encoder, randomise, small_config
 

@@ -9,7 +9,7 @@ import torch
 
 from fillmask_model.checkpoints.checkpoint import load_checkpoint
 from fillmask_model.encoder.encoder import TABLE
-from fillmask_model.quantization.input_recorder import VOCABULARY
+from fillmask_model.quantization.layer_precision import VOCABULARY
 from fillmask_model.quantization.rounding import RoundedEncoder, round_weight
 from tests.model.samples import metrics_of, plan_of, random_encoder, small_config
 

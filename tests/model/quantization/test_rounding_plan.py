@@ -9,7 +9,8 @@ from torch import nn
 
 from fillmask_model.encoder.config import EncoderConfig
 from fillmask_model.encoder.encoder import TiedEncoder
-from fillmask_model.quantization.input_recorder import VOCABULARY, InputStatistics
+from fillmask_model.quantization.input_recorder import InputStatistics
+from fillmask_model.quantization.layer_precision import VOCABULARY
 from fillmask_model.quantization.rounding_plan import (
     FLOAT_CHANNELS,
     RoundingPlan,

@@ -20,8 +20,9 @@ from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import BatchOutputs
 from fillmask.engine.runtime import Runtime
 from fillmask.settings import Settings
-from fillmask.tasks import event_loop, strategies
-from fillmask.tasks.ranking import rank_targets
+from fillmask.tasks import event_loop
+from fillmask.tasks.fill_mask import strategies
+from fillmask.tasks.fill_mask.ranking import rank_targets
 from fillmask.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
 from tests.service.tiny import Tiny
 

@@ -29,7 +29,7 @@ from fillmask.parameters.limits import Limits
 from fillmask.parameters.score import ScoreOptions
 from fillmask.results.fills import FillResult, fills_to_json
 from fillmask.settings import Settings
-from fillmask.tasks.plan import PlannedFills
+from fillmask.tasks.fill_mask.plan import PlannedFills
 from fillmask.tasks.scoring import ScoringPipeline
 from tests.service.refusal import check_refusal
 from tests.service.tiny import MAX_TOKENS, VOCABULARY, Tiny

@@ -24,7 +24,7 @@ from fillmask.errors import InvalidRequestError
 from fillmask.parameters.fill_mask import FillOptions
 from fillmask.registry.served_model import ServedModel
 from fillmask.results.fills import Fill, FillResult
-from fillmask.tasks.fill_mask import FillMaskPipeline
+from fillmask.tasks.fill_mask.pipeline import FillMaskPipeline
 from tests.service.cli.command_line import dice, random_texts
 from tests.service.tiny import MAX_TOKENS, VOCABULARY, Tiny
 from tests.service.tiny_calls import make_tokenizer

@@ -15,7 +15,7 @@ from fillmask.bundles.description import Classification, Task
 from fillmask.bundles.discovery import FileState, Fingerprint
 from fillmask.bundles.golden import Golden, GoldenFill, GoldenLabels, GoldenPrompt
 from fillmask.errors import BundleError
-from fillmask.registry import loader, registry
+from fillmask.registry import loader, registry, weights_watch
 from fillmask.tokenization.tokenizer import Tokenizer
 from tests.service.tiny import GOLDEN_TEXTS, write_bundle
 from tests.simulation.machine.runtime import (
@@ -92,7 +92,7 @@ class Disk:
             for module, name, replacement in (
                 (loader, "read_bundle", self._read),
                 (loader, "fingerprint", self._fingerprint),
-                (loader, "file_state", self._file_state),
+                (weights_watch, "file_state", self._file_state),
                 (loader, "Runtime", self._runtime),
                 (loader, "Tokenizer", tokenizer),
                 (registry, "fingerprint", self._fingerprint),

@@ -23,7 +23,7 @@ from fillmask.app import FillMaskApp, create_app
 from fillmask.engine import batcher
 from fillmask.errors import StartupError
 from fillmask.http.memory_budget import MemoryBudget
-from fillmask.registry import time_limit
+from fillmask.registry.verification import time_limit
 from fillmask.settings import Settings
 from tests.simulation.clients.exchange import Exchange
 from tests.simulation.machine.disk import Disk

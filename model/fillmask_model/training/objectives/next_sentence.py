@@ -18,8 +18,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from fillmask_model.data.masking import MaskedBatch
+from fillmask_model.data.pair_drawing import Pairs
 from fillmask_model.data.pair_template import PairTemplate
-from fillmask_model.data.pairs import PairBatch, PairBatches, PairRows, Pairs
+from fillmask_model.data.pairs import PairBatch, PairBatches, PairRows
 from fillmask_model.encoder.classifier import NEXT_SENTENCE_LABELS, ClassifierConfig
 from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.encoder.extension import extend_encoder

@@ -1,0 +1,1 @@
+"""Hostile clients of the service, and what polite clients get beside them."""

@@ -1,0 +1,277 @@
+"""Attacks on the memory of a service on this machine, for tests and benchmarks.
+
+    .venv-dev/bin/python -m benchmarks.hostile.attacks PORT SEED SECONDS NAME...
+
+Each attack runs until the caller cancels the attack.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import random
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+
+from benchmarks.hostile.requests import PAUSE_S, ask, connected, head, many, post, random_word
+from fillmask.bundles.bundle import default_bundle_path
+from tests.service.http.conformance.cases import CASES
+
+MIB = 2**20
+
+Attack = Callable[[int, random.Random], Awaitable[None]]
+
+
+async def targets(port: int, draw: random.Random) -> None:
+    """Send requests with the maximum of 10,000 targets, each unique with about 90 characters."""
+    common = random_word(draw, 70)
+
+    async def one() -> None:
+        words = [f"{common}{draw.randrange(10**12):012}{i:06}" for i in range(10_000)]
+        body = {"inputs": "the [MASK]", "parameters": {"targets": words}}
+        await ask(port, post("/fill-mask", body))
+
+    await many(2, one)
+
+
+async def target_scores(port: int, draw: random.Random) -> None:
+    """Send requests with the maximum of 10,000 targets, 120 masks and one fill per mask."""
+    vocabulary = json.loads((default_bundle_path() / "tokenizer.json").read_text())["model"][
+        "vocab"
+    ]
+    words = [word for word in vocabulary if word.isalpha()]
+
+    async def one() -> None:
+        parameters = {"targets": draw.sample(words, 10_000), "top_k": 1}
+        body = {"inputs": "[MASK] " * 120, "parameters": parameters}
+        await ask(port, post("/fill-mask", body))
+
+    await many(4, one)
+
+
+async def bodies(port: int, draw: random.Random) -> None:
+    """Send large incomplete bodies over 300 connections."""
+    part = b'{"inputs": "' + b"x" * (MIB - 2000)
+
+    async def one() -> None:
+        with contextlib.suppress(OSError):
+            async with connected(port) as (reader, writer):
+                writer.write(head("/fill-mask", MIB) + part)
+                for _ in range(20):
+                    await asyncio.sleep(1)
+                    writer.write(b"x")
+                    if reader.at_eof() or await _has_answer(reader):
+                        return
+
+    async def later() -> None:
+        await asyncio.sleep(draw.random())
+        await one()
+
+    await many(300, later)
+
+
+async def _has_answer(reader: asyncio.StreamReader) -> bool:
+    try:
+        async with asyncio.timeout(0.01):
+            await reader.read(1)
+            return True
+    except TimeoutError:
+        return False
+
+
+async def expansion(port: int, draw: random.Random) -> None:
+    """Send maximum-size bodies of tiny JSON values, which take more memory after parsing."""
+    requests = [
+        post(path, b"[" + part * (MIB // len(part) - 2) + b"0]")
+        for part in (b"[],", b"{},", b"1.5,", b"[[[[[[[]]]]]]],")
+        for path in ("/fill-mask", "/score", "/v2/models/m/infer", "/v1/models/m:predict")
+    ]
+
+    async def one() -> None:
+        await ask(port, draw.choice(requests))
+
+    await many(8, one)
+
+
+async def axes(port: int, draw: random.Random) -> None:
+    """Send tensors with a shape of 49,000 axes, which almost fills the maximum body of 1 MiB."""
+    name = await model_name(port)
+
+    async def one() -> None:
+        shape = [draw.choice((1, 10**18))] * 49_000
+        tensor = {"name": "text", "shape": shape, "datatype": "BYTES", "data": ["a [MASK]"]}
+        await ask(port, post(f"/v2/models/{name}/infer", {"inputs": [tensor]}))
+
+    await many(4, one)
+
+
+async def unread_answers(port: int, draw: random.Random) -> None:
+    """Send short requests for the longest responses without reading these responses."""
+
+    async def one() -> None:
+        # the response is just below the limit of 5 MiB
+        text = "[MASK] " * 100 + " " * 1_000
+        request = post("/fill-mask", {"inputs": text, "parameters": {"top_k": 25}})
+        with contextlib.suppress(OSError):
+            async with connected(port) as (reader, writer):
+                reader._transport.pause_reading()  # type: ignore[attr-defined]  # noqa: SLF001
+                for _ in range(5):
+                    writer.write(request)
+                    await asyncio.sleep(1 + draw.random())
+
+    await many(60, one)
+
+
+async def trailers(port: int, _draw: random.Random) -> None:
+    """Send a chunked body with endless trailers."""
+    await _endless(port, b"0\r\n", b"a:b\r\n" * 10_000)
+
+
+async def chunk_extensions(port: int, _draw: random.Random) -> None:
+    """Send a chunk with an endless extension."""
+    await _endless(port, b"1", b";a=b" * 10_000)
+
+
+async def small_chunks(port: int, _draw: random.Random) -> None:
+    """Send a body in chunks of one byte with extensions."""
+    await _endless(port, b"", b"1;ab=cdefgh\r\nx\r\n" * 4_000)
+
+
+async def _endless(port: int, start: bytes, part: bytes) -> None:
+    async def one() -> None:
+        with contextlib.suppress(OSError):
+            async with connected(port) as (reader, writer):
+                writer.write(head("/fill-mask", None) + start)
+                while not reader.at_eof():
+                    writer.write(part)
+                    await writer.drain()
+                    await asyncio.sleep(0.005)
+        await asyncio.sleep(PAUSE_S)
+
+    await many(2, one)
+
+
+async def slow_heads(port: int, draw: random.Random) -> None:
+    """Send incomplete request heads of almost the maximum size of 32 KiB, line by line."""
+
+    async def one() -> None:
+        with contextlib.suppress(OSError):
+            async with connected(port) as (reader, writer):
+                writer.write(b"POST /fill-mask HTTP/1.1\r\nHost: x\r\n")
+                for i in range(31):
+                    writer.write(b"x-%d: " % i + b"y" * 1000 + b"\r\n")
+                    await asyncio.sleep(draw.random() * 0.3)
+                    if reader.at_eof():
+                        return
+
+    await many(100, one)
+
+
+async def scores(port: int, draw: random.Random) -> None:
+    """Send scoring requests that need about the allowed number of passes."""
+
+    async def one() -> None:
+        texts = [" ".join(random_word(draw, 4) for _ in range(4)) for _ in range(40)]
+        await ask(port, post("/score", {"inputs": texts, "on_error": "report"}))
+
+    await many(8, one)
+
+
+async def wide_texts(port: int, _draw: random.Random) -> None:
+    """Send long texts of few tokens whose characters take four bytes each in memory."""
+
+    async def one() -> None:
+        texts = ["\\ud83d\\ude00" + " " * 15_000 + "[MASK]"] * 60
+        content = ", ".join(f'"{text}"' for text in texts)
+        await ask(port, post("/fill-mask", f'{{"inputs": [{content}]}}'.encode()))
+
+    await many(8, one)
+
+
+async def odd_requests(port: int, draw: random.Random) -> None:
+    """Send requests of the conformance test with some truncated parts and unread responses."""
+
+    async def one() -> None:
+        case = draw.choice(CASES)
+        async with connected(port) as (reader, writer):
+            for part in case.sent[:9]:
+                writer.write(part[: draw.randrange(len(part) + 1)] if draw.random() < 0.2 else part)
+            if draw.random() < 0.3:
+                writer.write_eof()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(draw.random()):
+                    await reader.read()
+        await asyncio.sleep(PAUSE_S)
+
+    await many(8, one)
+
+
+async def model_name(port: int) -> str:
+    """Return the name of the served model."""
+    async with connected(port) as (reader, writer):
+        writer.write(b"GET /info HTTP/1.1\r\nHost: x\r\n\r\n")
+        answer_head = (await reader.readuntil(b"\r\n\r\n")).lower()
+        length = int(answer_head.split(b"content-length: ")[1].split(b"\r\n")[0])
+        return str(json.loads(await reader.readexactly(length))["name"])
+
+
+ATTACKS: dict[str, Attack] = {
+    "targets": targets,
+    "target scores": target_scores,
+    "bodies": bodies,
+    "expansion": expansion,
+    "axes": axes,
+    "unread answers": unread_answers,
+    "trailers": trailers,
+    "chunk extensions": chunk_extensions,
+    "small chunks": small_chunks,
+    "slow heads": slow_heads,
+    "scores": scores,
+    "wide texts": wide_texts,
+    "odd requests": odd_requests,
+}
+
+
+async def run(names: Sequence[str], port: int, seed: int, seconds: float) -> None:
+    """Run attacks concurrently and restart each attack that ends or loses its connection."""
+    draw = random.Random(seed)  # noqa: S311 - a choice, not a secret
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds), asyncio.TaskGroup() as group:
+            for name in names:
+                own = random.Random(draw.random())  # noqa: S311 - a choice, not a secret
+                group.create_task(_again(ATTACKS[name], port, own))
+
+
+async def _again(attack: Attack, port: int, draw: random.Random) -> None:
+    while True:
+        with contextlib.suppress(OSError, EOFError, ExceptionGroup):
+            await attack(port, draw)
+        await asyncio.sleep(PAUSE_S)
+
+
+@asynccontextmanager
+async def under(
+    names: Iterable[str], port: int, seed: int = 1, seconds: float = 3600
+) -> AsyncIterator[None]:
+    """Run attacks during the block, in a separate process that does not slow down other clients."""
+    arguments = [str(port), str(seed), str(seconds), *names]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "benchmarks.hostile.attacks", *arguments
+    )
+    try:
+        yield
+        code = process.returncode
+        assert code is None, f"the attacks have ended early (exit code {code})"  # noqa: S101
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+
+
+if __name__ == "__main__":
+    _, port_, seed_, seconds_, *names_ = sys.argv
+    os.nice(5)
+    asyncio.run(run(names_, int(port_), int(seed_), float(seconds_)))

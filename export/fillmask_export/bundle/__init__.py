@@ -1,0 +1,1 @@
+"""Writing of a bundle: its files, its description and its fused graph."""

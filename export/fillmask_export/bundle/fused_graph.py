@@ -1,0 +1,130 @@
+"""The fused graph of a bundle in int8, compared with the stock graph."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+
+from fillmask.bundles.bundle import (
+    DESCRIPTION_FILE,
+    FUSED_FILE,
+    SCHEMA_VERSION,
+    Bundle,
+)
+from fillmask.engine.machine.native_operators import find_operators
+from fillmask.engine.runtime import Runtime
+from fillmask.registry.verification.golden import GoldenTolerance
+from fillmask.tokenization.tokenizer import Tokenizer
+from fillmask_export.bundle.description_fields import file_fields
+from fillmask_export.graph.fused.graph import fuse, packed_weights
+from fillmask_export.graph.fused.graph_reader import OPERATORS_VERSION
+from fillmask_export.verification.fills import VerificationError
+from fillmask_export.verification.golden import golden_results, write_description
+from fillmask_model.files import atomic_replace
+
+
+@dataclass(frozen=True, slots=True)
+class FusedFigures:
+    """Comparison of the golden results of the fused graph with those of the stock graph.
+
+    The numbers are log-probabilities in nats, logits and weights of sparse vectors.
+
+    Attributes:
+        numbers: how many numbers both graphs have.
+        mean_difference: mean absolute difference.
+        max_difference: largest absolute difference.
+    """
+
+    numbers: int
+    mean_difference: float
+    max_difference: float
+
+
+def add_fused_graph(bundle: Bundle, texts: Sequence[str]) -> FusedFigures | None:
+    """Write the fused graph of a bundle, and its golden results into bundle.json.
+
+    Args:
+        texts: plain sentences without masks, for the golden results.
+
+    Returns:
+        The comparison with the stock graph, or None for a bundle without int8 layers.
+
+    Raises:
+        OperatorsUnavailableError: this machine does not have fillmask-native.
+        VerificationError: the results differ from those of the stock graph by more than the
+            rounding of another CPU.
+    """
+    path = bundle.path
+    stock = onnx.load(bundle.model_path, load_external_data=False)
+    graph = fuse(stock, bundle.architecture.d_model)
+    if graph is None:
+        return None
+    operators = find_operators(OPERATORS_VERSION, fast=False)
+    packed = packed_weights(graph)
+    with atomic_replace(path / FUSED_FILE) as file:
+        onnx.save(graph, file)
+        golden = golden_results(
+            texts,
+            Runtime(file, operators=operators, packed=packed),
+            Tokenizer.from_bundle(bundle),
+            bundle.max_tokens,
+            dict(bundle.verification),
+            None if bundle.classification is None else bundle.classification.pooling,
+        )
+        figures = _compare(bundle, golden)
+    description = json.loads((path / DESCRIPTION_FILE).read_text(encoding="utf-8"))
+    description["schema_version"] = SCHEMA_VERSION
+    description["files"][FUSED_FILE] = file_fields(path / FUSED_FILE)
+    description["verification"]["fused"] = asdict(figures)
+    description["fused"] = {
+        "operators": OPERATORS_VERSION,
+        "packed_weights": [{"offset": offset, "bytes": size} for offset, size in packed],
+        "golden": golden,
+    }
+    write_description(description, path / DESCRIPTION_FILE)
+    return figures
+
+
+def _compare(bundle: Bundle, golden: dict[str, Any]) -> FusedFigures:
+    tolerances = {
+        "prompts": GoldenTolerance.of,
+        "labels": GoldenTolerance.of_labels,
+        "vectors": GoldenTolerance.of_vectors,
+    }
+    stock = bundle.golden.model_dump()
+    everything: list[float] = []
+    for kind, tolerance_of in tolerances.items():
+        expected, found = _numbers(stock.get(kind) or ()), _numbers(golden.get(kind) or ())
+        if not expected:
+            continue
+        differences = [abs(found[key] - expected[key]) for key in found.keys() & expected.keys()]
+        everything += differences
+        tolerance = tolerance_of(bundle)
+        mean, largest = float(np.mean(differences)), float(np.max(differences))
+        if not (mean <= tolerance.mean and largest <= tolerance.largest):  # also true for NaN
+            raise VerificationError(
+                f"the golden {kind} of the fused graph must match those of the stock graph to "
+                f"{tolerance.largest:.2g}, and to {tolerance.mean:.2g} on average (got "
+                f"{largest:.2g} and {mean:.2g}); report a bug of fillmask-native"
+            )
+    return FusedFigures(
+        numbers=len(everything),
+        mean_difference=float(np.mean(everything)),
+        max_difference=float(np.max(everything)),
+    )
+
+
+def _numbers(results: Sequence[dict[str, Any]]) -> dict[tuple[int, ...], float]:
+    """Return the numbers of golden results by text, and by mask and token, label or token."""
+    found: dict[tuple[int, ...], float] = {}
+    for text, one in enumerate(results):
+        for mask, fills in enumerate(one.get("fills", ())):
+            found |= {(text, mask, fill["token"]): fill["log_prob"] for fill in fills}
+        found |= {(text, label): logit for label, logit in enumerate(one.get("logits", ()))}
+        found |= {(text, one["token"]): one["weight"] for one in one.get("weights", ())}
+    return found

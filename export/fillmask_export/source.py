@@ -1,0 +1,64 @@
+"""Checkpoint that the user names, in a directory or on a hub."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from fillmask_export.arguments import SPARSE
+from fillmask_model.checkpoints.checkpoint import Checkpoint, load_checkpoint
+from fillmask_model.checkpoints.modules import ENCODER_FILE, check_encoder_file, read_modules
+from fillmask_model.checkpoints.sparse import with_sparse_settings
+
+
+class Source(NamedTuple):
+    """Directory of a checkpoint.
+
+    Attributes:
+        origin: id and commit of a downloaded checkpoint. None for a directory of the user.
+    """
+
+    directory: Path
+    origin: str | None
+
+
+def find_checkpoint(options: argparse.Namespace) -> Source:
+    """Return the checkpoint in an existing directory, or download it."""
+    path = Path(options.checkpoint)
+    if path.exists():
+        reject_download_options(options)
+        return Source(path, None)
+    # imported here, because a checkpoint in a directory needs no download
+    from fillmask_export.hub.download import download_checkpoint, is_repository_id  # noqa: PLC0415
+
+    if not is_repository_id(options.checkpoint):
+        raise ValueError(
+            f"{path} does not exist; name the directory of a checkpoint, or the id of a repository "
+            "on the hub, such as google-bert/bert-base-uncased"
+        )
+    snapshot = download_checkpoint(
+        options.checkpoint, options.revision, sys.stderr, allow_pickle=options.allow_pickle
+    )
+    return Source(snapshot.directory, f"{options.checkpoint} at commit {snapshot.commit}")
+
+
+def reject_download_options(options: argparse.Namespace) -> None:
+    """Check that a local path comes without the options of a repository."""
+    if options.revision is not None or options.allow_pickle:
+        raise ValueError(
+            "--revision and --allow-pickle need the id of a repository (got the path "
+            f"{options.checkpoint}); remove them, or name the path differently from the repository"
+        )
+
+
+def load_source(options: argparse.Namespace, source: Source) -> Checkpoint:
+    """Read the checkpoint, with the settings of sparse vectors for that task."""
+    modules = read_modules(source.directory)
+    directory = source.directory / ("" if modules is None else modules.encoder)
+    check_encoder_file(directory / ENCODER_FILE)
+    checkpoint = load_checkpoint(directory, options.checkpoint)
+    if options.task == SPARSE or (options.task is None and modules is not None):
+        return with_sparse_settings(checkpoint, source.directory, modules)
+    return checkpoint

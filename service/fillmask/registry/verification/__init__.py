@@ -1,0 +1,1 @@
+"""Verification of a loaded model: golden results and a time limit."""

@@ -1,0 +1,1 @@
+"""Fill-mask: plans of the texts, strategies, targets and ranking."""

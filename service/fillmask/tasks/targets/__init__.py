@@ -1,1 +1,0 @@
-"""Targets and the model passes that score them."""

@@ -1,0 +1,174 @@
+"""Words in place of a mask, compared with the same beam search by the tiny model's oracle."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+from tokenizers import AddedToken, decoders, models, pre_tokenizers, processors
+from tokenizers import Tokenizer as TokenizerFile
+
+from fillmask.app import create_app
+from fillmask.engine.passes import ModelPass, PassOutputs
+from fillmask.parameters.texts import InputText, TextPair
+from fillmask.settings import Settings
+from fillmask.tasks.fill_mask.words import BEAM_WIDTH, WordSearch, max_word_passes
+from fillmask.tokenization.tokenizer import Tokenizer
+from tests.service.tiny import MASK_ID, SPECIAL, VOCABULARY, Tiny, build_tokenizer
+from tests.service.tiny_calls import make_tokenizer
+
+TOLERANCE = 1e-4
+TEXT = "the dog [MASK] at the cat"
+BEFORE = [VOCABULARY.index(name) for name in ("[CLS]", "the", "dog")]
+AFTER = [VOCABULARY.index(name) for name in ("at", "the", "cat", "[SEP]")]
+STARTS = [i for i, name in enumerate(VOCABULARY) if name.isalnum()]
+CONTINUATIONS = [i for i, name in enumerate(VOCABULARY) if name.startswith("##")]
+
+
+def fill(client: TestClient, text: str, **parameters: Any) -> Any:
+    body = {"inputs": text, "parameters": {"granularity": "word", **parameters}}
+    answer = client.post("/fill-mask", json=body)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def search(tiny: Tiny, longest: int, top_k: int) -> list[tuple[str, float]]:
+    """Search for words as the service does, with the oracle for one text at a time."""
+    found: dict[str, float] = {}
+    for length in range(1, longest + 1):
+        width = top_k if length == 1 else BEAM_WIDTH
+        words: list[tuple[list[int], float]] = [([], 0.0)]
+        for place in range(length):
+            grown = []
+            for ids, log_prob in words:
+                text = [*BEFORE, *ids, *[MASK_ID] * (length - place), *AFTER]
+                log_probs = tiny.log_probs(text, len(BEFORE) + place)
+                allowed = CONTINUATIONS if place else STARTS
+                ranked = sorted(allowed, key=lambda token: -log_probs[token])[:width]
+                grown += [([*ids, token], log_prob + float(log_probs[token])) for token in ranked]
+            words = sorted(grown, key=lambda word: -word[1])[:width]
+        for ids, log_prob in words:
+            word = "".join(VOCABULARY[i].removeprefix("##") for i in ids)
+            found[word] = max(found.get(word, -math.inf), log_prob)
+    return sorted(found.items(), key=lambda item: -item[1])[:top_k]
+
+
+@pytest.mark.parametrize("longest", [1, 2, 3])
+@pytest.mark.parametrize("top_k", [2, 12])
+def test_best_words(client: TestClient, tiny: Tiny, longest: int, top_k: int) -> None:
+    # The log-probability of a fill is the log-probability of the entire word.
+    fills = fill(client, TEXT, max_word_tokens=longest, top_k=top_k)
+    expected = search(tiny, longest, top_k)
+    assert [one["token_str"] for one in fills] == [word for word, _ in expected]
+    for one, (word, log_prob) in zip(fills, expected, strict=True):
+        assert one["log_prob"] == pytest.approx(log_prob, abs=TOLERANCE)
+        assert one["score"] == pytest.approx(math.exp(one["log_prob"]))
+        assert one["sequence"] == f"the dog {word} at the cat"
+        assert (one["token"] == -1) == (len(one["tokens"]) > 1)
+
+
+def test_words_are_whole(client: TestClient) -> None:
+    # The search excludes continuations, special tokens and punctuation.
+    fills = fill(client, TEXT, top_k=20)
+    assert len(fills) == 20
+    for one in fills:
+        assert one["token_str"].isalnum()
+
+
+def test_words_have_three_tokens_by_default(client: TestClient) -> None:
+    assert fill(client, TEXT) == fill(client, TEXT, max_word_tokens=3)
+    [first, second] = fill(client, "a [MASK] and a [MASK]", top_k=3)
+    assert len(first) == len(second) == 3
+
+
+def test_passes_are_bounded(tiny: Tiny) -> None:
+    # Words of one length need one pass, plus one per entry of the beam for each further token.
+    assert max_word_passes(1) == 1
+    assert max_word_passes(3) == 1 + (1 + BEAM_WIDTH) + (1 + 2 * BEAM_WIDTH)
+    settings = Settings(bundle=tiny.path, threads=1, max_passes=max_word_passes(3))
+    with TestClient(create_app(settings)) as client:
+        fill(client, TEXT)
+        body = {"inputs": "[MASK] [MASK]", "parameters": {"granularity": "word"}}
+        answer = client.post("/fill-mask", json=body)
+    assert answer.status_code == 422
+    assert f"needs {2 * max_word_passes(3)} passes" in answer.json()["error"]
+
+
+def test_text_must_have_room_for_the_longest_word(client: TestClient) -> None:
+    text = "the " * 28 + "[MASK]"  # 31 tokens of 32
+    assert fill(client, text, max_word_tokens=2)
+    body = {"inputs": text, "parameters": {"granularity": "word"}}
+    answer = client.post("/fill-mask", json=body)
+    assert answer.status_code == 422
+    assert "(got 33 with 3 in place of a mask); shorten it." in answer.json()["error"]
+
+
+@pytest.mark.parametrize(("log_prob", "parts"), [(-2.5, 2), (-2, 1), (-1.5, 1)])
+async def test_word_keeps_its_most_likely_tokens(log_prob: float, parts: int) -> None:
+    # The word is one token, or two tokens with a joint log-probability of -2.
+    # In a tie the service chooses the single token.
+    content = build_tokenizer()
+    content.add_tokens(["walks"])
+    tokenizer = Tokenizer(content.to_str().encode(), "[MASK]", MASK_ID, range(len(SPECIAL)))
+    whole, *pieces = (len(VOCABULARY), VOCABULARY.index("walk"), VOCABULARY.index("##s"))
+
+    async def submit(requests: Sequence[ModelPass]) -> list[PassOutputs]:
+        log_probs = np.array([[log_prob, -1, -1]], dtype=np.float32)
+        none = np.empty((1, 0), dtype=np.float32)
+        return [PassOutputs(np.array([[whole, *pieces]]), log_probs, none) for _ in requests]
+
+    search = WordSearch(tokenizer, submit, len(VOCABULARY) + 1, top_k=5, max_tokens=2)
+    fills = await search.fill(TEXT, tokenizer.encode(TEXT), 0)
+    [walks] = [fill for fill in fills if fill.sequence == TEXT.replace("[MASK]", "walks")]
+    assert walks.log_prob == max(log_prob, -2)
+    assert walks.tokens == (tuple(pieces) if parts == 2 else (whole,))
+
+
+async def test_mask_where_no_word_fits(tiny: Tiny) -> None:
+    tokenizer = make_tokenizer(tiny)
+    calls = 0
+
+    async def submit(requests: Sequence[ModelPass]) -> list[PassOutputs]:
+        nonlocal calls
+        calls += 1
+        assert requests
+        none = np.empty((1, 0), dtype=np.float32)
+        log_probs = np.full((1, len(CONTINUATIONS)), -1, dtype=np.float32)
+        return [PassOutputs(np.array([CONTINUATIONS]), log_probs, none) for _ in requests]
+
+    search = WordSearch(tokenizer, submit, len(VOCABULARY), top_k=5, max_tokens=3)
+    assert await search.fill(TEXT, tokenizer.encode(TEXT), 0) == []
+    assert calls == 3  # one call per length
+
+
+@pytest.mark.parametrize(
+    ("text", "token"),
+    [
+        ("<mask> is", "Paris"),
+        ("is <mask>", "ĠParis"),
+        (TextPair("is", "<mask> is"), "Paris"),
+        (TextPair("is", "is <mask>"), "ĠParis"),
+    ],
+    ids=str,
+)
+async def test_first_word_of_each_part_needs_no_space(text: InputText, token: str) -> None:
+    # A byte-level tokenizer has a token for the word after a space, and a token for the word alone.
+    vocabulary = ["<s>", "<pad>", "</s>", "<unk>", "<mask>", "Paris", "ĠParis", "i", "s", "Ġis"]
+    content = TokenizerFile(models.BPE({name: i for i, name in enumerate(vocabulary)}, []))
+    content.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    content.decoder = decoders.ByteLevel()
+    content.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0))
+    content.add_special_tokens([*vocabulary[:4], AddedToken("<mask>", lstrip=True)])
+    tokenizer = Tokenizer(content.to_str().encode(), "<mask>", 4, range(5), pairs=True)
+
+    async def submit(requests: Sequence[ModelPass]) -> list[PassOutputs]:
+        log_probs = np.array([[-1, -2]], dtype=np.float32)
+        none = np.empty((1, 0), dtype=np.float32)
+        return [PassOutputs(np.array([[5, 6]]), log_probs, none) for _ in requests]
+
+    search = WordSearch(tokenizer, submit, len(vocabulary), top_k=5, max_tokens=1)
+    [fill] = await search.fill(str(text), tokenizer.encode(text), 0)
+    assert fill.tokens == (vocabulary.index(token),)
+    assert fill.sequence == str(text).replace("<mask>", "Paris")
