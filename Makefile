@@ -168,7 +168,7 @@ native-wheel: $(TOOLS)/.installed  ## write the wheel of native/ for this system
 	rm -rf build/native-wheel
 ifeq ($(shell uname -s),Linux)
 	$(NATIVE_VERSIONS) \
-		CXX="$(CURDIR)/$(TOOLS)/bin/python -m ziglang c++ -target $(shell uname -m)-linux-gnu.2.28" \
+		CXX="$$(echo $(CURDIR)/$(TOOLS)/lib/python3*/site-packages/ziglang/zig) c++ -target $(shell uname -m)-linux-gnu.2.28" \
 		$(TOOLS)/bin/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir build/native-wheel ./native
 	PATH="$(CURDIR)/$(TOOLS)/bin:$$PATH" $(TOOLS)/bin/auditwheel repair --plat manylinux_2_28_$(shell uname -m) \
 		--wheel-dir dist build/native-wheel/*.whl

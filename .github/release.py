@@ -67,7 +67,7 @@ def check(tag: str) -> None:
     section((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), number)
 
 
-def notes(image: str | None) -> str:
+def notes(image: str | None = None) -> str:
     """Return the release notes: the changelog's section, and how to get the image.
 
     PROJECT_URL is the address of the repository, which relative links need outside of it.
@@ -122,7 +122,7 @@ def main(arguments: list[str]) -> int:
             case ["check", tag]:
                 check(tag)
             case ["notes", *image] if len(image) <= 1:
-                print(notes(*image or [None]))
+                print(notes(*image))
             case ["manifests", image, output]:
                 manifests(image, Path(output))
             case _:
