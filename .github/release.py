@@ -75,15 +75,16 @@ def notes(image: str | None = None) -> str:
     text = section((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), version())
     if url := os.environ.get("PROJECT_URL"):
         text = re.sub(r"\]\((?!https?:|#)", f"]({url}/blob/v{version()}/", text)
-    if image is None:
-        return text
-    parse(image)
-    return f"""{text}
+    if image is not None:
+        parse(image)
+        text += f"""
 
 ### Image
 
 `{image}`, for linux/amd64 and linux/arm64, with an SBOM, its provenance and a signature of cosign.
 The attached `fillmask-{version()}-k8s.tar.gz` contains `k8s/`, whose manifests pull this image."""
+    # GitHub shows each line break of a release
+    return re.sub(r"(?<=\S)\n *(?=[^\s#-])", " ", text)
 
 
 def parse(image: str) -> re.Match[str]:
