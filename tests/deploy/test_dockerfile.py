@@ -49,6 +49,12 @@ def test_dependencies_are_those_of_pyproject(name: str, extra: str | None) -> No
     assert output.decode().splitlines() == project["dependencies"] + extras
 
 
+def test_operators_run_on_older_machines_than_the_builder() -> None:
+    # without a target, zig compiles for the very CPU that it runs on
+    (run,) = (run for run in files.values(stage("native"), "RUN") if "ziglang" in run)
+    assert 'CXX="python -m ziglang c++ -target $(uname -m)-linux-gnu"' in run
+
+
 def test_serving_image_is_the_last_stage_and_has_nothing_of_the_export() -> None:
     copied = files.values(IMAGE, "COPY")
     assert {word for copy in copied for word in copy.split() if word.startswith("--from=")} == {

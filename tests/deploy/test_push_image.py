@@ -65,7 +65,16 @@ def test_image_of_two_architectures_is_pushed_with_its_origin(tmp_path: Path) ->
     assert build[build.index("--tag") + 1] == IMAGE
     assert {"--sbom=true", "--provenance=mode=max", "--push"} <= set(build)
     assert "--target" not in build
+    assert build[build.index("--metadata-file") + 1] == "build/image.json"  # has the digest
     assert push.calls[-1] == f"buildx imagetools inspect {IMAGE}"
+
+
+def test_image_has_any_name(tmp_path: Path) -> None:
+    # The workflow of a release names the image after the repository.
+    push = Push(
+        tmp_path, "IMAGE=ghcr.io/team/other:1.0", refusal="ghcr.io/team/other:1.0: not found"
+    )
+    assert push.build()[-3] == "ghcr.io/team/other:1.0"
 
 
 @pytest.mark.parametrize(("builders", "created"), [("fillmask", 0), ("", 1)])

@@ -1,4 +1,4 @@
-"""Commands of the Makefile, the commit hooks and the CI workflow."""
+"""Commands of the Makefile, the commit hooks and the workflows."""
 
 import re
 import subprocess
@@ -9,6 +9,7 @@ import yaml
 from tests.docs import pages
 
 MAKEFILE = pages.read(pages.ROOT / "Makefile")
+WORKFLOWS = pages.ROOT / ".github" / "workflows"
 
 
 def recipe(target: str, *variables: str) -> list[str]:
@@ -50,20 +51,49 @@ def test_ci_runs_every_python_version_of_the_classifiers() -> None:
     project = tomllib.loads(pages.read(pages.ROOT / "pyproject.toml"))["project"]
     classifiers = "\n".join(project["classifiers"])
     versions = re.findall(r":: Python :: (3\.\d+)$", classifiers, re.MULTILINE)
-    workflow = yaml.safe_load(pages.read(pages.ROOT / ".github" / "workflows" / "ci.yaml"))
+    workflow = yaml.safe_load(pages.read(WORKFLOWS / "ci.yaml"))
     assert workflow["jobs"]["test"]["strategy"]["matrix"]["python-version"] == versions
     [newer] = re.findall(r"\nfor version in (.+); do\n", pages.read(pages.ROOT / ".ci" / "run"))
     assert newer.split() == versions[1:]  # make test runs on the first
 
 
-def test_workflow_runs_make_targets() -> None:
-    workflow = yaml.safe_load(pages.read(pages.ROOT / ".github" / "workflows" / "ci.yaml"))
+def test_workflows_run_make_targets() -> None:
     commands = {
-        step["run"] for job in workflow["jobs"].values() for step in job["steps"] if "run" in step
+        path.stem: {
+            command
+            for job in yaml.safe_load(pages.read(path))["jobs"].values()
+            for step in job.get("steps", [])
+            for command in re.findall(r"make (?:--silent )?([a-z-]+)", step.get("run", ""))
+        }
+        for path in WORKFLOWS.glob("*.yaml")
     }
-    assert commands == {"make check", "make test-fast", "make test"}
-    for command in commands:
-        assert re.search(rf"^{command.removeprefix('make ')}:", MAKEFILE, re.MULTILINE)
+    assert commands == {
+        "ci": {"check", "test-fast", "test"},
+        "release": {
+            "dist",
+            "native-wheel",
+            "push-image",
+            "release-check",
+            "release-manifests",
+            "release-notes",
+        },
+    }
+    for target in set().union(*commands.values()):
+        assert re.search(rf"^{target}:", MAKEFILE, re.MULTILINE), target
+
+
+def test_workflows_pin_each_action_to_a_commit() -> None:
+    used = [
+        line.partition("uses: ")[2]
+        for path in WORKFLOWS.glob("*.yaml")
+        for line in pages.read(path).splitlines()
+        if "uses: " in line and "uses: ./" not in line
+    ]
+    assert len(used) > 10
+    pins = [re.fullmatch(r"([\w./-]+)@([0-9a-f]{40}) # (v[\d.]+)", line) for line in used]
+    assert all(pins), used
+    # one version of an action everywhere
+    assert len({pin[1] for pin in pins if pin}) == len(set(used))
 
 
 def test_make_export_names_the_missing_model() -> None:

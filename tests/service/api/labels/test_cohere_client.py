@@ -12,6 +12,8 @@ DOCUMENTS = ["the cat sat", "the dog lay by the door", "a ship"]
 QUERY = "where is the cat"
 
 
+# the client uses it, on Python 3.14
+@pytest.mark.filterwarnings("ignore:'asyncio.iscoroutinefunction':DeprecationWarning")
 def test_both_versions_of_the_client_rerank(ranker: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     # the client does not close its own connections
