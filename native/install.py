@@ -37,7 +37,8 @@ def main() -> int:
         built = pip_install(*package, CXX="clang++")
     else:
         zig = find_zig()
-        built = zig is not None and pip_install(*package, CXX=f"{zig} c++")
+        # by itself, zig compiles for this machine's CPU only
+        built = zig is not None and pip_install(*package, CXX=f"{zig} c++ -mcpu=baseline")
         built = built or pip_install(*package)
     return 0 if built else 1
 
