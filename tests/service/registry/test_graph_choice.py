@@ -4,7 +4,7 @@ import json
 import logging
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import aclosing
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from fillmask.parameters.fill_mask import FillOptions
 from fillmask.registry.graph_choice import Native
 from fillmask.registry.loader import load_model
 from fillmask.settings import Settings
-from tests.native_package import load_native, native_package
+from tests.native_package import load_native
 
 TEXT = "Paris is the [MASK] of France."
 pytestmark = pytest.mark.anyio
@@ -25,11 +25,10 @@ fillmask_native = load_native()
 
 
 @pytest.fixture
-def any_cpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def any_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the service find operators that may compute on any CPU."""
     monkeypatch.setattr(fillmask_native, "is_fast", lambda: True)
-    with native_package():
-        yield
+    monkeypatch.setitem(sys.modules, "fillmask_native", fillmask_native)
 
 
 @pytest.fixture
@@ -76,6 +75,7 @@ def foreign_library(patch: pytest.MonkeyPatch, bundle: Path) -> None:
 
 
 def unloadable_library(patch: pytest.MonkeyPatch, bundle: Path) -> None:
+    patch.setattr(fillmask_native, "instruction_set", lambda: "avx512_vnni")
     patch.setattr(fillmask_native, "LIBRARY", bundle / "tokenizer.json")
 
 
