@@ -117,9 +117,6 @@ async def process_file(command: FileCommand, settings: Settings) -> None:
             if parts.next_row < plan.stop:
                 await _process_rows(command, plan, parts, settings)
             problems = await asyncio.to_thread(_join_parts, command, plan, parts, job.joined)
-            _check_unchanged(command.input, state)
-            check_new(command.output, overwrite=command.overwrite)  # the user may have written one
-            job.publish()
         except BaseException as error:
             if saved := parts.next_row - plan.start:
                 print_status(
@@ -133,6 +130,9 @@ async def process_file(command: FileCommand, settings: Settings) -> None:
                     f"{error} With --on-error report, the command goes on after invalid rows."
                 ) from error
             raise
+        _check_unchanged(command.input, state)
+        check_new(command.output, overwrite=command.overwrite)  # the user may have written one
+        job.publish()
         job.remove_directory()
     print_status(f"{command.output.name}: {problems}.")
 
