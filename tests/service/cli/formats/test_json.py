@@ -78,7 +78,7 @@ def test_elements_that_are_no_rows() -> None:
         (b'["a", {"b": }]', "a.json, row 2 is not valid JSON (expecting value)"),
         (b'["a"] "b"', 'a.json, row 2 is not valid JSON (expecting nothing instead of ")'),
         (b'["\xff"]', "a.json is not valid UTF-8; encode it as UTF-8."),
-        (b'["a", ' + b"[" * 5_000, "a.json, row 2 is not valid JSON (too many levels)"),
+        (b'["a", ' + b"[" * 200_000, "a.json, row 2 is not valid JSON (too many levels)"),
     ],
 )
 def test_files_that_are_no_arrays(content: bytes, start: str, most: int) -> None:
