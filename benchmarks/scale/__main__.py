@@ -1,6 +1,6 @@
 """Run the recipes of docs/scale-out.md as written, and compare and measure them.
 
-    .venv-dev/bin/python -m benchmarks.scale [--rows N] [--ray ENVIRONMENT] [--spark ENVIRONMENT]
+    .venv-dev/bin/python -m benchmarks.scale [--rows N] [--environment DIRECTORY]
 
 Ray and Spark must give the answers of the command in every row: the same best token and the same
 score, bit for bit. This also holds after a kill -9 of a worker. After a kill -9 of the driver, the
@@ -34,7 +34,7 @@ def main() -> int:
     machine = hardware_with(f"{len(os.sched_getaffinity(0))}")
     with tempfile.TemporaryDirectory() as folder:
         try:
-            runs = check(ways(options.ray, options.spark), Path(folder), options.rows)
+            runs = check(ways(options.environment), Path(folder), options.rows)
         except CheckError as error:
             print(error, file=sys.stderr)
             return 1
@@ -92,13 +92,12 @@ def table(runs: dict[str, list[Run]], rows: int, machine: Sequence[str]) -> str:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scale")
     parser.add_argument("--rows", type=int, default=ROWS, help="(default: %(default)s)")
-    for engine in ("ray", "spark"):
-        parser.add_argument(
-            f"--{engine}",
-            type=Path,
-            default=Path(f".venv-{engine}"),
-            help="environment with this engine and fillmask (default: %(default)s)",
-        )
+    parser.add_argument(
+        "--environment",
+        type=Path,
+        default=Path(".venv-scale"),
+        help="environment with fillmask, Ray and Spark (default: %(default)s)",
+    )
     return parser
 
 

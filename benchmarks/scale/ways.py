@@ -53,12 +53,12 @@ class Way:
         return f"{self.title} {done.stdout.strip()}"
 
 
-def ways(ray: Path, spark: Path) -> tuple[Way, Way, Way]:
-    """Return the command, Ray and Spark, with the environments of the engines."""
+def ways(environment: Path) -> tuple[Way, Way, Way]:
+    """Return the command, Ray and Spark, all of them installed in one environment."""
     return (
-        Way("The command", spark, "fills.parquet"),
-        Way("Ray Data", ray, "fills-ray", "ray", "ray::MapWorker", "python fill_ray.py"),
-        Way("Spark", spark, "fills-spark", "pyspark", "pyspark.daemon", "SparkSubmit"),
+        Way("The command", environment, "fills.parquet"),
+        Way("Ray Data", environment, "fills-ray", "ray", "ray::MapWorker", "python fill_ray.py"),
+        Way("Spark", environment, "fills-spark", "pyspark", "pyspark.daemon", "SparkSubmit"),
     )
 
 

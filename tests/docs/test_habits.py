@@ -19,12 +19,18 @@ def recipe(target: str, *variables: str) -> list[str]:
     return printed.stdout.splitlines()
 
 
-def test_paths_of_the_fast_tests_exist() -> None:
-    [command] = [line for line in recipe("test-fast") if "pytest" in line]
-    paths = re.findall(r"tests/[\w./-]+", command)
-    assert paths
-    for path in paths:
-        assert (pages.ROOT / path).exists(), path
+def test_each_target_runs_its_part_of_the_tests() -> None:
+    expressions = {
+        target: next(
+            re.findall(r' -m "(.+?)"', line) for line in recipe(target) if "--numprocesses" in line
+        )
+        for target in ("suite", "test-slow", "test-fast")
+    }
+    assert expressions == {
+        "suite": ["not slow"],
+        "test-slow": ["slow"],
+        "test-fast": ["not processes and not slow"],
+    }
 
 
 def test_commit_hooks_are_the_commands_of_make_check() -> None:
@@ -68,7 +74,7 @@ def test_workflows_run_make_targets() -> None:
         for path in WORKFLOWS.glob("*.yaml")
     }
     assert commands == {
-        "ci": {"check", "test-fast", "test"},
+        "ci": {"check", "test-fast", "test", "test-slow"},
         "release": {
             "dist",
             "native-wheel",

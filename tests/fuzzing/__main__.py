@@ -4,7 +4,7 @@
     python -m tests.fuzzing bundle --seconds 3600
     python -m tests.fuzzing bundle --input FILE      # without atheris
 
-`make fuzz` and `make fuzz-minute` install atheris first.
+atheris, which guides the fuzzing, is installed with the other tools of the tests.
 """
 
 import argparse

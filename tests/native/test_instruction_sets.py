@@ -20,6 +20,8 @@ import pytest
 
 from tests.native_package import load_native
 
+pytestmark = [pytest.mark.processes, pytest.mark.slow]
+
 NATIVE = Path(__file__).parents[2] / "native"
 CMAKE = (NATIVE / "CMakeLists.txt").read_text(encoding="utf-8")
 [COMMON_OPTIONS] = re.findall(r"add_compile_options\((.*?)\)", CMAKE, re.DOTALL)

@@ -27,7 +27,7 @@ def test_the_head_is_that_of_transformers(library: str, tmp_path: Path) -> None:
     # Random biases and layer norms reveal exchanged tensors. Int8 is within 2 % of the range.
     torch.manual_seed(0)
     model = BertForMaskedLM(CONFIG)
-    model.eval()  # type: ignore[no-untyped-call]
+    model.eval()
     with torch.no_grad():
         for parameter in model.cls.parameters():
             parameter.add_(0.2 * torch.randn(parameter.shape))

@@ -47,7 +47,7 @@ def test_incomplete_section_is_refused(text: str) -> None:
 
 def test_page_has_the_recipe_of_each_way() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    command, *engines = ways(Path("ray"), Path("spark"))
+    command, *engines = ways(Path("scale"))
     assert command.output in read_recipe(page, command.title).shell
     for way in engines:
         script = read_recipe(page, way.title).script

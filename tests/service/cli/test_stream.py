@@ -11,6 +11,8 @@ import pytest
 from tests.service.cli.command_line import fillmask, numbered, random_texts, write_rows
 from tests.service.tiny import Tiny
 
+pytestmark = pytest.mark.processes
+
 COMMAND = [sys.executable, "-m", "fillmask.cli"]
 FLAGS = ["--input", "-", "--output", "-", "--bundle"]
 

@@ -96,6 +96,7 @@ worker.join()
 """
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="other CPUs have no slow path for them")
 def test_threads_flush_denormals_to_zero(tiny: Tiny) -> None:
     # Without flushing to zero, arithmetic with denormals is a hundred times slower.

@@ -225,6 +225,7 @@ print(len(os.listdir("/proc/self/task")) - before)
 """
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(sys.platform != "linux", reason="threads are counted in /proc")
 def test_a_long_text_starts_no_threads() -> None:
     # The tokenizers library starts one thread per CPU by default, beside the computing threads.

@@ -31,6 +31,7 @@ print(resident_bytes() - before)
 """
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read in /proc")
 def test_the_cache_of_byte_pair_encoding_is_limited() -> None:
     # The library's default cache keeps 10,000 words of any length, up to 100 MB.

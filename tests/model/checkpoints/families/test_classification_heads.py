@@ -157,7 +157,7 @@ def test_the_problem_type_has_the_function_of_the_pipeline(
     logits = np.linspace(-1, 2, labels)
     pipeline = object.__new__(TextClassificationPipeline)  # without a tokenizer
     pipeline.model = theirs
-    scores = pipeline.postprocess(  # type: ignore[no-untyped-call]  # untyped library
+    scores = pipeline.postprocess(
         {"logits": torch.from_numpy(logits)[None]},
         top_k=None,
         _legacy=False,

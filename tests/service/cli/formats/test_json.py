@@ -78,7 +78,6 @@ def test_elements_that_are_no_rows() -> None:
         (b'["a", {"b": }]', "a.json, row 2 is not valid JSON (expecting value)"),
         (b'["a"] "b"', 'a.json, row 2 is not valid JSON (expecting nothing instead of ")'),
         (b'["\xff"]', "a.json is not valid UTF-8; encode it as UTF-8."),
-        (b'["a", ' + b"[" * 200_000, "a.json, row 2 is not valid JSON (too many levels)"),
     ],
 )
 def test_files_that_are_no_arrays(content: bytes, start: str, most: int) -> None:
@@ -86,6 +85,12 @@ def test_files_that_are_no_arrays(content: bytes, start: str, most: int) -> None
     with pytest.raises(CommandError) as caught:
         rows_of(content, most)
     assert str(caught.value).startswith(start)
+
+
+def test_more_levels_than_the_parser_reads() -> None:
+    # Python 3.13 reads 5,000 levels
+    with pytest.raises(CommandError, match=r"row 2 is not valid JSON \(too many levels\)"):
+        rows_of(b'["a", ' + b"[" * 200_000)
 
 
 def test_an_element_without_an_end_does_not_fill_the_memory(

@@ -234,6 +234,7 @@ with locked(Path(sys.argv[1])):
 """
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(sys.platform == "win32", reason="files are locked otherwise there")
 def test_two_processes_do_not_work_on_one_output(output: Path) -> None:
     # The second process ends immediately. The user can repeat the command later.

@@ -137,6 +137,7 @@ def test_existing_file_name_of_an_error_is_kept() -> None:
 FULL = Path("/dev/full")
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(not FULL.exists(), reason="only Linux has /dev/full")
 @pytest.mark.parametrize(
     "arguments", [["the [MASK]"], ["the [MASK]", "--json"], ["--input", "-", "--output", "-"]]

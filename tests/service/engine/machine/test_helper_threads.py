@@ -165,6 +165,7 @@ print(runtime.run(Batch.pack([one])).threads)
 """
 
 
+@pytest.mark.processes
 def test_a_process_exits_without_close(tiny: Tiny) -> None:
     # Pool threads that still wait must not keep the process alive.
     command = [sys.executable, "-c", EXIT, str(tiny.path / "model.onnx")]
