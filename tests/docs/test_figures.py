@@ -53,7 +53,7 @@ def measured(size: str) -> dict[str, dict[str, str]]:
 
 @pytest.mark.parametrize(("column", "size"), list(enumerate(SIZES)))
 def test_figures_of_the_readme(column: int, size: str) -> None:
-    rows = [cells(line) for line in pages.section(README, "Fast, and still right").splitlines()]
+    rows = [cells(line) for line in pages.section(README, "Fast, with fewer changed answers").splitlines()]
     shown = {row[0]: row[1 + 3 * column : 4 + 3 * column] for row in rows}
     for name, contender in CONTENDERS.items():
         row = measured(size)[contender]
@@ -63,7 +63,7 @@ def test_figures_of_the_readme(column: int, size: str) -> None:
 
 @pytest.mark.parametrize("name", ["OpenVINO", "CTranslate2"])
 def test_figures_of_the_page_about_why(name: str) -> None:
-    shown = table(WHY, "What it does better")[name]["What you get here"]
+    shown = table(WHY, "Its strengths")[name]["What you get here"]
     for size in SIZES:
         [row] = [row for key, row in measured(size).items() if key.startswith(f"{name} int8")]
         ratio = float(row["fillmask int8 / this, at 8"].rstrip("x"))
