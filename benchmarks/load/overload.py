@@ -108,9 +108,8 @@ def report(rounds: list[Round], seconds: float, times: float) -> list[str]:
         f"- goodput {goodput:.0f} % of capacity",
         f"- p99 of accepted requests: {slower:.2f} times the p99 in an open loop at capacity",
         f"- other responses, by status: {dict(sorted(others.items()))}",
-        f"- responses without an error message: {silent}",
-        f"- broken connections: {broken}",
-        f"- requests not sent because no connection is free: {unsent}",
+        f"- responses without an error message: {silent}; broken connections: {broken}; requests "
+        f"not sent because no connection is free: {unsent}",
         f"- time after the overload to a request within the p99 at capacity: {recovered_s:.2f} s",
     ]
 
@@ -128,7 +127,7 @@ def main() -> None:
         rounds = [measure(server, seconds, times) for _ in range(ROUNDS)]
         after_mb = server.peak_rss_bytes() / 1e6
     memory = f"peak memory {before_mb:.0f} MB before, {after_mb:.0f} MB after"
-    lines = [*report(rounds, seconds, times), *(f"- {line}" for line in (memory, *machine))]
+    lines = [*report(rounds, seconds, times), f"- {memory}", f"- {'; '.join(machine)}"]
     print("\n".join(lines))
     generated_block.write(PAGE, NAME, "\n".join(lines))
 

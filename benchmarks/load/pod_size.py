@@ -73,7 +73,7 @@ def main() -> None:
     print(table)
     usable = sorted(os.sched_getaffinity(0))
     machine = hardware(usable[: max(CPUS)], usable[max(CPUS) :] or usable)
-    generated_block.write(PAGE, NAME, "\n".join([table, "", *(f"- {line}" for line in machine)]))
+    generated_block.write(PAGE, NAME, f"{table}\n\n- {'; '.join(machine)}")
 
 
 def read_sizes() -> list[PodSize]:
