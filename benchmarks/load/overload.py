@@ -108,10 +108,8 @@ def report(rounds: list[Round], seconds: float, times: float) -> list[str]:
         f"- goodput {goodput:.0f} % of capacity",
         f"- p99 of accepted requests: {slower:.2f} times the p99 in an open loop at capacity",
         f"- other responses, by status: {dict(sorted(others.items()))}",
-        (
-            f"- responses without an error message: {silent}; broken connections: {broken}; requests "
-            f"not sent because no connection is free: {unsent}"
-        ),
+        f"- responses without an error message: {silent}; broken connections: {broken}",
+        f"- requests not sent because no connection is free: {unsent}",
         f"- time after the overload to a request within the p99 at capacity: {recovered_s:.2f} s",
     ]
 
