@@ -68,6 +68,16 @@ def client(tiny: Tiny) -> Iterator[TestClient]:
         yield test_client
 
 
+@pytest.fixture(scope="session")
+def tiny_url(tiny: Tiny) -> Iterator[str]:
+    """Address of a service process with the tiny model, for tests that change nothing in it.
+
+    The tests of the group `tiny_url` of xdist share one process.
+    """
+    with start_process("--bundle", str(tiny.path)) as (_, url):
+        yield url
+
+
 @pytest.fixture
 def start_server(tiny: Tiny) -> StartServer:
     """Function that starts a service process with the tiny model, like `start_process`."""

@@ -1,7 +1,7 @@
 """Unusual requests, generated from the OpenAPI document or as random bytes.
 
 Every response must agree with the document, arrive in time and have a status other than 500.
-The command `make api-fuzz` runs more cases.
+The requests from the document are slow. `make api-fuzz` runs more cases of all.
 """
 
 import http.client
@@ -41,6 +41,8 @@ PARAMETERS = ["top_k", "targets", "granularity", "strategy", "order", "on_long_t
 PARAMETERS += ["prefix", "span", "part"]
 TIMEOUT_S = 20
 
+pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("fuzz")]
+
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
@@ -52,6 +54,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     assert "Traceback" not in log.read_text()
 
 
+@pytest.mark.slow
 def test_answers_are_as_documented(url: str, tmp_path: Path) -> None:
     # Schemathesis sends valid and invalid requests, alone and in sequences.
     # In addition to its own checks, schemathesis runs the check in schemathesis_checks.py.
@@ -59,6 +62,7 @@ def test_answers_are_as_documented(url: str, tmp_path: Path) -> None:
     check_answers(url, tmp_path, EXAMPLES, "--exclude-path-regex", "/versions/|^/models/|^/$")
 
 
+@pytest.mark.slow
 def test_answers_with_labels_are_as_documented(tmp_path: Path) -> None:
     # The OpenAPI document has the request bodies for the tasks of the model.
     bundle = write_label_bundle(tmp_path / "bundle", fills=False)
