@@ -37,7 +37,7 @@ async def test_sigterm_loses_nothing(bundle_flag: str) -> None:
 
 
 async def test_next_process_starts_after_sigkill(bundle_flag: str) -> None:
-    # It listens on the same port, on which the connections of the killed process are not closed yet.
+    # It listens on the same port, which the connections of the killed process still hold.
     port = free_port()
     for _ in range(2):
         stop = asyncio.Event()

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import subprocess
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -14,11 +13,11 @@ from fastapi.testclient import TestClient
 
 from fillmask.app import create_app
 from fillmask.settings import Settings
-from tests.service.server_process import start_process
+from tests.service.server_process import Process, start_process
 from tests.service.tiny import Tiny, describe_files, write_bundle
 
 EditBundle = Callable[[Callable[[dict[str, Any]], object]], Path]
-StartServer = Callable[..., contextlib.AbstractContextManager[tuple[subprocess.Popen[str], str]]]
+StartServer = Callable[..., contextlib.AbstractContextManager[tuple[Process, str]]]
 
 
 @pytest.fixture(autouse=True)

@@ -6,10 +6,10 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from subprocess import PIPE, Popen
 from typing import Any
 
 import httpx
@@ -98,24 +98,24 @@ sys.exit(main())
 @pytest.mark.processes
 @pytest.mark.parametrize("harm", [overwrite, truncate])
 def test_weights_too_large_for_a_copy_are_watched(
-    harm: Callable[[Path], None], bundle_copy: Path
+    harm: Callable[[Path], None], start_server: StartServer, bundle_copy: Path
 ) -> None:
     # After a change of the weights, the service logs the reason and exits within 10 s.
-    command = [sys.executable, "-c", LARGE, "--port=0", "--bundle", str(bundle_copy)]
-    with Popen(command, stdout=PIPE, stderr=PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        assert " serves " in process.stdout.readline()
+    with (
+        tempfile.TemporaryFile("w+") as errors,
+        start_server("--bundle", str(bundle_copy), code=LARGE, errors=errors) as (process, _),
+    ):
         harm(bundle_copy / "weights.bin")
         assert process.wait(10) == 1
-        assert "weights.bin of the model tiny has changed on disk" in process.stderr.read()
+        errors.seek(0)
+        assert "weights.bin of the model tiny has changed on disk" in errors.read()
 
 
 @pytest.mark.processes
 def test_watched_weights_may_be_replaced(start_server: StartServer, bundle_copy: Path) -> None:
     # A rename, a link or new permissions do not change the content that the process has mapped.
     flags = ("--bundle", str(bundle_copy), "--threads=1")
-    with start_server(*flags, command=("-c", LARGE)) as (process, url):
+    with start_server(*flags, code=LARGE) as (process, url):
         weights = bundle_copy / "weights.bin"
         weights.chmod(0o600)
         os.link(weights, bundle_copy / "linked")

@@ -8,8 +8,6 @@ import logging
 import os
 import re
 import shutil
-import subprocess
-import sys
 import threading
 import time
 import weakref
@@ -36,6 +34,7 @@ from tests.service.harmed_bundles import (
 )
 from tests.service.put_bundle import put_bundle, until
 from tests.service.scrape import rendered, value
+from tests.service.server_process import run_process
 from tests.service.tiny import Tiny
 
 BODY = {"inputs": "the [MASK]"}
@@ -132,7 +131,10 @@ def worker_threads() -> list[str]:
     ("case", "background"), [*((case, False) for case in HARMS), *((case, True) for case in KINDS)]
 )
 async def test_any_failure_is_one_sentence(
-    case: str, background: bool, bundle_copy: Path, caplog: pytest.LogCaptureFixture  # noqa: FBT001
+    case: str,
+    background: bool,  # noqa: FBT001 - pytest passes it
+    bundle_copy: Path,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     # Without the words of an exception, which may be words of a text. Nothing stays behind.
     harm, message = HARMS[case]
@@ -228,19 +230,13 @@ for bundle in sys.argv[1:]:
 
 
 @pytest.mark.processes
-def test_a_start_ends_with_2(tiny: Tiny, tmp_path: Path) -> None:
+def test_a_start_ends_with_2(tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # The libraries write a line of their own to standard error before they raise an exception.
     harms = [panic_at_the_load, panic_at_a_text, loop_in_every_run, loop_in_golden_prompts]
     for harm in harms:
         harm(Path(shutil.copytree(tiny.path, tmp_path / harm.__name__)))
-    done = subprocess.run(
-        [sys.executable, "-c", STARTS, *(tmp_path / harm.__name__ for harm in harms)],
-        env=os.environ | {"RUST_BACKTRACE": "0"},
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
+    monkeypatch.setenv("RUST_BACKTRACE", "0")
+    done = run_process(STARTS, *(str(tmp_path / harm.__name__) for harm in harms))
     assert (done.returncode, done.stdout.split()) == (0, ["2"] * len(harms)), done.stderr
     *starts, rest = done.stderr.split("end\n")
     assert (len(starts), rest) == (len(harms), "")

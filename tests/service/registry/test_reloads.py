@@ -27,6 +27,7 @@ from fillmask.parameters.score import ScoreOptions
 from fillmask.settings import Settings
 from tests.service.conftest import StartServer
 from tests.service.put_bundle import put_bundle, until
+from tests.service.server_process import Process
 from tests.service.slow_model import SLOW
 from tests.service.tiny import Tiny
 
@@ -42,21 +43,21 @@ def until_served(url: str, name: str) -> None:
         until(lambda: bool(client.get(f"{url}/info").json()["name"] == name))
 
 
-def serve_next(process: Popen[str], url: str, source: Path, path: Path, name: str) -> None:
+def serve_next(process: Process, url: str, source: Path, path: Path, name: str) -> None:
     """Put a bundle with a new name in place, reload, and wait until the service uses it."""
     put_bundle(source, path, name)
     os.kill(process.pid, signal.SIGHUP)
     until_served(url, name)
 
 
-def resident_mb(process: Popen[str]) -> int:
+def resident_mb(process: Process) -> int:
     status = Path(f"/proc/{process.pid}/status").read_text()
     found = re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)
     assert found is not None
     return int(found[1]) // 1024
 
 
-def deleted_maps(process: Popen[str]) -> list[str]:
+def deleted_maps(process: Process) -> list[str]:
     """Return the lines of /proc/PID/maps about deleted files."""
     maps = Path(f"/proc/{process.pid}/maps").read_text().splitlines()
     return [line for line in maps if line.endswith("(deleted)")]
@@ -69,7 +70,7 @@ def test_memory_is_returned(start_server: StartServer, tmp_path: Path) -> None:
     # The process reloads its bundle 20 times.
     bundle, source = tmp_path / "bundle", default_bundle_path()
     put_bundle(source, bundle, "version-0")
-    with start_server("--bundle", str(bundle), "--threads=1") as (process, url):
+    with start_server("--bundle", str(bundle), "--threads=1", forks=False) as (process, url):
         assert httpx.post(f"{url}/fill-mask", json=BODY).is_success
         before_mb = resident_mb(process)
         for version in range(1, RELOADS + 1):
@@ -85,7 +86,7 @@ def test_long_request_keeps_its_model(
     bundle = tmp_path / "bundle"
     put_bundle(tiny.path, bundle, "old")
     with (
-        start_server("--bundle", str(bundle), "--threads=1", command=("-c", SLOW)) as server,
+        start_server("--bundle", str(bundle), "--threads=1", code=SLOW) as server,
         ThreadPoolExecutor() as pool,
     ):
         process, url = server
@@ -131,7 +132,7 @@ def test_hangups_in_a_row_are_one_reload(
 ) -> None:
     bundle = tmp_path / "bundle"
     put_bundle(tiny.path, bundle, "old")
-    with start_server("--bundle", str(bundle), command=("-c", SLOW)) as (process, url):
+    with start_server("--bundle", str(bundle), code=SLOW) as (process, url):
         put_bundle(tiny.path, bundle, "new")
         for _ in range(5):
             os.kill(process.pid, signal.SIGHUP)
@@ -164,7 +165,7 @@ def test_sigterm_during_a_reload(start_server: StartServer, tiny: Tiny, tmp_path
     # The process exits with 0, as at any other time.
     bundle = tmp_path / "bundle"
     put_bundle(tiny.path, bundle, "old")
-    with start_server("--bundle", str(bundle), command=("-c", SLOW)) as (process, _):
+    with start_server("--bundle", str(bundle), code=SLOW) as (process, _):
         put_bundle(tiny.path, bundle, "new")
         os.kill(process.pid, signal.SIGHUP)
         assert process.stdout is not None
