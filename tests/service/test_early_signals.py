@@ -9,6 +9,8 @@ import pytest
 from tests.service.conftest import StartServer
 from tests.service.tiny import Tiny
 
+pytestmark = pytest.mark.processes
+
 # the service with a signal during its imports
 INTERRUPTED = """
 import os, signal, sys

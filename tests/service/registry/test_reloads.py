@@ -80,6 +80,7 @@ def test_memory_is_returned(start_server: StartServer, tmp_path: Path) -> None:
         assert resident_mb(process) < before_mb + MOST_GROWTH_MB
 
 
+@pytest.mark.processes
 def test_long_request_keeps_its_model(
     start_server: StartServer, tiny: Tiny, tmp_path: Path
 ) -> None:
@@ -106,6 +107,7 @@ def _waiting_tokens(client: httpx.Client, url: str) -> float:
     return max(map(float, re.findall(r"^fillmask_waiting_tokens{.*} (\S+)$", page, re.MULTILINE)))
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGHUP does not exist there")
 def test_sighup_while_loading_is_done_after_it(tiny: Tiny, tmp_path: Path) -> None:
     # The bundle changes while the service loads it at the start.
@@ -126,6 +128,7 @@ def test_sighup_while_loading_is_done_after_it(tiny: Tiny, tmp_path: Path) -> No
             process.kill()
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGHUP does not exist there")
 def test_hangups_in_a_row_are_one_reload(
     start_server: StartServer, tiny: Tiny, tmp_path: Path
@@ -144,6 +147,7 @@ def test_hangups_in_a_row_are_one_reload(
         assert 'fillmask_reloads_total{outcome="refused"} 0.0' in page
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGHUP does not exist there")
 def test_nothing_is_loaded_while_draining(
     start_server: StartServer, tiny: Tiny, tmp_path: Path
@@ -160,6 +164,7 @@ def test_nothing_is_loaded_while_draining(
         assert process.wait(10) == 0
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGHUP does not exist there")
 def test_sigterm_during_a_reload(start_server: StartServer, tiny: Tiny, tmp_path: Path) -> None:
     # The process exits with 0, as at any other time.

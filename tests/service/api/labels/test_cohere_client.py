@@ -19,7 +19,8 @@ def test_both_versions_of_the_client_rerank(
     with httpx.Client() as http:
         body = {"query": QUERY, "texts": DOCUMENTS}
         ranks = [
-            (one["index"], one["score"]) for one in http.post(f"{labels_url}/models/ranker/rerank", json=body).json()
+            (one["index"], one["score"])
+            for one in http.post(f"{labels_url}/models/ranker/rerank", json=body).json()
         ]
         newer = cohere.ClientV2(api_key="none", base_url=labels_url, httpx_client=http)
         best = newer.rerank(model="ranker", query=QUERY, documents=DOCUMENTS, top_n=2)

@@ -14,9 +14,7 @@ TEXT = "the cat sat on the mat"
 @pytest.mark.parametrize(
     "path", ["", "/", "/classify", "/models/labels", "/models/labels/classify"]
 )
-def test_text_classification(
-    labels_url: str, path: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_text_classification(labels_url: str, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # Each parameter of the client works as with Hugging Face's service.
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     hub = InferenceClient(model=f"{labels_url}{path}")
