@@ -42,7 +42,7 @@ def truncate(file: Path) -> None:
     os.truncate(file, 0)
 
 
-def answers(client: httpx.Client) -> list[object]:
+def answers(client: httpx.Client | TestClient) -> list[object]:
     """Return the fills of texts with many words, for which the graph reads many embeddings."""
     texts = [f"{word} is the [MASK] of {other}" for word in WORDS for other in WORDS]
     found: list[object] = []
