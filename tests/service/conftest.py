@@ -69,10 +69,7 @@ def client(tiny: Tiny) -> Iterator[TestClient]:
 
 @pytest.fixture(scope="session")
 def tiny_url(tiny: Tiny) -> Iterator[str]:
-    """Address of a service process with the tiny model, for tests that change nothing in it.
-
-    The tests of the group `tiny_url` of xdist share one process.
-    """
+    """Address of a service process with the tiny model, for tests that change nothing in it."""
     with start_process("--bundle", str(tiny.path)) as (_, url):
         yield url
 

@@ -151,7 +151,6 @@ def test_serves_on_the_fast_loop_and_ends_with_0_at_sigterm(start_server: StartS
         assert process.stdout.read() == f"loop {sys.platform != 'win32'}\n"
 
 
-@pytest.mark.xdist_group("tiny_url")
 def test_client_with_a_large_body_reads_413(tiny_url: str) -> None:
     for content in (b"x" * 5_000_000, iter([b"x" * 100_000] * 50)):
         assert httpx.post(f"{tiny_url}/fill-mask", content=content).status_code == 413

@@ -41,7 +41,7 @@ PARAMETERS = ["top_k", "targets", "granularity", "strategy", "order", "on_long_t
 PARAMETERS += ["prefix", "span", "part"]
 TIMEOUT_S = 20
 
-pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("fuzz")]
+pytestmark = pytest.mark.processes
 
 
 @pytest.fixture(scope="module")

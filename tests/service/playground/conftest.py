@@ -221,10 +221,9 @@ def refusing(reuse: ReusePage, url: str) -> Playground:
     return reuse(url, FIRST_EXAMPLE, failing_requests=True)
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
+@pytest.hookimpl(tryfirst=True)  # before pytest reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let one worker run all tests of this package, which share a browser and a page."""
+    """Mark the tests with the browser."""
     for item in items:
         if item.path.parent == _HERE and item.path.name != "test_strings.py":
             item.add_marker(pytest.mark.processes)
-            item.add_marker(pytest.mark.xdist_group("playground"))

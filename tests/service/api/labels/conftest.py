@@ -48,7 +48,7 @@ def labels_url(
 ) -> Iterator[str]:
     """Address of a service process with the three models and a reranker.
 
-    The default model classifies. The tests of the group `labels_url` of xdist share one process.
+    The default model classifies. Tests must change nothing in the process.
     """
     directory = tmp_path_factory.mktemp("served")
     for path in (*bundles.iterdir(), ranker):

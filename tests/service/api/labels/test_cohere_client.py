@@ -4,7 +4,7 @@ import cohere
 import httpx
 import pytest
 
-pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("labels_url")]
+pytestmark = pytest.mark.processes
 DOCUMENTS = ["the cat sat", "the dog lay by the door", "a ship"]
 QUERY = "where is the cat"
 

@@ -7,7 +7,7 @@ from huggingface_hub.errors import HfHubHTTPError
 
 from tests.service.api.labels.bundles import LABELS
 
-pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("labels_url")]
+pytestmark = pytest.mark.processes
 TEXT = "the cat sat on the mat"
 
 

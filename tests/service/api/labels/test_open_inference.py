@@ -13,7 +13,7 @@ from tritonclient.utils import InferenceServerException
 from tests.service.api.labels.bundles import LABELS
 from tests.service.api.protocols.test_open_inference import tensor, texts_of
 
-pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("labels_url")]
+pytestmark = pytest.mark.processes
 TEXTS = ["the cat sat on the mat", "one day"]
 SECONDS = ["the dog lay by the door", "the old fox"]
 CLASSIFY = {"task": "text-classification"}

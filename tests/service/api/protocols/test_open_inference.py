@@ -22,7 +22,7 @@ from fillmask.parameters.limits import Limits
 from fillmask.results.fills import Fill, FillResult
 from tests.service.tiny import Tiny
 
-pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("tiny_url")]
+pytestmark = pytest.mark.processes
 
 TEXTS = ["Paris is the [MASK] of France.", "The [MASK] barked at the [MASK]."]
 NAMES = ["text_index", "token", "token_str", "score", "sequence"]

@@ -12,7 +12,7 @@ from tests.service.http.conformance.cases import CASES, CHUNK, CHUNKED, ENDLESS,
 from tests.service.server_process import start_process
 from tests.service.tiny import Tiny
 
-pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("tiny_url")]
+pytestmark = pytest.mark.processes
 KEY = "a-key-of-twenty-chars"
 
 

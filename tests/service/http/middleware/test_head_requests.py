@@ -72,7 +72,6 @@ def test_head_is_counted_as_head(client: TestClient) -> None:
 
 
 @pytest.mark.processes
-@pytest.mark.xdist_group("tiny_url")
 def test_connection_stays_usable_after_head(tiny_url: str) -> None:
     # A real server sends Content-Length and no byte of the body.
     connection = http.client.HTTPConnection(tiny_url.removeprefix("http://"), timeout=20)
