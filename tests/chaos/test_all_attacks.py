@@ -17,7 +17,11 @@ CLIENTS = 8
 # longer during other tests, which also use the CPUs
 SLOWEST_S = 1.0 if "ATTACK_S" in os.environ else 5.0
 
-pytestmark = pytest.mark.skipif(unavailable() is not None, reason=str(unavailable()))
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.slow,
+    pytest.mark.skipif(unavailable() is not None, reason=str(unavailable())),
+]
 
 
 async def test_all_attacks_at_once() -> None:

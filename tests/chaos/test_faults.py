@@ -5,8 +5,14 @@ import contextlib
 import os
 import signal
 
+import pytest
+
 from tests.chaos.load import BODY, Client, Outcome, ask_until
 from tests.chaos.process import serving
+
+pytestmark = pytest.mark.processes
+VANISHING = 8
+ATTEMPTS = 30  # of each client that disconnects
 
 # the service with a clock that jumps by a week, back or ahead
 CLOCKLESS = """
@@ -33,50 +39,40 @@ sys.exit(main())
 """
 
 
-async def vanish(port: int, stop: asyncio.Event) -> int:
-    """Connect, send all or half of a request and disconnect, until `stop` is set.
-
-    Returns:
-        Number of attempts.
-    """
-    times = 0
+async def vanish(port: int) -> None:
+    """Connect, send all or half of a request and disconnect, again and again."""
     head = b"POST /fill-mask HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
     request = head + b"Content-Length: %d\r\n\r\n" % len(BODY) + BODY
-    while not stop.is_set():
+    for times in range(ATTEMPTS):
         with contextlib.suppress(OSError):
             _, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(request[: len(request) // (1 + times % 2)])
             await writer.drain()
             await asyncio.sleep(0.001 * (times % 5))
             writer.transport.abort()
-        times += 1
-    return times
 
 
-async def test_clients_that_disconnect_do_not_harm_others() -> None:
+async def test_clients_that_disconnect_do_not_harm_others(bundle_flag: str) -> None:
     stop = asyncio.Event()
-    async with serving() as (process, port):
-        vanishing = [asyncio.create_task(vanish(port, stop)) for _ in range(8)]
+    async with serving(bundle_flag) as (process, port):
         asking = asyncio.create_task(ask_until(stop, "127.0.0.1", port, 4))
-        await asyncio.sleep(2)
+        await asyncio.gather(*(vanish(port) for _ in range(VANISHING)))
         stop.set()
         outcome = await asking
-        gone = sum(await asyncio.gather(*vanishing))
         process.send_signal(signal.SIGTERM)
         # unfinished requests would delay the exit
         assert await asyncio.wait_for(process.wait(), 5) == 0
-    assert gone > 50
     assert set(outcome.statuses) == {200}
     assert outcome.lost == outcome.refused == 0
 
 
-async def ask_well(code: str, *bodies: bytes) -> list[Outcome]:
+async def ask_well(code: str, bundle_flag: str, *bodies: bytes) -> list[Outcome]:
     """Return the outcome of each request to a service that `code` starts.
 
     The service must exit with status 0 after SIGTERM.
     """
     outcomes = []
-    async with serving(code=code) as (process, port):
+    async with serving(bundle_flag, code=code) as (process, port):
         for body in bodies:
             outcomes.append(Outcome())
             client = Client("127.0.0.1", port, outcomes[-1], body)
@@ -87,16 +83,16 @@ async def ask_well(code: str, *bodies: bytes) -> list[Outcome]:
     return outcomes
 
 
-async def test_clock_that_jumps_changes_nothing() -> None:
+async def test_clock_that_jumps_changes_nothing(bundle_flag: str) -> None:
     # Timeouts, drains and throughput use a monotonic clock.
-    outcomes = await ask_well(CLOCKLESS, *[BODY] * 20)
+    outcomes = await ask_well(CLOCKLESS, bundle_flag, *[BODY] * 20)
     assert all(one.statuses == {200: 1} for one in outcomes)
 
 
-async def test_log_that_cannot_be_written_changes_nothing() -> None:
+async def test_log_that_cannot_be_written_changes_nothing(bundle_flag: str) -> None:
     assert os.path.exists("/dev/full")  # noqa: ASYNC240, PTH110 - there is nothing to read
     two = b'{"inputs": ["a [MASK]", "the [MASK]"]}'
-    failed, *others = await ask_well(FULL_DISK, two, BODY, BODY)
+    failed, *others = await ask_well(FULL_DISK, bundle_flag, two, BODY, BODY)
     # the service computes each text of a failed batch alone
     assert failed.statuses == {200: 1}
     assert all(one.statuses == {200: 1} for one in others)

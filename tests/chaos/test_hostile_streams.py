@@ -11,7 +11,10 @@ from benchmarks.hostile.outcome import Outcome
 from benchmarks.hostile.polite_clients import LOST, Asked
 from benchmarks.hostile.streams import CONNECTIONS, attack_in_turn
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is read in /proc")
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.skipif(sys.platform != "linux", reason="memory is read in /proc"),
+]
 
 KINDS = 12
 ATTACK_S = 0.8
@@ -21,6 +24,7 @@ SEEDS_THAT_FAILED = ("1-byte chunks", "CRLFCRLF chunks", "7:34", "7:37")
 SLOWEST_S = 5.0
 
 
+@pytest.mark.slow
 async def test_polite_clients_are_answered() -> None:
     # The kinds differ from day to day. A failure names them by seed and index.
     seed = f"{datetime.now(UTC):%Y%m%d}"

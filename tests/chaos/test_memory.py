@@ -15,7 +15,10 @@ from tests.chaos.memory import MB, forget_peak, peak_bytes, resident_bytes
 from tests.chaos.process import serving
 from tests.service.put_bundle import until
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is read in /proc")
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.skipif(sys.platform != "linux", reason="memory is read in /proc"),
+]
 
 ATTACK_S = 3
 CLIENTS = 4
@@ -52,6 +55,7 @@ async def attacked(names: Sequence[str]) -> tuple[int, Outcome]:
         return peak_bytes(process.pid) - before_bytes, outcome
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", BOUNDS_MB, ids=", ".join)
 async def test_attacks_are_bounded(names: tuple[str, ...]) -> None:
     # Clients that take no part in the attack get their responses in time.
@@ -77,6 +81,7 @@ main()
 """
 
 
+@pytest.mark.slow
 async def test_memory_is_returned_after_an_attack() -> None:
     # The process frees the memory within seconds, without a reload.
     async with serving("--log-level=error", code=RETURNS_AT_SIGNAL) as (process, port):

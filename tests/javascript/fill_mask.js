@@ -1,14 +1,21 @@
-// Sends requests to a service with Hugging Face's own client and prints the responses as JSON.
-// Usage: node fill_mask.js ENDPOINT CALLS, where CALLS is a JSON list of arguments of fillMask.
+// Sends requests to a service with Hugging Face's own client and prints a JSON list with the responses of
+// each endpoint. Usage: node fill_mask.js CALLS ENDPOINT..., where CALLS is a JSON list of arguments of fillMask.
 import { fillMask } from "@huggingface/inference";
 
-const [endpointUrl, calls] = process.argv.slice(2);
-const answers = [];
-for (const call of JSON.parse(calls)) {
+const [calls, ...endpoints] = process.argv.slice(2);
+
+async function answer(endpointUrl, call) {
   try {
-    answers.push(await fillMask({ endpointUrl, ...call }));
+    return await fillMask({ endpointUrl, ...call });
   } catch (error) {
-    answers.push({ status: error.httpResponse?.status, message: error.message, body: error.httpResponse?.body });
+    return { status: error.httpResponse?.status, message: error.message, body: error.httpResponse?.body };
   }
+}
+
+const answers = [];
+for (const endpointUrl of endpoints) {
+  const own = [];
+  for (const call of JSON.parse(calls)) own.push(await answer(endpointUrl, call));
+  answers.push(own);
 }
 console.log(JSON.stringify(answers));

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import subprocess
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -14,11 +13,11 @@ from fastapi.testclient import TestClient
 
 from fillmask.app import create_app
 from fillmask.settings import Settings
-from tests.service.server_process import start_process
+from tests.service.server_process import Process, start_process
 from tests.service.tiny import Tiny, describe_files, write_bundle
 
 EditBundle = Callable[[Callable[[dict[str, Any]], object]], Path]
-StartServer = Callable[..., contextlib.AbstractContextManager[tuple[subprocess.Popen[str], str]]]
+StartServer = Callable[..., contextlib.AbstractContextManager[tuple[Process, str]]]
 
 
 @pytest.fixture(autouse=True)
@@ -66,6 +65,13 @@ def client(tiny: Tiny) -> Iterator[TestClient]:
     )
     with TestClient(create_app(settings)) as test_client:
         yield test_client
+
+
+@pytest.fixture(scope="session")
+def tiny_url(tiny: Tiny) -> Iterator[str]:
+    """Address of a service process with the tiny model, for tests that change nothing in it."""
+    with start_process("--bundle", str(tiny.path)) as (_, url):
+        yield url
 
 
 @pytest.fixture

@@ -76,6 +76,7 @@ print(sorted(unwanted & set(sys.modules)))
 """
 
 
+@pytest.mark.processes
 def test_no_torch(tiny: Tiny) -> None:
     # The process has answered a request before the check of its imports.
     probe = subprocess.run(

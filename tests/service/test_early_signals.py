@@ -9,6 +9,8 @@ import pytest
 from tests.service.conftest import StartServer
 from tests.service.tiny import Tiny
 
+pytestmark = pytest.mark.processes
+
 # the service with a signal during its imports
 INTERRUPTED = """
 import os, signal, sys
@@ -25,7 +27,7 @@ sys.exit(main())
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGHUP does not exist there")
 def test_sighup_before_anything_is_loaded(start_server: StartServer) -> None:
     # A signal to reload does not end a process that has not loaded a bundle yet.
-    with start_server(command=("-c", INTERRUPTED.format(signal="SIGHUP"))) as (_, url):
+    with start_server(code=INTERRUPTED.format(signal="SIGHUP"), forks=False) as (_, url):
         assert httpx.post(f"{url}/fill-mask", json={"inputs": "the [MASK]"}).is_success
 
 

@@ -18,54 +18,25 @@ from fillmask.errors import SettingsError
 from fillmask.serve import _bind
 from fillmask.settings import Settings
 from tests.service.conftest import EditBundle, StartServer
+from tests.service.put_bundle import until
+from tests.service.server_process import Process, run_process
 from tests.service.slow_model import SLOW
 from tests.service.tiny import Tiny
 
+pytestmark = pytest.mark.processes
 BODY = {"inputs": "the [MASK]"}
 
 
-def refuse(*flags: str, **variables: str) -> str:
-    """Start a service that fails and return its only line of output."""
-    process = subprocess.run(
-        [sys.executable, "-m", "fillmask", *flags],
-        env=os.environ | variables,
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
-    assert process.returncode == 2
-    assert process.stdout == ""
-    assert len(process.stderr.splitlines()) == 1, process.stderr
-    return process.stderr.strip()
-
-
-def await_run(process: subprocess.Popen[str]) -> None:
+def await_run(process: Process) -> None:
     """Wait until the slow model has begun a run."""
     assert process.stdout is not None
     assert process.stdout.readline() == "running\n"
 
 
-def test_serves_and_ends_with_0_at_sigterm(start_server: StartServer) -> None:
-    # The start prints exactly one line.
-    with start_server() as (process, url):
-        assert len(httpx.post(f"{url}/fill-mask", json=BODY).json()) == 5
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 0
-        assert process.stdout is not None
-        assert process.stdout.read() == ""
-
-
-def test_ctrl_c_ends_with_0(start_server: StartServer) -> None:
-    with start_server() as (process, _):
-        process.send_signal(signal.SIGINT)
-        assert process.wait(10) == 0
-
-
 def test_sigterm_finishes_accepted_requests(start_server: StartServer) -> None:
     # Waiting and running requests get their responses. New connections fail.
     with (
-        start_server("--threads=1", "--drain-delay-s=0", command=("-c", SLOW)) as (process, url),
+        start_server("--threads=1", "--drain-delay-s=0", code=SLOW) as (process, url),
         concurrent.futures.ThreadPoolExecutor() as pool,
     ):
         running = pool.submit(httpx.post, f"{url}/fill-mask", json=BODY)
@@ -82,29 +53,24 @@ def test_sigterm_finishes_accepted_requests(start_server: StartServer) -> None:
         assert process.wait(10) == 0
 
 
-def test_drain_delay_after_sigterm(start_server: StartServer) -> None:
-    # Load balancers avoid a service that is not ready. Requests during the delay get responses.
-    with start_server("--drain-delay-s=2") as (process, url), httpx.Client() as client:
+def test_drain_delay_after_sigterm_and_a_second_signal(start_server: StartServer) -> None:
+    # Load balancers avoid a service that is not ready. Requests during the delay get responses. A
+    # second signal ends the process at once.
+    with start_server("--drain-delay-s=60") as (process, url), httpx.Client() as client:
         before = client.post(f"{url}/fill-mask", json=BODY)
         assert "connection" not in before.headers
         process.send_signal(signal.SIGTERM)
-        time.sleep(0.5)
+        until(lambda: client.get(f"{url}/health/ready").status_code == 503)
         after = client.post(f"{url}/fill-mask", json=BODY)
         assert after.json() == before.json()
         assert after.headers["connection"] == "close"
-        ready = httpx.get(f"{url}/health/ready")
+        with httpx.Client() as another:
+            ready, live = (another.get(f"{url}/health/{one}") for one in ("ready", "live"))
         assert ready.status_code == 503
         assert ready.json() == {
             "error": "The service is shutting down; wait until it is ready again."
         }
-        assert httpx.get(f"{url}/health/live").is_success
-        assert process.wait(10) == 0
-
-
-def test_second_signal_ends_it_at_once(start_server: StartServer) -> None:
-    with start_server("--drain-delay-s=60") as (process, _):
-        process.send_signal(signal.SIGTERM)
-        time.sleep(0.3)
+        assert live.is_success
         assert process.poll() is None
         process.send_signal(signal.SIGINT)
         assert process.wait(5) == -signal.SIGINT
@@ -127,7 +93,7 @@ sys.exit(main())
 
 def test_dead_worker_ends_the_process(start_server: StartServer) -> None:
     # Waiting requests get an error. The process exits so that its supervisor restarts it.
-    with start_server("--threads=1", command=("-c", MORTAL)) as (process, url):
+    with start_server("--threads=1", code=MORTAL) as (process, url):
         assert httpx.post(f"{url}/fill-mask", json=BODY).is_success
         answer = httpx.post(f"{url}/fill-mask", json={"inputs": ["[MASK]"] * 2})
         assert answer.status_code == 503
@@ -139,7 +105,7 @@ def test_grace_period_is_bounded(start_server: StartServer) -> None:
     # Requests that outlast the grace period get an error. The exit code is 0.
     flags = ("--threads=1", "--drain-delay-s=0", "--shutdown-grace-s=0")
     with (
-        start_server(*flags, command=("-c", SLOW)) as (process, url),
+        start_server(*flags, code=SLOW) as (process, url),
         concurrent.futures.ThreadPoolExecutor() as pool,
     ):
         asked = pool.submit(httpx.post, f"{url}/fill-mask", json=BODY)
@@ -175,61 +141,27 @@ sys.exit(code)
 """
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="uvloop does not exist there")
-def test_runs_on_the_fast_loop(start_server: StartServer) -> None:
-    # Without uvloop the service is slower.
-    with start_server(command=("-c", SPY)) as (process, url):
-        assert httpx.post(f"{url}/fill-mask", json=BODY).status_code == 200
+def test_serves_on_the_fast_loop_and_ends_with_0_at_sigterm(start_server: StartServer) -> None:
+    # The start prints exactly one line. Without uvloop the service is slower.
+    with start_server(code=SPY) as (process, url):
+        assert len(httpx.post(f"{url}/fill-mask", json=BODY).json()) == 5
         process.send_signal(signal.SIGTERM)
         assert process.wait(10) == 0
         assert process.stdout is not None
-        assert process.stdout.read() == "loop True\n"
+        assert process.stdout.read() == f"loop {sys.platform != 'win32'}\n"
 
 
-def test_client_with_a_large_body_reads_413(start_server: StartServer) -> None:
-    with start_server() as (_, url):
-        answer = httpx.post(f"{url}/fill-mask", json={"inputs": "x" * 5_000_000})
-        assert answer.status_code == 413
-
-        def chunks() -> "list[bytes]":
-            return [b"x" * 100_000] * 50
-
-        answer = httpx.post(f"{url}/fill-mask", content=iter(chunks()))
-        assert answer.status_code == 413
+def test_client_with_a_large_body_reads_413(tiny_url: str) -> None:
+    for content in (b"x" * 5_000_000, iter([b"x" * 100_000] * 50)):
+        assert httpx.post(f"{tiny_url}/fill-mask", content=content).status_code == 413
 
 
-def test_bad_setting_is_one_sentence() -> None:
-    assert refuse(FILLMASK_PROT="1").startswith('Unknown variable "FILLMASK_PROT"; remove it')
-    assert refuse("--port", "x") == '--port must be a whole number from 0 to 65535 (got "x").'
-
-
-def test_bad_bundle_is_one_sentence(edit_bundle: EditBundle, tmp_path: Path) -> None:
-    assert refuse("--port=0", "--bundle", str(tmp_path / "none")) == (
-        f"The bundle is invalid: {tmp_path / 'none'} is not a directory; "
-        "set bundle to the directory of a bundle."
-    )
-    path = edit_bundle(lambda bundle: bundle["golden"]["prompts"][0].update(text="no mask"))
-    assert json.loads((path / "bundle.json").read_text())["golden"]["prompts"][0]["text"]
-    assert "the model cannot fill golden prompt 0" in refuse("--port=0", "--bundle", str(path))
-
-
-def test_port_in_use_is_one_sentence(tiny: Tiny) -> None:
-    # The service checks the port before it loads the model.
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        said = refuse("--port", str(port), "--bundle", str(tiny.path))
-    assert said == (
-        f"The service cannot listen on 127.0.0.1 port {port}, because another process listens "
-        "there; set --port to another port, or to 0 for any free port."
-    )
-
-
-# the service on a port on which another socket begins to listen while the model is loading
-LATE = """
-import socket
-import sys
-import threading
+# Starts that fail, one after the other in one process. Each start prints its exit code. On the port
+# LATE another socket begins to listen while the model is loading.
+REFUSED = """
+import json, os, socket, sys
 from fillmask import serve
+from fillmask.__main__ import main
 taken = socket.socket()
 taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 taken.bind(("127.0.0.1", 0))
@@ -237,26 +169,62 @@ load_all = serve.ModelRegistry.load_all
 async def load_and_listen(registry):
     await load_all(registry)
     taken.listen()
-serve.ModelRegistry.load_all = load_and_listen
-port = taken.getsockname()[1]
-sys.exit(serve.serve([f"--port={port}", *sys.argv[1:]], threading.Event()))
+for variables, flags in json.loads(sys.argv[1]):
+    os.environ.update(variables)
+    sys.argv[1:] = [flag.replace("LATE", str(taken.getsockname()[1])) for flag in flags]
+    serve.ModelRegistry.load_all = load_and_listen if "LATE" in str(flags) else load_all
+    print(main(), flush=True)
+    print(f"end of {sys.argv}", file=sys.stderr, flush=True)
+    for name in variables:
+        del os.environ[name]
 """
 
 
-def test_port_in_use_since_the_bind_is_one_sentence(tiny: Tiny) -> None:
-    # Several processes may bind a port on which none of them listens.
-    done = subprocess.run(
-        [sys.executable, "-c", LATE, "--bundle", str(tiny.path)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "because another process listens there; set --port to another" in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+def test_a_start_that_fails_is_one_sentence(
+    edit_bundle: EditBundle, tiny: Tiny, tmp_path: Path
+) -> None:
+    # The service checks the port before it loads the model. But several processes may bind a port
+    # on which none of them listens, so the last start finds its port in use only after the load.
+    nowhere = tmp_path / "none"
+    bad = edit_bundle(lambda bundle: bundle["golden"]["prompts"][0].update(text="no mask"))
+    in_use = "because another process listens there; set --port to another"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        cases: list[tuple[dict[str, str], list[str], str]] = [
+            ({"FILLMASK_PROT": "1"}, [], 'Unknown variable "FILLMASK_PROT"; remove it'),
+            ({}, ["--port", "x"], '--port must be a whole number from 0 to 65535 (got "x").'),
+            (
+                {},
+                ["--port=0", "--bundle", str(nowhere)],
+                f"The bundle is invalid: {nowhere} is not a directory; set bundle to the ",
+            ),
+            (
+                {},
+                ["--port=0", "--bundle", str(bad)],
+                "The bundle does not work on this machine: the model cannot fill golden prompt 0",
+            ),
+            (
+                {},
+                ["--port", str(port), "--bundle", str(nowhere)],
+                f"The service cannot listen on 127.0.0.1 port {port}, {in_use} port, or to 0 for ",
+            ),
+            (
+                {},
+                ["--port=LATE", "--bundle", str(tiny.path)],
+                "The service cannot listen on 127.0.0.1 port ",
+            ),
+        ]
+        done = run_process(REFUSED, json.dumps([case[:2] for case in cases]))
+    assert (done.returncode, done.stdout.split()) == (0, ["2"] * len(cases)), done.stderr
+    lines = done.stderr.splitlines()
+    assert all(line.startswith("end of ") for line in lines[1::2]), done.stderr
+    for line, (_, _, sentence) in zip(lines[::2], cases, strict=True):
+        assert line.startswith(sentence)
+    assert in_use in lines[-2]
 
 
-def test_names_that_the_encoding_of_the_output_lacks(tiny: Tiny) -> None:
+def test_ctrl_c_ends_with_0_and_the_output_may_lack_characters(tiny: Tiny) -> None:
+    # The encoding of the output lacks a character of the model's name.
     flags = ["--port=0", "--bundle", str(tiny.path), "--served-name=modèle"]
     with subprocess.Popen(
         [sys.executable, "-m", "fillmask", *flags],
@@ -266,7 +234,8 @@ def test_names_that_the_encoding_of_the_output_lacks(tiny: Tiny) -> None:
     ) as process:
         assert process.stdout is not None
         assert r"serves tiny, mod\xe8le on" in process.stdout.readline()
-        process.terminate()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 0
 
 
 def test_addresses_that_the_service_cannot_use() -> None:

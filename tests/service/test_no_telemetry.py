@@ -9,6 +9,7 @@ import pytest
 
 from tests.service.tiny import Tiny
 
+pytestmark = pytest.mark.processes
 _OPEN_A_SESSION = """
 import sys
 from pathlib import Path

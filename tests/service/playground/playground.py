@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,11 +24,13 @@ class Playground:
 
     Attributes:
         headers: headers of the requests that `ask` sends to the service.
+        leaving: functions that remove the listeners of a test from the page.
     """
 
     page: Page
     url: str
     headers: Mapping[str, str] = field(default_factory=dict)
+    leaving: list[Callable[[], None]] = field(default_factory=list)
 
     @property
     def text(self) -> Locator:
@@ -81,7 +83,12 @@ class Playground:
     def later_inputs(self) -> list[str]:
         """Return a list that receives the text of each later request of the page."""
         asked: list[str] = []
-        self.page.on("request", lambda request: asked.append(inputs_of(request)))
+
+        def hear(request: Request) -> None:
+            asked.append(inputs_of(request))
+
+        self.page.on("request", hear)
+        self.leaving.append(lambda: self.page.remove_listener("request", hear))
         return asked
 
     def stop_clock(self) -> None:

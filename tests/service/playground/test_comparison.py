@@ -144,14 +144,14 @@ def test_the_example_and_the_end_of_the_comparison(playground: Playground) -> No
     expect(playground.page.locator("#other-view .fill")).to_have_count(0)
 
 
-def test_a_link_has_the_comparison(playground: Playground) -> None:
-    compare(playground, TEXT, OTHER)
-    playground.open_copied_link()
-    expect(playground.text).to_have_value(TEXT)
-    expect(field(playground)).to_have_value(OTHER)
-    fills = playground.service_fills(OTHER)
-    playground.expect_fills(playground.page.locator("#other-view .fill"), fills)
-    expect(playground.page.locator("#link-problem")).to_be_hidden()
+def test_a_link_has_the_comparison(fresh: Playground) -> None:
+    compare(fresh, TEXT, OTHER)
+    fresh.open_copied_link()
+    expect(fresh.text).to_have_value(TEXT)
+    expect(field(fresh)).to_have_value(OTHER)
+    fills = fresh.service_fills(OTHER)
+    fresh.expect_fills(fresh.page.locator("#other-view .fill"), fills)
+    expect(fresh.page.locator("#link-problem")).to_be_hidden()
 
 
 def test_an_error_of_the_other_text_stays_in_its_column(refusing: Playground) -> None:

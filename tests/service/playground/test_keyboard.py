@@ -70,13 +70,13 @@ def test_from_a_sentence_to_filled_masks(playground: Playground) -> None:
     expect(playground.page.locator("#alternatives")).to_be_hidden()
 
 
-def test_each_group_is_one_stop_of_the_tab_key(playground: Playground) -> None:
+def test_each_group_is_one_stop_of_the_tab_key(fresh: Playground) -> None:
     # The stops are in the visual order of the page.
-    playground.text.focus()
-    way = [focused(playground)]
+    fresh.text.focus()
+    way = [focused(fresh)]
     while way[-1] != "snippet":
-        playground.page.keyboard.press("Tab")
-        way.append(focused(playground))
+        fresh.page.keyboard.press("Tab")
+        way.append(focused(fresh))
         assert len(way) < 20, way
     fill = "capital 75.07 %"
     assert way == [
@@ -96,7 +96,7 @@ def test_tabs_by_arrow_keys(playground: Playground) -> None:
     expect(playground.page.get_by_role("tabpanel", name="curl")).to_contain_text("curl")
 
 
-def test_the_focus_can_be_seen(playground: Playground) -> None:
+def test_the_focus_can_be_seen(fresh: Playground) -> None:
     # The focused element or its frame has an outline.
     is_seen = """() => {
         const focused = document.activeElement;
@@ -106,10 +106,10 @@ def test_the_focus_can_be_seen(playground: Playground) -> None:
             ? getComputedStyle(framed).boxShadow !== "none"
             : getComputedStyle(marked).outlineStyle !== "none";
     }"""
-    playground.page.get_by_role("link", name="API docs").focus()
+    fresh.page.get_by_role("link", name="API docs").focus()
     seen = {}
     while "snippet" not in seen:
-        seen[focused(playground)] = playground.page.evaluate(is_seen)
-        playground.page.keyboard.press("Tab")
+        seen[focused(fresh)] = fresh.page.evaluate(is_seen)
+        fresh.page.keyboard.press("Tab")
     assert len(seen) == 19
     assert [stop for stop, is_marked in seen.items() if not is_marked] == []

@@ -11,7 +11,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.service.classifiers import LABELS, write_classifier
 from tests.service.playground.axe import AXE_CONTEXT, expect_accessible
 from tests.service.playground.browser import page_server
-from tests.service.playground.conftest import OpenPage
+from tests.service.playground.conftest import OpenPage, ReusePage
 from tests.service.playground.playground import MINUS, Playground
 from tests.service.playground.snippets import code_of, run_curl, run_javascript, run_python
 from tests.service.playground.test_models import BUNDLE, choice, choose
@@ -33,11 +33,9 @@ def labels_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture
-def labelled(open_page: OpenPage, labels_url: str) -> Playground:
-    """The page with the labels of its first example."""
-    playground = open_page(url=labels_url)
-    playground.wait_until_answered()
-    return playground
+def labelled(reuse: ReusePage, labels_url: str) -> Playground:
+    """The page with the labels of a text, which earlier tests have used."""
+    return reuse(labels_url, TEXT)
 
 
 def second(playground: Playground) -> Locator:
@@ -66,8 +64,10 @@ def expect_labels(playground: Playground, labels: list[dict[str, Any]]) -> None:
     expect(rows(playground)).to_have_text(lines)
 
 
-def test_a_model_without_fills_opens_with_labels(labelled: Playground) -> None:
+def test_a_model_without_fills_opens_with_labels(open_page: OpenPage, labels_url: str) -> None:
     # The page has no masks, no modes and no options for fills.
+    labelled = open_page(url=labels_url)
+    labelled.wait_until_answered()
     page = labelled.page
     expect(page.get_by_role("heading", level=2).first).to_have_text("Labels")
     expect_labels(labelled, labels_of(labelled, text_of(labelled).input_value()))
@@ -203,7 +203,9 @@ def test_masks_in_the_second_text(labelled: Playground) -> None:
     expect(labelled.text).to_have_value("the [MASK]")
 
 
-def test_a_link_has_both_texts_and_the_mode(labelled: Playground, open_page: OpenPage) -> None:
+def test_a_link_has_both_texts_and_the_mode(open_page: OpenPage, labels_url: str) -> None:
+    labelled = open_page(url=labels_url)
+    labelled.wait_until_answered()
     choose(labelled, "both")
     text = "the [MASK] & a"
     labelled.text.fill(text)

@@ -14,7 +14,7 @@ from playwright.sync_api import Locator, Request, expect
 
 from tests.service.playground.axe import AXE_CONTEXT, expect_accessible
 from tests.service.playground.browser import ROOT, page_server
-from tests.service.playground.conftest import OpenPage
+from tests.service.playground.conftest import FIRST_EXAMPLE, OpenPage, ReusePage
 from tests.service.playground.playground import Playground
 from tests.service.playground.snippets import (
     code_of,
@@ -59,11 +59,9 @@ def models_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture
-def several(open_page: OpenPage, models_url: str) -> Playground:
-    """The page of a service with both models."""
-    playground = open_page(url=models_url)
-    playground.wait_until_answered()
-    return playground
+def several(reuse: ReusePage, models_url: str) -> Playground:
+    """The page of a service with both models, which earlier tests have used."""
+    return reuse(models_url, FIRST_EXAMPLE)
 
 
 def choice(playground: Playground) -> Locator:
@@ -82,7 +80,9 @@ def other_fills(playground: Playground, text: str) -> Any:
     return playground.ask(PATH, {"inputs": text, "parameters": {"top_k": 5}})
 
 
-def test_begins_with_the_default(several: Playground) -> None:
+def test_begins_with_the_default(open_page: OpenPage, models_url: str) -> None:
+    several = open_page(url=models_url)
+    several.wait_until_answered()
     names = [one["name"] for one in httpx.get(f"{several.url}/models").json()]
     assert names == [OTHER, DEFAULT]
     expect(choice(several).get_by_role("option")).to_have_text(names)
@@ -154,8 +154,10 @@ def test_the_code_asks_the_chosen_one(several: Playground, text: str, tmp_path: 
     assert run_javascript(code_of(several, "JavaScript")) == lines
 
 
-def test_a_link_names_the_chosen_one(several: Playground) -> None:
+def test_a_link_names_the_chosen_one(open_page: OpenPage, models_url: str) -> None:
     # A link to the default model contains no model name.
+    several = open_page(url=models_url)
+    several.wait_until_answered()
     page = several.page
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.evaluate("navigator.clipboard.writeText('')")

@@ -1,6 +1,5 @@
 """Start of the page, its facts about the model and its links."""
 
-import json
 import re
 
 from playwright.sync_api import Page, Route, expect
@@ -9,11 +8,11 @@ from tests.service.playground.conftest import OpenPage
 from tests.service.playground.playground import Playground, inputs_of
 
 
-def test_begins_with_an_example_that_is_answered(playground: Playground) -> None:
-    expect(playground.text).to_have_value("Paris is the [MASK] of France.")
-    fills = playground.service_fills("Paris is the [MASK] of France.")
-    playground.expect_fills(playground.fills, fills)
-    expect(playground.problem).to_be_hidden()
+def test_begins_with_an_example_that_is_answered(fresh: Playground) -> None:
+    expect(fresh.text).to_have_value("Paris is the [MASK] of France.")
+    fills = fresh.service_fills("Paris is the [MASK] of France.")
+    fresh.expect_fills(fresh.fills, fills)
+    expect(fresh.problem).to_be_hidden()
 
 
 def test_says_how_long_the_answer_took(playground: Playground) -> None:
@@ -39,12 +38,12 @@ def test_says_how_long_the_answer_took(playground: Playground) -> None:
     expect(timing).to_have_text(re.compile(r"^Answered in \d+(\.\d)? ms, network included$"))
 
 
-def test_says_which_model_is_served_and_its_limits(playground: Playground) -> None:
+def test_says_which_model_is_served_and_its_limits(fresh: Playground) -> None:
     # Name, precision and limits come from GET /models.
     # With a single model, the page has no list of models.
-    expect(playground.page.get_by_role("banner")).to_contain_text("fillmask-minilm-en int8")
-    expect(playground.page.get_by_role("combobox", name="Model")).to_have_count(0)
-    facts = playground.page.get_by_role("contentinfo")
+    expect(fresh.page.get_by_role("banner")).to_contain_text("fillmask-minilm-en int8")
+    expect(fresh.page.get_by_role("combobox", name="Model")).to_have_count(0)
+    facts = fresh.page.get_by_role("contentinfo")
     for fact in ("256 tokens", "22,645,434", "30,522 tokens", "Apache-2.0", "English, uncased"):
         expect(facts).to_contain_text(fact)
 
@@ -136,17 +135,17 @@ def test_text_from_the_service_is_never_markup(open_page: OpenPage) -> None:
     assert playground.page.locator("img:not([src='playground/icon.svg'])").count() == 0
 
 
-def test_the_last_text_of_a_link_is_there_again(playground: Playground) -> None:
+def test_the_last_text_of_a_link_is_there_again(fresh: Playground) -> None:
     # The fragment of a link stores text and options. Browsers send no fragment to servers.
     text = "Line one & 100 %: #[MASK]\n😀 [MASK] 'quoted'"
-    playground.mode("Together")
-    playground.page.get_by_label("in the order").select_option("left to right")
-    playground.page.get_by_label("Fills per mask").fill("3")
-    playground.write(text)
-    assert playground.open_copied_link().startswith(f"{playground.url}/#text=")
-    expect(playground.text).to_have_value(text)
+    fresh.mode("Together")
+    fresh.page.get_by_label("in the order").select_option("left to right")
+    fresh.page.get_by_label("Fills per mask").fill("3")
+    fresh.write(text)
+    assert fresh.open_copied_link().startswith(f"{fresh.url}/#text=")
+    expect(fresh.text).to_have_value(text)
     parameters = {"top_k": 3, "strategy": "joint", "order": "left_to_right"}
-    playground.expect_fills(playground.fills, playground.service_fills(text, **parameters))
+    fresh.expect_fills(fresh.fills, fresh.service_fills(text, **parameters))
 
 
 def test_a_link_that_asks_for_what_there_is_not(open_page: OpenPage) -> None:
@@ -161,10 +160,9 @@ def test_a_link_that_asks_for_what_there_is_not(open_page: OpenPage) -> None:
 
 def test_an_empty_text_asks_for_one(playground: Playground) -> None:
     # The page sends no request for an empty text.
-    asked: list[str] = []
-    playground.page.on("request", lambda request: asked.append(request.url))
+    asked = playground.later_inputs()
     playground.text.fill(" \n ")
     expect(playground.page.locator("#view")).to_contain_text("Write a sentence.")
     expect(playground.page.locator("#snippet")).to_be_empty()
     expect(playground.page.get_by_role("button", name="Copy", exact=True)).to_be_disabled()
-    assert json.dumps(asked) == "[]"
+    assert asked == []

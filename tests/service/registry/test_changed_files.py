@@ -4,16 +4,19 @@ import asyncio
 import os
 import shutil
 import signal
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from subprocess import PIPE, Popen
 from typing import Any
 
 import httpx
 import pytest
+from fastapi.testclient import TestClient
 
+from fillmask.app import create_app
 from fillmask.bundles.bundle import default_bundle_path
 from fillmask.engine.machine.memory import copy_mapped_file
 from fillmask.engine.runtime import Runtime
@@ -39,34 +42,38 @@ def truncate(file: Path) -> None:
     os.truncate(file, 0)
 
 
-def answers(url: str) -> list[object]:
+def answers(client: httpx.Client | TestClient) -> list[object]:
     """Return the fills of texts with many words, for which the graph reads many embeddings."""
     texts = [f"{word} is the [MASK] of {other}" for word in WORDS for other in WORDS]
     found: list[object] = []
     for start in range(0, len(texts), 50):
         body = {"inputs": texts[start : start + 50]}
-        found += httpx.post(f"{url}/fill-mask", json=body, timeout=60).raise_for_status().json()
+        found += client.post("/fill-mask", json=body).raise_for_status().json()
     return found
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the weights stay mapped")
-@pytest.mark.parametrize("harm", [overwrite, truncate])
-def test_weights_that_change_under_the_process(
-    harm: Callable[[Path], None], start_server: StartServer, tmp_path: Path
-) -> None:
-    # A reload rejects the changed bundle and logs the reason.
+def test_weights_that_change_under_the_process(start_server: StartServer, tmp_path: Path) -> None:
+    # A reload rejects the changed bundle.
     bundle = tmp_path / "bundle"
     shutil.copytree(default_bundle_path(), bundle)
-    with start_server("--bundle", str(bundle), "--threads=1") as (process, url):
-        harm(bundle / "weights.bin")
-        after = answers(url)
-        assert httpx.get(f"{url}/health/ready").is_success
-        os.kill(process.pid, signal.SIGHUP)
-        refused = 'fillmask_reloads_total{outcome="refused"} 1.0'
-        until(lambda: refused in httpx.get(f"{url}/metrics").text)
-        assert answers(url) == after
-    with start_server("--bundle", str(default_bundle_path()), "--threads=1") as (_, url):
-        assert answers(url) == after
+    with (
+        start_server("--bundle", str(bundle), "--threads=1") as (process, url),
+        httpx.Client(base_url=url, timeout=60) as client,
+    ):
+        overwrite(bundle / "weights.bin")  # before the process has read any embedding
+        found = answers(client)
+        for number, harm in enumerate((overwrite, truncate), 1):
+            harm(bundle / "weights.bin")
+            assert answers(client) == found
+            assert client.get("/health/ready").is_success
+            os.kill(process.pid, signal.SIGHUP)
+            refused = f'fillmask_reloads_total{{outcome="refused"}} {number}.0'
+            until(lambda: refused in client.get("/metrics").text)  # noqa: B023 - called immediately
+            assert answers(client) == found
+    with TestClient(create_app(Settings(threads=1))) as client:
+        assert answers(client) == found
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the weights stay mapped")
@@ -88,25 +95,27 @@ sys.exit(main())
 """
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("harm", [overwrite, truncate])
 def test_weights_too_large_for_a_copy_are_watched(
-    harm: Callable[[Path], None], bundle_copy: Path
+    harm: Callable[[Path], None], start_server: StartServer, bundle_copy: Path
 ) -> None:
     # After a change of the weights, the service logs the reason and exits within 10 s.
-    command = [sys.executable, "-c", LARGE, "--port=0", "--bundle", str(bundle_copy)]
-    with Popen(command, stdout=PIPE, stderr=PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        assert " serves " in process.stdout.readline()
+    with (
+        tempfile.TemporaryFile("w+") as errors,
+        start_server("--bundle", str(bundle_copy), code=LARGE, errors=errors) as (process, _),
+    ):
         harm(bundle_copy / "weights.bin")
         assert process.wait(10) == 1
-        assert "weights.bin of the model tiny has changed on disk" in process.stderr.read()
+        errors.seek(0)
+        assert "weights.bin of the model tiny has changed on disk" in errors.read()
 
 
+@pytest.mark.processes
 def test_watched_weights_may_be_replaced(start_server: StartServer, bundle_copy: Path) -> None:
     # A rename, a link or new permissions do not change the content that the process has mapped.
     flags = ("--bundle", str(bundle_copy), "--threads=1")
-    with start_server(*flags, command=("-c", LARGE)) as (process, url):
+    with start_server(*flags, code=LARGE) as (process, url):
         weights = bundle_copy / "weights.bin"
         weights.chmod(0o600)
         os.link(weights, bundle_copy / "linked")
@@ -137,14 +146,24 @@ def test_a_file_replaced_while_it_is_read(
         asyncio.run(loader.load_model(settings, pytest.fail))
 
 
+# the service, which crashes at the import of its server
+CRASHING = """
+import os, signal, sys
+class Crash:
+    def find_spec(self, name, *_):
+        if name == "uvicorn":
+            os.kill(os.getpid(), signal.SIGBUS)
+sys.meta_path.insert(0, Crash())
+from fillmask.__main__ import main
+main()
+"""
+
+
+@pytest.mark.processes
 @pytest.mark.skipif(sys.platform == "win32", reason="it has other signals")
-def test_a_crash_leaves_a_line(tiny: Tiny) -> None:
+def test_a_crash_leaves_a_line() -> None:
     # The kernel sends SIGBUS if a disk fails or a mapped file shrinks.
-    command = [sys.executable, "-m", "fillmask", "--port=0", "--bundle", str(tiny.path)]
-    with Popen(command, stdout=PIPE, stderr=PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        assert " serves " in process.stdout.readline()
-        process.send_signal(signal.SIGBUS)
-        assert process.wait(10) == -signal.SIGBUS
-        assert "Fatal Python error: Bus error" in process.stderr.read()
+    command = [sys.executable, "-c", CRASHING]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    assert done.returncode == -signal.SIGBUS
+    assert "Fatal Python error: Bus error" in done.stderr

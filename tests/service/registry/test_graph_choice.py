@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from fillmask.bundles.bundle import default_bundle_path
+from fillmask.bundles.bundle import default_bundle_path, read_bundle
 from fillmask.engine.machine import native_operators
 from fillmask.errors import BundleError
 from fillmask.parameters.fill_mask import FillOptions
-from fillmask.registry.graph_choice import Native
+from fillmask.registry.graph_choice import Native, choose_graph
 from fillmask.registry.loader import load_model
 from fillmask.settings import Settings
 from tests.native_package import load_native
@@ -105,12 +105,8 @@ def edit(bundle: Path, change: Callable[..., object]) -> None:
     ("harm", "reason"),
     [
         (missing, "fillmask-native is not installed"),
-        (other_version, "fillmask-native must have version 1 of the operators (got version 2)"),
-        (slow_cpu, "this CPU has no instructions for which they are faster"),
-        (foreign_library, "fillmask-native does not fit this machine"),
         (unloadable_library, "the fused graph does not work: The bundle is invalid: onnxruntime"),
         (wrong_golden_results, "the fused graph does not work: The bundle does not work on this"),
-        (no_fused_graph, "the bundle has no fused graph"),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
@@ -127,6 +123,29 @@ async def test_the_stock_graph_elsewhere(
     assert await first_fill(bundle) == ("stock", "capital")
     [line] = [one.getMessage() for one in caplog.records if "graph (" in one.getMessage()]
     assert line.startswith(f"the model fillmask-minilm-en has the stock graph ({reason}")
+
+
+@pytest.mark.parametrize(
+    ("harm", "reason"),
+    [
+        (other_version, "fillmask-native must have version 1 of the operators (got version 2)"),
+        (slow_cpu, "this CPU has no instructions for which they are faster"),
+        (foreign_library, "fillmask-native does not fit this machine"),
+        (no_fused_graph, "the bundle has no fused graph"),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_the_choice_of_the_stock_graph(
+    harm: Callable[[pytest.MonkeyPatch, Path], None],
+    reason: str,
+    any_cpu: None,
+    bundle: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert choose_graph(read_bundle(bundle), "auto").kind == "fused"
+    harm(monkeypatch, bundle)
+    choice = choose_graph(read_bundle(bundle), "auto")
+    assert (choice.kind, choice.reason) == ("stock", reason)
 
 
 async def test_a_setting_turns_the_operators_off(

@@ -27,6 +27,7 @@ from fillmask.parameters.score import ScoreOptions
 from fillmask.settings import Settings
 from tests.service.conftest import StartServer
 from tests.service.put_bundle import put_bundle, until
+from tests.service.server_process import Process
 from tests.service.slow_model import SLOW
 from tests.service.tiny import Tiny
 
@@ -36,32 +37,40 @@ RELOADS = 20
 MOST_GROWTH_MB = 90
 
 
-def serve_next(process: Popen[str], url: str, source: Path, path: Path, name: str) -> None:
+def until_served(url: str, name: str) -> None:
+    """Wait until the default model has this name."""
+    with httpx.Client() as client:  # a new client takes 50 ms of CPU to read certificates
+        until(lambda: bool(client.get(f"{url}/info").json()["name"] == name))
+
+
+def serve_next(process: Process, url: str, source: Path, path: Path, name: str) -> None:
     """Put a bundle with a new name in place, reload, and wait until the service uses it."""
     put_bundle(source, path, name)
     os.kill(process.pid, signal.SIGHUP)
-    until(lambda: bool(httpx.get(f"{url}/info").json()["name"] == name))
+    until_served(url, name)
 
 
-def resident_mb(process: Popen[str]) -> int:
+def resident_mb(process: Process) -> int:
     status = Path(f"/proc/{process.pid}/status").read_text()
     found = re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)
     assert found is not None
     return int(found[1]) // 1024
 
 
-def deleted_maps(process: Popen[str]) -> list[str]:
+def deleted_maps(process: Process) -> list[str]:
     """Return the lines of /proc/PID/maps about deleted files."""
     maps = Path(f"/proc/{process.pid}/maps").read_text().splitlines()
     return [line for line in maps if line.endswith("(deleted)")]
 
 
+@pytest.mark.slow
+@pytest.mark.processes
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_memory_is_returned(start_server: StartServer, tmp_path: Path) -> None:
     # The process reloads its bundle 20 times.
     bundle, source = tmp_path / "bundle", default_bundle_path()
     put_bundle(source, bundle, "version-0")
-    with start_server("--bundle", str(bundle), "--threads=1") as (process, url):
+    with start_server("--bundle", str(bundle), "--threads=1", forks=False) as (process, url):
         assert httpx.post(f"{url}/fill-mask", json=BODY).is_success
         before_mb = resident_mb(process)
         for version in range(1, RELOADS + 1):
@@ -71,19 +80,21 @@ def test_memory_is_returned(start_server: StartServer, tmp_path: Path) -> None:
         assert resident_mb(process) < before_mb + MOST_GROWTH_MB
 
 
+@pytest.mark.processes
 def test_long_request_keeps_its_model(
     start_server: StartServer, tiny: Tiny, tmp_path: Path
 ) -> None:
     bundle = tmp_path / "bundle"
     put_bundle(tiny.path, bundle, "old")
     with (
-        start_server("--bundle", str(bundle), "--threads=1", command=("-c", SLOW)) as server,
+        start_server("--bundle", str(bundle), "--threads=1", code=SLOW) as server,
         ThreadPoolExecutor() as pool,
     ):
         process, url = server
         long = {"inputs": ["the [MASK]" + " dog" * 20] * 64}
         asked = pool.submit(httpx.post, f"{url}/models/old", json=long, timeout=60)
-        until(lambda: _waiting_tokens(url) > 0)
+        with httpx.Client() as client:
+            until(lambda: _waiting_tokens(client, url) > 0)
         serve_next(process, url, tiny.path, bundle, "new")
         assert httpx.post(f"{url}/models/old", json=BODY).status_code == 404
         assert not asked.done()
@@ -91,11 +102,12 @@ def test_long_request_keeps_its_model(
         assert len(asked.result().json()) == 64
 
 
-def _waiting_tokens(url: str) -> float:
-    page = httpx.get(f"{url}/metrics").text
+def _waiting_tokens(client: httpx.Client, url: str) -> float:
+    page = client.get(f"{url}/metrics").text
     return max(map(float, re.findall(r"^fillmask_waiting_tokens{.*} (\S+)$", page, re.MULTILINE)))
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGHUP does not exist there")
 def test_sighup_while_loading_is_done_after_it(tiny: Tiny, tmp_path: Path) -> None:
     # The bundle changes while the service loads it at the start.
@@ -111,29 +123,31 @@ def test_sighup_while_loading_is_done_after_it(tiny: Tiny, tmp_path: Path) -> No
             line = next((line for line in process.stdout if " serves " in line), "")
             assert " serves old on " in line
             url = line.split(" on ")[1].split(",")[0]
-            until(lambda: bool(httpx.get(f"{url}/info").json()["name"] == "new"))
+            until_served(url, "new")
         finally:
             process.kill()
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGHUP does not exist there")
 def test_hangups_in_a_row_are_one_reload(
     start_server: StartServer, tiny: Tiny, tmp_path: Path
 ) -> None:
     bundle = tmp_path / "bundle"
     put_bundle(tiny.path, bundle, "old")
-    with start_server("--bundle", str(bundle), command=("-c", SLOW)) as (process, url):
+    with start_server("--bundle", str(bundle), code=SLOW) as (process, url):
         put_bundle(tiny.path, bundle, "new")
         for _ in range(5):
             os.kill(process.pid, signal.SIGHUP)
             time.sleep(0.1)
-        until(lambda: bool(httpx.get(f"{url}/info").json()["name"] == "new"))
+        until_served(url, "new")
         time.sleep(1)  # enough time for a second reload
         page = httpx.get(f"{url}/metrics").text
         assert 'fillmask_reloads_total{outcome="taken"} 1.0' in page
         assert 'fillmask_reloads_total{outcome="refused"} 0.0' in page
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGHUP does not exist there")
 def test_nothing_is_loaded_while_draining(
     start_server: StartServer, tiny: Tiny, tmp_path: Path
@@ -150,12 +164,13 @@ def test_nothing_is_loaded_while_draining(
         assert process.wait(10) == 0
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGHUP does not exist there")
 def test_sigterm_during_a_reload(start_server: StartServer, tiny: Tiny, tmp_path: Path) -> None:
     # The process exits with 0, as at any other time.
     bundle = tmp_path / "bundle"
     put_bundle(tiny.path, bundle, "old")
-    with start_server("--bundle", str(bundle), command=("-c", SLOW)) as (process, _):
+    with start_server("--bundle", str(bundle), code=SLOW) as (process, _):
         put_bundle(tiny.path, bundle, "new")
         os.kill(process.pid, signal.SIGHUP)
         assert process.stdout is not None

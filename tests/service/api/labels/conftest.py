@@ -9,6 +9,7 @@ from fastapi.testclient import TestClient
 from fillmask.app import create_app
 from fillmask.settings import Settings
 from tests.service.api.labels.bundles import write_label_bundle
+from tests.service.server_process import start_process
 from tests.service.tiny import write_bundle
 
 
@@ -39,6 +40,21 @@ def bundles(tmp_path_factory: pytest.TempPathFactory, both: Path, labels: Path) 
     (directory / "2").symlink_to(labels)
     (directory / "3").symlink_to(both)
     return directory
+
+
+@pytest.fixture(scope="session")
+def labels_url(
+    tmp_path_factory: pytest.TempPathFactory, bundles: Path, ranker: Path
+) -> Iterator[str]:
+    """Address of a service process with the three models and a reranker.
+
+    The default model classifies. Tests must change nothing in the process.
+    """
+    directory = tmp_path_factory.mktemp("served")
+    for path in (*bundles.iterdir(), ranker):
+        (directory / path.name).symlink_to(path)
+    with start_process("--bundle", str(directory), "--model", "labels") as (_, url):
+        yield url
 
 
 @pytest.fixture(scope="module")

@@ -1,32 +1,32 @@
 """Cohere's client with a service process."""
 
-from pathlib import Path
-
 import cohere
 import httpx
 import pytest
 
-from tests.service.server_process import start_process
-
+pytestmark = pytest.mark.processes
 DOCUMENTS = ["the cat sat", "the dog lay by the door", "a ship"]
 QUERY = "where is the cat"
 
 
 # the client uses it, on Python 3.14
 @pytest.mark.filterwarnings("ignore:'asyncio.iscoroutinefunction':DeprecationWarning")
-def test_both_versions_of_the_client_rerank(ranker: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_versions_of_the_client_rerank(
+    labels_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     # the client does not close its own connections
-    with start_process("--bundle", str(ranker)) as (_, url), httpx.Client() as http:
+    with httpx.Client() as http:
         body = {"query": QUERY, "texts": DOCUMENTS}
         ranks = [
-            (one["index"], one["score"]) for one in http.post(f"{url}/rerank", json=body).json()
+            (one["index"], one["score"])
+            for one in http.post(f"{labels_url}/models/ranker/rerank", json=body).json()
         ]
-        newer = cohere.ClientV2(api_key="none", base_url=url, httpx_client=http)
+        newer = cohere.ClientV2(api_key="none", base_url=labels_url, httpx_client=http)
         best = newer.rerank(model="ranker", query=QUERY, documents=DOCUMENTS, top_n=2)
         assert [(one.index, one.relevance_score) for one in best.results] == ranks[:2]
         assert best.id
-        older = cohere.Client(api_key="none", base_url=url, httpx_client=http)
+        older = cohere.Client(api_key="none", base_url=labels_url, httpx_client=http)
         found = older.rerank(
             model="ranker", query=QUERY, documents=DOCUMENTS, return_documents=True
         )

@@ -1,33 +1,23 @@
 """`text_classification` of huggingface_hub with a service process."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import httpx
 import pytest
 from huggingface_hub import InferenceClient
 from huggingface_hub.errors import HfHubHTTPError
 
 from tests.service.api.labels.bundles import LABELS
-from tests.service.server_process import start_process
 
+pytestmark = pytest.mark.processes
 TEXT = "the cat sat on the mat"
-
-
-@pytest.fixture(scope="module")
-def url(bundles: Path) -> Iterator[str]:
-    """Address of a running service, whose default model classifies."""
-    with start_process("--bundle", str(bundles), "--model", "labels") as (_, url):
-        yield url
 
 
 @pytest.mark.parametrize(
     "path", ["", "/", "/classify", "/models/labels", "/models/labels/classify"]
 )
-def test_text_classification(url: str, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_classification(labels_url: str, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # Each parameter of the client works as with Hugging Face's service.
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    hub = InferenceClient(model=f"{url}{path}")
+    hub = InferenceClient(model=f"{labels_url}{path}")
     labels = hub.text_classification(TEXT)
     assert {one.label for one in labels} == set(LABELS)
     assert sum(one.score for one in labels) == pytest.approx(1)
@@ -36,7 +26,7 @@ def test_text_classification(url: str, path: str, monkeypatch: pytest.MonkeyPatc
     for function in ("sigmoid", "softmax", "none"):
         found = hub.text_classification(TEXT, function_to_apply=function)
         body = {"inputs": TEXT, "parameters": {"function_to_apply": function}}
-        [expected] = httpx.post(f"{url}/classify", json=body).json()
+        [expected] = httpx.post(f"{labels_url}/classify", json=body).json()
         assert [(one.label, one.score) for one in found] == [
             (one["label"], one["score"]) for one in expected
         ]

@@ -1,7 +1,6 @@
 """Classification and pairs over the Open Inference Protocol and V1."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -13,18 +12,17 @@ from tritonclient.utils import InferenceServerException
 
 from tests.service.api.labels.bundles import LABELS
 from tests.service.api.protocols.test_open_inference import tensor, texts_of
-from tests.service.server_process import start_process
 
+pytestmark = pytest.mark.processes
 TEXTS = ["the cat sat on the mat", "one day"]
 SECONDS = ["the dog lay by the door", "the old fox"]
 CLASSIFY = {"task": "text-classification"}
 
 
 @pytest.fixture(scope="module")
-def server(bundles: Path) -> Iterator[str]:
-    """Address of a running service with the three models."""
-    with start_process("--bundle", str(bundles)) as (_, url):
-        yield url.removeprefix("http://")
+def server(labels_url: str) -> str:
+    """Host and port of a running service."""
+    return labels_url.removeprefix("http://")
 
 
 @pytest.fixture

@@ -20,8 +20,9 @@ from fillmask.api.protocols.infer_request import InferRequest
 from fillmask.api.protocols.infer_response import response_to
 from fillmask.parameters.limits import Limits
 from fillmask.results.fills import Fill, FillResult
-from tests.service.conftest import StartServer
 from tests.service.tiny import Tiny
+
+pytestmark = pytest.mark.processes
 
 TEXTS = ["Paris is the [MASK] of France.", "The [MASK] barked at the [MASK]."]
 NAMES = ["text_index", "token", "token_str", "score", "sequence"]
@@ -31,11 +32,10 @@ LIMITS = Limits(
 )
 
 
-@pytest.fixture
-def server(start_server: StartServer) -> Iterator[str]:
-    """Address of a running service."""
-    with start_server() as (_, url):
-        yield url.removeprefix("http://")
+@pytest.fixture(scope="module")
+def server(tiny_url: str) -> str:
+    """Host and port of a running service."""
+    return tiny_url.removeprefix("http://")
 
 
 @pytest.fixture

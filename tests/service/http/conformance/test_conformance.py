@@ -4,7 +4,6 @@ import contextlib
 import http.client
 import socket
 import time
-from collections.abc import Iterator
 from typing import BinaryIO
 
 import pytest
@@ -13,14 +12,14 @@ from tests.service.http.conformance.cases import CASES, CHUNK, CHUNKED, ENDLESS,
 from tests.service.server_process import start_process
 from tests.service.tiny import Tiny
 
+pytestmark = pytest.mark.processes
 KEY = "a-key-of-twenty-chars"
 
 
 @pytest.fixture(scope="module")
-def address(tiny: Tiny) -> Iterator[tuple[str, int]]:
+def address(tiny_url: str) -> tuple[str, int]:
     """Host and port of a running service."""
-    with start_process("--bundle", str(tiny.path)) as (_, url):
-        yield _address(url)
+    return _address(tiny_url)
 
 
 def read_answer(stream: BinaryIO, method: str) -> tuple[int, bytes] | None:

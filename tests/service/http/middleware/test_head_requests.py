@@ -6,7 +6,6 @@ from collections.abc import Iterator
 import pytest
 from fastapi.testclient import TestClient
 
-from benchmarks.running_server import running_server
 from fillmask.app import create_app
 from fillmask.settings import Settings
 from tests.service.tiny import Tiny
@@ -72,15 +71,15 @@ def test_head_is_counted_as_head(client: TestClient) -> None:
     assert line in client.get("/metrics").text
 
 
-def test_connection_stays_usable_after_head(tiny: Tiny) -> None:
+@pytest.mark.processes
+def test_connection_stays_usable_after_head(tiny_url: str) -> None:
     # A real server sends Content-Length and no byte of the body.
-    with running_server("--bundle", str(tiny.path)) as server:
-        connection = http.client.HTTPConnection(server.url.removeprefix("http://"), timeout=20)
-        for _ in range(2):
-            connection.request("HEAD", "/openapi.json")
-            head = connection.getresponse()
-            assert head.read() == b""
-            connection.request("GET", "/openapi.json")
-            got = connection.getresponse()
-            assert head.headers["Content-Length"] == str(len(got.read()))
-        connection.close()
+    connection = http.client.HTTPConnection(tiny_url.removeprefix("http://"), timeout=20)
+    for _ in range(2):
+        connection.request("HEAD", "/openapi.json")
+        head = connection.getresponse()
+        assert head.read() == b""
+        connection.request("GET", "/openapi.json")
+        got = connection.getresponse()
+        assert head.headers["Content-Length"] == str(len(got.read()))
+    connection.close()
