@@ -21,6 +21,9 @@ from tests.docs import pages
 from tests.docs.python_examples import python_script
 from tests.docs.shell_examples import EXAMPLE, TOLERANCE, numbers, words
 
+pytestmark = pytest.mark.processes
+installs = pytest.mark.slow  # the wheel with all its dependencies, in an environment of its own
+
 ROOT = Path(__file__).parents[1]
 # 350 MB with the bytecode of all modules, which takes 48 MB
 MAX_INSTALL_BYTES = 302e6
@@ -107,12 +110,14 @@ def test_wheel_leads_to_the_repository(wheel: Path) -> None:
     assert set(pictures) == {f"{URL}/raw/v{metadata['Version']}"}
 
 
+@installs
 def test_is_under_350_mb(environment: Path) -> None:
     # The size includes all files of the environment, pip and the built-in model.
     total = sum(f.stat().st_size for f in environment.rglob("*") if not f.is_symlink())
     assert 30e6 < total < MAX_INSTALL_BYTES
 
 
+@installs
 def test_has_no_torch_and_installs_only_pinned_versions(environment: Path) -> None:
     # The versions are those of the constraint file.
     freeze = [str(environment / "bin/pip"), "freeze", "--exclude", "fillmask"]
@@ -122,6 +127,7 @@ def test_has_no_torch_and_installs_only_pinned_versions(environment: Path) -> No
     assert not [name for name in listed if name.startswith(("torch", "onnx=", "transformers"))]
 
 
+@installs
 def test_serves_the_builtin_model_and_stops_on_sigterm(environment: Path, tmp_path: Path) -> None:
     # The working directory does not matter.
     command = (str(environment / "bin/fillmask-serve"),)
@@ -138,6 +144,7 @@ def test_serves_the_builtin_model_and_stops_on_sigterm(environment: Path, tmp_pa
     assert "dog" in {fill["token_str"] for fill in fills}
 
 
+@installs
 def test_carries_the_playground(environment: Path) -> None:
     [installed] = environment.glob("lib/python*/site-packages/fillmask/playground")
     files = {
@@ -148,6 +155,7 @@ def test_carries_the_playground(environment: Path) -> None:
     assert {path.name: path.read_bytes() for path in installed.iterdir()} == files
 
 
+@installs
 def test_first_fill_needs_two_commands(environment: Path, tmp_path: Path) -> None:
     # The first command is the installation of the wheel. The page shows the second command.
     [(command, shown)] = EXAMPLE.findall(INSTALL_PAGE)
@@ -178,6 +186,7 @@ def test_nothing_installs_the_project_by_name() -> None:
     assert found == []
 
 
+@installs
 def test_fills_without_a_server(environment: Path, tmp_path: Path) -> None:
     # The command fills a text and a file. The error about Parquet names the missing extra.
 
@@ -201,6 +210,7 @@ def test_fills_without_a_server(environment: Path, tmp_path: Path) -> None:
     assert done.stderr.endswith("or pip install 'PATH/TO/WHEEL[parquet]'.\n")
 
 
+@installs
 def test_the_library_works_beside_packages_with_any_names(
     environment: Path, tmp_path: Path
 ) -> None:
@@ -222,6 +232,7 @@ def test_the_library_works_beside_packages_with_any_names(
     assert done.returncode == 0, done.stderr
 
 
+@installs
 @pytest.mark.parametrize("command", ["fillmask-train", "fillmask-export"])
 def test_commands_that_need_torch_say_so(environment: Path, command: str) -> None:
     # The error is one line and names the missing extra.

@@ -19,6 +19,8 @@ from tests.chaos.process import free_port
 from tests.deploy import proxy
 from tests.service.server_process import start_process
 
+pytestmark = pytest.mark.processes
+
 TEXT = {"inputs": "Paris is the [MASK] of France."}
 JSON = {"Content-Type": "application/json"}
 Start = Callable[..., proxy.Proxy]
