@@ -21,8 +21,7 @@ from tests.docs import pages
 from tests.docs.python_examples import python_script
 from tests.docs.shell_examples import EXAMPLE, TOLERANCE, numbers, words
 
-pytestmark = pytest.mark.processes
-installs = pytest.mark.slow  # the wheel with all its dependencies, in an environment of its own
+pytestmark = [pytest.mark.processes, pytest.mark.slow]  # builds and installs the distribution
 
 ROOT = Path(__file__).parents[1]
 # 350 MB with the bytecode of all modules, which takes 48 MB
@@ -110,14 +109,12 @@ def test_wheel_leads_to_the_repository(wheel: Path) -> None:
     assert set(pictures) == {f"{URL}/raw/v{metadata['Version']}"}
 
 
-@installs
 def test_is_under_350_mb(environment: Path) -> None:
     # The size includes all files of the environment, pip and the built-in model.
     total = sum(f.stat().st_size for f in environment.rglob("*") if not f.is_symlink())
     assert 30e6 < total < MAX_INSTALL_BYTES
 
 
-@installs
 def test_has_no_torch_and_installs_only_pinned_versions(environment: Path) -> None:
     # The versions are those of the constraint file.
     freeze = [str(environment / "bin/pip"), "freeze", "--exclude", "fillmask"]
@@ -127,7 +124,6 @@ def test_has_no_torch_and_installs_only_pinned_versions(environment: Path) -> No
     assert not [name for name in listed if name.startswith(("torch", "onnx=", "transformers"))]
 
 
-@installs
 def test_serves_the_builtin_model_and_stops_on_sigterm(environment: Path, tmp_path: Path) -> None:
     # The working directory does not matter.
     command = (str(environment / "bin/fillmask-serve"),)
@@ -144,7 +140,6 @@ def test_serves_the_builtin_model_and_stops_on_sigterm(environment: Path, tmp_pa
     assert "dog" in {fill["token_str"] for fill in fills}
 
 
-@installs
 def test_carries_the_playground(environment: Path) -> None:
     [installed] = environment.glob("lib/python*/site-packages/fillmask/playground")
     files = {
@@ -155,7 +150,6 @@ def test_carries_the_playground(environment: Path) -> None:
     assert {path.name: path.read_bytes() for path in installed.iterdir()} == files
 
 
-@installs
 def test_first_fill_needs_two_commands(environment: Path, tmp_path: Path) -> None:
     # The first command is the installation of the wheel. The page shows the second command.
     [(command, shown)] = EXAMPLE.findall(INSTALL_PAGE)
@@ -174,19 +168,6 @@ def test_first_fill_needs_two_commands(environment: Path, tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
-def test_nothing_installs_the_project_by_name() -> None:
-    # The name `fillmask` on the package index belongs to nobody or to another project.
-    code = [path for name in ("service", "model", "export") for path in (ROOT / name).rglob("*.py")]
-    installs = re.compile(r"(?:pip|pipx|tool) install[ \"'\n]+fillmask(?![\w-]*\.whl)\b|fillmask\[")
-    found = [
-        f"{path.relative_to(ROOT)}: {match[0]}"
-        for path in (*code, *pages.PAGES)
-        for match in installs.finditer(pages.read(path))
-    ]
-    assert found == []
-
-
-@installs
 def test_fills_without_a_server(environment: Path, tmp_path: Path) -> None:
     # The command fills a text and a file. The error about Parquet names the missing extra.
 
@@ -210,7 +191,6 @@ def test_fills_without_a_server(environment: Path, tmp_path: Path) -> None:
     assert done.stderr.endswith("or pip install 'PATH/TO/WHEEL[parquet]'.\n")
 
 
-@installs
 def test_the_library_works_beside_packages_with_any_names(
     environment: Path, tmp_path: Path
 ) -> None:
@@ -232,7 +212,6 @@ def test_the_library_works_beside_packages_with_any_names(
     assert done.returncode == 0, done.stderr
 
 
-@installs
 @pytest.mark.parametrize("command", ["fillmask-train", "fillmask-export"])
 def test_commands_that_need_torch_say_so(environment: Path, command: str) -> None:
     # The error is one line and names the missing extra.
