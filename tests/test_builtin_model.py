@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 from benchmarks.comparison.texts import masked_texts
 from benchmarks.quality.target_pairs import compare
 from fillmask.app import create_app
-from fillmask.bundles.bundle import WEIGHTS_FILE, default_bundle_path, read_bundle
+from fillmask.bundles.bundle import WEIGHTS_FILE, Bundle, default_bundle_path, read_bundle
 from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.machine import helper_threads
 from fillmask.engine.passes import ModelPass, no_targets
@@ -26,6 +26,17 @@ def client() -> Iterator[TestClient]:
     """Client of a service with the built-in model."""
     with TestClient(create_app(Settings())) as client:
         yield client
+
+
+@pytest.fixture(scope="module")
+def bundle() -> Bundle:
+    return read_bundle(default_bundle_path())
+
+
+@pytest.fixture(scope="module")
+def runtime(bundle: Bundle) -> Runtime:
+    """Runtime with one thread."""
+    return Runtime(bundle.model_path)
 
 
 @pytest.mark.parametrize(
@@ -51,10 +62,11 @@ def test_prefers_words_to_what_looks_like_them() -> None:
 
 
 @pytest.mark.parametrize("target", ["photosynthesis", "osmosis", "a chemical reaction"])
-def test_targets_are_scored_as_by_one_pass_a_token(client: TestClient, target: str) -> None:
+def test_targets_are_scored_as_by_one_pass_a_token(
+    client: TestClient, bundle: Bundle, runtime: Runtime, target: str
+) -> None:
     # The oracle runs one pass per token with the runtime alone.
-    bundle = read_bundle(default_bundle_path())
-    tokenizer, runtime = Tokenizer.from_bundle(bundle), Runtime(bundle.model_path)
+    tokenizer = Tokenizer.from_bundle(bundle)
     text = "Plants turn sunlight into sugar by [MASK]."
     parameters = {"targets": [target, "magic", "photobiosis"]}
     fills = client.post("/fill-mask", json={"inputs": text, "parameters": parameters}).json()
@@ -74,18 +86,16 @@ def test_targets_are_scored_as_by_one_pass_a_token(client: TestClient, target: s
     assert abs(fill["log_prob"] - total) < 1e-4
 
 
-def test_is_at_most_30_mb_and_carries_its_card() -> None:
+def test_is_at_most_30_mb_and_carries_its_card(bundle: Bundle) -> None:
     directory = default_bundle_path()
     assert sum(file.stat().st_size for file in directory.iterdir()) <= 30e6
     card = (directory / "MODEL_CARD.md").read_text(encoding="utf-8")
-    bundle = read_bundle(directory)
     assert bundle.name in card
     assert bundle.license != "unknown"
 
 
-def test_holds_one_table() -> None:
+def test_holds_one_table(bundle: Bundle) -> None:
     # The limit of 1.125 bytes per parameter leaves no room for a second token embedding table.
-    bundle = read_bundle(default_bundle_path())
     architecture = bundle.architecture
     assert architecture.tied
     table_bytes = architecture.vocab_size * architecture.d_model
@@ -95,9 +105,8 @@ def test_holds_one_table() -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_neighbours_change_nothing(threads: int) -> None:
+def test_neighbours_change_nothing(bundle: Bundle, threads: int) -> None:
     # A text has the same log-probabilities alone and among 32 other texts, to 2e-3 nats.
-    bundle = read_bundle(default_bundle_path())
     runtime = Runtime(bundle.model_path, threads)
     generator = np.random.default_rng(0)
 
@@ -119,10 +128,9 @@ def test_neighbours_change_nothing(threads: int) -> None:
             np.testing.assert_allclose(getattr(fills, name), getattr(alone, name), atol=2e-3)
 
 
-def test_threads_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_change_no_bit(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
     # Each text runs alone, on one thread and on two threads.
     monkeypatch.setattr(helper_threads, "_ACTIVE", helper_threads._ActiveRuns())
-    bundle = read_bundle(default_bundle_path())
     single, double = Runtime(bundle.model_path), Runtime(bundle.model_path, 2)
     generator = np.random.default_rng(0)
     for length in (3, 16, 17, 64, 128, 200, 256):
@@ -135,10 +143,9 @@ def test_threads_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
         np.testing.assert_array_equal(found.top_log_probs, expected.top_log_probs)
 
 
-def test_neighbours_change_no_bit() -> None:
-    # The texts are held-out texts, in batches of 2 to 13.
-    bundle = read_bundle(default_bundle_path())
-    runtime, tokenizer = Runtime(bundle.model_path), Tokenizer.from_bundle(bundle)
+def test_neighbours_change_no_bit(bundle: Bundle, runtime: Runtime) -> None:
+    # The texts are held-out texts, each in a batch of 2 to 13.
+    tokenizer = Tokenizer.from_bundle(bundle)
     encoded = [tokenizer.encode(text) for text in masked_texts()]
     requests = [
         ModelPass(text.input_ids, text.mask_positions, 10, no_targets(len(text.mask_spans)))
@@ -147,7 +154,7 @@ def test_neighbours_change_no_bit() -> None:
     ]
     alone = [runtime.run(Batch.pack([request])) for request in requests]
     generator = np.random.default_rng(0)
-    order = generator.permutation(np.tile(np.arange(len(requests)), 3)).tolist()
+    order = generator.permutation(len(requests)).tolist()
     while order:
         size = int(generator.integers(2, 14))
         members, order = order[:size], order[size:]

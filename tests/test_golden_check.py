@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,7 @@ from fillmask.tasks.fill_mask.pipeline import FillMaskPipeline
 from fillmask.tokenization.tokenizer import Tokenizer
 from tests.broken_bundles import (
     copy_bundle,
+    edit_description,
     flip_bits,
     put_hashes_right,
     saturate_products,
@@ -49,10 +51,16 @@ def flip_a_scale(path: Path) -> None:
     flip_bits(path, "blocks.2.ffn_out.scales", *EXPONENT)
 
 
+def keep_half(bundle: dict[str, Any]) -> None:
+    """Keep the first half of the golden prompts."""
+    prompts = bundle["golden"]["prompts"]
+    del prompts[len(prompts) // 2 :]
+
+
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (saturate_products, r"to 0\.056 nats on average \(got a mean difference of 0\.08, "),
+        (saturate_products, r"to 0\.061 nats on average \(got a mean difference of 0\.08, "),
         (flip_a_scale, "golden prompt 0, mask 0 has the tokens"),
         (shift_vocabulary, r"golden prompt 0, mask 0 must match .* \(got a difference of 2\.9\)"),
     ],
@@ -65,6 +73,7 @@ async def test_broken_bundle_does_not_start(
     path = copy_bundle(tmp_path / "bundle")
     damage(path)
     put_hashes_right(path)
+    edit_description(path, keep_half)  # products in pairs are slow
     with pytest.raises(BundleError, match=f"does not work on this machine: .*{message}"):
         await replay_prompts(path)
 

@@ -21,6 +21,8 @@ from tests.docs import pages
 from tests.docs.python_examples import python_script
 from tests.docs.shell_examples import EXAMPLE, TOLERANCE, numbers, words
 
+pytestmark = [pytest.mark.processes, pytest.mark.slow]  # builds and installs the distribution
+
 ROOT = Path(__file__).parents[1]
 # 350 MB with the bytecode of all modules, which takes 48 MB
 MAX_INSTALL_BYTES = 302e6
@@ -164,18 +166,6 @@ def test_first_fill_needs_two_commands(environment: Path, tmp_path: Path) -> Non
     assert numbers(done.stdout) == pytest.approx(numbers(shown), abs=TOLERANCE)
     assert words(done.stdout) == words(shown)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_nothing_installs_the_project_by_name() -> None:
-    # The name `fillmask` on the package index belongs to nobody or to another project.
-    code = [path for name in ("service", "model", "export") for path in (ROOT / name).rglob("*.py")]
-    installs = re.compile(r"(?:pip|pipx|tool) install[ \"'\n]+fillmask(?![\w-]*\.whl)\b|fillmask\[")
-    found = [
-        f"{path.relative_to(ROOT)}: {match[0]}"
-        for path in (*code, *pages.PAGES)
-        for match in installs.finditer(pages.read(path))
-    ]
-    assert found == []
 
 
 def test_fills_without_a_server(environment: Path, tmp_path: Path) -> None:

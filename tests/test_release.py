@@ -15,9 +15,19 @@ from fillmask import __version__
 from tests.deploy import files, kustomize
 from tests.docs import pages
 
+pytestmark = kustomize.ONE_WORKER
+
 SCRIPT = pages.ROOT / ".github" / "release.py"
 NAME = "registry.example.com/team/fillmask"
 IMAGE = f"{NAME}@sha256:{'0123456789abcdef' * 4}"
+# All manifests with images, but for `local`, whose image you build. One run of kustomize renders
+# several directories whose objects have different names.
+TOGETHER = [
+    ["base"],
+    ["overlays/production", "examples/whole-file", "examples/pretraining"],
+    ["overlays/kserve", "overlays/kserve-cluster-runtime"],
+    ["overlays/kserve-runtime"],
+]
 WORKFLOW: dict[str, Any] = yaml.safe_load(
     pages.read(pages.ROOT / ".github" / "workflows" / "release.yaml")
 )
@@ -90,6 +100,12 @@ def test_a_version_needs_its_section(changelog: str, problem: str, tmp_path: Pat
         assert done.stdout == "A [page](https://example.com/a/blob/v1.2.3/docs/page.md).\n"
 
 
+def test_every_root_with_images_is_compared() -> None:
+    compared = {files.K8S / root for roots in TOGETHER for root in roots}
+    with_images = {root for root in kustomize.ROOTS if images(kustomize.rendered(root))}
+    assert with_images - {files.K8S / "overlays" / "local"} == compared
+
+
 @pytest.mark.parametrize("image", ["", NAME, f"{NAME}:{__version__}", f"{NAME}@sha256:0123"])
 def test_an_image_without_its_digest_is_refused(image: str, tmp_path: Path) -> None:
     done = release("manifests", image, str(tmp_path / "k8s.tar.gz"))
@@ -103,16 +119,14 @@ def test_every_manifest_of_the_service_pulls_the_pushed_image(tmp_path: Path) ->
     assert (done.returncode, done.stderr) == (0, "")
     with tarfile.open(tmp_path / "k8s.tar.gz") as archive:
         archive.extractall(tmp_path, filter="data")
-    roots = {root.relative_to(files.ROOT): root for root in kustomize.ROOTS}
-    del roots[Path("k8s/overlays/local")]  # it runs an image that you build
-    pinned = {str(root): images(kustomize.render(tmp_path / root)) for root in roots}
+    assert not (tmp_path / "k8s" / "overlays" / "local").exists()  # it runs an image that you build
     ours = re.compile(rf"(\S+/)?fillmask:{re.escape(__version__)}")
-    assert pinned == {
-        str(root): [ours.sub(IMAGE, image) for image in images(kustomize.rendered(original))]
-        for root, original in roots.items()
-    }
-    assert IMAGE in pinned["k8s/base"]
-    assert not (tmp_path / "k8s" / "overlays" / "local").exists()
+    for roots in TOGETHER:
+        kustomization = {"resources": [tmp_path / "k8s" / root for root in roots]}
+        before = [image for root in roots for image in images(kustomize.rendered(files.K8S / root))]
+        pinned = images(kustomize.overlaid(kustomization))
+        assert sorted(pinned) == sorted(ours.sub(IMAGE, image) for image in before)
+        assert IMAGE in pinned
 
 
 def images(value: object) -> list[str]:

@@ -19,6 +19,7 @@ def test_each_root_holds_one_package(root: Path) -> None:
     assert found == {PACKAGES[root.name]}
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(("root", "package"), PACKAGES.items())
 def test_tests_run_this_checkout(root: str, package: str, tmp_path: Path) -> None:
     # An editable install may belong to another checkout.

@@ -66,6 +66,20 @@ def objects_of_the_page(kind: str) -> list[dict[str, Any]]:
     return [each for each in yaml_blocks(DEPLOY_PAGE) if each.get("kind") == kind]
 
 
+def overlay_of_the_page() -> dict[str, Any]:
+    """Return the first overlay of docs/deploy.md, with absolute paths."""
+    return with_absolute_paths(objects_of_the_page("Kustomization")[0])
+
+
+def with_absolute_paths(overlay: dict[str, Any]) -> dict[str, Any]:
+    """Return an overlay of a page, beside the checkout `fillmask`, with absolute paths."""
+    return overlay | {
+        key: [ROOT / Path(path).relative_to("../fillmask") for path in overlay[key]]
+        for key in ("resources", "components", "transformers")
+        if key in overlay
+    }
+
+
 def yaml_blocks(page: Path) -> list[dict[str, Any]]:
     """Return the contents of the YAML blocks of a page."""
     text = page.read_text(encoding="utf-8")

@@ -9,6 +9,7 @@ from tests.deploy.kustomize import Objects
 
 FIRST = "fillmask"
 PRODUCTION = [files.K8S / "overlays" / "production", files.K8S / "monitoring"]
+EXAMPLES = [files.K8S / "examples" / name for name in ("whole-file", "pretraining")]
 UNAVAILABLE = "FillmaskUnavailable"
 
 
@@ -22,19 +23,19 @@ class Releases(NamedTuple):
         return bool((first & second) - {""})
 
 
-def of_production(*, in_one_namespace: bool, examples: Sequence[Path] = ()) -> Releases:
-    """Return two releases of the overlay `production`, each with examples."""
+def of_production(*, in_one_namespace: bool = False) -> Releases:
+    """Return two releases of the overlay `production`, each with the examples."""
     overlay = second_overlay()
-    overlay["resources"] += examples
+    overlay["resources"] += EXAMPLES
     if in_one_namespace:
         overlay = with_one_namespace(overlay)
-    return Releases(applied([*PRODUCTION, *examples]), kustomize.render_overlay(overlay))
+    return Releases(applied([*PRODUCTION, *EXAMPLES]), kustomize.overlaid(overlay))
 
 
-def of_directory(directory: Path) -> Releases:
-    """Return two releases of another kustomization."""
-    overlay = second_overlay() | {"resources": [directory], "transformers": []}
-    return Releases(applied([directory]), kustomize.render_overlay(overlay))
+def of_directories(*directories: Path) -> Releases:
+    """Return two releases of other kustomizations."""
+    overlay = second_overlay() | {"resources": directories, "transformers": []}
+    return Releases(applied(directories), kustomize.overlaid(overlay))
 
 
 def applied(directories: Sequence[Path]) -> Objects:
@@ -45,15 +46,7 @@ def second_overlay() -> dict[str, Any]:
     """Return the overlay of docs/deploy.md."""
     overlays = files.objects_of_the_page("Kustomization")
     (overlay,) = (each for each in overlays if "nameSuffix" in each)
-    return with_absolute_paths(overlay)
-
-
-def with_absolute_paths(overlay: dict[str, Any]) -> dict[str, Any]:
-    """Return an overlay of a page with absolute paths."""
-    return overlay | {
-        key: [files.ROOT / path.removeprefix("../fillmask/") for path in overlay[key]]
-        for key in ("resources", "transformers")
-    }
+    return files.with_absolute_paths(overlay)
 
 
 def with_one_namespace(overlay: dict[str, Any]) -> dict[str, Any]:

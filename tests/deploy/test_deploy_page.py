@@ -4,7 +4,6 @@ import json
 import re
 from pathlib import Path
 
-import yaml
 from fastapi.testclient import TestClient
 
 from benchmarks.load import capacity, pod_size
@@ -12,14 +11,11 @@ from fillmask import __version__
 from fillmask.app import create_app
 from tests.deploy import files, kustomize
 
+pytestmark = kustomize.ONE_WORKER
+
 PAGE = pod_size.PAGE.read_text(encoding="utf-8")
 BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
 COMMANDS = "\n".join(code for language, code in BLOCK.findall(PAGE) if language == "sh")
-KUSTOMIZATIONS = [
-    code
-    for language, code in BLOCK.findall(PAGE)
-    if language == "yaml" and "kind: Kustomization" in code
-]
 
 
 def test_every_setting_exists() -> None:
@@ -75,14 +71,11 @@ def test_docker_waits_longer_than_the_service() -> None:
     assert int(stop_timeout_s[1]) > files.DEFAULT_GRACE_S
 
 
-def test_overlay_of_the_page_renders(tmp_path: Path) -> None:
-    (overlay,) = (code for code in KUSTOMIZATIONS if "nameSuffix" not in code)
-    (tmp_path / "fillmask").symlink_to(files.ROOT)
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "kustomization.yaml").write_text(overlay)
-    objects = kustomize.render(tmp_path / "mine")
+def test_overlay_of_the_page_renders() -> None:
+    overlay = files.overlay_of_the_page()
+    objects = kustomize.overlaid(overlay)
     production = kustomize.rendered(files.K8S / "overlays" / "production")
-    image = yaml.safe_load(overlay)["images"][0]
+    (image,) = overlay["images"]
     (pod,) = kustomize.pods(objects)
     (container,) = pod["containers"]
     assert container["image"] == f"{image['newName']}@{image['digest']}"

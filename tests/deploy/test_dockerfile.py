@@ -35,6 +35,7 @@ def stage(name: str) -> list[files.Instruction]:
     return found
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(("name", "extra"), [("dependencies", None), ("export", "train")])
 def test_dependencies_are_those_of_pyproject(name: str, extra: str | None) -> None:
     # The test runs the Python line of the build that extracts the requirements.
@@ -111,6 +112,7 @@ def test_image_is_without_what_only_the_hubs_client_needs() -> None:
     assert "huggingface-hub" in needed
 
 
+@pytest.mark.processes
 def test_service_answers_without_the_hubs_client() -> None:
     # The test blocks imports of the packages that the image lacks.
     needed, remaining = without_the_hubs_client()
@@ -130,6 +132,7 @@ def test_service_answers_without_the_hubs_client() -> None:
     assert filled.status_code == 200
 
 
+@pytest.mark.processes
 def test_image_imports_for_bytecode_what_there_is() -> None:
     (compiling,) = (run for run in files.values(IMAGE, "RUN") if "import fillmask" in run)
     _, *arguments = json.loads(compiling)
@@ -182,6 +185,7 @@ CHECKS = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.processes
 @CHECKS
 @pytest.mark.parametrize(("status", "exit_code"), [(200, 0), (503, 1)])
 def test_health_check_follows_readiness(
@@ -197,6 +201,7 @@ def test_health_check_follows_readiness(
     assert set(asked) <= paths
 
 
+@pytest.mark.processes
 @CHECKS
 def test_health_check_fails_when_nothing_listens(check: list[str]) -> None:
     with server_that_answers(200) as (port, _):

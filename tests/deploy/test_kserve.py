@@ -14,6 +14,8 @@ from tests.deploy import files, kustomize, pod_security
 from tests.deploy.kustomize import Objects
 from tests.kserve_python import kserve_python
 
+pytestmark = kustomize.ONE_WORKER
+
 CHECK = Path(__file__).with_name("kserve_models.py")
 OVERLAYS = pytest.mark.parametrize("overlay", ["kserve", "kserve-runtime"])
 PLACEHOLDER = "{{.Name}}"
@@ -68,6 +70,7 @@ def errors(objects: Objects) -> list[list[str]]:
     return found
 
 
+@pytest.mark.slow  # imports KServe's client, in an environment of its own
 def test_objects_satisfy_the_models_of_the_sdk() -> None:
     objects = [
         each

@@ -14,6 +14,8 @@ from fillmask.settings import ENV_PREFIX
 from tests.deploy import files, kustomize, pod_security
 from tests.deploy.kustomize import Objects, containers, names
 
+pytestmark = kustomize.ONE_WORKER
+
 PATHS = {path.name: path for path in (*kustomize.ROOTS, *kustomize.COMPONENTS)}
 SERVING = pytest.mark.parametrize("root", ["base", "production", "local"])
 PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
@@ -30,8 +32,7 @@ LABELS = {
 def rendered(name: str) -> Objects:
     """Return the objects of the kustomization with this directory name.
 
-    Call this function in tests, not at import. Each pytest worker imports all modules, and each
-    run of kustomize takes half a second.
+    Call this function in tests, not at import. Each pytest worker imports all modules.
     """
     path = PATHS[name]
     return (

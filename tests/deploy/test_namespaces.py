@@ -8,7 +8,7 @@ import pytest
 from tests.deploy import files, kustomize
 from tests.deploy.kustomize import Objects
 
-OVERLAYS = files.K8S / "overlays"
+pytestmark = kustomize.ONE_WORKER
 FIRST = "fillmask"
 
 
@@ -19,14 +19,6 @@ def namespaces(objects: Objects) -> set[str | None]:
         for each in objects
         if each["kind"] not in kustomize.CLUSTER_SCOPED
     }
-
-
-def overlay_of_the_page() -> dict[str, Any]:
-    """Return the first overlay of docs/deploy.md, with absolute paths."""
-    overlay = files.objects_of_the_page("Kustomization")[0]
-    for key in ("resources", "components"):
-        overlay[key] = [files.ROOT / path.removeprefix("../fillmask/") for path in overlay[key]]
-    return overlay
 
 
 @pytest.mark.parametrize("root", kustomize.ROOTS, ids=lambda root: root.name)
@@ -45,19 +37,22 @@ def test_every_object_has_the_namespace_unless_kubectl_sets_it(root: Path) -> No
 
 
 @pytest.mark.parametrize("component", kustomize.COMPONENTS, ids=lambda path: path.name)
-@pytest.mark.parametrize("overlay", ["base", "production", "page"])
-def test_every_object_has_the_namespace_with_a_component(overlay: str, component: Path) -> None:
+def test_every_object_has_the_namespace_with_a_component(component: Path) -> None:
+    assert namespaces(kustomize.rendered_with(component)) == {FIRST}
+
+
+@pytest.mark.parametrize("overlay", ["base", "page"])
+def test_an_overlay_sets_the_namespace_of_every_object(overlay: str) -> None:
+    # All components at once add the objects of each. The page's overlay is one of production, which
+    # has the proxy already.
+    components = list(kustomize.COMPONENTS)
+    kustomization: dict[str, Any] = {"resources": [files.BASE]}
     if overlay == "page":
-        kustomization = overlay_of_the_page() | {"components": [component]}
-    else:
-        path = files.BASE if overlay == "base" else OVERLAYS / overlay
-        kustomization = {"resources": [path], "components": [component]}
-    if overlay != "base" and component.name == "proxy":
-        del kustomization["components"]  # part of the overlay
-    objects = kustomize.render_overlay(kustomization)
-    assert namespaces(objects) == {FIRST}
-    kustomization["namespace"] = "french"
-    assert namespaces(kustomize.render_overlay(kustomization)) == {"french"}
+        kustomization = files.overlay_of_the_page()
+        assert namespaces(kustomize.overlaid(kustomization)) == {FIRST}
+        components = [path for path in components if path.name != "proxy"]
+    changed = kustomization | {"components": components, "namespace": "french"}
+    assert namespaces(kustomize.overlaid(changed)) == {"french"}
 
 
 def test_identity_needs_a_namespace() -> None:

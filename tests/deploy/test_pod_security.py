@@ -8,6 +8,8 @@ import pytest
 
 from tests.deploy import files, kustomize, pod_security
 
+pytestmark = kustomize.ONE_WORKER
+
 # for each rule, fields of the pod and of its first container that break it
 BROKEN: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "host_process": ({}, {"securityContext": {"windowsOptions": {"hostProcess": True}}}),

@@ -9,7 +9,9 @@ import pytest
 from torch.distributed.run import get_args_parser
 
 from fillmask_model.commands import _parser
-from tests.deploy import files, kustomize
+from tests.deploy import files, kustomize, releases
+
+pytestmark = kustomize.ONE_WORKER
 
 DIRECTORY = files.K8S / "examples" / "pretraining"
 JOB = files.read_yaml(DIRECTORY / "job.yaml")["spec"]
@@ -92,8 +94,10 @@ def test_each_pod_is_a_node_of_one_run(volume: Path) -> None:
 @pytest.mark.parametrize("suffix", ["", "-french"])
 def test_every_pod_finds_the_first_pod(volume: Path, suffix: str) -> None:
     # Kubernetes names a pod after its Job and its index. The Service gives it a domain.
-    objects = kustomize.render_overlay({"resources": [DIRECTORY], "nameSuffix": suffix})
-    job, service = (kustomize.one(objects, kind) for kind in ("Job", "Service"))
+    objects = releases.of_production().second if suffix else kustomize.rendered(DIRECTORY)
+    label = "app.kubernetes.io/name"
+    own = [o for o in objects if o["metadata"]["labels"].get(label) == "fillmask-pretraining"]
+    job, service = (kustomize.one(own, kind) for kind in ("Job", "Service"))
     name = job["metadata"]["name"]
     pod = job["spec"]["template"]["spec"]
     assert name == f"fillmask-pretraining{suffix}"

@@ -9,6 +9,8 @@ from fillmask.settings import Settings
 from tests.deploy import files, kustomize, proxy
 from tests.deploy.kustomize import Objects
 
+pytestmark = kustomize.ONE_WORKER
+
 CONFIGURATION = proxy.CONFIGURATION.read_text()
 COMPOSE = files.read_yaml(files.COMPOSE)["services"]
 BYTES = {"k": 2**10, "m": 2**20, "Mi": 2**20, "Gi": 2**30}

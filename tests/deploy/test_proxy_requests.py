@@ -17,7 +17,9 @@ import pytest
 
 from tests.chaos.process import free_port
 from tests.deploy import proxy
-from tests.service.server_process import start_process
+from tests.docs.local_service import serving
+
+pytestmark = pytest.mark.processes
 
 TEXT = {"inputs": "Paris is the [MASK] of France."}
 JSON = {"Content-Type": "application/json"}
@@ -94,8 +96,8 @@ def start(tmp_path: Path, upstream: proxy.Upstream) -> Iterator[Start]:
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """Port of nginx in front of the service."""
-    with start_process("--threads", "1") as (_, address):
-        port = int(address.rpartition(":")[2])
+    with serving() as host:
+        port = int(host.rpartition(":")[2])
         with proxy.running(tmp_path_factory.mktemp("proxy"), port) as running:
             yield running.port
 

@@ -11,12 +11,21 @@ import pytest
 from tests.chaos.load import Outcome, ask_until
 from tests.chaos.process import free_port, serving
 from tests.deploy import proxy
+from tests.service import tiny
 
 CLIENTS = 8
+PAUSE_S = 0.1  # most connections are idle when a pod ends, as nginx may close only idle ones
 # nginx closes a connection this long after its last request (keepalive_min_timeout).
 CLOSED_AFTER_S = int(proxy.directive("keepalive_min_timeout").removesuffix("s"))
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.processes]
+
+
+@pytest.fixture(scope="module")
+def flags(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Flags of a service with a tiny model."""
+    bundle = tiny.write_bundle(tmp_path_factory.mktemp("bundles") / "tiny")
+    return ["--threads=1", f"--bundle={bundle.path}"]
 
 
 class Endpoints:
@@ -51,7 +60,7 @@ def assert_nothing_is_lost(outcome: Outcome) -> None:
     assert (outcome.lost, outcome.refused, outcome.bad) == (0, 0, 0)
 
 
-async def test_end_of_a_pod_loses_no_request(tmp_path: Path) -> None:
+async def test_end_of_a_pod_loses_no_request(flags: list[str], tmp_path: Path) -> None:
     # The order of the manifests: SIGTERM to the service and nginx's preStop hook at the same time,
     # then SIGQUIT to nginx after the service has ended. The delays are shorter.
     stop = asyncio.Event()
@@ -59,13 +68,13 @@ async def test_end_of_a_pod_loses_no_request(tmp_path: Path) -> None:
         pods = []
         for name in ("old", "new"):
             drain = f"--drain-delay-s={CLOSED_AFTER_S + 2}"
-            service, port = await stack.enter_async_context(serving("--threads=1", drain))
+            service, port = await stack.enter_async_context(serving(*flags, drain))
             (tmp_path / name).mkdir()
             pods.append((service, stack.enter_context(proxy.running(tmp_path / name, port))))
         (old, old_proxy), (_, new_proxy) = pods
         endpoints = Endpoints(old_proxy.port)
         address = await stack.enter_async_context(endpoints.listening())
-        asking = asyncio.create_task(ask_until(stop, "127.0.0.1", address, CLIENTS))
+        asking = asyncio.create_task(ask_until(stop, "127.0.0.1", address, CLIENTS, PAUSE_S))
         await asyncio.sleep(1)
         old.send_signal(signal.SIGTERM)
         await asyncio.sleep(0.5)
@@ -80,22 +89,23 @@ async def test_end_of_a_pod_loses_no_request(tmp_path: Path) -> None:
         assert_nothing_is_lost(await asking)
 
 
-async def test_restarts_of_services_behind_one_proxy_lose_no_request(tmp_path: Path) -> None:
+async def test_restarts_of_services_behind_one_proxy_lose_no_request(
+    flags: list[str], tmp_path: Path
+) -> None:
     # As in compose, nginx keeps running. With only one service, clients get 502 during its start.
     stop = asyncio.Event()
     ports = [free_port(), free_port()]
     async with contextlib.AsyncExitStack() as stack:
         running = [
-            (await stack.enter_async_context(serving("--threads=1", port=port)))[0]
-            for port in ports
+            (await stack.enter_async_context(serving(*flags, port=port)))[0] for port in ports
         ]
         address = stack.enter_context(proxy.running(tmp_path, *ports)).port
-        asking = asyncio.create_task(ask_until(stop, "127.0.0.1", address, CLIENTS))
+        asking = asyncio.create_task(ask_until(stop, "127.0.0.1", address, CLIENTS, PAUSE_S))
         for place in (0, 1):
             await asyncio.sleep(0.5)
             running[place].send_signal(signal.SIGTERM)
             assert await running[place].wait() == 0
-            again = serving("--threads=1", port=ports[place])
+            again = serving(*flags, port=ports[place])
             running[place], _ = await stack.enter_async_context(again)
         await asyncio.sleep(0.5)
         stop.set()

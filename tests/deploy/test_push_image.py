@@ -21,6 +21,8 @@ case "$*" in
     "buildx inspect"*) exit 1 ;;
 esac
 """
+pytestmark = pytest.mark.processes
+
 REGISTRY = "registry.example.com/team"
 IMAGE = f"{REGISTRY}/fillmask:{__version__}"
 

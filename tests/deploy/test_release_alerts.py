@@ -8,6 +8,8 @@ from tests.deploy import files, kustomize, monitoring, releases
 from tests.deploy.kustomize import Objects
 from tests.deploy.releases import Releases
 
+pytestmark = kustomize.ONE_WORKER
+
 
 @pytest.fixture(scope="module", params=["two namespaces", "one namespace"])
 def both(request: pytest.FixtureRequest) -> Releases:
@@ -33,7 +35,7 @@ def test_alert_names_the_release(both: Releases) -> None:
 def overlay_with_monitoring() -> Objects:
     """Return the objects of the overlay of docs/operations.md."""
     (overlay,) = files.yaml_blocks(files.OPERATIONS_PAGE)
-    return kustomize.render_overlay(releases.with_absolute_paths(overlay))
+    return kustomize.overlaid(files.with_absolute_paths(overlay))
 
 
 def test_alert_names_a_first_release_in_another_namespace() -> None:
@@ -43,7 +45,7 @@ def test_alert_names_a_first_release_in_another_namespace() -> None:
 
 
 def test_every_alert_links_the_page_of_its_overlay() -> None:
-    second = kustomize.render_overlay(releases.second_overlay())
+    second = releases.of_production().second
     placeholder = monitoring.runbook_page(kustomize.rendered(monitoring.MONITORING))
     for objects, alerts in ((overlay_with_monitoring(), len(monitoring.alerts())), (second, 1)):
         page = monitoring.runbook_page(objects)

@@ -13,6 +13,7 @@ from tests.deploy.kustomize import Objects
 from tests.deploy.releases import Releases
 
 OVERLAYS = files.K8S / "overlays"
+pytestmark = kustomize.ONE_WORKER
 # Fields that name no object of the release: containers, labels, groups of rules, model formats.
 SHARED = {
     "app.kubernetes.io/name",
@@ -30,24 +31,18 @@ SHARED = {
 }
 
 
-EXAMPLES = [files.K8S / "examples" / "whole-file", files.K8S / "examples" / "pretraining"]
-
-
 @pytest.fixture(
     scope="module",
-    params=["production", "one namespace", "base", "kserve", "kserve-runtime", "cluster runtime"],
+    params=["production", "one namespace", "base and cluster runtime", "kserve", "kserve-runtime"],
 )
 def both(request: pytest.FixtureRequest) -> Releases:
-    if request.param in {"production", "one namespace"}:
-        in_one_namespace = request.param == "one namespace"
-        return releases.of_production(in_one_namespace=in_one_namespace, examples=EXAMPLES)
-    directories = {
-        "base": files.BASE,
-        "kserve": OVERLAYS / "kserve",
-        "kserve-runtime": OVERLAYS / "kserve-runtime",
-        "cluster runtime": OVERLAYS / "kserve-cluster-runtime",
-    }
-    return releases.of_directory(directories[request.param])
+    match request.param:
+        case "production" | "one namespace":
+            return releases.of_production(in_one_namespace=request.param == "one namespace")
+        case "base and cluster runtime":
+            return releases.of_directories(files.BASE, OVERLAYS / "kserve-cluster-runtime")
+        case overlay:
+            return releases.of_directories(OVERLAYS / overlay)
 
 
 def strings(value: Any, path: str = "") -> Iterator[tuple[str, str]]:

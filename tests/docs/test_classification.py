@@ -13,7 +13,6 @@ import pytest
 
 from benchmarks import generated_block
 from benchmarks.classification.bundle_accuracy import EXAMPLE
-from benchmarks.running_server import running_server
 from fillmask.bundles.bundle import read_bundle
 from fillmask_export import restore
 from fillmask_export.commands import main as export_main
@@ -22,6 +21,7 @@ from fillmask_model.commands import main as train_main
 from fillmask_model.tokenizers.word_pieces import train_word_pieces
 from tests.docs import pages
 from tests.docs.client_examples import run_client
+from tests.docs.local_service import serving
 from tests.model.samples import VERSES, random_encoder, small_config
 from tests.service.api.labels.bundles import write_label_bundle
 
@@ -36,8 +36,8 @@ CURL = re.compile(r"curl -s (\S+).*?-d '(\{.*?\})'", re.DOTALL)
 def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Host and port of a service with a small classifier."""
     bundle = write_label_bundle(tmp_path_factory.mktemp("page") / "labels")
-    with running_server("--bundle", str(bundle)) as server:
-        yield server.url.removeprefix("http://")
+    with serving(bundle) as host:
+        yield host
 
 
 @pytest.mark.parametrize(("language", "code"), BLOCKS)

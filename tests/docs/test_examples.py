@@ -10,9 +10,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from benchmarks.running_server import running_server
 from tests.docs import pages
-from tests.docs.client_examples import run_client
+from tests.docs.client_examples import KSERVE, run_client
+from tests.docs.local_service import serving
 from tests.docs.shell_examples import TOLERANCE, check_shell_examples, numbers, words
 
 PAGES = {  # with the languages of their examples
@@ -26,7 +26,14 @@ BLOCK = re.compile(r"```(python|javascript|bash)\n(.*?)```", re.DOTALL)
 CURL = re.compile(r"curl -s (\S+).*?-d '(\{.*?\})'", re.DOTALL)
 RESPONSE = re.compile(r"```bash\n([^`]*)```\n\n```json\n([^`]*)```")
 BLOCKS = [
-    pytest.param(language, code, id=f"{page} {number}, {language}")
+    pytest.param(
+        language,
+        code,
+        id=f"{page} {number}, {language}",
+        # KServe's client has an environment of its own
+        marks=[pytest.mark.slow] * (KSERVE in code)
+        + [pytest.mark.processes] * (language == "javascript" or KSERVE in code),
+    )
     for page in PAGES
     for number, (language, code) in enumerate(BLOCK.findall(pages.read(pages.DOCS / page)))
 ]
@@ -35,8 +42,8 @@ BLOCKS = [
 @pytest.fixture(scope="module")
 def host() -> Iterator[str]:
     """Host and port of a running service."""
-    with running_server() as server:
-        yield server.url.removeprefix("http://")
+    with serving() as host:
+        yield host
 
 
 @pytest.mark.parametrize(("language", "code"), BLOCKS)
@@ -65,5 +72,6 @@ def test_scores_are_those_shown(host: str) -> None:
     assert words(printed) == words(expected)
 
 
+@pytest.mark.processes
 def test_commands_print_what_is_shown(tmp_path: Path) -> None:
     assert check_shell_examples(pages.read(pages.DOCS / "whole-files.md"), tmp_path) >= 5

@@ -1,4 +1,4 @@
-"""Commands of the Makefile, the commit hooks and the workflows."""
+"""Commands of the Makefile, the commit hooks, the workflows and the pages."""
 
 import re
 import subprocess
@@ -116,3 +116,19 @@ def test_make_export_names_the_missing_model() -> None:
         check=True,
     ).stdout
     assert '.venv-export/bin/fillmask-export "a/b" --output "c" --precision int8 --rev' in printed
+
+
+def test_nothing_installs_the_project_by_name() -> None:
+    # The name `fillmask` on the package index belongs to nobody or to another project.
+    code = [
+        path
+        for name in ("service", "model", "export")
+        for path in (pages.ROOT / name).rglob("*.py")
+    ]
+    installs = re.compile(r"(?:pip|pipx|tool) install[ \"'\n]+fillmask(?![\w-]*\.whl)\b|fillmask\[")
+    found = [
+        f"{path.relative_to(pages.ROOT)}: {match[0]}"
+        for path in (*code, *pages.PAGES)
+        for match in installs.finditer(pages.read(path))
+    ]
+    assert found == []

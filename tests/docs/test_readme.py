@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
 
-from benchmarks.running_server import running_server
 from fillmask.app import create_app
 from fillmask.settings import Settings
 from tests.docs import pages
+from tests.docs.client_examples import run_python
+from tests.docs.local_service import serving
 from tests.docs.shell_examples import check_shell_examples
 
 README = pages.read(pages.ROOT / "README.md")
@@ -44,30 +42,18 @@ def test_response_under_the_first_curl_is_the_real_one() -> None:
     assert response == printed
 
 
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with running_server() as server:
-        yield server.url
-
-
-def run_python(code: str) -> str:
-    """Run Python code in another process and return its output."""
-    return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    ).stdout
-
-
 def test_the_library_prints_the_best_fill() -> None:
     assert run_python(PYTHON[0]) == "Paris is the capital of France.\n"
 
 
-def test_python_example_prints_five_fills(url: str) -> None:
+def test_python_example_prints_five_fills() -> None:
     code = PYTHON[1]
     assert "http://127.0.0.1:8000" in code
-    code = code.replace("http://127.0.0.1:8000", url)
-    printed = run_python(code)
+    with serving() as host:
+        printed = run_python(code.replace("127.0.0.1:8000", host))
     assert re.fullmatch(r"(0\.\d{3} \S+\n){5}", printed)
 
 
+@pytest.mark.processes
 def test_command_prints_what_is_shown(tmp_path: Path) -> None:
     assert check_shell_examples(README, tmp_path) == 1

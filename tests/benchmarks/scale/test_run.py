@@ -8,9 +8,13 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"),
+]
 ROOT = Path(__file__).parents[3]
 BUSY = f"{sys.executable} -c 'while True: pass'"
+ORPHAN = f"{sys.executable} -c 'import time; sum(range(20_000_000)); time.sleep(60)'"
 # A process of its own, because run_shell ends all descendants of its process.
 CODE = """
 import json, os, sys
@@ -33,7 +37,7 @@ def run(command: str, victim: str, log: Path) -> dict[str, Any]:
 
 
 def test_orphans_count_and_end_with_the_run(tmp_path: Path) -> None:
-    result = run(f"({BUSY} &); sleep 1", "", tmp_path / "log")
+    result = run(f"({ORPHAN} &); sleep 1", "", tmp_path / "log")
     assert result["code"] == result["left"] == 0
     assert result["cpu_s"] > 0.1  # the shell and sleep need a hundredth of this
     assert result["bytes"] > 0

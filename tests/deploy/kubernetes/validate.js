@@ -1,4 +1,4 @@
-// Reads JSON objects from stdin and prints the error of the first invalid one.
+// Reads JSON objects from stdin and prints the error of each invalid one.
 import { readFileSync } from "node:fs";
 
 const packages = {
@@ -10,5 +10,9 @@ for (const object of JSON.parse(readFileSync(0, "utf-8"))) {
   const [group] = object.apiVersion.split("/");
   const path = `@kubernetes-models/${packages[group]}/${object.apiVersion}/${object.kind}`;
   const models = await import(path);
-  new models[object.kind](object).validate();
+  try {
+    new models[object.kind](object).validate();
+  } catch (error) {
+    console.error(error);
+  }
 }
