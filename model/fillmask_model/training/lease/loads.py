@@ -152,7 +152,7 @@ def write_loads(
     start = 0.0
     while start < 1:
         limit = (load_bytes if folders else first_bytes) - _MANIFEST_BYTES
-        end = min(1.0, start + _CAUTION * limit / rate)
+        end = min(1.0, start + _CAUTION * max(0, limit) / rate)
         while True:
             arrays = _slices(training, start, end) | kept
             tokens = sum(rows.size for n, rows in arrays.items() if not n.startswith(HELD_OUT))

@@ -1,18 +1,26 @@
-"""What a machine keeps between the steps of a lease: the loads that arrived, and the full state."""
+"""What a machine keeps between the steps of a lease: the loads that arrived, and the full state.
+
+A step starts from that state, or on a new machine from weights that travelled with the step.
+"""
 
 from __future__ import annotations
 
 import pickle
 import shutil
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from fillmask_model.checkpoints.assembly import assemble
+from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.files import atomic_replace
 from fillmask_model.training.lease.folders import MANIFEST, Folder
 from fillmask_model.training.lease.loads import LOAD, PackFields
+from fillmask_model.training.lease.plan import Progress
+from fillmask_model.training.lease.weights import WEIGHTS, read_weights
 
 STATE_NAME = "state.pt"
 _LOADS = "loads"
@@ -85,6 +93,48 @@ class Machine:
         if state["pack"] != fields.pack:
             raise ValueError(f"{path} belongs to another pack; choose another --work")
         return state
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Start:
+    """Encoder and progress from which a step starts.
+
+    Attributes:
+        state: full state on the machine's disk. None for a start from averaged weights alone.
+    """
+
+    model: TiedEncoder
+    progress: Progress
+    state: dict[str, Any] | None
+
+
+def newest_start(state: dict[str, Any] | None, weights: Path | None, fields: PackFields) -> Start:
+    """Choose the newest of the state of this machine and the given weights.
+
+    Raises:
+        ValueError: there is neither, or the weights are damaged or belong to another pack.
+    """
+    given = None
+    if weights is not None:
+        model, its_fields, progress = read_weights(Folder.open(weights, WEIGHTS))
+        if its_fields.pack != fields.pack:
+            raise ValueError(
+                f"{weights} must belong to the pack of the loads; give weights that come from it"
+            )
+        # the optimizer begins again
+        given = Start(model, replace(progress, warm_from=progress.step), None)
+    if state is None:
+        if given is None:
+            raise ValueError(
+                "the machine has no state of an earlier step; give the start or the last returned "
+                "weights with --weights"
+            )
+        return given
+    progress = Progress.from_dict(state["progress"])
+    if given is not None and given.progress.step > progress.step:
+        return given
+    model = assemble(fields.encoder, None, state["model"], str, head_is_new=False)
+    return Start(model, progress, state)
 
 
 def _in_order(path: Path) -> tuple[int, str]:

@@ -6,31 +6,22 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
 
-from fillmask_model.checkpoints.assembly import assemble
 from fillmask_model.data.masking import Masker
-from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.files import atomic_replace
 from fillmask_model.training.evaluation import evaluate
 from fillmask_model.training.interruption import StopRequest
 from fillmask_model.training.lease.device_rows import DeviceRows
-from fillmask_model.training.lease.folders import Folder
 from fillmask_model.training.lease.graphs import StepRunner
 from fillmask_model.training.lease.loads import PACKED, PackFields, Rows, read_rows
-from fillmask_model.training.lease.machine import Machine
-from fillmask_model.training.lease.plan import Progress, learning_rate
+from fillmask_model.training.lease.machine import Machine, newest_start
+from fillmask_model.training.lease.plan import learning_rate
 from fillmask_model.training.lease.training_step import TrainingStep
-from fillmask_model.training.lease.weights import (
-    WEIGHTS,
-    OutputLimits,
-    read_weights,
-    write_weights,
-)
+from fillmask_model.training.lease.weights import OutputLimits, write_weights
 from fillmask_model.training.progress import LOG_NAME, MetricsLog
 
 SAVE_EVERY_S = 100.0  # of training, so that a lost machine costs at most this
@@ -168,7 +159,7 @@ class Session:
         if not math.isfinite(loss):
             raise FloatingPointError(
                 f"the loss must be finite (got {loss} before step {progress.step}); reduce "
-                "learning_rate of the plan, and go on from the last returned weights"
+                "learning_rate of the plan, and pack again from the last returned weights"
             )
         seconds = self._clock() - now
         self._log.append(
@@ -221,48 +212,6 @@ class Session:
         kind = self._options.device
         # the cache of casts could outlive the capture of a graph, and saves nothing here
         return torch.autocast(kind, torch.bfloat16, enabled=kind == "cuda", cache_enabled=False)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Start:
-    """Encoder and progress from which a step starts.
-
-    Attributes:
-        state: full state on the machine's disk. None for a start from averaged weights alone.
-    """
-
-    model: TiedEncoder
-    progress: Progress
-    state: dict[str, Any] | None
-
-
-def newest_start(state: dict[str, Any] | None, weights: Path | None, fields: PackFields) -> Start:
-    """Choose the newest of the state of this machine and the given weights.
-
-    Raises:
-        ValueError: there is neither, or the weights are damaged or belong to another pack.
-    """
-    given = None
-    if weights is not None:
-        model, its_fields, progress = read_weights(Folder.open(weights, WEIGHTS))
-        if its_fields.pack != fields.pack:
-            raise ValueError(
-                f"{weights} must belong to the pack of the loads; give weights that come from it"
-            )
-        # the optimizer begins again
-        given = Start(model, replace(progress, warm_from=progress.step), None)
-    if state is None:
-        if given is None:
-            raise ValueError(
-                "the machine has no state of an earlier step; give the start or the last returned "
-                "weights with --weights"
-            )
-        return given
-    progress = Progress.from_dict(state["progress"])
-    if given is not None and given.progress.step > progress.step:
-        return given
-    model = assemble(fields.encoder, None, state["model"], str, head_is_new=False)
-    return Start(model, progress, state)
 
 
 def run_step(options: StepOptions, report: Callable[[str], None]) -> None:

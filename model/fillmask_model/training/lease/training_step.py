@@ -70,6 +70,7 @@ class TrainingStep:
         self.optimizer = torch.optim.AdamW(
             groups, lr=self.rate, betas=ADAM_BETAS, fused=True, capturable=on_gpu
         )
+        self._share_rate()
         self.loss_sum = torch.zeros((), device=device)
         self.norm = torch.zeros((), device=device)
         self.generator = torch.Generator(device)
@@ -146,6 +147,9 @@ class TrainingStep:
     def load_optimizer(self, state: dict[str, Any]) -> None:
         """Restore the state of the optimizer, but keep the tensor of its rate."""
         self.optimizer.load_state_dict(state)
+        self._share_rate()
+
+    def _share_rate(self) -> None:
+        """Give the optimizer the tensor that the caller fills and that graphs contain, no copy."""
         for group in self.optimizer.param_groups:
-            # a loaded tensor would not be the one that the caller fills and that graphs contain
             group["lr"] = self.rate

@@ -53,12 +53,15 @@ def test_ids_up_to_65535_survive(tokenizer: Tokenizer, tmp_path: Path) -> None:
     assert read_rows(load)[0]["packed"].tolist() == rows["packed"].tolist()
 
 
-def test_a_limit_without_room_for_a_row_is_refused(tokenizer: Tokenizer, tmp_path: Path) -> None:
+@pytest.mark.parametrize("first_bytes", [-20_000, 20_000])
+def test_a_limit_without_room_for_a_row_is_refused(
+    tokenizer: Tokenizer, tmp_path: Path, first_bytes: int
+) -> None:
+    # A start that is larger than the limit leaves less than nothing for the first load.
     fields = tiny_fields(tokenizer)
     training, held_out = random_rows(fields, {0: 9}), random_rows(fields, {0: 900})
-    limits = {"first_bytes": 20_000}
     with pytest.raises(ValueError, match="a load must have room for rows beside 14400 held-out"):
-        write(tmp_path, training, held_out, fields, **limits)
+        write(tmp_path, training, held_out, fields, first_bytes=first_bytes)
 
 
 def test_fields_identify_their_pack(tokenizer: Tokenizer) -> None:
