@@ -25,7 +25,7 @@ from fillmask_model.training.lease.weights import OutputLimits, write_weights
 from fillmask_model.training.progress import LOG_NAME, MetricsLog
 
 SAVE_EVERY_S = 100.0  # of training, so that a lost machine costs at most this
-MARGIN_S = 5.0  # for the start of Python and the end of the process
+MARGIN_S = 5.0  # for the end of the process
 _SLOWER = 1.5  # how much longer than the first one a save or the next steps may take
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from fillmask_model.checkpoints.checkpoint import load_checkpoint
 from fillmask_model.commands import main
+from fillmask_model.training.lease import step_command
 from fillmask_model.training.lease.__main__ import main as step_main
 from tests.model.command_line import save_small
 from tests.model.training.lease.samples import TINY
@@ -21,8 +23,10 @@ ABSENT = ("google", "matplotlib", "onnx", "onnxruntime", "pydantic", "scipy", "s
 
 
 @pytest.fixture
-def packed(workplace: Path) -> Path:
+def packed(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Working directory with the pack of a small checkpoint in pack/."""
+    # this process is older than the limit of the steps
+    monkeypatch.setattr(step_command, "process_age", lambda: 0.0)
     Path("plan.json").write_text(json.dumps(TINY | {"short_lengths": [8, 16]}))
     save_small("init", Path("tokenizer.json").read_bytes(), vocab_size=200)
     assert pack("--init=init") == 0
@@ -74,6 +78,14 @@ sys.exit(main(sys.argv[1:]))
     )
     assert done.returncode == 0, done.stderr
     assert "done after" in done.stdout
+
+
+def test_the_start_of_the_process_counts() -> None:
+    program = "import time; time.sleep(0.3); from fillmask_model.training.lease.step_command import"
+    command = [sys.executable, "-c", f"{program} process_age; print(process_age())"]
+    began = time.monotonic()
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert 0.25 < float(done.stdout) < time.monotonic() - began + 0.1
 
 
 def test_mistakes_are_one_line(packed: Path, capsys: pytest.CaptureFixture[str]) -> None:
