@@ -7,13 +7,12 @@ PyTorch, NumPy, tokenizers and safetensors.
 from __future__ import annotations
 
 import argparse
-import os
-import time
 from functools import partial
 from pathlib import Path
 
 import torch
 
+from fillmask_model.training.interruption import process_age
 from fillmask_model.training.lease.folders import MIB
 from fillmask_model.training.lease.session import MARGIN_S, StepOptions, run_step
 from fillmask_model.training.lease.weights import OutputLimits
@@ -46,21 +45,6 @@ def add_step(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     step.add_argument("--output-mib", type=float, default=limits.total_bytes / MIB, help=total_help)
     margin_help = "seconds of the limit that stay unused (default: %(default)s)"
     step.add_argument("--margin", type=float, default=MARGIN_S, help=margin_help)
-
-
-def process_age() -> float:
-    """Return how long this process has been running, from 0 to 60 seconds.
-
-    The import of PyTorch alone may take ten seconds of a step on a bare machine. The value is 0
-    outside of Linux, and limited because a sandbox may simulate another start.
-    """
-    try:
-        stat = Path("/proc/self/stat").read_text(encoding="utf-8")
-    except OSError:
-        return 0.0
-    start_ticks = int(stat.rpartition(")")[2].split()[19])  # field 22 in proc(5)
-    age = time.clock_gettime(time.CLOCK_BOOTTIME) - start_ticks / os.sysconf("SC_CLK_TCK")
-    return min(max(age, 0.0), 60.0)
 
 
 def step_command(options: argparse.Namespace) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ from fillmask_model.training.lease.__main__ import main as step_main
 from tests.model.command_line import save_small
 from tests.model.training.lease.samples import TINY
 
-STEP = ("--seconds=0.8", "--margin=0", "--device=cpu", "--work=disk", "--output=out")
+STEP = ("--seconds=0.3", "--margin=0", "--device=cpu", "--work=disk", "--output=out")
 # what a borrowed machine may lack
 ABSENT = ("google", "matplotlib", "onnx", "onnxruntime", "pydantic", "scipy", "sentencepiece")
 
@@ -51,7 +50,6 @@ def test_a_lease_from_text_to_checkpoint(packed: Path, capsys: pytest.CaptureFix
     # the weights go on a new machine, which has room for no more than 8 bits
     options = [*STEP, "--work=other disk", "--load=pack/load_1", "--weights=again"]
     assert step_main(["step", *options]) == 0
-    assert "at step 0\n" not in capsys.readouterr().out
     assert main(["lease", "step", *STEP]) == 0
 
 
@@ -78,14 +76,6 @@ sys.exit(main(sys.argv[1:]))
     )
     assert done.returncode == 0, done.stderr
     assert "done after" in done.stdout
-
-
-def test_the_start_of_the_process_counts() -> None:
-    program = "import time; time.sleep(0.3); from fillmask_model.training.lease.step_command import"
-    command = [sys.executable, "-c", f"{program} process_age; print(process_age())"]
-    began = time.monotonic()
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert 0.25 < float(done.stdout) < time.monotonic() - began + 0.1
 
 
 def test_mistakes_are_one_line(packed: Path, capsys: pytest.CaptureFixture[str]) -> None:
