@@ -26,6 +26,7 @@ from fillmask_model.training.lease.plan import LeasePlan, Progress
 from fillmask_model.training.lease.weights import START_BITS, write_weights
 
 START, TOKENIZER = "start", "tokenizer.json"
+HELD_OUT_TEXTS = 8  # held-out short texts for each held-out packed row, about as many tokens
 _KINDS = 2  # distinguishes the generator of the documents' kinds from those of other draws
 
 
@@ -135,9 +136,9 @@ def _documents(
 
 
 def _sample(held_out: dict[str, NDArray[np.int32]], count: int) -> dict[str, NDArray[np.int32]]:
-    """Return the first packed rows, and as many short texts of all lengths by their frequency."""
+    """Return the first packed rows, and short texts of all lengths by their frequency."""
     texts = sum(len(rows) for name, rows in held_out.items() if name != PACKED)
-    share = min(1.0, count / texts) if texts else 1.0
+    share = min(1.0, HELD_OUT_TEXTS * count / texts) if texts else 1.0
     return {
         name: rows[: count if name == PACKED else round(share * len(rows))]
         for name, rows in held_out.items()

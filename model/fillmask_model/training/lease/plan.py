@@ -45,7 +45,7 @@ class LeasePlan:
     select_rate: float = flag(0.3, "share of tokens to predict")
     seed: int = flag(0, "seed of the order of rows and of masking")
     read_every_steps: int = flag(10, "steps between two waits for the GPU, which read the loss")
-    evaluation_rows: int = flag(256, "held-out rows and short texts per evaluation")
+    evaluation_rows: int = flag(256, "held-out packed rows per evaluation")
     result_bits: int = flag(16, "bits of a weight that a step returns, 8 or 16")
 
     def __post_init__(self) -> None:
