@@ -128,6 +128,7 @@ class Session:
         seconds_before = self.progress.seconds
         total = seconds_before + max(0.0, end - began) + self._options.seconds_after
         saved = last = began
+        first_step = self.progress.step
         while True:
             now = self._clock()
             self.progress.seconds = seconds_before + now - began
@@ -138,8 +139,9 @@ class Session:
                 saved = self._clock()
             last = self._clock()
             self._train_group(total, now)
-        self._evaluate()
-        self._save()
+        if self.progress.step > first_step:
+            self._evaluate()
+            self._save()
         self._report(f"done after {self._clock() - self._begin:.1f} s")
 
     def _train_group(self, total: float, now: float) -> None:

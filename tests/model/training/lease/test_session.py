@@ -169,6 +169,16 @@ def test_a_signal_ends_the_step_with_a_save(pack: Path, tmp_path: Path) -> None:
     assert session(pack, tmp_path).progress.step == 4
 
 
+def test_a_step_without_time_returns_what_it_starts_from(pack: Path, tmp_path: Path) -> None:
+    run = first(pack, tmp_path, seconds=0.0)
+    run.run()
+    assert run.progress.step == 0
+    assert len(logged(tmp_path / "output", "held_out_top_1")) == 1
+    model, _, _ = read_weights(Folder.open(tmp_path / "output", "weights"))
+    for name, tensor in run.step.model.state_dict().items():
+        torch.testing.assert_close(model.state_dict()[name], tensor, rtol=1e-4, atol=1e-5)
+
+
 def test_a_loss_that_is_not_finite_ends_the_step(pack: Path, tmp_path: Path) -> None:
     run = first(pack, tmp_path)
     with torch.no_grad():
