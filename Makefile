@@ -251,7 +251,7 @@ train-default: $(DEV)/.installed  ## train and export the built-in model (two da
 		$(CORPUS)/heldout.txt $(CORPUS)/wikitext2-test.norm.txt
 
 # What a borrowed machine needs, from the built-in model and the text of its last phases (model/fillmask_model/recipes).
-gpu-pack: $(DEV)/.installed  ## pack text and weights for training on a borrowed GPU to runs/default/pack (10 minutes, with the corpus)
+gpu-pack: $(DEV)/.installed  ## pack text and weights for training on a borrowed GPU to runs/default/pack (a quarter of an hour, with the corpus)
 	$(call mix,7,$(EVERYDAY).txt.xz,$(EVERYDAY)_titles.tsv.xz,$(PROBES))
 	$(DEV)/bin/python -m fillmask_export.restore service/fillmask/bundles/default $(RUN)/start
 	$(TRAIN) lease pack $(RUN)/corpus_7.txt --held-out $(CORPUS)/heldout.txt --init $(RUN)/start --output $(RUN)/pack

@@ -1,7 +1,7 @@
 """Command of a step.
 
 It is apart from the other commands because a borrowed machine has few packages: the step needs only
-PyTorch, NumPy, tokenizers and safetensors.
+PyTorch, NumPy and tokenizers.
 """
 
 from __future__ import annotations

@@ -18,7 +18,16 @@ from tests.model.training.lease.samples import TINY
 
 STEP = ("--seconds=0.3", "--margin=0", "--device=cpu", "--work=disk", "--output=out")
 # what a borrowed machine may lack
-ABSENT = ("google", "matplotlib", "onnx", "onnxruntime", "pydantic", "scipy", "sentencepiece")
+ABSENT = (
+    "google",
+    "safetensors",
+    "matplotlib",
+    "onnx",
+    "onnxruntime",
+    "pydantic",
+    "scipy",
+    "sentencepiece",
+)
 
 
 @pytest.fixture
