@@ -84,6 +84,19 @@ def add_relative_bias(
     return AttentionContext(added_1HTT, context.angles)
 
 
+def select_positions(x_NTD: Tensor, selected: Tensor) -> Tensor:
+    """Return the values (M, D) at the selected positions.
+
+    Args:
+        selected: (N, T) bool, True at the M positions, or (M,) int64 indices into the N * T
+            positions in row-major order. Indices give the result a shape that does not depend on
+            values, so that a GPU need not wait for the CPU.
+    """
+    if selected.dtype == torch.bool:
+        return x_NTD[selected]
+    return x_NTD.flatten(0, 1).index_select(0, selected)
+
+
 class Block(nn.Module):
     """Transformer block with residual connections and layer norms.
 
@@ -112,16 +125,16 @@ class Block(nn.Module):
         self.config = config
 
     def forward(
-        self, x: Tensor, context: AttentionContext, selected_NT: Tensor | None = None
+        self, x: Tensor, context: AttentionContext, selected: Tensor | None = None
     ) -> Tensor:
         """Map hidden states (N, T, D) to (N, T, D).
 
-        If `selected_NT` selects M positions, the result is (M, D).
+        If `selected` has the form of `select_positions` for M positions, the result is (M, D).
         """
         pre = self.config.norm_placement == "pre"
         mixed = self._attend(self.attention_norm(x) if pre else x, context)
-        if selected_NT is not None:
-            x, mixed = x[selected_NT], mixed[selected_NT]
+        if selected is not None:
+            x, mixed = select_positions(x, selected), select_positions(mixed, selected)
         x = x + self.output(mixed)
         if pre:
             return x + self._feed_forward(self.ffn_norm(x))

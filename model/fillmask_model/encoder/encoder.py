@@ -141,7 +141,7 @@ class TiedEncoder(nn.Module):
         input_ids: Tensor,
         attention_mask: Tensor | None = None,
         token_type_ids: Tensor | None = None,
-        selected_NT: Tensor | None = None,
+        selected: Tensor | None = None,
     ) -> Tensor:
         """Compute the last hidden states.
 
@@ -149,10 +149,11 @@ class TiedEncoder(nn.Module):
             input_ids: (N, T) integers in [0, V).
             attention_mask: (N, T), nonzero for real tokens. None without padding.
             token_type_ids: (N, T) token types. None for type 0 at every position.
-            selected_NT: boolean, True at M positions to return. None for all positions.
+            selected: M positions to return, as `select_positions` takes them. None for all
+                positions.
 
         Returns:
-            Hidden states (M, D) with `selected_NT`, otherwise (N, T, D).
+            Hidden states (M, D) with `selected`, otherwise (N, T, D).
 
         Raises:
             ValueError: the input is too long, or an encoder without token types gets
@@ -170,7 +171,7 @@ class TiedEncoder(nn.Module):
         last = self.config.num_layers - 1
         for layer in range(last):
             x_NTD = self.run_layer(layer, x_NTD, contexts)
-        hidden: Tensor = self.final_norm(self.run_layer(last, x_NTD, contexts, selected_NT))
+        hidden: Tensor = self.final_norm(self.run_layer(last, x_NTD, contexts, selected))
         return hidden
 
     def run_layer(
@@ -178,16 +179,17 @@ class TiedEncoder(nn.Module):
         layer: int,
         x_NTD: Tensor,
         contexts: tuple[AttentionContext, AttentionContext],
-        selected_NT: Tensor | None = None,
+        selected: Tensor | None = None,
     ) -> Tensor:
         """Run one layer on hidden states (N, T, D).
 
         Args:
             contexts: contexts of full and of local attention.
-            selected_NT: boolean, True at M positions to return. None for all positions.
+            selected: M positions to return, as `select_positions` takes them. None for all
+                positions.
         """
         context = contexts[layer in self.config.local_layers]
-        after: Tensor = self.blocks[self.config.layers[layer]](x_NTD, context, selected_NT)
+        after: Tensor = self.blocks[self.config.layers[layer]](x_NTD, context, selected)
         return after
 
     def attention_contexts(

@@ -244,7 +244,7 @@ def _rows(
         if not config.short_share:
             return TrainingRows(packed, held_out, {})
         texts = read_documents(files)
-        short = short_rows(texts, tokenizer, special, config.seed, longest)
+        short = short_rows(texts, tokenizer, special, config.seed, longest, config.stopless_share)
         return TrainingRows(packed, held_out, short)
 
     key = {
@@ -256,6 +256,8 @@ def _rows(
     }
     if config.next_sentence:
         key["next_sentence"] = True
+    if config.short_share and config.stopless_share:
+        key["stopless_share"] = config.stopless_share
     rows = load_or_build_rows(directory, key, tokenize)
     if not config.next_sentence:
         print(f"{rows.packed.size:,} training tokens, {rows.held_out.size:,} held out", flush=True)

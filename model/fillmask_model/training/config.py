@@ -12,6 +12,7 @@ _MAY_BE_ZERO = {
     "sampled_tokens",
     "seed",
     "short_share",
+    "stopless_share",
     "warmup_steps",
     "weight_decay",
 }
@@ -70,6 +71,7 @@ class TrainConfig:
     frequent_tokens: int = flag(4096, "number of the most frequent tokens in every sample")
     # fillmask_model.data.short_texts
     short_share: float = flag(0.0, "share of batches with short texts")
+    stopless_share: float = flag(0.0, "share of the short texts that lose their final full stop")
     seed: int = flag(0, "seed of initial weights, order of rows and masking")
     evaluate_every_steps: int = flag(500, "number of steps between held-out evaluations")
     evaluation_rows: int = flag(256, "maximum number of held-out rows per evaluation")
@@ -97,6 +99,8 @@ class TrainConfig:
             raise ValueError(f"select_rate must be below 1 (got {self.select_rate!r})")
         if not self.short_share <= 1:
             raise ValueError(f"short_share must be at most 1 (got {self.short_share!r})")
+        if not self.stopless_share <= 1:
+            raise ValueError(f"stopless_share must be at most 1 (got {self.stopless_share!r})")
         if not self.average_decay < 1:
             raise ValueError(f"average_decay must be below 1 (got {self.average_decay!r})")
         if self.average_decay and self.round_weights:

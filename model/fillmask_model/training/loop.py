@@ -244,7 +244,7 @@ class Pretraining:
         if self.rounded:
             logits_MV = self.rounded.logits(input_ids, selected)
             return F.cross_entropy(logits_MV.float(), labels, reduction="sum")
-        hidden_ME = self.model.head(self.model.hidden(input_ids, selected_NT=selected))
+        hidden_ME = self.model.head(self.model.hidden(input_ids, selected=selected))
         table_VE, bias_V = self.model.output_projection(), self.model.head_bias
         cross_entropy = sample.cross_entropy if sample else summed_cross_entropy
         return cross_entropy(hidden_ME, table_VE, bias_V, labels)

@@ -168,6 +168,19 @@ def test_a_later_token_changes_an_earlier_prediction() -> None:
     assert difference.abs().max() > 1e-3
 
 
+def test_indices_select_the_positions_of_booleans() -> None:
+    # Indices may be in any order, in which the hidden states come back.
+    config = small_config()
+    input_ids, mask_indicator, attention_mask, _ = batch(config)
+    model = random_encoder(config)
+    booleans = model.hidden(input_ids, attention_mask, selected=mask_indicator > 0)
+    indices = mask_indicator.flatten().nonzero().squeeze(1)
+    assert len(indices) > 2
+    for order in (torch.arange(len(indices)), torch.arange(len(indices)).flip(0)):
+        selected = model.hidden(input_ids, attention_mask, selected=indices[order])
+        torch.testing.assert_close(selected, booleans[order], rtol=0, atol=0)
+
+
 def test_nothing_masked_gives_no_row() -> None:
     # Without masks, M = 0 and the logits have the shape (0, V).
     model = random_encoder(small_config())

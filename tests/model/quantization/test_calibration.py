@@ -83,7 +83,7 @@ def test_labels_read_the_last_block_at_the_first_token() -> None:
     np.testing.assert_allclose(statistics["blocks.1.query"].rows, first, rtol=1e-6)
     with torch.inference_mode():
         after = [
-            model.hidden(torch.from_numpy(ids)[None], selected_NT=torch.arange(len(ids))[None] == 0)
+            model.hidden(torch.from_numpy(ids)[None], selected=torch.arange(len(ids))[None] == 0)
             for ids in TEXTS
         ]
         inner = statistics["blocks.1.ffn_out"].rows
