@@ -2,10 +2,11 @@
 
 import gc
 import os
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
 
 from benchmarks.running_server import SOURCE_ROOTS
 
@@ -17,17 +18,11 @@ os.environ["PYTHONPATH"] = os.pathsep.join([*map(str, SOURCE_ROOTS), *INHERITED]
 for name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS"):
     os.environ.pop(name, None)
 
-# These files take long, mostly waiting. A worker that starts one of them last ends last.
-STARTED_FIRST = [
-    Path(__file__).parent / name
-    for name in (
-        "chaos/test_memory.py",
-        "test_packaging.py",
-        "service/http/test_connection.py",
-        "service/registry/test_reloads.py",
-        "native/test_instruction_sets.py",
-    )
-]
+# Files of a room share what is costly: a browser and its page, or rendered manifests. One worker
+# runs them all.
+ROOMS = ("tests/service/playground/", "tests/deploy/")
+# They take longest, and a worker that starts one of them last ends last.
+STARTED_FIRST = (*ROOMS, "tests/service/registry/test_reloads.py", "tests/simulation/")
 
 # The same examples in each run of the suite. `make properties` sets a number of random examples.
 EXAMPLES = int(os.environ.get("PROPERTY_EXAMPLES", "0"))
@@ -51,10 +46,28 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
+class RoomScheduling(LoadFileScheduling):  # type: ignore[misc]  # xdist publishes no types
+    """Distribution of rooms, and of the files outside of them, to the workers."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        return next((room for room in ROOMS if nodeid.startswith(room)), file)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> RoomScheduling:
+    """Replace the distribution by file. Groups of xdist 3.8 have no effect with pytest 9.2."""
+    return RoomScheduling(config, log)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start the tests of the slowest files first."""
-    rank = {path: number for number, path in enumerate(STARTED_FIRST)}
-    items.sort(key=lambda item: rank.get(item.path, len(rank)))
+    """Start the tests that take longest first."""
+    rank = {start: number for number, start in enumerate(STARTED_FIRST)}
+
+    def place(item: pytest.Item) -> int:
+        return next((rank[start] for start in rank if item.nodeid.startswith(start)), len(rank))
+
+    items.sort(key=place)
 
 
 def pytest_collection_finish() -> None:

@@ -15,7 +15,7 @@ from fillmask import __version__
 from tests.deploy import files, kustomize
 from tests.docs import pages
 
-pytestmark = kustomize.ONE_WORKER
+pytestmark = pytest.mark.processes
 
 SCRIPT = pages.ROOT / ".github" / "release.py"
 NAME = "registry.example.com/team/fillmask"

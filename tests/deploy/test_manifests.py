@@ -14,7 +14,7 @@ from fillmask.settings import ENV_PREFIX
 from tests.deploy import files, kustomize, pod_security
 from tests.deploy.kustomize import Objects, containers, names
 
-pytestmark = kustomize.ONE_WORKER
+pytestmark = pytest.mark.processes
 
 PATHS = {path.name: path for path in (*kustomize.ROOTS, *kustomize.COMPONENTS)}
 SERVING = pytest.mark.parametrize("root", ["base", "production", "local"])

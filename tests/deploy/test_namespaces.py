@@ -8,7 +8,7 @@ import pytest
 from tests.deploy import files, kustomize
 from tests.deploy.kustomize import Objects
 
-pytestmark = kustomize.ONE_WORKER
+pytestmark = pytest.mark.processes
 FIRST = "fillmask"
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.deploy import files, kustomize, pod_security
 
-pytestmark = kustomize.ONE_WORKER
+pytestmark = pytest.mark.processes
 
 # for each rule, fields of the pod and of its first container that break it
 BROKEN: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {

@@ -11,7 +11,7 @@ from torch.distributed.run import get_args_parser
 from fillmask_model.commands import _parser
 from tests.deploy import files, kustomize, releases
 
-pytestmark = kustomize.ONE_WORKER
+pytestmark = pytest.mark.processes
 
 DIRECTORY = files.K8S / "examples" / "pretraining"
 JOB = files.read_yaml(DIRECTORY / "job.yaml")["spec"]

@@ -10,7 +10,7 @@ from fillmask.app import create_app
 from fillmask.settings import Settings
 from tests.deploy import files, kustomize, monitoring
 
-pytestmark = kustomize.ONE_WORKER
+pytestmark = pytest.mark.processes
 
 REQUEST_TIMEOUT_S = Settings.model_fields["request_timeout_ms"].default / 1000
 

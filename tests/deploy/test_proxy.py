@@ -9,7 +9,7 @@ from fillmask.settings import Settings
 from tests.deploy import files, kustomize, proxy
 from tests.deploy.kustomize import Objects
 
-pytestmark = kustomize.ONE_WORKER
+pytestmark = pytest.mark.processes
 
 CONFIGURATION = proxy.CONFIGURATION.read_text()
 COMPOSE = files.read_yaml(files.COMPOSE)["services"]

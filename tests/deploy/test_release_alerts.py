@@ -8,7 +8,7 @@ from tests.deploy import files, kustomize, monitoring, releases
 from tests.deploy.kustomize import Objects
 from tests.deploy.releases import Releases
 
-pytestmark = kustomize.ONE_WORKER
+pytestmark = pytest.mark.processes
 
 
 @pytest.fixture(scope="module", params=["two namespaces", "one namespace"])

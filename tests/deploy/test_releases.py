@@ -13,7 +13,7 @@ from tests.deploy.kustomize import Objects
 from tests.deploy.releases import Releases
 
 OVERLAYS = files.K8S / "overlays"
-pytestmark = kustomize.ONE_WORKER
+pytestmark = pytest.mark.processes
 # Fields that name no object of the release: containers, labels, groups of rules, model formats.
 SHARED = {
     "app.kubernetes.io/name",
