@@ -16,7 +16,7 @@ from typing import Any, Self
 from fillmask_model.training.hyperparameters import check_numbers, flag
 
 _MAY_BE_ZERO = {"average_decay", "rewarm_steps", "seed", "short_tokens", "warmup_steps"}
-CODE_BITS = (8, 16)  # sizes of the integers of `fillmask_model.training.lease.codes`
+CODE_BITS = (8, 16)  # sizes of the integers of `fillmask_model.training.lease.weights`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

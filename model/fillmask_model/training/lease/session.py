@@ -16,11 +16,10 @@ from fillmask_model.files import atomic_replace
 from fillmask_model.training.evaluation import evaluate
 from fillmask_model.training.interruption import StopRequest
 from fillmask_model.training.lease.device_rows import DeviceRows
-from fillmask_model.training.lease.graphs import StepRunner
 from fillmask_model.training.lease.loads import PACKED, PackFields, Rows, read_rows
 from fillmask_model.training.lease.machine import Machine, newest_start
 from fillmask_model.training.lease.plan import learning_rate
-from fillmask_model.training.lease.training_step import TrainingStep
+from fillmask_model.training.lease.training_step import StepRunner, TrainingStep
 from fillmask_model.training.lease.weights import OutputLimits, write_weights
 from fillmask_model.training.progress import LOG_NAME, MetricsLog
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from fillmask_model.training.lease.graphs import StepRunner
+from fillmask_model.training.lease.training_step import StepRunner
 
 
 class FakeCuda:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fillmask_model.training.lease.codes import decode_weights, encode_weights, plain_bytes
+from fillmask_model.training.lease.weights import decode_weights, encode_weights, plain_bytes
 
 
 def weights() -> dict[str, Tensor]:
