@@ -63,13 +63,13 @@ class Case:
         return outputs.target_log_probs
 
 
-@pytest.fixture(params=SAMPLES)
-def case(request: pytest.FixtureRequest, tmp_path: Path) -> Case:
-    sample = SAMPLES[request.param]
+@pytest.fixture(scope="module", params=SAMPLES)
+def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Case:
+    sample, directory = SAMPLES[request.param], tmp_path_factory.mktemp("family")
     theirs = sample.make()
-    theirs.save_pretrained(tmp_path / "checkpoint")
+    theirs.save_pretrained(directory)
     inputs = Inputs.of(theirs, sample, reading_tokens(theirs))
-    model = load_checkpoint(tmp_path / "checkpoint").model
+    model = load_checkpoint(directory).model
     return Case(model, inputs, inputs.log_probs(theirs).numpy())
 
 
@@ -99,7 +99,7 @@ def test_int8_comes_close_to_transformers(case: Case, tmp_path: Path) -> None:
     # The mean error is below 1/30 of the log-probabilities' standard deviation over tokens.
     generator = np.random.default_rng(4)
     config = case.model.config
-    texts = [generator.integers(5, config.vocab_size, config.max_positions) for _ in range(60)]
+    texts = [generator.integers(5, config.vocab_size, config.max_positions) for _ in range(20)]
     checkpoint = Checkpoint(case.model, None, head_is_new=False)
     int8 = int8_weights(checkpoint, texts, config.token_dropout_id or 3, tmp_path)
     builder = Int8GraphBuilder(config, encoder_weights(case.model), int8)

@@ -84,7 +84,10 @@ def compressed(path: Path, _: dict[str, Tensor]) -> None:
     """Write a zip file of 400 kB that takes 100 MB in memory."""
     stored = path.with_suffix(".stored")
     torch.save({"bert.embeddings.word_embeddings.weight": torch.zeros(4)}, stored)
-    with zipfile.ZipFile(stored) as file, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as bomb:
+    with (
+        zipfile.ZipFile(stored) as file,
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as bomb,
+    ):
         for name in file.namelist():
             with bomb.open(name, "w", force_zip64=True) as entry:
                 entry.write(file.read(name))
