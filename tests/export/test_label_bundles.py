@@ -57,8 +57,11 @@ def _logits(checkpoint: Checkpoint, bundle: Bundle, text: InputText) -> NDArray[
     return logits
 
 
-@KINDS
-@HEADS
+@pytest.mark.parametrize(
+    ("kind", "head"),
+    [("fills", HEAD), ("labels", MEAN_HEAD), ("both", HEAD)],
+    ids=["fills", "labels, mean", "both, first"],
+)
 @PRECISIONS
 def test_writes_a_bundle_the_service_reads(
     kind: Kind, head: ClassifierConfig, precision: str, tmp_path: Path

@@ -129,6 +129,7 @@ print(faults(kept=False), faults(kept=True))
 
 
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="the GNU C library's setting")
+@pytest.mark.processes
 def test_what_is_kept_is_not_asked_of_linux_again() -> None:
     # A block of 64 MB has 15,625 pages, which `keep_freed_memory` reuses for the next block.
     done = subprocess.run(
@@ -158,6 +159,7 @@ kernel(few={few})
 
 
 @pytest.mark.skipif("USE_MKLDNN=ON" not in torch.__config__.show(), reason="no oneDNN in PyTorch")
+@pytest.mark.processes
 @pytest.mark.parametrize(("few", "kernel"), [(False, "cache_hit"), (True, "cache_miss")])
 def test_kernels_of_old_shapes_are_let_go(*, few: bool, kernel: str) -> None:
     # With `limit_kernel_cache`, oneDNN's cache drops a kernel after 40 other shapes.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from functools import partial
+from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -54,7 +55,7 @@ def _graph(
     model = random_encoder(config)
     generator = np.random.default_rng(4)
     longest = min(config.max_positions, 16)
-    texts = [generator.integers(0, config.vocab_size, longest) for _ in range(60)]
+    texts = [generator.integers(0, config.vocab_size, longest) for _ in range(20)]
     fills = sparse is None
     int8 = int8_weights(
         Checkpoint(model, None, head_is_new=False),
@@ -85,14 +86,22 @@ def _runtimes(
     )
 
 
+@pytest.fixture(scope="module")
+def graph_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], onnx.ModelProto]:
+    """Function that returns the stock graph of a configuration, made once for all tests."""
+    return cache(lambda name: _graph(FUSED_CONFIGS[name], tmp_path_factory.mktemp("graph")))
+
+
 def _operators(graph: onnx.ModelProto) -> Counter[str]:
     return Counter(node.op_type for part in with_subgraphs(graph.graph) for node in part.node)
 
 
 @pytest.mark.parametrize("name", FUSED_CONFIGS)
-def test_fills_come_as_close_as_int8_comes_to_pytorch(name: str, tmp_path: Path) -> None:
+def test_fills_come_as_close_as_int8_comes_to_pytorch(
+    name: str, graph_of: Callable[[str], onnx.ModelProto], tmp_path: Path
+) -> None:
     config = FUSED_CONFIGS[name]
-    stock, fused = _runtimes(_graph(config, tmp_path), config, tmp_path)
+    stock, fused = _runtimes(graph_of(name), config, tmp_path)
     batch = padded_batch(config.vocab_size)
     every = np.tile(np.arange(config.vocab_size), (5, 1))
     requests = Batch.pack(batch.requests(every, TOP_K))
@@ -102,9 +111,9 @@ def test_fills_come_as_close_as_int8_comes_to_pytorch(name: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", FUSED_CONFIGS)
-def test_no_chain_is_left(name: str, tmp_path: Path) -> None:
+def test_no_chain_is_left(name: str, graph_of: Callable[[str], onnx.ModelProto]) -> None:
     config = FUSED_CONFIGS[name]
-    graph = _graph(config, tmp_path)
+    graph = graph_of(name)
     fused = fuse(graph, config.d_model)
     assert fused is not None
     before, after = _operators(graph), _operators(fused)
@@ -120,9 +129,11 @@ def test_no_chain_is_left(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["bert", "wide heads", "wide heads, windows"])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_neighbours_change_no_bit(name: str, threads: int, tmp_path: Path) -> None:
+def test_neighbours_change_no_bit(
+    name: str, threads: int, graph_of: Callable[[str], onnx.ModelProto], tmp_path: Path
+) -> None:
     config = FUSED_CONFIGS[name]
-    _, fused = _runtimes(_graph(config, tmp_path), config, tmp_path, threads)
+    _, fused = _runtimes(graph_of(name), config, tmp_path, threads)
     generator = np.random.default_rng(2)
     text = partial(random_text, generator, config.vocab_size, TOP_K)
     ours = text(9, 2)

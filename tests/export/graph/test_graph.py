@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -40,7 +41,7 @@ def _builder(directory: Path, model: TiedEncoder, *, int8: bool) -> GraphBuilder
         return GraphBuilder(model.config, weights)
     generator = np.random.default_rng(4)
     longest = min(model.config.max_positions, 16)
-    texts = [generator.integers(0, model.config.vocab_size, longest) for _ in range(60)]
+    texts = [generator.integers(0, model.config.vocab_size, longest) for _ in range(20)]
     rounding = int8_weights(Checkpoint(model, None, head_is_new=False), texts, 0, directory)
     return Int8GraphBuilder(model.config, weights, rounding)
 
@@ -52,17 +53,34 @@ def _runtime(directory: Path, model: TiedEncoder, *, int8: bool, threads: int = 
     return Runtime(directory / "model.onnx", threads)
 
 
+Runtimes = Callable[..., tuple[TiedEncoder, Runtime]]
+
+
+@pytest.fixture(scope="module")
+def graph_of(tmp_path_factory: pytest.TempPathFactory) -> Runtimes:
+    """Function that returns an encoder with its graph, which is made once for all tests."""
+
+    @cache
+    def make(name: str, threads: int, *, int8: bool) -> tuple[TiedEncoder, Runtime]:
+        model = random_encoder(CONFIGS[name])
+        return model, _runtime(tmp_path_factory.mktemp("graph"), model, int8=int8, threads=threads)
+
+    def graph(name: str, threads: int = 1, *, int8: bool) -> tuple[TiedEncoder, Runtime]:
+        return make(name, threads, int8=int8)
+
+    return graph
+
+
 def _log_softmax(logits: NDArray[np.float32]) -> NDArray[np.float32]:
     log_probs: NDArray[np.float32] = torch.log_softmax(torch.from_numpy(logits), dim=-1).numpy()
     return log_probs
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_fp32_agrees_with_pytorch(name: str, tmp_path: Path) -> None:
+def test_fp32_agrees_with_pytorch(name: str, graph_of: Runtimes) -> None:
     # The comparison covers the top ids and the log-probabilities of top ids and targets.
     config = CONFIGS[name]
-    model = random_encoder(config)
-    runtime = _runtime(tmp_path, model, int8=False)
+    model, runtime = graph_of(name, int8=False)
     batch = padded_batch(config.vocab_size)
     targets = np.random.default_rng(1).integers(0, config.vocab_size, (5, 3))
     outputs = runtime.run(Batch.pack(batch.requests(targets, TOP_K)))
@@ -76,12 +94,12 @@ def test_fp32_agrees_with_pytorch(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_long_rows_are_attended_in_rounds(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, graph_of: Runtimes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = CONFIGS[name]
-    model = random_encoder(config)
+    model, runtime = graph_of(name, int8=False)
     batch = Batch.pack(padded_batch(config.vocab_size).requests(np.zeros((5, 1), np.int64), 50))
-    at_once = _runtime(tmp_path, model, int8=False).run(batch)
+    at_once = runtime.run(batch)
     monkeypatch.setattr("fillmask_export.graph.attention.LONG_TOKENS", 1)
     monkeypatch.setattr("fillmask_export.graph.attention.CHUNK_SLOTS", 5)
     in_rounds = _runtime(tmp_path, model, int8=False).run(batch)
@@ -92,11 +110,10 @@ def test_long_rows_are_attended_in_rounds(
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_int8_comes_close_to_pytorch(name: str, tmp_path: Path) -> None:
+def test_int8_comes_close_to_pytorch(name: str, graph_of: Runtimes) -> None:
     # The mean error is below 5 % of the log-probabilities' mean difference between masks.
     config = CONFIGS[name]
-    model = random_encoder(config)
-    runtime = _runtime(tmp_path, model, int8=True)
+    model, runtime = graph_of(name, int8=True)
     batch = padded_batch(config.vocab_size)
     every = np.tile(np.arange(config.vocab_size), (5, 1))
     outputs = runtime.run(Batch.pack(batch.requests(every, TOP_K)))
@@ -111,10 +128,10 @@ def test_int8_comes_close_to_pytorch(name: str, tmp_path: Path) -> None:
     ("name", "threads"), [("bert", 2), *((name, 1) for name in CONFIGS)], ids=str
 )
 @pytest.mark.parametrize("int8", [False, True], ids=["fp32", "int8"])
-def test_neighbours_change_nothing(name: str, threads: int, int8: bool, tmp_path: Path) -> None:  # noqa: FBT001 - pytest passes it
+def test_neighbours_change_nothing(name: str, threads: int, int8: bool, graph_of: Runtimes) -> None:  # noqa: FBT001 - pytest passes it
     # A text gets the same result alone and at every place among 32 texts of other lengths.
     config = CONFIGS[name]
-    runtime = _runtime(tmp_path, random_encoder(config), int8=int8, threads=threads)
+    _, runtime = graph_of(name, threads, int8=int8)
     generator = np.random.default_rng(2)
     text = partial(random_text, generator, config.vocab_size, TOP_K)
     ours = text(9, 2)
@@ -136,10 +153,10 @@ def _assert_alike(first: PassOutputs, second: PassOutputs, tolerance: float) -> 
 @pytest.mark.parametrize(
     "masks", [MASKS_PER_ROUND - 1, MASKS_PER_ROUND, MASKS_PER_ROUND + 1, 2 * MASKS_PER_ROUND + 5]
 )
-def test_many_masks_are_ranked_in_rounds(masks: int, int8: bool, tmp_path: Path) -> None:  # noqa: FBT001 - pytest passes it
+def test_many_masks_are_ranked_in_rounds(masks: int, int8: bool, graph_of: Runtimes) -> None:  # noqa: FBT001 - pytest passes it
     # Each mask of a batch gets the same result as in a batch of its own text.
     config = CONFIGS["bert"]
-    runtime = _runtime(tmp_path, random_encoder(config), int8=int8)
+    _, runtime = graph_of("bert", int8=int8)
     generator = np.random.default_rng(6)
     requests = []
     for count in np.diff([0, *range(3, masks, 3), masks]):
@@ -153,9 +170,9 @@ def test_many_masks_are_ranked_in_rounds(masks: int, int8: bool, tmp_path: Path)
         _assert_alike(fills, alone, NEIGHBOUR_TOLERANCES[int8])
 
 
-def test_no_targets_is_allowed(tmp_path: Path) -> None:
+def test_no_targets_is_allowed(graph_of: Runtimes) -> None:
     # A request without targets (K = 0) gives log-probabilities of shape (M, 0).
-    runtime = _runtime(tmp_path, random_encoder(CONFIGS["bert"]), int8=False)
+    _, runtime = graph_of("bert", int8=False)
     request = ModelPass(np.array([3, 4, 5]), np.array([1]), 2, np.zeros((1, 0), np.int64))
     outputs = runtime.run(Batch.pack([request]))
     assert outputs.top_ids.shape == (1, 2)

@@ -36,7 +36,7 @@ def run(directory: Path, model: TiedEncoder, request: ModelPass, *, int8: bool) 
     with WeightFile(directory / "weights.bin") as file:
         builder = GraphBuilder(model.config, weights, file)
         if int8:
-            texts = [np.arange(start, start + 10) for start in range(60)]
+            texts = [np.arange(start, start + 10) for start in range(20)]
             rounding = int8_weights(Checkpoint(model, None, head_is_new=False), texts, 0, directory)
             builder = Int8GraphBuilder(model.config, weights, rounding, file)
         graph = served_graph(builder)

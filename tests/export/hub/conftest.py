@@ -14,10 +14,10 @@ from huggingface_hub import close_session, constants
 from tests.export.hub.commands import NAME, OTHER_FILES
 from tests.export.hub.local_hub import ONE, LocalHub, Repository, local_hub
 from tests.model.checkpoints.families.samples import SAMPLES
-from tests.model.tokenizers.tokenizer_directories import KINDS, write_directory
+from tests.model.tokenizers.tokenizer_directories import KINDS, read, write_directory
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Directory of a small BertForMaskedLM with files that the export does not need."""
     directory = tmp_path_factory.mktemp("hub") / "tiny"
@@ -29,6 +29,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     replace(bert, fields=bert.fields | sizes).make().save_pretrained(directory)
     for name in OTHER_FILES:
         (directory / name).write_text("not needed")
+    read(directory, "bert")  # tries the tokenizer, so that no forked process does it again
     return directory
 
 

@@ -381,6 +381,8 @@ def make_export() -> list[str]:
     return [sys.executable, "-m", "fillmask_export", *arguments]
 
 
+@pytest.mark.slow  # five processes; the tests above export in this one
+@pytest.mark.processes
 def test_two_commands_from_an_id_to_an_answer(
     hub: LocalHub, directory: Path, tmp_path: Path
 ) -> None:
@@ -426,6 +428,8 @@ def test_the_cache_needs_one_export(
     assert read_bundle(bundle).description == "second"
 
 
+@pytest.mark.slow  # two services and their exports; tests/service/bundles/test_cache.py has one
+@pytest.mark.processes
 def test_one_command_from_an_id_to_answers(
     hub: LocalHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

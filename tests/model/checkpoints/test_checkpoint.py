@@ -351,6 +351,7 @@ def test_a_rounding_that_does_not_fit_is_refused(tmp_path: Path) -> None:
         load_checkpoint(tmp_path)
 
 
+@pytest.mark.processes
 def test_loading_does_not_import_the_compiler(tmp_path: Path) -> None:
     # its import takes longer than the weights of a small encoder
     save_checkpoint(tmp_path, random_encoder(small_config()), TOKENIZER_JSON)

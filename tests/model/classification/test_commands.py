@@ -160,7 +160,7 @@ def test_several_labels_per_text() -> None:
     ]
     write_rows("data.csv", rows)
     options = ("--problem-type=multi-label", "--class-weights=balanced", "--validation=data.csv")
-    assert classify(*options, "--epochs=10") == 0
+    assert classify(*options, "--epochs=6") == 0
     found = metrics()
     assert found["problem_type"] == "multi_label_classification"
     assert found["best_by"] == "macro_f1"

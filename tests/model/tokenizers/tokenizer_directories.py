@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ ANGLED = "<mask>"
 LSTRIPPED = {"content": ANGLED, "lstrip": True, "rstrip": False, "normalized": False}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Kind:
     """Class of tokenizers.
 
@@ -125,17 +126,30 @@ KINDS: dict[str, Kind] = {
 
 def write_directory(directory: Path, kind: Kind, *, fast: bool) -> None:
     """Write the vocabulary files or, with `fast`, the tokenizer.json that transformers makes."""
-    slow = directory / "slow" if fast and not kind.fast_only else directory
-    slow.mkdir(parents=True)
-    kind.write(slow)
-    write_json(slow / "config.json", {"model_type": kind.model_type})
-    if kind.config is not None:
-        write_json(slow / "tokenizer_config.json", kind.config)
-    if kind.special_tokens is not None:
-        write_json(slow / "special_tokens_map.json", kind.special_tokens)
-    if slow != directory:
-        AutoTokenizer.from_pretrained(slow).save_pretrained(directory)
-        write_json(directory / "config.json", {"model_type": kind.model_type})
+    for name, content in _files(kind, fast=fast).items():
+        path = directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+
+@cache
+def _files(kind: Kind, *, fast: bool) -> dict[str, bytes]:
+    """Train a tokenizer, once per process, and return its files by their names."""
+    with tempfile.TemporaryDirectory() as scratch:
+        directory = Path(scratch)
+        slow = directory / "slow" if fast and not kind.fast_only else directory
+        slow.mkdir(exist_ok=True)
+        kind.write(slow)
+        write_json(slow / "config.json", {"model_type": kind.model_type})
+        if kind.config is not None:
+            write_json(slow / "tokenizer_config.json", kind.config)
+        if kind.special_tokens is not None:
+            write_json(slow / "special_tokens_map.json", kind.special_tokens)
+        if slow != directory:
+            AutoTokenizer.from_pretrained(slow).save_pretrained(directory)
+            write_json(directory / "config.json", {"model_type": kind.model_type})
+        files = (path for path in directory.rglob("*") if path.is_file())
+        return {str(path.relative_to(directory)): path.read_bytes() for path in files}
 
 
 def minilm_directory() -> Path:

@@ -23,12 +23,12 @@ SLOW_START_S = 120  # time to import torch on a busy machine
 
 def test_a_requested_stop_saves_and_ends(pretraining: Any, no_curve: None) -> None:
     # The run stops after step 7, between two checkpoints. The resumed run repeats no step.
-    whole, stopped = pretraining(name="whole"), pretraining(name="stopped")
+    whole, stopped = pretraining(name="whole", steps=15), pretraining(name="stopped", steps=15)
     whole.run()
     stopped.run(stop=lambda: stopped.step == 7)
     assert stopped.step == 7
     assert_same_weights(load_checkpoint(stopped.directory).model, stopped.model)
-    resumed = pretraining(name="stopped", weights_seed=9)
+    resumed = pretraining(name="stopped", weights_seed=9, steps=15)
     resumed.resume()
     assert resumed.step == 7
     resumed.run()
@@ -106,6 +106,8 @@ class Training:
         return self.process.wait(SLOW_START_S)
 
 
+@pytest.mark.slow  # three processes; the tests above stop runs in this one
+@pytest.mark.processes
 def test_a_stopped_process_loses_nothing_that_was_saved(workplace: Path) -> None:
     # After a kill, the saved state is at most one step behind the log. SIGTERM saves the last step.
     reached = 0

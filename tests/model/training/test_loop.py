@@ -27,22 +27,22 @@ def fp32(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_run_learns_and_leaves_what_it_promised(pretraining: Any) -> None:
-    # The loss is above 0.7 ln V at step 10, and halves until step 150.
+    # The loss is above 0.7 ln V at step 10, and 0.7 of that at step 60.
     # The run writes a log, a curve and a checkpoint.
-    run = pretraining(steps=150, learning_rate=1e-2, evaluate_every_steps=75)
+    run = pretraining(steps=60, learning_rate=1e-2, evaluate_every_steps=30)
     run.run()
     lines = metrics_of(run.directory)
     losses = {line["step"]: line["loss"] for line in lines if "loss" in line}
     held_out = {line["step"]: line for line in lines if "held_out_loss" in line}
-    assert list(losses) == list(range(10, 151, 10))
-    assert list(held_out) == [75, 150]
+    assert list(losses) == list(range(10, 61, 10))
+    assert list(held_out) == [30, 60]
     assert losses[10] > 0.7 * math.log(run.model.config.vocab_size)
-    assert losses[150] < 0.5 * losses[10]
-    assert held_out[150]["held_out_top_1"] > 0.5
-    assert held_out[150]["held_out_perplexity"] == pytest.approx(
-        math.exp(held_out[150]["held_out_loss"])
+    assert losses[60] < 0.7 * losses[10]
+    assert held_out[60]["held_out_top_1"] > 0.25
+    assert held_out[60]["held_out_perplexity"] == pytest.approx(
+        math.exp(held_out[60]["held_out_loss"])
     )
-    assert lines[-1]["tokens"] == 150 * 8 * ROW_TOKENS
+    assert lines[-1]["tokens"] == 60 * 8 * ROW_TOKENS
     assert (run.directory / "curve.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
     assert_same_weights(load_checkpoint(run.directory).model, run.model)
     saved = Tokenizer.from_file(str(run.directory / "tokenizer.json"))

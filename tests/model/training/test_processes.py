@@ -50,6 +50,8 @@ def losses_of(directory: str, name: str = "loss") -> dict[float, float]:
     return {line["step"]: line[name] for line in metrics_of(Path(directory)) if name in line}
 
 
+@pytest.mark.slow  # two processes of torchrun and three runs of 50 steps
+@pytest.mark.processes
 @pytest.mark.usefixtures("workplace")
 def test_the_number_of_processes_changes_a_run_only_by_rounding(
     monkeypatch: pytest.MonkeyPatch,

@@ -35,16 +35,17 @@ def test_an_interrupted_run_resumes_bit_exact(
     pretraining: Any, no_curve: None, monkeypatch: pytest.MonkeyPatch, accumulate_passes: int
 ) -> None:
     # The log is the same as without the interruption.
-    # 40 steps of 8 or 24 rows are several epochs of 56 rows. The interruption in step 37 leaves log
-    # lines after the checkpoint of step 20. The resumed run repeats the steps of these lines.
-    whole = pretraining(name="whole", accumulate_passes=accumulate_passes)
+    # 20 steps of 8 or 24 rows are several epochs of 56 rows. The interruption in step 17 leaves log
+    # lines after the checkpoint of step 10. The resumed run repeats the steps of these lines.
+    changes = {"steps": 20, "checkpoint_every_steps": 10, "accumulate_passes": accumulate_passes}
+    whole = pretraining(name="whole", **changes)
     whole.run()
-    killed = pretraining(name="killed", accumulate_passes=accumulate_passes)
-    interrupt_at(killed, 37, monkeypatch)
-    assert metrics_of(killed.directory)[-1]["step"] == 35
-    resumed = pretraining(name="killed", weights_seed=9, accumulate_passes=accumulate_passes)
+    killed = pretraining(name="killed", **changes)
+    interrupt_at(killed, 17, monkeypatch)
+    assert metrics_of(killed.directory)[-1]["step"] == 15
+    resumed = pretraining(name="killed", weights_seed=9, **changes)
     resumed.resume()
-    assert resumed.step == 20
+    assert resumed.step == 10
     resumed.run()
     assert_same_weights(resumed.model, whole.model)
     assert_same_weights(load_checkpoint(resumed.directory).model, whole.model)
@@ -54,11 +55,11 @@ def test_an_interrupted_run_resumes_bit_exact(
 
 def test_a_run_may_stop_early_and_go_on(pretraining: Any, no_curve: None) -> None:
     # The weights are those of an uninterrupted run.
-    whole, halves = pretraining(name="whole"), pretraining(name="halves")
+    whole, halves = pretraining(name="whole", steps=20), pretraining(name="halves", steps=20)
     whole.run()
-    halves.run(until_step=20)
-    assert halves.step == 20
-    second = pretraining(name="halves", weights_seed=9)
+    halves.run(until_step=10)
+    assert halves.step == 10
+    second = pretraining(name="halves", weights_seed=9, steps=20)
     second.resume()
     second.run()
     assert_same_weights(second.model, whole.model)
@@ -89,8 +90,8 @@ def test_resuming_another_run_is_refused(pretraining: Any, no_curve: None) -> No
 @pytest.mark.parametrize(
     "changes",
     [
-        {"steps": 60},
-        {"decay_steps": 15},
+        {"steps": 30},
+        {"decay_steps": 8},
         {"evaluate_every_steps": 7},
         {"checkpoint_every_steps": 3},
     ],
@@ -98,9 +99,10 @@ def test_resuming_another_run_is_refused(pretraining: Any, no_curve: None) -> No
 def test_length_decay_and_intervals_may_change(
     pretraining: Any, no_curve: None, changes: dict[str, int]
 ) -> None:
-    # The resumed run follows the new configuration after step 20.
-    pretraining(decay_steps=10).run(until_step=20)
-    resumed = pretraining(**({"decay_steps": 10} | changes))
+    # The resumed run follows the new configuration after step 10.
+    before = {"steps": 20, "decay_steps": 5}
+    pretraining(**before).run(until_step=10)
+    resumed = pretraining(**(before | changes))
     resumed.resume()
     resumed.run()
     assert resumed.step == resumed.config.steps
@@ -108,11 +110,11 @@ def test_length_decay_and_intervals_may_change(
 
 
 def test_a_longer_run_is_the_run_that_was_planned_so(pretraining: Any, no_curve: None) -> None:
-    # Runs of 40 and of 60 steps are the same before the decay.
-    whole = pretraining(name="whole", steps=60, decay_steps=10)
+    # Runs of 15 and of 25 steps are the same before the decay.
+    whole = pretraining(name="whole", steps=25, decay_steps=5)
     whole.run()
-    pretraining(name="longer", steps=40, decay_steps=10).run(until_step=20)
-    longer = pretraining(name="longer", steps=60, decay_steps=10, weights_seed=9)
+    pretraining(name="longer", steps=15, decay_steps=5).run(until_step=10)
+    longer = pretraining(name="longer", steps=25, decay_steps=5, weights_seed=9)
     longer.resume()
     longer.run()
     assert_same_weights(longer.model, whole.model)
@@ -120,22 +122,22 @@ def test_a_longer_run_is_the_run_that_was_planned_so(pretraining: Any, no_curve:
 
 def test_states_of_earlier_versions_lack_new_fields(pretraining: Any, no_curve: None) -> None:
     # A field that is missing in the state gets its default value.
-    pretraining().run(until_step=20)
+    pretraining().run(until_step=2)
     path = pretraining().directory / "train_state.pt"
     state = torch.load(path, weights_only=True)
     assert state["config"].pop("next_sentence") is False
     torch.save(state, path)
     resumed = pretraining()
     resumed.resume()
-    assert resumed.step == 20
+    assert resumed.step == 2
     with pytest.raises(ValueError, match=r"next_sentence must be False \(got True\)"):
         read_state(resumed.directory, replace(resumed.config, next_sentence=True))
 
 
 def test_a_run_cannot_end_before_its_state(pretraining: Any, no_curve: None) -> None:
-    pretraining().run(until_step=20)
-    with pytest.raises(ValueError, match=r"steps must be at least 20.*\(got 19\)"):
-        pretraining(steps=19).resume()
+    pretraining(steps=10).run(until_step=8)
+    with pytest.raises(ValueError, match=r"steps must be at least 8.*\(got 7\)"):
+        pretraining(steps=7).resume()
 
 
 def test_the_error_names_what_differs(pretraining: Any, no_curve: None) -> None:

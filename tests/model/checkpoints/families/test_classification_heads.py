@@ -6,6 +6,7 @@ order 1. Every weight is random, so that a tensor in the wrong place changes the
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,22 @@ def make(name: str, directory: Path, head: str = SEQUENCE, **changes: Any) -> An
     return model
 
 
+@dataclass(frozen=True)
+class Saved:
+    """Checkpoint of a family with labels, as saved by transformers, which all tests share."""
+
+    directory: Path
+    sample: Sample
+    theirs: Any
+
+
+@pytest.fixture(scope="module", params=HEADS)
+def saved(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Saved:
+    sample, changes = HEADS[request.param]
+    directory = tmp_path_factory.mktemp("head")
+    return Saved(directory, SAMPLES[sample], make(sample, directory, **changes))
+
+
 def inputs_of(model: Any, sample: Sample, loaded: Checkpoint) -> dict[str, Tensor]:
     """Return padded texts with random token types, as arguments of transformers."""
     inputs = Inputs.of(model, sample, reading_tokens(model))
@@ -60,17 +77,15 @@ def inputs_of(model: Any, sample: Sample, loaded: Checkpoint) -> dict[str, Tenso
     return arguments
 
 
-@pytest.mark.parametrize("name", HEADS)
 @torch.inference_mode()
-def test_logits_of_labels_equal_those_of_transformers(name: str, tmp_path: Path) -> None:
-    sample, changes = HEADS[name]
-    theirs = make(sample, tmp_path, **changes)
-    loaded = load_checkpoint(tmp_path)
+def test_logits_of_labels_equal_those_of_transformers(saved: Saved) -> None:
+    theirs = saved.theirs
+    loaded = load_checkpoint(saved.directory)
     assert loaded.tasks == ("text-classification",)
     assert loaded.head_is_new
     assert loaded.model.classifier is not None
     assert loaded.model.classifier.config.labels == tuple(LABELS)
-    inputs = inputs_of(theirs, SAMPLES[sample], loaded)
+    inputs = inputs_of(theirs, saved.sample, loaded)
     expected = theirs(**inputs).logits
     assert expected.std() > 0.05
     logits = loaded.model.classify(**inputs)
@@ -103,11 +118,8 @@ def test_next_sentence_logits_equal_those_of_transformers(
         torch.testing.assert_close(found, masked, rtol=0, atol=TOLERANCE)
 
 
-@pytest.mark.parametrize("name", HEADS)
-def test_a_head_survives_saving_in_the_own_format(name: str, tmp_path: Path) -> None:
-    sample, changes = HEADS[name]
-    make(sample, tmp_path / "theirs", **changes)
-    loaded = load_checkpoint(tmp_path / "theirs")
+def test_a_head_survives_saving_in_the_own_format(saved: Saved, tmp_path: Path) -> None:
+    loaded = load_checkpoint(saved.directory)
     save_checkpoint(tmp_path / "ours", loaded.model, TOKENIZER_JSON)
     again = load_checkpoint(tmp_path / "ours")
     assert again.model.config == loaded.model.config
@@ -117,17 +129,15 @@ def test_a_head_survives_saving_in_the_own_format(name: str, tmp_path: Path) -> 
     assert_same_weights(again.model, loaded.model)
 
 
-@pytest.mark.parametrize("name", HEADS)
-def test_tensors_of_a_head_have_their_names_of_the_checkpoint(name: str, tmp_path: Path) -> None:
+def test_tensors_of_a_head_have_their_names_of_the_checkpoint(saved: Saved) -> None:
     # Error messages use the names in the checkpoint's file.
-    sample, changes = HEADS[name]
-    theirs = make(sample, tmp_path, **changes)
-    mapping = FAMILIES[theirs.config.model_type]
+    mapping = FAMILIES[saved.theirs.config.model_type]
     family = mapping.with_classifier(mapping.classifiers[SEQUENCE])
     stored = {
-        n.replace(".gamma", ".weight").replace(".beta", ".bias") for n in TensorFiles(tmp_path)
+        n.replace(".gamma", ".weight").replace(".beta", ".bias")
+        for n in TensorFiles(saved.directory)
     }
-    for ours in load_checkpoint(tmp_path).model.state_dict():
+    for ours in load_checkpoint(saved.directory).model.state_dict():
         if ours.startswith(("classifier.", "blocks.", "embeddings.")):
             assert stored_name(family, ours) in stored
 

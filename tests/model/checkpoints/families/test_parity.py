@@ -26,7 +26,8 @@ TRANSLATED = {"neobert", "new"}
 @pytest.mark.parametrize("name", SAMPLES)
 @torch.inference_mode()
 def test_log_probs_equal_those_of_transformers(name: str, tmp_path: Path) -> None:
-    # The texts have the model's maximum length or contain padding.
+    # The texts have the model's maximum length or contain padding. The parameters are counted from
+    # the configuration, and tensors have their names of the checkpoint, for error messages.
     sample = SAMPLES[name]
     theirs = sample.make()
     theirs.save_pretrained(tmp_path)
@@ -39,26 +40,13 @@ def test_log_probs_equal_those_of_transformers(name: str, tmp_path: Path) -> Non
     assert expected.std() > 0.3
     logits = loaded.model(inputs.input_ids, inputs.mask_indicator, inputs.attention_mask)
     torch.testing.assert_close(torch.log_softmax(logits, -1), expected, rtol=0, atol=TOLERANCE)
-
-
-@pytest.mark.parametrize("name", SAMPLES)
-def test_parameters_are_counted_from_the_configuration(name: str, tmp_path: Path) -> None:
-    SAMPLES[name].make().save_pretrained(tmp_path)
-    model = load_checkpoint(tmp_path).model
-    count = count_parameters(model.config)
-    expected = count.tied if model.config.tied else count.untied
-    assert sum(parameter.numel() for parameter in model.parameters()) == expected
-
-
-@pytest.mark.parametrize("name", SAMPLES)
-def test_tensors_have_their_names_of_the_checkpoint(name: str, tmp_path: Path) -> None:
-    # Error messages use the names in the checkpoint's file.
-    theirs = SAMPLES[name].make()
-    theirs.save_pretrained(tmp_path)
+    count = count_parameters(loaded.model.config)
+    parameters = sum(parameter.numel() for parameter in loaded.model.parameters())
+    assert parameters == (count.tied if loaded.model.config.tied else count.untied)
     family = FAMILIES[theirs.config.model_type]
-    tensors = load_checkpoint(tmp_path).model.state_dict()
-    # those that a mapping adds are zero
-    names = {stored_name(family, ours) for ours, tensor in tensors.items() if tensor.any()}
+    # tensors that a mapping adds are zero
+    tensors = loaded.model.state_dict().items()
+    names = {stored_name(family, ours) for ours, tensor in tensors if tensor.any()}
     # transformers saves ESM's norms under old names of TensorFlow
     stored = [
         n.replace(".gamma", ".weight").replace(".beta", ".bias") for n in TensorFiles(tmp_path)

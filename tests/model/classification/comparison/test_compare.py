@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +19,25 @@ from tests.model.classification.samples import TinyTask, dataset_of, topic_rows,
 QUICK = ("--epochs=2", "--learning-rate=0.01", "--device=cpu", "--batch-rows=8")
 
 
-@pytest.fixture(autouse=True)
-def _in_new_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Write data and an encoder that has learned the topics into a new working directory."""
-    monkeypatch.chdir(tmp_path)
-    write_rows("data.csv", topic_rows(200))
-    write_rows("validation.csv", topic_rows(60, seed=1))
+@pytest.fixture(scope="module")
+def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Checkpoint of an encoder that has learned the topics."""
     rows = dataset_of([(row["text"], row["label"]) for row in topic_rows(150, seed=2)])
     task = TinyTask(rows, rows)
     run = task.run(epochs=3)
     run.run(lambda _: None)
-    save_checkpoint(Path("start"), run.published_model(), task.tokenizer.to_str().encode())
+    directory = tmp_path_factory.mktemp("start")
+    save_checkpoint(directory, run.published_model(), task.tokenizer.to_str().encode())
+    return directory
+
+
+@pytest.fixture(autouse=True)
+def _in_new_directory(start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write data and the encoder into a new working directory."""
+    monkeypatch.chdir(tmp_path)
+    write_rows("data.csv", topic_rows(200))
+    write_rows("validation.csv", topic_rows(60, seed=1))
+    shutil.copytree(start, "start")
 
 
 def compare(*arguments: str) -> int:

@@ -96,8 +96,9 @@ def test_frequent_tokens_are_those_of_the_rows() -> None:
 
 
 def test_the_decay_uses_the_whole_vocabulary(pretraining: Any, no_curve: None) -> None:
-    # Steps 31 to 40 are the decay.
-    run = pretraining(decay_steps=10, sampled_tokens=3, frequent_tokens=2, accumulate_passes=2)
+    # Steps 7 to 10 are the decay.
+    sizes = {"steps": 10, "decay_steps": 4, "sampled_tokens": 3, "frequent_tokens": 2}
+    run = pretraining(**sizes, accumulate_passes=2)
     sampler, steps = run.sampler, []
 
     def count(*arguments: Any) -> VocabularySample:
@@ -107,9 +108,10 @@ def test_the_decay_uses_the_whole_vocabulary(pretraining: Any, no_curve: None) -
 
     run.sampler = count
     run.run()
-    assert steps == [step for step in range(1, 31) for _ in range(2)]
+    assert steps == [step for step in range(1, 7) for _ in range(2)]
 
 
+@pytest.mark.slow  # 150 steps
 def test_a_run_learns_from_samples(pretraining: Any, no_curve: None) -> None:
     # The held-out loss over the whole vocabulary halves.
     changes = {"decay_steps": 10, "sampled_tokens": 6, "frequent_tokens": 4}
