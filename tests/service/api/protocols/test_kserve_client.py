@@ -17,7 +17,8 @@ from tests.kserve_python import kserve_python
 from tests.service.server_process import start_process
 from tests.service.tiny import Tiny
 
-pytestmark = pytest.mark.processes
+# needs an environment of its own, which only make test-slow installs
+pytestmark = [pytest.mark.processes, pytest.mark.slow]
 SCRIPT = Path(__file__).with_name("kserve_calls.py")
 ALIAS = "fillmask"
 TEXTS = ["Paris is the [MASK] of France.", "The [MASK] barked at the [MASK]."]
