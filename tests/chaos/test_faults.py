@@ -10,7 +10,7 @@ import pytest
 from tests.chaos.load import BODY, Client, Outcome, ask_until
 from tests.chaos.process import serving
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.slow]
 VANISHING = 8
 ATTEMPTS = 30  # of each client that disconnects
 

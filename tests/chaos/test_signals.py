@@ -12,7 +12,7 @@ from tests.chaos.process import free_port, serving
 ROUNDS = int(os.environ.get("CHAOS_ROUNDS", "1"))
 CLIENTS = 16
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.slow]
 
 
 async def under_load(number: signal.Signals, *flags: str) -> tuple[Outcome, int]:

@@ -60,6 +60,7 @@ def assert_nothing_is_lost(outcome: Outcome) -> None:
     assert (outcome.lost, outcome.refused, outcome.bad) == (0, 0, 0)
 
 
+@pytest.mark.slow
 async def test_end_of_a_pod_loses_no_request(flags: list[str], tmp_path: Path) -> None:
     # The order of the manifests: SIGTERM to the service and nginx's preStop hook at the same time,
     # then SIGQUIT to nginx after the service has ended. The delays are shorter.
@@ -89,6 +90,7 @@ async def test_end_of_a_pod_loses_no_request(flags: list[str], tmp_path: Path) -
         assert_nothing_is_lost(await asking)
 
 
+@pytest.mark.slow
 async def test_restarts_of_services_behind_one_proxy_lose_no_request(
     flags: list[str], tmp_path: Path
 ) -> None:

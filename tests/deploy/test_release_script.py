@@ -100,6 +100,7 @@ def test_a_version_needs_its_section(changelog: str, problem: str, tmp_path: Pat
         assert done.stdout == "A [page](https://example.com/a/blob/v1.2.3/docs/page.md).\n"
 
 
+@pytest.mark.slow
 def test_every_root_with_images_is_compared() -> None:
     compared = {files.K8S / root for roots in TOGETHER for root in roots}
     with_images = {root for root in kustomize.ROOTS if images(kustomize.rendered(root))}
@@ -114,6 +115,7 @@ def test_an_image_without_its_digest_is_refused(image: str, tmp_path: Path) -> N
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_every_manifest_of_the_service_pulls_the_pushed_image(tmp_path: Path) -> None:
     done = release("manifests", IMAGE, str(tmp_path / "k8s.tar.gz"))
     assert (done.returncode, done.stderr) == (0, "")

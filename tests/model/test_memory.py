@@ -128,6 +128,7 @@ print(faults(kept=False), faults(kept=True))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="the GNU C library's setting")
 @pytest.mark.processes
 def test_what_is_kept_is_not_asked_of_linux_again() -> None:
@@ -158,6 +159,7 @@ kernel(few={few})
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("USE_MKLDNN=ON" not in torch.__config__.show(), reason="no oneDNN in PyTorch")
 @pytest.mark.processes
 @pytest.mark.parametrize(("few", "kernel"), [(False, "cache_hit"), (True, "cache_miss")])

@@ -14,7 +14,7 @@ from tests.simulation.seeds import first_seed, run_seed
 ROOT = Path(__file__).parents[2]
 # the whole application and the batcher alone, under seeds that once showed a violation
 ONCE_FAILED = (1014, 2001)
-SHORT = 1_500  # requests to the whole application
+SERVICE_REQUESTS, BATCHER_REQUESTS = 1_000, 3_000  # requests, so that both worlds take a second
 QUICK_BUG = "a cancelled request keeps its tokens"  # takes the simulation only some seconds
 
 
@@ -22,7 +22,8 @@ QUICK_BUG = "a cancelled request keeps its tokens"  # takes the simulation only 
 def test_seeds_that_once_failed_have_one_trace_whatever_the_hash_seed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(seeds, "SERVICE_REQUESTS", SHORT)
+    monkeypatch.setattr(seeds, "SERVICE_REQUESTS", SERVICE_REQUESTS)
+    monkeypatch.setattr(seeds, "BATCHER_REQUESTS", BATCHER_REQUESTS)
     outcomes = [seeds.run_seed(seed) for seed in ONCE_FAILED]  # with a random hash seed
     assert [one.violation for one in outcomes] == [None, None]
     digests = [one.digest for one in outcomes]
@@ -30,7 +31,7 @@ def test_seeds_that_once_failed_have_one_trace_whatever_the_hash_seed(
     program = f"""
 from tests.simulation import seeds
 
-seeds.SERVICE_REQUESTS = {SHORT}
+seeds.SERVICE_REQUESTS, seeds.BATCHER_REQUESTS = {SERVICE_REQUESTS}, {BATCHER_REQUESTS}
 for seed in {ONCE_FAILED}:
     print(seeds.run_seed(seed).digest)
 """
@@ -53,6 +54,7 @@ def test_seeds_of_today(seed: int) -> None:
     assert outcome.statuses.total() > 3000
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 def test_a_bug_is_found() -> None:
     [bug] = [one for one in BUGS if one.name == QUICK_BUG]

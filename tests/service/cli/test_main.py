@@ -125,6 +125,7 @@ def test_killed_at_any_moment_it_writes_the_same(tiny: Tiny, source: Path, tmp_p
     assert [row["id"] for row in read_rows(output)] == list(range(300))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the process is copied for each crash")
 def test_crashed_before_any_step_it_goes_on(tiny: Tiny, tmp_path: Path) -> None:
     # The test repeats the job with a crash before each operation on the output or its parts.
