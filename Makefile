@@ -62,7 +62,7 @@ collect: $(DEV)/.installed
 # More workers than CPUs, because many tests wait for processes. torch gets one thread in each.
 SUITE ?= not slow
 suite: collect $(DEV)/.native
-	OMP_NUM_THREADS=1 $(DEV)/bin/python -m pytest -m "$(SUITE)" --numprocesses 2 --dist loadfile --no-loadscope-reorder $(TESTS)
+	OMP_NUM_THREADS=1 $(DEV)/bin/python -m pytest -m "$(SUITE)" --numprocesses 3 --dist loadfile --no-loadscope-reorder $(TESTS)
 
 check: lint types  ## check lint, format, types and architecture
 

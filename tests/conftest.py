@@ -28,7 +28,7 @@ STARTED_FIRST = (*ROOMS, "tests/service/registry/test_reloads.py", "tests/simula
 EXAMPLES = int(os.environ.get("PROPERTY_EXAMPLES", "0"))
 settings.register_profile(
     "fillmask",
-    max_examples=EXAMPLES or 100,
+    max_examples=EXAMPLES or 50,
     derandomize=not EXAMPLES,
     database=None,
     deadline=None,  # the machine may be busy

@@ -25,6 +25,8 @@ from tests.model.tokenizers.tokenizer_directories import KINDS, Kind, load, read
 from tests.published.references import write_random
 from tests.published.shrinking import shrink
 
+pytestmark = pytest.mark.slow
+
 CONFIGS = Path(__file__).parent / "configs"
 TOLERANCE = 1e-4  # scores, fp32 bundle against the reference on the same weights
 TOP_K = 10

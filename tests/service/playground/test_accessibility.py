@@ -3,11 +3,14 @@
 import re
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.service.playground.axe import AXE_CONTEXT, expect_accessible
 from tests.service.playground.conftest import OpenPage
 from tests.service.playground.playground import Playground
+
+pytestmark = pytest.mark.slow
 
 
 def nothing(playground: Playground) -> None:

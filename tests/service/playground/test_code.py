@@ -17,6 +17,8 @@ from tests.service.playground.snippets import (
     run_python,
 )
 
+pytestmark = pytest.mark.slow
+
 AWKWARD = "It's \"a [MASK]\" \\ $HOME `date` \\n %s 😀 — naïve\n\tsecond 'line', {x} ${y}."
 
 

@@ -3,11 +3,14 @@
 import json
 import re
 
+import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.service.playground.axe import AXE_CONTEXT, expect_accessible
 from tests.service.playground.conftest import OpenPage
 from tests.service.playground.playground import Playground, inputs_of
+
+pytestmark = pytest.mark.slow
 
 TEXT, OTHER = "The dog [MASK] home.", "The cat [MASK] home."
 LONG = "very " * 300 + "[MASK]."

@@ -22,6 +22,8 @@ from tests.service.playground.snippets import (
     run_python,
 )
 
+pytestmark = pytest.mark.slow
+
 KEY = "schlüssel of the shop ж 4711"
 OLD_KEY = "a-key-that-is-taken-back"
 TEXT = "The [MASK] barked."

@@ -16,6 +16,8 @@ from tests.service.playground.playground import MINUS, Playground
 from tests.service.playground.snippets import code_of, run_curl, run_javascript, run_python
 from tests.service.playground.test_models import BUNDLE, choice, choose
 
+pytestmark = pytest.mark.slow
+
 TEXT, SECOND = "The dog barked at the cat.", 'It\'s a "cup" of tea.'
 STARS: dict[str, Any] = {"labels": ("stars", "length"), "problem_type": "regression"}
 

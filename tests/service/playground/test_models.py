@@ -24,6 +24,8 @@ from tests.service.playground.snippets import (
     run_python,
 )
 
+pytestmark = pytest.mark.slow
+
 BUNDLE = ROOT / "service" / "fillmask" / "bundles" / "default"
 DEFAULT = "fillmask-minilm-en"
 OTHER = "a company/a model whose name is long, 50 % longer than others'"

@@ -16,6 +16,8 @@ from tests.service.playground.playground import Playground
 from tests.service.playground.snippets import code_of, run_curl, run_javascript, run_python
 from tests.service.sparse_bundles import write_sparse_bundle
 
+pytestmark = pytest.mark.slow
+
 QUERY, TEXTS = "Where is the dog?", ["The dog barked.", 'It\'s a "cup" of tea.', "A ship."]
 
 

@@ -7,6 +7,8 @@ from playwright.sync_api import expect
 
 from tests.service.playground.playground import MINUS, Playground
 
+pytestmark = pytest.mark.slow
+
 TEXT = "The keys to the cabinet is lost."
 LIMITS = (2, 5, 9, 13)
 
