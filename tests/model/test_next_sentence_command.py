@@ -20,6 +20,8 @@ from fillmask_model.training import pair_data
 from tests.model.command_line import pretrain, save_small
 from tests.model.samples import repetitive_text, small_config
 
+pytestmark = pytest.mark.slow
+
 EVALUATE = ["evaluate", "run", "--held-out=text.txt", "--row-tokens=16", "--next-sentence"]
 
 

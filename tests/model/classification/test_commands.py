@@ -32,6 +32,8 @@ from tests.model.classification.samples import (
     write_rows,
 )
 
+pytestmark = pytest.mark.slow
+
 FILES = {"config.json", "model.safetensors", "tokenizer.json", "metrics.json", "history.jsonl"}
 PLOTS = {"curve.png", "confusion.png"}
 PNG = b"\x89PNG"

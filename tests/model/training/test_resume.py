@@ -14,6 +14,8 @@ from fillmask_model.training.loop import Pretraining
 from fillmask_model.training.state import read_state
 from tests.model.samples import assert_same_weights, metrics_of, small_config
 
+pytestmark = pytest.mark.slow
+
 
 def interrupt_at(run: Pretraining, step: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Interrupt a run in the middle of a step."""

@@ -16,6 +16,8 @@ from fillmask_model.classification.training import FineTuning
 from fillmask_model.commands import main
 from tests.model.classification.samples import TinyTask, dataset_of, topic_rows, write_rows
 
+pytestmark = pytest.mark.slow
+
 QUICK = ("--epochs=2", "--learning-rate=0.01", "--device=cpu", "--batch-rows=8")
 
 

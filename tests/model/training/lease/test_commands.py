@@ -16,6 +16,8 @@ from fillmask_model.training.lease.__main__ import main as step_main
 from tests.model.command_line import save_small
 from tests.model.training.lease.samples import TINY
 
+pytestmark = pytest.mark.slow
+
 STEP = ("--seconds=0.3", "--margin=0", "--device=cpu", "--work=disk", "--output=out")
 # what a borrowed machine may lack
 ABSENT = (
