@@ -40,7 +40,7 @@ export: $(EXPORT)/.native  ## export MODEL, an id on the hub or a directory, to 
 	$(EXPORT)/bin/fillmask-export "$(MODEL)" $(if $(OUTPUT),--output "$(OUTPUT)",--bundles bundles) --precision $(PRECISION) $(OPTIONS)
 
 # The type checker runs beside the import of all modules.
-test:            ## install everything and run all checks but the slow tests (4 to 5 minutes)
+test:            ## install everything and run all checks but the slow tests (5 minutes)
 	@$(MAKE) --no-print-directory --jobs 3 lint types suite
 
 test-slow: $(KSERVE)/.installed  ## run the slow tests: attacks, long runs, trainings, other compilers and environments (10 minutes)
@@ -49,10 +49,10 @@ test-slow: $(KSERVE)/.installed  ## run the slow tests: attacks, long runs, trai
 test-fast:       ## run the tests that start no processes, browsers or builds (2 minutes, optional: TESTS=tests/service)
 	@$(MAKE) --no-print-directory suite SUITE="not processes and not slow"
 
-test-python:     ## run the tests on another Python version (PYTHON_VERSION=3.12, optional: TESTS=tests/service)
+test-python: $(KSERVE)/.installed  ## run all tests, slow ones too, on another Python version (PYTHON_VERSION=3.12, optional: TESTS=tests/service)
 	@test -n "$(PYTHON_VERSION)" || { echo "PYTHON_VERSION is not set; run make test-python PYTHON_VERSION=3.12" >&2; exit 2; }
 	@# pyenv's python3.12 runs only where PYENV_VERSION names its version
-	@$(MAKE) --no-print-directory suite DEV=$(DEV)-$(PYTHON_VERSION) \
+	@$(MAKE) --no-print-directory suite SUITE= DEV=$(DEV)-$(PYTHON_VERSION) \
 		PYTHON="env PYENV_VERSION=$(PYTHON_VERSION) python$(PYTHON_VERSION)"
 
 # Imports all modules once to write their bytecode for the workers of the test suite.
