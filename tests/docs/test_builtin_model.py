@@ -36,6 +36,7 @@ def test_cloze_probe_on_the_model_card_is_current() -> None:
     )
 
 
+@pytest.mark.slow
 def test_training_commands_of_the_page_make_a_bundle(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

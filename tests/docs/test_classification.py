@@ -64,6 +64,7 @@ def test_measured_response_is_that_of_the_first_request() -> None:
     assert generated_block.read(PAGE, "classification/bundle_accuracy")
 
 
+@pytest.mark.slow
 def test_training_commands_of_the_page_make_a_bundle(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -52,6 +52,7 @@ def test_the_options_of_each_phase_are_valid(steps: list[argparse.Namespace]) ->
     assert not any(phase.resume for phase in phases(steps))
 
 
+@pytest.mark.slow
 def test_the_mixture_has_the_additional_text_without_the_probes(
     steps: list[argparse.Namespace], tmp_path: Path
 ) -> None:
@@ -67,6 +68,7 @@ def test_the_mixture_has_the_additional_text_without_the_probes(
     assert "The opposite of wet is dry." not in text  # a sentence of the plain facts
 
 
+@pytest.mark.slow
 def test_a_stopped_phase_continues(tmp_path: Path) -> None:
     (tmp_path / "phase_3").mkdir()
     (tmp_path / "phase_3" / "train_state.pt").touch()

