@@ -99,6 +99,19 @@ def read_tokenizer(tokenizer_json: bytes) -> Tokenizer:
     return tokenizer
 
 
+def check_vocabulary(tokenizer: Tokenizer, vocab_size: int) -> None:
+    """Check that a checkpoint has an embedding for each token.
+
+    Raises:
+        ValueError: the tokenizer has more tokens than the checkpoint.
+    """
+    if (size := tokenizer.get_vocab_size()) > vocab_size:
+        raise ValueError(
+            f"the tokenizer must have at most {vocab_size} tokens, one for each token embedding of "
+            f"the checkpoint (got {size}); use the checkpoint's own tokenizer"
+        )
+
+
 def text_files(paths: Iterable[Path]) -> list[Path]:
     """List the given files and the sorted .txt and .txt.xz files of the given directories.
 

@@ -19,6 +19,7 @@ from fillmask_model.checkpoints.checkpoint import load_checkpoint
 from fillmask_model.checkpoints.errors import CheckpointError
 from fillmask_model.data.corpus import (
     SpecialTokens,
+    check_vocabulary,
     pack_rows,
     read_documents,
     read_tokenizer,
@@ -140,12 +141,7 @@ def _prepare_run(
     tokenizer = read_tokenizer(processes.from_first(content).encode())
     special = SpecialTokens.from_tokenizer(tokenizer)
     model = start.model if start else TiedEncoder(_encoder_config(options, tokenizer, config))
-    if tokenizer.get_vocab_size() > model.config.vocab_size:
-        raise ValueError(
-            f"the tokenizer must have at most {model.config.vocab_size} tokens, one for each token "
-            f"embedding of the checkpoint (got {tokenizer.get_vocab_size()}); use the checkpoint's "
-            "own tokenizer"
-        )
+    check_vocabulary(tokenizer, model.config.vocab_size)
     if config.next_sentence:
         model, new = prepare_encoder(model, PairTemplate.from_tokenizer(tokenizer))
         print(f"new parts: {', '.join(new) or 'none'}", flush=True)

@@ -15,15 +15,15 @@ from fillmask_model.checkpoints.checkpoint import (
     load_checkpoint,
     save_checkpoint,
 )
-from fillmask_model.data.corpus import read_tokenizer, text_files
+from fillmask_model.data.corpus import check_vocabulary, read_tokenizer, text_files
 from fillmask_model.encoder.config import EncoderConfig
 from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.files import read_object
 from fillmask_model.output_files import reject_foreign_files, reject_inputs
+from fillmask_model.training.lease.__main__ import add_step
 from fillmask_model.training.lease.folders import MIB, Folder
 from fillmask_model.training.lease.packing import TOKENIZER, PackOptions, write_pack
 from fillmask_model.training.lease.plan import LeasePlan
-from fillmask_model.training.lease.step_command import add_step
 from fillmask_model.training.lease.weights import (
     START_BITS,
     WEIGHTS,
@@ -139,14 +139,8 @@ def _start(options: argparse.Namespace) -> tuple[TiedEncoder, bytes]:
     if content is None:
         raise ValueError("the encoder to start from has no tokenizer; set --tokenizer")
     tokenizer = read_tokenizer(content)
-    size = tokenizer.get_vocab_size()
     if checkpoint is None:
-        fields = read_object(options.config)
-        return TiedEncoder(EncoderConfig.from_dict({**fields, "vocab_size": size})), content
-    if size > checkpoint.model.config.vocab_size:
-        raise ValueError(
-            f"the tokenizer must have at most {checkpoint.model.config.vocab_size} tokens, one for "
-            f"each token embedding of the checkpoint (got {size}); use the checkpoint's own "
-            "tokenizer"
-        )
+        fields = {**read_object(options.config), "vocab_size": tokenizer.get_vocab_size()}
+        return TiedEncoder(EncoderConfig.from_dict(fields)), content
+    check_vocabulary(tokenizer, checkpoint.model.config.vocab_size)
     return checkpoint.model, content

@@ -11,7 +11,7 @@ import pytest
 
 from fillmask_model.checkpoints.checkpoint import load_checkpoint
 from fillmask_model.commands import main
-from fillmask_model.training.lease import step_command
+from fillmask_model.training.lease import __main__ as step_command
 from fillmask_model.training.lease.__main__ import main as step_main
 from tests.model.command_line import save_small
 from tests.model.training.lease.samples import TINY
