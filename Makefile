@@ -9,6 +9,8 @@ KSERVE := .venv-kserve
 POLICY := .venv-policy
 TOOLS  := .venv-tools
 NPM    := tests/javascript tests/deploy/kubernetes
+# Older versions of pip know no dependency groups.
+NEW_PIP := pip==26.3
 # Disables onnxruntime's telemetry in the tests and benchmarks (reason: service/fillmask/engine/runtime.py).
 export ORT_DISABLE_TELEMETRY := 1
 # Lets Python write bytecode, because pip writes none into the tests' environment.
@@ -94,7 +96,7 @@ $(EXPORT)/.installed: pyproject.toml constraints/dev.txt
 PIP_OPTIONS := --quiet --disable-pip-version-check --no-compile -c constraints/dev.txt
 $(DEV)/.pip:
 	$(PYTHON) -m venv $(DEV)
-	$(DEV)/bin/pip install $(PIP_OPTIONS) pip==26.3
+	$(DEV)/bin/pip install $(PIP_OPTIONS) $(NEW_PIP)
 	@touch $@
 
 $(DEV)/.installed: pyproject.toml constraints/dev.txt $(NPM:=/package-lock.json) | $(DEV)/.pip
@@ -267,7 +269,7 @@ comparison: $(COMPARISON)/.native  ## measure every contender side by side and w
 
 $(COMPARISON)/.installed: pyproject.toml constraints/comparison.txt
 	$(PYTHON) -m venv $(COMPARISON)
-	$(COMPARISON)/bin/pip install --quiet --disable-pip-version-check pip==26.3
+	$(COMPARISON)/bin/pip install --quiet --disable-pip-version-check $(NEW_PIP)
 	$(COMPARISON)/bin/pip install --quiet --disable-pip-version-check -c constraints/comparison.txt -e '.[train]' --group comparison
 	@touch $@
 
@@ -276,7 +278,7 @@ scale-check: $(DEV)/.installed $(SCALE)/.installed  ## run and measure the recip
 
 $(SCALE)/.installed: pyproject.toml constraints/scale.txt
 	$(PYTHON) -m venv $(SCALE)
-	$(SCALE)/bin/pip install --quiet --disable-pip-version-check pip==26.3
+	$(SCALE)/bin/pip install --quiet --disable-pip-version-check $(NEW_PIP)
 	$(SCALE)/bin/pip install --quiet --disable-pip-version-check -c constraints/scale.txt -e '.[parquet]' --group scale
 	@touch $@
 

@@ -75,7 +75,7 @@ def test_workflows_run_make_targets() -> None:
         for path in WORKFLOWS.glob("*.yaml")
     }
     assert commands == {
-        "ci": {"check", "test-fast", "test", "test-slow"},
+        "ci": {"check", "fuzz", "test", "test-fast", "test-slow"},
         "release": {
             "dist",
             "native-wheel",
