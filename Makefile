@@ -58,12 +58,12 @@ test-python: $(KSERVE)/.installed  ## run all tests, slow ones too, on another P
 		PYTHON="env PYENV_VERSION=$(PYTHON_VERSION) python$(PYTHON_VERSION)"
 
 # Imports all modules once to write their bytecode for the workers of the test suite.
-collect: $(DEV)/.installed
+collect: $(DEV)/.installed $(DEV)/.native
 	@collected=$$($(DEV)/bin/python -m pytest --collect-only -q $(TESTS)) || { echo "$$collected"; exit 1; }
 
 # More workers than CPUs, because many tests wait for processes. torch gets one thread in each.
 SUITE ?= not slow
-suite: collect $(DEV)/.native
+suite: collect
 	OMP_NUM_THREADS=1 $(DEV)/bin/python -m pytest -m "$(SUITE)" --numprocesses 3 --dist loadfile --no-loadscope-reorder $(TESTS)
 
 check: lint types  ## check lint, format, types and architecture
