@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from fillmask.engine.machine import helper_threads
 from fillmask.engine.machine.helper_threads import HelperThreads
 from fillmask.engine.runtime import Runtime
 from tests.service.engine.test_runtime import random_pass
+from tests.service.fake_runtime import text
 from tests.service.put_bundle import until
 from tests.service.tiny import Tiny
 
@@ -53,37 +55,32 @@ def pool() -> Iterator[Pool]:
 
 def test_simultaneous_runs_share_the_threads(pool: Pool) -> None:
     # Each run after the first one keeps one of three pool threads busy.
-    helpers = HelperThreads(pool.call, 3)
-    assert [helpers.start_run() for _ in range(6)] == [4, 3, 2, 1, 1, 1]
-    until(lambda: pool.busy == 3)
-    helpers.close()
+    with closing(HelperThreads(pool.call, 3)) as helpers:
+        assert [helpers.start_run() for _ in range(6)] == [4, 3, 2, 1, 1, 1]
+        until(lambda: pool.busy == 3)
     assert pool.busy == 0
 
 
 def test_helpers_stay_away_for_a_while(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     # After two simultaneous runs, a single run has one helper fewer until RECENT_S has passed.
     monkeypatch.setattr(helper_threads, "RECENT_S", 0.2)
-    helpers = HelperThreads(pool.call, 3)
-    assert [helpers.start_run(), helpers.start_run()] == [4, 3]
-    helpers.end_run()
-    helpers.end_run()
-    assert helpers.start_run() == 3
-    helpers.end_run()
-    until(lambda: pool.busy == 1)
-    time.sleep(0.25)
-    assert helpers.start_run() == 4
-    until(lambda: pool.busy == 0)
-    helpers.end_run()
-    helpers.close()
+    with closing(HelperThreads(pool.call, 3)) as helpers:
+        assert [helpers.start_run(), helpers.start_run()] == [4, 3]
+        helpers.end_run()
+        helpers.end_run()
+        assert helpers.start_run() == 3
+        helpers.end_run()
+        until(lambda: pool.busy == 1)
+        time.sleep(0.25)
+        assert helpers.start_run() == 4
+        until(lambda: pool.busy == 0)
+        helpers.end_run()
 
 
 def test_runs_of_other_sessions_count(pool: Pool) -> None:
-    other = HelperThreads(pool.call, 1)
-    other.start_run()
-    helpers = HelperThreads(pool.call, 1)
-    assert helpers.start_run() == 1
-    helpers.close()
-    other.close()
+    with closing(HelperThreads(pool.call, 1)) as other, closing(HelperThreads(pool.call, 1)) as own:
+        other.start_run()
+        assert own.start_run() == 1
 
 
 def test_pool_threads_end_with_their_owner(pool: Pool) -> None:
@@ -125,6 +122,14 @@ def test_any_number_of_helpers_returns_the_same_bits(threads: int, tiny: Tiny) -
         np.testing.assert_array_equal(found.top_ids, expected.top_ids)
         np.testing.assert_array_equal(found.top_log_probs, expected.top_log_probs)
     runtime.close()
+
+
+def test_a_failed_run_gives_its_threads_back(tiny: Tiny) -> None:
+    # Otherwise all later runs would stay on their calling threads.
+    with closing(Runtime(tiny.path / "model.onnx", 2)) as runtime:
+        with pytest.raises(Exception, match="indices"):
+            runtime.run(Batch.pack([text(10**6)]))
+        assert runtime.run(Batch.pack([text(1)])).threads == 2
 
 
 def test_simultaneous_runs_return_the_same_bits(tiny: Tiny) -> None:
