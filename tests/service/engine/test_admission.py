@@ -110,19 +110,26 @@ async def test_cancelled_requests_are_not_computed() -> None:
 
 
 async def test_retry_after_is_measured() -> None:
-    # Retry-After is the time to compute the waiting tokens.
+    # Retry-After is the time to compute the waiting tokens, which for a bulk request are those of
+    # both lanes, because interactive requests run first.
     fake = FakeRuntime()
 
-    async with running_batcher(fake, workers=2, max_waiting_tokens=20) as batcher:
+    async with running_batcher(
+        fake, workers=2, max_waiting_tokens=20, max_bulk_tokens=8
+    ) as batcher:
         fake.go.clear()
         batcher._admission.throughput.record(20, 10)
-        accepted = asyncio.create_task(batcher.submit([text(4, 20)]))
+        accepted = [
+            asyncio.create_task(batcher.submit([text(4, 20)])),
+            asyncio.create_task(batcher.submit([text(5, 8)], bulk=True)),
+        ]
         await asyncio.sleep(0)
-        with pytest.raises(OverloadedError) as caught:
-            await batcher.submit([text(5, 1)])
-        assert caught.value.retry_after_s == 5
+        for bulk, seconds in ((False, 5), (True, 7)):
+            with pytest.raises(OverloadedError) as caught:
+                await batcher.submit([text(6, 1)], bulk=bulk)
+            assert caught.value.retry_after_s == seconds
         fake.go.set()
-        await accepted
+        await asyncio.gather(*accepted)
 
 
 async def test_bulk_passes_do_not_delay_interactive_requests() -> None:

@@ -8,6 +8,7 @@ from fillmask.engine.batcher import Batcher
 from fillmask.engine.runtime import Runtime
 from fillmask.errors import OverloadedError
 from fillmask.parameters.fill_mask import FillOptions
+from tests.service.fake_runtime import FakeRuntime, running_batcher, text
 from tests.service.tiny import Tiny
 from tests.service.tiny_calls import make_pipeline
 
@@ -54,6 +55,19 @@ async def test_a_long_request_of_short_parts_is_bulk(tiny: Tiny) -> None:
         assert not batcher.parts_of(tokens // len(texts)).bulk
     finally:
         await batcher.close()
+
+
+async def test_all_parts_of_a_long_request_wait_in_the_bulk_lane() -> None:
+    # Each part alone would be short enough for the interactive lane.
+    fake = FakeRuntime()
+    async with running_batcher(fake) as batcher:
+        fake.go.clear()
+        parts = batcher.parts_of(1000)
+        running = [asyncio.create_task(batcher.submit([text(i)], parts=parts)) for i in (1, 2)]
+        await asyncio.sleep(0)
+        assert batcher.load.waiting_tokens == {"interactive": 0, "bulk": 4}
+        fake.go.set()
+        await asyncio.gather(*running)
 
 
 async def test_another_request_is_still_rejected(tiny: Tiny) -> None:
