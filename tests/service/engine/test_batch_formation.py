@@ -1,6 +1,10 @@
 """Batch formation: interactive items go first, but bulk items still get a turn."""
 
-from fillmask.engine.batch_formation import BATCHES_PER_BULK_BATCH, LaneQueue
+from fillmask.engine.batch_formation import (
+    BATCHES_PER_BULK_BATCH,
+    LaneQueue,
+    exceeds_interactive_lane,
+)
 
 
 def waiting(interactive: int = 0, bulk: int = 0, tokens: int = 2) -> LaneQueue[str]:
@@ -44,3 +48,9 @@ def test_items_are_removed_from_both_lanes() -> None:
     assert lanes.remove(lambda item: item.endswith("1")) == ["f1", "s1"]
     assert lanes.next_batch(100) == ["f0", "f2"]
     assert lanes.next_batch(100) == ["s0", "s2"]
+
+
+def test_a_request_of_eight_full_batches_is_interactive() -> None:
+    # docs/filling.md states the limit.
+    assert not exceeds_interactive_lane(8 * 100, 100)
+    assert exceeds_interactive_lane(8 * 100 + 1, 100)

@@ -30,3 +30,11 @@ async def test_the_first_failure_is_the_answer() -> None:
     submission.set_result(0, KeyError("two"))
     with pytest.raises(ValueError, match="one"):
         await submission.future
+
+
+async def test_a_request_runs_from_its_first_batch_to_its_last() -> None:
+    # Several workers may record its batches in any order.
+    submission = PendingRequest(asyncio.get_running_loop().create_future(), 3)
+    for started_s, ended_s in ((3, 4), (1, 7), (2, 5)):
+        submission.record_run(started_s, ended_s)
+    assert (submission.started_s, submission.ended_s) == (1, 7)
