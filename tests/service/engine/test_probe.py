@@ -10,6 +10,7 @@ from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.batcher import Batcher
 from fillmask.engine.passes import BatchOutputs, ModelPass
 from fillmask.engine.probe import Probe
+from fillmask.errors import NotReadyError
 from tests.service.fake_runtime import BAD_ID, FakeRuntime, running_batcher, text
 
 STUCK = "No test pass has finished within 0.05 s; restart the service."
@@ -64,6 +65,18 @@ async def test_model_that_fails() -> None:
         await asyncio.sleep(0.11)
         failure = await Probe(batcher, token_id=BAD_ID).failure_reason()
         assert failure == "The model fails on a test pass of one token; restart the service."
+
+
+async def test_model_whose_worker_has_failed() -> None:
+    # The reason is that of the rejected requests.
+    fake = FakeRuntime()
+    fake.fatal = True
+
+    async with running_batcher(fake) as batcher:
+        with pytest.raises(NotReadyError) as caught:
+            await batcher.submit([text(1)])
+        await asyncio.sleep(0.11)
+        assert await Probe(batcher, token_id=7).failure_reason() == caught.value.text
 
 
 async def test_cancelled_caller_does_not_cancel_the_probe() -> None:
