@@ -166,3 +166,10 @@ async def test_a_damaged_fused_graph_ends_the_start(any_cpu: None, bundle: Path)
 def test_the_reasons_name_the_version_that_a_graph_needs(any_cpu: None) -> None:
     with pytest.raises(native_operators.OperatorsUnavailableError, match="version 7"):
         native_operators.find_operators(7)
+
+
+def test_an_export_takes_slow_operators(any_cpu: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    # They only have to compute the golden results, and the bundle may run on another CPU.
+    monkeypatch.setattr(fillmask_native, "is_fast", lambda: False)
+    found = native_operators.find_operators(fillmask_native.OPERATORS_VERSION, fast=False)
+    assert found.library == fillmask_native.LIBRARY
