@@ -65,6 +65,13 @@ def test_the_word_is_masked_unless_told_otherwise(client: TestClient) -> None:
     assert answer != score(client, TEXT, variant="original")
 
 
+def test_targets_are_scored_with_all_other_tokens(client: TestClient) -> None:
+    # Their default is the usual definition of masked marginals.
+    answer = score(client, TEXT, targets=["dog"])
+    assert answer == score(client, TEXT, targets=["dog"], variant="original")
+    assert answer != score(client, TEXT, targets=["dog"], variant="within_word")
+
+
 def test_variants_of_a_text_are_ranked(client: TestClient) -> None:
     # Equal texts have the same rank.
     texts = ["the dog barked", "the cat barked", "the dog barked", "the tea barked"]
