@@ -14,7 +14,7 @@ from tests.service.tiny import Tiny
 KEYS = ["a-key-of-our-shop-4711", "another key, with blanks", "schlüssel-mit-umlaut"]
 BODY = {"inputs": "the [MASK]"}
 REFUSED = {"error": "The request has no valid API key; send a key as Authorization: Bearer KEY."}
-OPEN = ["/health/live", "/health/ready", "/v2/health/live", "/v2/health/ready", "/docs"]
+OPEN = ["/", "/health/live", "/health/ready", "/v2/health/live", "/v2/health/ready", "/docs"]
 CLOSED = ["/info", "/models", "/models/tiny", "/v2", "/v2/models/tiny", "/v1/models", "/nothing"]
 
 
@@ -67,11 +67,14 @@ def test_the_scheme_is_not_case_sensitive(client: TestClient) -> None:
 
 
 def test_public_paths_need_no_key(client: TestClient) -> None:
-    # All other paths need a key, even if they do not exist.
+    # All other paths need a key, even if they do not exist. Strangers pay for each request with a
+    # new connection.
     for path in OPEN:
         assert client.get(path).is_success, path
+        assert client.head(path).is_success, path
     for path in CLOSED:
-        assert client.get(path).status_code == 401, path
+        for answer in (client.get(path), client.head(path)):
+            assert (answer.status_code, answer.headers["connection"]) == (401, "close"), path
 
 
 def test_without_a_file_no_key_is_needed(tiny: Tiny) -> None:
