@@ -49,8 +49,8 @@ def test_characters_in_strings_do_not_count(text: str) -> None:
 
 @pytest.mark.parametrize("extra", [0, 1])
 def test_count_is_exact(extra: int) -> None:
-    # The sample has lists, objects, and strings that contain JSON syntax.
-    strings = ['[\\"{,'] * (MAX_VALUES // 2 - 2)
+    # The sample has lists, objects, and strings that contain JSON syntax and end with a backslash.
+    strings = ['[\\"{,\\'] * (MAX_VALUES // 2 - 2)
     others = [{"a": 1}] * (MAX_VALUES // 6) + [0] * (MAX_VALUES // 2 - 3 * (MAX_VALUES // 6))
     content = json.dumps([*strings, *others, *[0] * (2 + extra)]).encode()
     assert len(content) < 16 * MAX_VALUES
