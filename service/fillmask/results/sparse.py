@@ -44,7 +44,7 @@ class SparseEmbedding(Result):
 def shortest_floats(values: FloatArray) -> list[float]:
     """Return float32 numbers as floats whose JSON has at most 8 digits.
 
-    Seven digits after the first are exact to half of the last bit of a float32.
+    The error of eight digits is below one unit in the last place of a float32.
     """
     wide = values.astype(np.float64)
     digits = 7 - np.floor(np.log10(wide, where=wide > 0, out=np.zeros_like(wide)))

@@ -283,17 +283,17 @@ def test_special_tokens_in_a_pair_are_ordinary_text(client: TestClient) -> None:
 
 def test_invalid_texts_are_reported(client: TestClient) -> None:
     # With on_error "report", the other texts and pairs still get labels.
-    inputs = ["the cat", pair(LONG), pair(), "\u200b"]
+    inputs = ["\u200b", "the cat", pair(LONG), pair()]
     body = {"inputs": inputs, "on_error": "report"}
     answer = client.post(CLASSIFY, json=body)
     assert answer.status_code == 200
     first, second, third, last = answer.json()
-    assert len(first) == len(third) == 3
-    assert second == {
-        "error": "inputs[1] must have at most 24 tokens, special tokens included (got 32); "
+    assert len(second) == len(last) == 3
+    assert third == {
+        "error": "inputs[2] must have at most 24 tokens, special tokens included (got 32); "
         "shorten it."
     }
-    assert last == {"error": "inputs[3] has no tokens; write at least one word."}
+    assert first == {"error": "inputs[0] has no tokens; write at least one word."}
     alone = client.post(CLASSIFY, json={"inputs": "\u200b", "on_error": "report"})
     check_refusal(alone, 422, "inputs has no tokens; write at least one word.")
     fills = client.post(BOTH, json={"inputs": [pair("[MASK]"), pair()], "on_error": "report"})

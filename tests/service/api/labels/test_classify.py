@@ -97,6 +97,23 @@ def test_the_functions(client: TestClient) -> None:
     assert [scores["sigmoid"][label] for label in LABELS] == pytest.approx(sigmoid)
 
 
+@pytest.mark.parametrize(("function", "scores"), [("softmax", [1, 0, 0]), ("sigmoid", [1, 0.5, 0])])
+def test_large_logits_do_not_overflow(
+    function: str, scores: list[float], client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batcher = client.app.state.models.get("labels").batcher  # type: ignore[attr-defined]
+    run = batcher._run
+
+    def enlarge_logits(batch: Batch) -> BatchOutputs:
+        outputs: BatchOutputs = run(batch)
+        outputs.label_logits[:] = [1e6, 0, -1e6]
+        return outputs
+
+    monkeypatch.setattr(batcher, "_run", enlarge_logits)
+    [found] = labels_of(client, "/classify", "the", function_to_apply=function)
+    assert [one["score"] for one in found] == scores
+
+
 def test_the_path_chooses_the_model(client: TestClient, bundles: Path) -> None:
     # Without a model name in the path, the first model with the task responds.
     expected = labels_of(client, "/models/labels/classify", PAIR)

@@ -63,6 +63,9 @@ def test_a_query_is_the_weights_of_its_tokens(client: TestClient) -> None:
     ids = sorted(set(verse_vocabulary().encode(VERSES[0], add_special_tokens=False).ids))
     heaviest = sorted(ids)[-7:]
     assert query == [{"index": index, "value": index / 8} for index in heaviest]
+    least = query[-3]["value"]
+    [heavy] = post(client, path, inputs=VERSES[0], input_type="query", min_weight=least)
+    assert heavy == query[-3:]
     [document] = post(client, path, inputs=VERSES[0], top_n=100)
     assert len(document) == 7
     assert document != query
@@ -156,6 +159,7 @@ def test_python_has_the_same_vectors(client: TestClient, splade: Path) -> None:
         for vector, body in zip(vectors, expected, strict=True):
             assert vector.values.dtype == np.float32
             assert vector.to_dict() == body | {"tokens": vector.tokens}
+            np.testing.assert_array_max_ulp(vector.values, np.float32(body["values"]))
         one = model.embed_sparse(VERSES[0], on_long_text="truncate")
         assert [one.tokens[place] for place in np.argsort(one.values)[::-1][:2]]
         with pytest.raises(InvalidRequestError, match="inputs is a pair, but this model"):

@@ -3,11 +3,14 @@
 import math
 import tracemalloc
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 import pytest
 
+from fillmask.engine.batcher import Batcher
 from fillmask.errors import InvalidRequestError
+from fillmask.parameters.fill_mask import FillOptions
 from fillmask.results.fills import Fill, TargetFill
 from fillmask.tasks.fill_mask.targets import Targets, check_targets_size
 from tests.service import tiny_calls
@@ -192,6 +195,14 @@ async def test_targets_are_bounded_in_bytes(tiny: Tiny) -> None:
     check_targets_size([[f"{i:05}" + "x" * 21 for i in range(10_000)]])
     with pytest.raises(InvalidRequestError, match=r"\(got 300000\)"):
         check_targets_size([["x" * 100_000], ["y" * 200_000]])
+
+
+async def test_targets_of_all_texts_are_bounded_together(tiny: Tiny) -> None:
+    # Texts with the same targets count them once.
+    pipeline = tiny_calls.make_pipeline(tiny, cast("Batcher", None))  # plans use no batcher
+    first, second = (FillOptions(targets=(letter * 200_000,)) for letter in "xy")
+    with pytest.raises(InvalidRequestError, match=r"at most 262144 bytes in UTF-8 \(got 400000\)"):
+        await pipeline.plan(["the [MASK]"] * 3, [first, second, first])
 
 
 def test_size_of_targets_is_close_to_their_memory(tiny: Tiny) -> None:

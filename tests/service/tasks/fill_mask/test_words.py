@@ -13,6 +13,7 @@ from tokenizers import Tokenizer as TokenizerFile
 from fillmask.app import create_app
 from fillmask.engine.passes import ModelPass, PassOutputs
 from fillmask.parameters.texts import InputText, TextPair
+from fillmask.results.fills import WordFill
 from fillmask.settings import Settings
 from fillmask.tasks.fill_mask.words import BEAM_WIDTH, WordSearch, max_word_passes
 from fillmask.tokenization.tokenizer import Tokenizer
@@ -143,18 +144,8 @@ async def test_mask_where_no_word_fits(tiny: Tiny) -> None:
     assert calls == 3  # one call per length
 
 
-@pytest.mark.parametrize(
-    ("text", "token"),
-    [
-        ("<mask> is", "Paris"),
-        ("is <mask>", "ĠParis"),
-        (TextPair("is", "<mask> is"), "Paris"),
-        (TextPair("is", "is <mask>"), "ĠParis"),
-    ],
-    ids=str,
-)
-async def test_first_word_of_each_part_needs_no_space(text: InputText, token: str) -> None:
-    # A byte-level tokenizer has a token for the word after a space, and a token for the word alone.
+async def fill_paris(text: InputText) -> list[WordFill]:
+    """Fill a mask with a byte-level tokenizer that knows Paris with and without a space."""
     vocabulary = ["<s>", "<pad>", "</s>", "<unk>", "<mask>", "Paris", "ĠParis", "i", "s", "Ġis"]
     content = TokenizerFile(models.BPE({name: i for i, name in enumerate(vocabulary)}, []))
     content.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -169,6 +160,26 @@ async def test_first_word_of_each_part_needs_no_space(text: InputText, token: st
         return [PassOutputs(np.array([[5, 6]]), log_probs, none) for _ in requests]
 
     search = WordSearch(tokenizer, submit, len(vocabulary), top_k=5, max_tokens=1)
-    [fill] = await search.fill(str(text), tokenizer.encode(text), 0)
-    assert fill.tokens == (vocabulary.index(token),)
+    return await search.fill(str(text), tokenizer.encode(text), 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "token_str"),
+    [
+        ("<mask> is", "Paris"),
+        ("is <mask>", " Paris"),
+        ('is "<mask>', "Paris"),
+        (TextPair("is", "<mask> is"), "Paris"),
+        (TextPair("is", "is <mask>"), " Paris"),
+    ],
+    ids=str,
+)
+async def test_first_word_of_each_part_needs_no_space(text: InputText, token_str: str) -> None:
+    [fill] = await fill_paris(text)
+    assert fill.token_str == token_str
     assert fill.sequence == str(text).replace("<mask>", "Paris")
+
+
+async def test_a_word_behind_a_letter_begins_with_a_space() -> None:
+    [fill] = await fill_paris("is<mask>")
+    assert (fill.token_str, fill.sequence) == (" Paris", "is Paris")
