@@ -21,8 +21,12 @@ CONFIGS: dict[str, EncoderConfig] = {
     "one pre-norm block": small_config(
         num_layers=1, norm_placement="pre", final_norm=True, activation="gelu_tanh"
     ),
-    "fixed positions, no types": small_config(
-        positions="fixed", type_vocab_size=0, ffn_bias="input", head_transform=False
+    "fixed positions, no types, norms of queries and keys": small_config(
+        positions="fixed",
+        type_vocab_size=0,
+        query_key_norm=True,
+        ffn_bias="input",
+        head_transform=False,
     ),
     "narrow embeddings, shared blocks": small_config(
         embedding_size=10,
@@ -87,7 +91,9 @@ CONFIGS: dict[str, EncoderConfig] = {
         rotary_gain=1.1,
         head_transform=False,
     ),
-    "two dense layers in the head": small_config(head_inner=11, head_norm=False),
+    "two dense layers in the head, SiLU": small_config(
+        head_inner=11, head_norm=False, activation="silu"
+    ),
 }
 
 

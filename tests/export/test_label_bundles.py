@@ -23,6 +23,7 @@ from fillmask_export.commands import main
 from fillmask_export.graph.weights import encoder_weights
 from fillmask_export.text_format import TextFormat
 from fillmask_export.verification.fills import VerificationError
+from fillmask_export.verification.golden import renew_golden_results
 from fillmask_export.verification.labels import ExpectedLabels, measure_label_agreement
 from fillmask_model.checkpoints.checkpoint import Checkpoint, save_checkpoint
 from fillmask_model.checkpoints.errors import CheckpointError
@@ -135,6 +136,10 @@ def test_golden_prompts_have_pairs(tmp_path: Path) -> None:
     assert [one.text_pair for one in prompts if one.text_pair] == [TEXTS[2], TEXTS[6]]
     for prompt in prompts:
         assert prompt.text.count("[MASK]") == len(prompt.fills)
+    # the last text has no neighbour for a pair
+    assert renew_golden_results(tmp_path / "bundle", TEXTS[:2]) == 2
+    prompts = read_bundle(tmp_path / "bundle").golden.prompts
+    assert [one.text_pair for one in prompts] == [None, None]
 
 
 def test_a_pair_that_is_too_long_is_replaced_by_its_first_text(tmp_path: Path) -> None:

@@ -105,3 +105,16 @@ def test_compensation_is_gptq() -> None:
     assert (found != quantize_rows(weight).values).mean() > 0.2  # precondition of the test
     assert (found != expected).mean() < 0.01
     assert np.abs(found - expected).max() <= 1
+
+
+def test_compensation_is_for_the_smoothed_inputs() -> None:
+    # Factors divide the columns of the weight and multiply the inputs.
+    generator = np.random.default_rng(7)
+    mixing = generator.normal(size=(60, 60)) * np.geomspace(1, 0.1, 60)
+    factors = generator.permutation(np.geomspace(0.1, 10, 60)).astype(np.float32)
+    weight = generator.normal(size=(30, 60)).astype(np.float32)
+    gram = mixing.T @ mixing
+    found = quantize_rows(weight, gram, factors).values
+    expected = quantize_rows(weight / factors, gram * np.outer(factors, factors)).values
+    assert (found != quantize_rows(weight, None, factors).values).mean() > 0.1  # precondition
+    assert (found != expected).mean() < 0.01

@@ -138,9 +138,11 @@ def test_replaces_a_bundle_and_keeps_other_files(
     with pytest.raises(ValueError, match="is an existing bundle; add --overwrite"):
         write_bundle(checkpoint, tmp_path / "bundle", _label("int8"), texts)
     assert read_bundle(tmp_path / "bundle").precision == "fp32"
+    (tmp_path / "bundle" / "fused.onnx").write_text("graph of the old weights")
     write_bundle(checkpoint, tmp_path / "bundle", _label("int8"), texts, overwrite=True)
     assert read_bundle(tmp_path / "bundle").precision == "int8"
     assert (tmp_path / "bundle" / "MODEL_CARD.md").read_text() == "card"
+    assert not (tmp_path / "bundle" / "fused.onnx").exists()
 
 
 def test_a_wrong_graph_is_not_written(
@@ -274,19 +276,27 @@ def test_refusals(checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path) ->
 def test_the_mask_and_the_special_tokens_are_the_checkpoints(
     checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path
 ) -> None:
-    # Special tokens may have any name. Table rows without a token never appear in fills.
+    # Special tokens may have any name. They and table rows without a token never appear in fills,
+    # even if they are the best.
     assert checkpoint.tokenizer_json is not None
     renamed = checkpoint.tokenizer_json.replace(b"[MASK]", b"<mask>").replace(b"[CLS]", b"<s>")
     size = read_tokenizer(renamed).get_vocab_size()
     model = random_encoder(replace(checkpoint.model.config, vocab_size=size + 3))
+    tokens = read_tokenizer(renamed)
+    special = {tokens.token_to_id(t) for t in ("[PAD]", "[UNK]", "<s>", "[SEP]", "<mask>")}
+    special |= {size, size + 1, size + 2}
+    with torch.no_grad():
+        model.get_parameter("head_bias")[list(special)] += 8
     padded = Checkpoint(model, renamed, head_is_new=False, mask_token="<mask>")  # noqa: S106 - a token of another kind
     write_bundle(padded, tmp_path / "bundle", _label(), texts)
     bundle = read_bundle(tmp_path / "bundle")
     assert bundle.mask_token == "<mask>"  # noqa: S105 - a token of another kind
-    tokens = read_tokenizer(renamed)
-    special = {tokens.token_to_id(t) for t in ("[PAD]", "[UNK]", "<s>", "[SEP]", "<mask>")}
-    assert set(bundle.special_token_ids) == special | {size, size + 1, size + 2}
-    assert all("<mask>" in prompt.text for prompt in bundle.golden.prompts)
+    assert set(bundle.special_token_ids) == special
+    for prompt in bundle.golden.prompts:
+        assert "<mask>" in prompt.text
+        for fills in prompt.fills:
+            assert len(fills) == 5
+            assert not {fill.token for fill in fills} & special
 
 
 @pytest.mark.parametrize(

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections import Counter
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import onnx
 import pytest
 from numpy.typing import NDArray
 
-from fillmask.bundles.bundle import default_bundle_path
+from fillmask.bundles.bundle import Bundle, default_bundle_path
 from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.machine.native_operators import find_operators
 from fillmask.engine.passes import ModelPass
 from fillmask.engine.runtime import Runtime
+from fillmask_export.bundle import fused_graph
+from fillmask_export.bundle.fused_graph import add_fused_graph
 from fillmask_export.graph.fused.graph import fuse, packed_weights
 from fillmask_export.graph.fused.graph_reader import OPERATORS_VERSION, with_subgraphs
 from fillmask_export.graph.int8_operators import Int8GraphBuilder
@@ -24,6 +29,7 @@ from fillmask_export.graph.operators import GraphBuilder
 from fillmask_export.graph.served import served_graph
 from fillmask_export.graph.weights import encoder_weights
 from fillmask_export.quantization.weights import int8_weights
+from fillmask_export.verification.fills import VerificationError
 from fillmask_model.checkpoints.checkpoint import Checkpoint
 from fillmask_model.encoder.config import EncoderConfig
 from fillmask_model.encoder.sparse import SparsePooling
@@ -176,6 +182,28 @@ def test_fp32_has_no_fused_form() -> None:
     config = small_config()
     graph = served_graph(GraphBuilder(config, encoder_weights(random_encoder(config))))
     assert fuse(graph, config.d_model) is None
+
+
+@pytest.mark.parametrize("change", ["one", "all", "nan"])
+def test_a_fused_graph_with_other_results_is_not_written(
+    change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # One number may not differ much, nor all numbers a little.
+    for name in ("bundle.json", "model.onnx"):
+        shutil.copy(default_bundle_path() / name, tmp_path)
+    before = (tmp_path / "bundle.json").read_bytes()
+    bundle = Bundle.model_validate(json.loads(before), context=tmp_path)
+    golden = bundle.golden.model_dump()
+    every = [fill for one in golden["prompts"] for fills in one["fills"] for fill in fills]
+    for fill in every if change == "all" else every[:1]:
+        fill["log_prob"] += {"one": 1, "all": 0.1, "nan": np.nan}[change]
+    for name in ("find_operators", "Runtime", "Tokenizer"):  # which make golden results
+        monkeypatch.setattr(fused_graph, name, Mock())
+    monkeypatch.setattr(fused_graph, "golden_results", lambda *_: golden)
+    with pytest.raises(VerificationError, match="golden prompts of the fused graph must match"):
+        add_fused_graph(bundle, ["a text"])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bundle.json", "model.onnx"]
+    assert (tmp_path / "bundle.json").read_bytes() == before
 
 
 def test_the_built_in_graph_is_the_fused_form_of_its_stock_graph() -> None:

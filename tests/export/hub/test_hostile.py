@@ -18,7 +18,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from fillmask_export.commands import main
-from tests.export.hub.commands import NAME
+from fillmask_export.hub.errors import HubError
+from tests.export.hub.commands import NAME, download
 from tests.export.hub.local_hub import ONE, LocalHub
 from tests.model.samples import VERSES, change_config, change_tensors
 
@@ -284,6 +285,17 @@ def test_a_hostile_hub_ends_with_a_sentence(
     hub.tamper = tamper
     ends_with_a_sentence(tmp_path, NAME)
     assert not [path for path in tmp_path.rglob("*") if "evil" in path.name]
+
+
+def test_content_that_is_not_listed_does_not_stay_in_the_cache(
+    hub: LocalHub, directory: Path
+) -> None:
+    honest, hub.tamper = hub.tamper, other_weights
+    with pytest.raises(HubError, match=r"tokenizer.json must have the hash .*; run the command ag"):
+        download()
+    hub.tamper = honest
+    content = (directory / "tokenizer.json").read_bytes()
+    assert (download().directory / "tokenizer.json").read_bytes() == content
 
 
 def test_an_honest_hub_still_serves(hub: LocalHub, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import shutil
 from pathlib import Path
@@ -12,6 +13,7 @@ from huggingface_hub import constants
 from safetensors.torch import save_file
 
 from fillmask.bundles.bundle import read_bundle
+from fillmask_export.source import Source, load_source
 from tests.export.hub.commands import download, export
 from tests.export.hub.local_hub import LocalHub
 
@@ -67,6 +69,15 @@ def test_an_id_becomes_a_bundle_with_weights_of_queries(
     again = tmp_path / "again"
     assert export(tmp_path, "--output", str(again)) == 0
     assert read_bundle(again).files.model == bundle.files.model
+
+
+@pytest.mark.parametrize(("task", "sparse"), [(None, True), ("sparse", True), ("fill-mask", False)])
+def test_the_task_of_the_user_wins_over_the_modules(
+    directory: Path, task: str | None, *, sparse: bool
+) -> None:
+    write_router(directory, "")
+    options = argparse.Namespace(checkpoint=str(directory), task=task)
+    assert (load_source(options, Source(directory, None)).sparse is not None) is sparse
 
 
 def test_a_plain_checkpoint_may_have_a_table(

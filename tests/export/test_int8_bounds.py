@@ -1,0 +1,70 @@
+"""Bounds on the differences between int8 and fp32, with results made by hand."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import cast
+
+import numpy as np
+import pytest
+from numpy.typing import ArrayLike
+
+from fillmask.engine.batch_arrays import Batch
+from fillmask.engine.passes import ModelPass
+from fillmask.engine.runtime import Runtime
+from fillmask_export.verification.agreement import Fp32Predictions, measure_agreement
+from fillmask_export.verification.fills import VerificationError
+from fillmask_export.verification.labels import ExpectedLabels, measure_label_agreement
+from fillmask_export.verification.vectors import ExpectedVectors, measure_vector_agreement
+
+IDS = np.array([2, 7, 3])
+
+
+def returning(**outputs: ArrayLike) -> Runtime:
+    """Return a runtime that has the same results for every batch."""
+    arrays = {name: np.array(values) for name, values in outputs.items()}
+
+    def run(_: Batch) -> SimpleNamespace:
+        return SimpleNamespace(**arrays)
+
+    return cast("Runtime", SimpleNamespace(run=run))
+
+
+def test_fills_without_numbers_are_refused() -> None:
+    # A comparison with NaN is false, whatever the bound is.
+    request = ModelPass(IDS, np.array([1]), 5, np.array([[4, 5, 6, 7, 8]]))
+    expected = Fp32Predictions((request,), np.full((1, 5), -2, np.float32))
+    runtime = returning(top_ids=[[4]], target_log_probs=[[-2, -2, np.nan, -2, -2]])
+    with pytest.raises(VerificationError, match=r"must differ from fp32's by .* \(got nan\)"):
+        measure_agreement(runtime, expected)
+
+
+@pytest.mark.parametrize(
+    ("exact", "found", "refused"),
+    [
+        ([0.1, -0.1], [0.5, 0.2], False),  # 0.5 for small logits
+        ([0.1, -0.1], [0.7, 0.2], True),
+        ([10, -10], [11.5, -9], False),  # a fifth of large ones
+        ([10, -10], [12.5, -9], True),
+    ],
+)
+def test_the_bound_on_labels_grows_with_the_logits(
+    exact: list[float], found: list[float], *, refused: bool
+) -> None:
+    request = ModelPass.for_labels(IDS, None, "first")
+    expected = ExpectedLabels([request], 1, np.array([exact], np.float32))
+    runtime = returning(label_logits=[found])
+    if refused:
+        with pytest.raises(VerificationError, match="logits of int8 must differ from fp32's by at"):
+            measure_label_agreement(runtime, expected)
+    else:
+        assert measure_label_agreement(runtime, expected).best_label_agreement == 1
+
+
+def test_a_dimension_of_weight_zero_is_not_strong() -> None:
+    # The vector has fewer than a hundred dimensions, of which int8 has another one.
+    request = ModelPass.for_vector(IDS, None, 5)
+    expected = ExpectedVectors([request], 1, np.array([[0, 0, 3, 0.1, 0]], np.float32))
+    runtime = returning(sparse_weights=[[0, 0, 3, 0, 0.1]])
+    with pytest.raises(VerificationError, match=r"strongest dimensions \(got 50\.0 %\)"):
+        measure_vector_agreement(runtime, expected)
