@@ -78,13 +78,13 @@ async def fill_jointly(
                 for hypothesis, masks in zip(beam, open_masks, strict=True)
             ]
         )
-        expanded: dict[tuple[int, ...], _Hypothesis] = {}
-        for hypothesis, masks, output in zip(beam, open_masks, outputs, strict=True):
-            for one in _expand(hypothesis, masks, output, encoded, tokenizer, width, order):
-                known = expanded.get(one.tokens)
-                if known is None or one.log_prob > known.log_prob:
-                    expanded[one.tokens] = one
-        beam = sorted(expanded.values(), key=lambda one: -one.log_prob)[:width]
+        # no two are the same, because the fills of one mask of one hypothesis have distinct tokens
+        expanded = [
+            one
+            for hypothesis, masks, output in zip(beam, open_masks, outputs, strict=True)
+            for one in _expand(hypothesis, masks, output, encoded, tokenizer, width, order)
+        ]
+        beam = sorted(expanded, key=lambda one: -one.log_prob)[:width]
     return [_to_fill(text, encoded, tokenizer, one) for one in beam[:top_k]]
 
 
