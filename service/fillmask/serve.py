@@ -5,12 +5,10 @@ import contextlib
 import errno
 import gc
 import logging
-import select
 import signal
 import socket
 import sys
 import threading
-import time
 from collections.abc import Iterator, Sequence
 
 import uvicorn
@@ -20,6 +18,7 @@ from fillmask.api.metrics_page import create_metrics_app
 from fillmask.app import FillMaskApp, create_app
 from fillmask.bundles.cache import exported_bundle
 from fillmask.errors import SettingsError, StartupError
+from fillmask.http.listener import bound_socket, stop_listening
 from fillmask.observability.health import Health
 from fillmask.observability.logs import log_loop_error, start_logging
 from fillmask.registry.registry import ModelRegistry
@@ -31,12 +30,6 @@ _log = logging.getLogger("fillmask")
 # longer than the keep-alive timeout of most proxies, which is 60 s. A server that closes the
 # connection before the proxy may cut off a request in transit.
 KEEP_ALIVE_S = 75
-# Limits of the kernel for each connection. A pod is charged for the bytes that the kernel holds.
-# The bytes of one read are also the work that a hostile client can put between two other requests:
-# h11 takes 8 us for a chunk of one byte.
-_RECEIVE_BYTES = 16 * 1024
-_UNSENT_BYTES = 32 * 1024
-_UNREAD_TIMEOUT_MS = 30_000
 # interval between two checks for the start, and time for requests on their way
 _CHECK_EVERY_S, _LAST_REQUESTS_S = 0.05, 0.5
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -202,39 +195,16 @@ async def _stop(
     await health.wait_until_stopping()
     if not health.failed:
         await asyncio.sleep(drain_delay_s)
-        await _stop_listening(server, listener)
+        [accepting] = server.servers
+        await stop_listening(listener, accepting, _LAST_REQUESTS_S)
         await asyncio.sleep(_LAST_REQUESTS_S)
     server.should_exit = True
 
 
-async def _stop_listening(server: uvicorn.Server, listener: socket.socket) -> None:
-    """Close the listener while no connection waits in it, because the kernel would reset it."""
-    end_s = time.monotonic() + _LAST_REQUESTS_S
-    while select.select([listener], [], [], 0)[0] and time.monotonic() < end_s:  # noqa: ASYNC110 - the loop accepts them
-        await asyncio.sleep(0)
-    for one in server.servers:
-        one.close()
-
-
 def _bind(settings: Settings, name: str) -> socket.socket:
     """Return a socket with the address of the setting `port` or `metrics_port`."""
-    address = settings.host, getattr(settings, name)
-    with _readable_errors(settings, name), contextlib.ExitStack() as closing:
-        family = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)[0][0]
-        # asyncio disables Nagle's algorithm only if the socket names its protocol. With the
-        # algorithm, a response in two parts waits about 40 ms for the client's delayed
-        # acknowledgement.
-        listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        closing.callback(listener.close)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        # accepted connections inherit the options
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BYTES)
-        if sys.platform == "linux":
-            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
-            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNREAD_TIMEOUT_MS)
-        listener.bind(address)
-        closing.pop_all()
-    return listener
+    with _readable_errors(settings, name):
+        return bound_socket(settings.host, getattr(settings, name))
 
 
 def _url(listener: socket.socket) -> str:

@@ -1,14 +1,14 @@
 """Start, errors and exit of a service process."""
 
-import asyncio
 import concurrent.futures
+import contextlib
+import http.client
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import httpx
@@ -25,6 +25,7 @@ from tests.service.tiny import Tiny
 
 pytestmark = pytest.mark.processes
 BODY = {"inputs": "the [MASK]"}
+JSON = {"Content-Type": "application/json"}
 
 
 def await_run(process: Process) -> None:
@@ -37,20 +38,31 @@ def test_sigterm_finishes_accepted_requests(start_server: StartServer) -> None:
     # Waiting and running requests get their responses. New connections fail.
     with (
         start_server("--threads=1", "--drain-delay-s=0", code=SLOW) as (process, url),
-        concurrent.futures.ThreadPoolExecutor() as pool,
+        contextlib.ExitStack() as closing,
     ):
-        running = pool.submit(httpx.post, f"{url}/fill-mask", json=BODY)
+        address = url.removeprefix("http://")
+        running, waiting = (
+            closing.enter_context(contextlib.closing(http.client.HTTPConnection(address)))
+            for _ in range(2)
+        )
+        running.request("POST", "/fill-mask", json.dumps(BODY), JSON)
         await_run(process)
-        waiting = pool.submit(httpx.post, f"{url}/fill-mask", json=BODY)
-        time.sleep(0.2)
+        waiting.request("POST", "/fill-mask", json.dumps(BODY), JSON)
         process.send_signal(signal.SIGTERM)
-        time.sleep(0.3)
-        with pytest.raises(httpx.ConnectError):
-            httpx.get(f"{url}/health/ready")
-        for answer in (running.result(), waiting.result()):
-            assert answer.status_code == 200
-            assert len(answer.json()) == 5
+        until(lambda: refuses(url))
+        for connection in (running, waiting):
+            answer = connection.getresponse()
+            assert answer.status == 200
+            assert len(json.load(answer)) == 5
         assert process.wait(10) == 0
+
+
+def refuses(url: str) -> bool:
+    try:
+        httpx.get(f"{url}/health/ready")
+    except httpx.ConnectError:
+        return True
+    return False
 
 
 def test_drain_delay_after_sigterm_and_a_second_signal(start_server: StartServer) -> None:
@@ -250,21 +262,3 @@ def test_addresses_that_the_service_cannot_use() -> None:
         "The service cannot listen on 192.0.2.1 port 0 (cannot assign requested address); "
         "set another host or port."
     )
-
-
-async def test_connections_send_without_delay() -> None:
-    # Nagle's algorithm would delay a response until the client acknowledges the previous one.
-    found: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-
-    def accepted(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connection = writer.get_extra_info("socket")
-        found.set_result(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
-        writer.close()
-
-    with _bind(Settings(port=0), "port") as listener:
-        async with await asyncio.start_server(accepted, sock=listener):
-            _, client = await asyncio.open_connection(*listener.getsockname())
-            nodelay = await found
-            client.close()
-            await client.wait_closed()
-    assert nodelay != 0

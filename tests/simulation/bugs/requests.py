@@ -142,8 +142,8 @@ REQUESTS = (
     bug(
         "SIGTERM does not end the process",
         "serve.py",
-        "    server.should_exit = True\n\n\nasync def _stop_listening",
-        "    server.should_exit = health.failed\n\n\nasync def _stop_listening",
+        "    server.should_exit = True\n\n\ndef _bind",
+        "    server.should_exit = health.failed\n\n\ndef _bind",
     ),
     bug(
         "a failure ends the process like a stop",

@@ -137,6 +137,10 @@ class _Server:
         await self._process.finish(self._grace_s)
 
 
+async def _stop_listening(_: object, server: SimpleNamespace, __: float) -> None:
+    server.close()
+
+
 @contextmanager
 def simulated_machine(loop: VirtualLoop, disk: Disk) -> Iterator[None]:
     """Replace the clock, the threads, the disk and what else belongs to the real process."""
@@ -150,7 +154,7 @@ def simulated_machine(loop: VirtualLoop, disk: Disk) -> Iterator[None]:
             (batcher, "threading", loop.greenlets.threading),
             (time_limit, "threading", loop.greenlets.threading),
             (serve, "gc", ignored),
-            (serve, "select", SimpleNamespace(select=lambda *_: ([], [], []))),
+            (serve, "stop_listening", _stop_listening),
         )
         for module, name, replacement in replaced:
             patches.enter_context(patch.object(module, name, replacement))

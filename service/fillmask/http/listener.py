@@ -1,0 +1,78 @@
+"""The listening socket, with the kernel's limits for each connection and an end that loses none."""
+
+import asyncio
+import contextlib
+import ctypes
+import select
+import socket
+import struct
+import sys
+import time
+
+# Limits of the kernel for each connection. A pod is charged for the bytes that the kernel holds.
+# The bytes of one read are also the work that a hostile client can put between two other requests:
+# h11 takes 8 us for a chunk of one byte.
+_RECEIVE_BYTES = 16 * 1024
+_UNSENT_BYTES = 32 * 1024
+_UNREAD_TIMEOUT_MS = 30_000
+# A program of the Berkeley Packet Filter (linux/filter.h): load the flags of the TCP header, and
+# drop the packet if it asks for a connection (SYN).
+_SO_ATTACH_FILTER = 26
+_DROP_SYN = b"".join(
+    struct.pack("HBBI", *instruction)
+    for instruction in (
+        (0x30, 0, 0, 13),  # load byte 13
+        (0x45, 0, 1, 0x02),  # go on if it has the bit of SYN, else skip one instruction
+        (0x06, 0, 0, 0),  # pass no byte
+        (0x06, 0, 0, 0xFFFF_FFFF),  # pass all bytes
+    )
+)
+
+
+def bound_socket(host: str, port: int) -> socket.socket:
+    """Return a TCP socket with the address. Its accepted connections inherit its options.
+
+    Raises:
+        OSError: the address does not exist or is in use.
+    """
+    family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+    with contextlib.ExitStack() as closing:
+        # asyncio disables Nagle's algorithm only if the socket names its protocol. With the
+        # algorithm, a response in two parts waits about 40 ms for the client's delayed
+        # acknowledgement.
+        listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        closing.callback(listener.close)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BYTES)
+        if sys.platform == "linux":
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNREAD_TIMEOUT_MS)
+        listener.bind((host, port))
+        closing.pop_all()
+    return listener
+
+
+async def stop_listening(
+    listener: socket.socket, server: asyncio.AbstractServer, patience_s: float
+) -> None:
+    """Close the listener when no connection waits in it, because the kernel would reset it.
+
+    Args:
+        server: the server that accepts the connections of the listener.
+        patience_s: seconds until the listener is closed in any case.
+    """
+    end_s = time.monotonic() + patience_s
+    # Clients that connect all the time would leave no moment without a waiting connection. A client
+    # whose packet is dropped tries again after a second (TCP), when another process may listen.
+    with contextlib.suppress(OSError):  # not every sandbox has filters
+        _drop_new_connections(listener)
+    while select.select([listener], [], [], 0)[0] and time.monotonic() < end_s:  # noqa: ASYNC110 - the loop accepts them
+        await asyncio.sleep(0)
+    server.close()
+
+
+def _drop_new_connections(listener: socket.socket) -> None:
+    if sys.platform == "linux":
+        program = ctypes.create_string_buffer(_DROP_SYN)
+        filters = struct.pack("HP", len(_DROP_SYN) // 8, ctypes.addressof(program))
+        listener.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, filters)

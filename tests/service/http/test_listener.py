@@ -1,0 +1,59 @@
+"""The options of the listening socket, and its end."""
+
+import asyncio
+import socket
+import sys
+
+import pytest
+
+from fillmask.http.listener import bound_socket, stop_listening
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_connections_send_without_delay() -> None:
+    # Nagle's algorithm would delay a response until the client acknowledges the previous one.
+    found: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    def accepted(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = writer.get_extra_info("socket")
+        found.set_result(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        writer.close()
+
+    with bound_socket("127.0.0.1", 0) as listener:
+        async with await asyncio.start_server(accepted, sock=listener):
+            _, client = await asyncio.open_connection(*listener.getsockname())
+            nodelay = await found
+            client.close()
+            await client.wait_closed()
+    assert nodelay != 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux can drop new connections")
+async def test_waiting_connections_are_accepted_before_the_end() -> None:
+    # Others are not, because connections that go on arriving would prevent the end.
+    with bound_socket("127.0.0.1", 0) as listener:
+        server = await asyncio.start_server(print, sock=listener, start_serving=False)
+        listener.listen(8)
+        address = listener.getsockname()
+        with socket.create_connection(address) as waiting:
+            stopping = asyncio.create_task(stop_listening(listener, server, 20))
+            await asyncio.sleep(0)
+            with pytest.raises(TimeoutError):
+                socket.create_connection(address, timeout=0.05)
+            connection, _ = listener.accept()
+            await stopping
+            waiting.send(b"more")
+            assert connection.recv(4) == b"more"
+            connection.close()
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(address)
+
+
+async def test_a_connection_that_nobody_accepts_does_not_prevent_the_end() -> None:
+    with bound_socket("127.0.0.1", 0) as listener:
+        server = await asyncio.start_server(print, sock=listener, start_serving=False)
+        listener.listen(8)
+        with socket.create_connection(listener.getsockname()):
+            await stop_listening(listener, server, 0.01)
+            assert listener.fileno() == -1
