@@ -18,7 +18,12 @@ from fillmask.bundles.bundle import WEIGHTS_FILE
 from fillmask.bundles.description import Pooling, Task
 from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.machine.helper_threads import HelperThreads
-from fillmask.engine.machine.memory import collapse_heap, copy_mapped_file, return_free_memory
+from fillmask.engine.machine.memory import (
+    anonymous_mappings,
+    copy_mapped_file,
+    move_to_huge_pages,
+    return_free_memory,
+)
 from fillmask.engine.machine.native_operators import NativeOperators
 from fillmask.engine.passes import BatchOutputs
 from fillmask.errors import BundleError
@@ -84,6 +89,7 @@ class Runtime:
         operators: NativeOperators | None = None,
         packed: Sequence[tuple[int, int]] = (),
     ) -> None:
+        before = anonymous_mappings()
         _register_arena()
         options = ort.SessionOptions()
         options.intra_op_num_threads = threads
@@ -124,7 +130,7 @@ class Runtime:
         self._run_options = ort.RunOptions()
         self._helpers = _helper_threads(self._session, self._inputs, threads)
         self.weights_copied = copy_mapped_file(model_path.with_name(WEIGHTS_FILE), packed)
-        collapse_heap()  # after the weights have their final addresses
+        move_to_huge_pages(before)  # after the weights have their final addresses
 
     def run(self, batch: Batch) -> BatchOutputs:
         """Compute a batch. Other Python threads can run during the computation."""

@@ -52,7 +52,7 @@ def test_results_do_not_depend_on_neighbours(seed: int, tiny: Tiny) -> None:
 def test_weights_are_moved_to_huge_pages(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     # The runtime moves the weights once per loaded graph.
     calls = []
-    monkeypatch.setattr("fillmask.engine.runtime.collapse_heap", lambda: calls.append(1))
+    monkeypatch.setattr("fillmask.engine.runtime.move_to_huge_pages", lambda _: calls.append(1))
     runtime = Runtime(tiny.path / "model.onnx")
     check(tiny, runtime, [random_pass(np.random.default_rng(0))])
     assert calls == [1]

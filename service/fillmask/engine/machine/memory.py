@@ -5,7 +5,7 @@ import ctypes
 import mmap
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 HUGE_PAGE_BYTES = 2**21
@@ -15,8 +15,21 @@ _ANONYMOUS_MAPPING = re.compile(
 )
 
 
-def collapse_heap() -> int:
-    """Ask Linux to move the memory allocated so far into huge pages.
+Mapping = tuple[int, int]  # first address and end
+
+
+def anonymous_mappings() -> list[Mapping]:
+    """Return the memory of this process that belongs to no file, or nothing outside Linux."""
+    try:
+        maps = Path("/proc/self/maps").read_text()
+    except OSError:  # not Linux
+        return []
+    found = _ANONYMOUS_MAPPING.finditer(maps)
+    return [(int(mapping[1], 16), int(mapping[2], 16)) for mapping in found]
+
+
+def move_to_huge_pages(before: Sequence[Mapping]) -> int:
+    """Ask Linux to move the memory that was mapped since then into huge pages.
 
     With the weights in huge pages, batches of three texts took 5.8 to 6.0 ms each instead of 6.4
     to 6.8 ms. In two measurements, eight HTTP clients together got 760 and 724 requests/s instead
@@ -27,23 +40,39 @@ def collapse_heap() -> int:
     The function has no effect on systems other than Linux, on kernels before Linux 6.1 and without
     free huge pages.
 
+    Args:
+        before: `anonymous_mappings` of an earlier moment. They may be the gigabytes of a program
+            that uses the library.
+
     Returns:
         Size of the moved address space in bytes.
     """
-    try:
-        maps = Path("/proc/self/maps").read_text()
-    except OSError:  # not Linux
-        return 0
     madvise = ctypes.CDLL(None).madvise
     madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-    collapsed = 0
-    for mapping in _ANONYMOUS_MAPPING.finditer(maps):
-        first, end = (int(address, 16) for address in mapping.groups())
+    moved = 0
+    for first, end in _added(before, anonymous_mappings()):
         start = -(-first // HUGE_PAGE_BYTES) * HUGE_PAGE_BYTES
         length = end // HUGE_PAGE_BYTES * HUGE_PAGE_BYTES - start
         if length > 0 and madvise(start, length, _MADV_COLLAPSE) == 0:
-            collapsed += length
-    return collapsed
+            moved += length
+    return moved
+
+
+def _added(before: Sequence[Mapping], now: Sequence[Mapping]) -> Iterator[Mapping]:
+    """Yield the parts of the mappings that were not mapped before. Both lists are in order."""
+    place = 0
+    for start, end in now:
+        rest = start
+        while place < len(before) and before[place][0] < end:
+            known, known_end = before[place]
+            if rest < known:
+                yield rest, known
+            rest = max(rest, known_end)
+            if known_end > end:
+                break  # the next mapping may overlap it, too
+            place += 1
+        if rest < end:
+            yield rest, end
 
 
 RETURN_EVERY_S = 5
@@ -110,7 +139,7 @@ def copy_mapped_file(file: Path, unused: Sequence[tuple[int, int]] = ()) -> bool
     if sys.platform != "linux":
         return False
     libc = _libc()
-    for start, end, at in _mappings(file):
+    for start, end, at in _mappings(file) if unused else ():
         for offset, size_bytes in unused:
             # whole pages of the part, at their places in this mapping
             first = -(-max(offset, at) // mmap.PAGESIZE) * mmap.PAGESIZE

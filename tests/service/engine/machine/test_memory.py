@@ -1,4 +1,4 @@
-"""Return of free memory to the system and huge pages for the heap."""
+"""Return of free memory to the system and huge pages for new memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ import numpy as np
 import pytest
 
 from fillmask.engine.machine import memory
-from fillmask.engine.machine.memory import HUGE_PAGE_BYTES, collapse_heap
+from fillmask.engine.machine.memory import (
+    HUGE_PAGE_BYTES,
+    anonymous_mappings,
+    move_to_huge_pages,
+)
 
 BYTES = 8 * HUGE_PAGE_BYTES
 
@@ -31,33 +35,58 @@ class RecordedLibrary:
         self.madvise: Any = madvise
 
 
-def test_large_allocations_are_named_in_whole_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    # The function madvise gets only whole pages of an array.
+def test_only_new_memory_is_named_in_whole_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     # Bytes of rejected calls do not count.
-    array = np.ones(BYTES, np.uint8)
-    library = RecordedLibrary()
-    monkeypatch.setattr(ctypes, "CDLL", lambda _name: library)
-    counted = collapse_heap()
-    assert all(
-        start % HUGE_PAGE_BYTES == length % HUGE_PAGE_BYTES == 0
-        for start, length, _ in library.calls
-    )
-    assert {advice for _, _, advice in library.calls} == {25}
-    assert counted == sum(length for _, length, _ in library.calls[::2])
-    first = array.ctypes.data
-    covered = sum(
+    old = np.ones(BYTES, np.uint8)
+    before = anonymous_mappings()
+    with mmap.mmap(-1, BYTES, mmap.MAP_PRIVATE) as new:
+        library = RecordedLibrary()
+        monkeypatch.setattr(ctypes, "CDLL", lambda _name: library)
+        counted = move_to_huge_pages(before)
+        assert all(
+            start % HUGE_PAGE_BYTES == length % HUGE_PAGE_BYTES == 0
+            for start, length, _ in library.calls
+        )
+        assert {advice for _, _, advice in library.calls} == {25}
+        assert counted == sum(length for _, length, _ in library.calls[::2])
+        address = np.frombuffer(new, np.uint8).ctypes.data
+        assert covered(library, address) >= BYTES - 2 * HUGE_PAGE_BYTES
+        assert covered(library, old.ctypes.data) <= 2 * HUGE_PAGE_BYTES
+
+
+def covered(library: RecordedLibrary, first: int) -> int:
+    """Return how many of BYTES bytes from an address the calls name."""
+    return sum(
         max(0, min(start + length, first + BYTES) - max(start, first))
         for start, length, _ in library.calls
     )
-    assert covered >= BYTES - 2 * HUGE_PAGE_BYTES
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "added"),
+    [
+        ([], [(2, 5)], [(2, 5)]),
+        ([(2, 5)], [(2, 5)], []),
+        ([(2, 5)], [(1, 7)], [(1, 2), (5, 7)]),
+        ([(2, 3), (4, 5)], [(2, 9)], [(3, 4), (5, 9)]),
+        ([(2, 9)], [(2, 4), (5, 7), (8, 12)], [(9, 12)]),
+        ([(0, 1), (20, 30)], [(2, 4), (6, 25)], [(2, 4), (6, 20)]),
+    ],
+)
+def test_added_parts_of_mappings(
+    before: list[memory.Mapping], now: list[memory.Mapping], added: list[memory.Mapping]
+) -> None:
+    assert list(memory._added(before, now)) == added
 
 
 def test_content_of_memory_stays() -> None:
     # The test calls the real madvise, which the kernel may reject.
-    array = np.random.default_rng(0).integers(0, 255, BYTES, np.uint8)
-    before = array.tobytes()
-    assert collapse_heap() >= 0
-    assert array.tobytes() == before
+    content = np.random.default_rng(0).bytes(BYTES)
+    before = anonymous_mappings()
+    with mmap.mmap(-1, BYTES, mmap.MAP_PRIVATE) as new:
+        new[:] = content
+        assert move_to_huge_pages(before) >= 0
+        assert new[:] == content
 
 
 def test_other_systems_than_linux_do_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,7 +95,7 @@ def test_other_systems_than_linux_do_nothing(monkeypatch: pytest.MonkeyPatch) ->
         raise FileNotFoundError
 
     monkeypatch.setattr(Path, "read_text", absent)
-    assert collapse_heap() == 0
+    assert move_to_huge_pages(anonymous_mappings()) == 0
 
 
 async def test_memory_is_returned_after_a_burst_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
