@@ -1,7 +1,9 @@
 """Settings of pytest and its plugins for all tests."""
 
+import functools
 import gc
 import os
+import ssl
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -13,6 +15,11 @@ from benchmarks.running_server import SOURCE_ROOTS
 # The processes of the tests import this checkout, not the one that is installed.
 INHERITED = [path for path in [os.environ.get("PYTHONPATH")] if path]
 os.environ["PYTHONPATH"] = os.pathsep.join([*map(str, SOURCE_ROOTS), *INHERITED])
+
+# Each HTTP client makes an SSL context, for 20 ms. No test needs one of its own.
+pytest.MonkeyPatch().setattr(
+    ssl, "create_default_context", functools.cache(ssl.create_default_context)
+)
 
 # A make command of a test is not part of the make command that runs the tests.
 for name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS"):

@@ -37,7 +37,7 @@ from benchmarks.comparison.run import prepare
 from benchmarks.comparison.texts import TOP_K
 from benchmarks.comparison.workspace import Workspace
 from fillmask.engine.batch_arrays import Batch
-from fillmask.engine.machine.memory import collapse_heap
+from fillmask.engine.machine.memory import move_to_huge_pages
 from fillmask.tokenization.encoded_text import EncodedText
 
 CPUS = (0, 1)
@@ -166,7 +166,7 @@ def lone(workspace: Workspace, name: str) -> dict[int, float]:
             batch = Batch.pack([model_pass(text, TOP_K + special) for text in texts])
             return batch.unpack(runtime.run(batch))
 
-    collapse_heap()
+    move_to_huge_pages([])
     found = {}
     for tokens in LENGTHS_TOKENS:
         jobs = [

@@ -28,7 +28,7 @@ from benchmarks.comparison.texts import TOP_K, masked_texts
 from benchmarks.comparison.workspace import Workspace
 from fillmask.bundles.bundle import read_bundle
 from fillmask.engine.batch_arrays import Batch
-from fillmask.engine.machine.memory import collapse_heap
+from fillmask.engine.machine.memory import move_to_huge_pages
 from fillmask.engine.passes import ModelPass, no_targets
 from fillmask.engine.runtime import Runtime
 from fillmask.registry.graph_choice import choose_graph
@@ -243,7 +243,7 @@ def main() -> None:
         jobs = peer_jobs(workspace, variant, setting, texts, int(threads))
     else:
         jobs = our_jobs(workspace, variant, texts)
-    collapse_heap()  # gives the other runtimes the same huge pages as the service's runtime
+    move_to_huge_pages([])  # gives the other runtimes the same huge pages as the service's runtime
     print(drive(jobs, int(threads), float(seconds)))
 
 

@@ -155,7 +155,7 @@ def test_answers_return_after_a_freeze(workers: int) -> None:
 
 @WORKERS
 @pytest.mark.parametrize("bulk_passes", [0, 200])
-@pytest.mark.parametrize("tokens_per_s", [1e-9, 1e-3, 1, 100, 1e9])
+@pytest.mark.parametrize("tokens_per_s", [1e-9, 1, 1e9])
 def test_any_wrong_estimate_is_corrected(
     tokens_per_s: float, bulk_passes: int, workers: int
 ) -> None:

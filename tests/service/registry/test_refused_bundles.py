@@ -33,7 +33,6 @@ from tests.service.harmed_bundles import (
     panic_at_the_load,
 )
 from tests.service.put_bundle import put_bundle, until
-from tests.service.scrape import rendered, value
 from tests.service.server_process import run_process
 from tests.service.tiny import Tiny
 
@@ -116,9 +115,18 @@ def harmed(harm: Harm | BaseException, path: Path) -> Iterator[None]:
             yield
 
 
-def reloads(service: FastAPI, outcome: str) -> float:
+@pytest.fixture(scope="module", autouse=True)
+def _older_objects() -> None:
+    """Keep the objects of other modules out of the garbage collections of this one."""
+    gc.collect()
+    gc.freeze()
+
+
+def reloads(service: FastAPI, outcome: str) -> int:
     """Return the number of reloads with an outcome."""
-    return value(rendered(service.state.metrics), "fillmask_reloads_total", outcome=outcome)
+    line = f'fillmask_reloads_total{{outcome="{outcome}"}} '
+    page = service.state.metrics.render("")[0].decode()
+    return int(float(page.partition(line)[2].partition("\n")[0]))
 
 
 def worker_threads() -> list[str]:
