@@ -46,7 +46,7 @@ test:            ## install everything and run all checks but the slow tests (5 
 	@$(MAKE) --no-print-directory --jobs 3 lint types suite
 
 test-slow: $(KSERVE)/.installed  ## run the slow tests: attacks, long runs, trainings, other compilers and environments (10 minutes)
-	@$(MAKE) --no-print-directory suite SUITE=slow
+	@$(MAKE) --no-print-directory suite SUITE=slow WORKERS=3
 
 test-fast:       ## run the tests that start no processes, browsers or builds (2 minutes, optional: TESTS=tests/service)
 	@$(MAKE) --no-print-directory suite SUITE="not processes and not slow"
@@ -54,17 +54,19 @@ test-fast:       ## run the tests that start no processes, browsers or builds (2
 test-python: $(KSERVE)/.installed  ## run all tests, slow ones too, on another Python version (PYTHON_VERSION=3.12, optional: TESTS=tests/service)
 	@test -n "$(PYTHON_VERSION)" || { echo "PYTHON_VERSION is not set; run make test-python PYTHON_VERSION=3.12" >&2; exit 2; }
 	@# pyenv's python3.12 runs only where PYENV_VERSION names its version
-	@$(MAKE) --no-print-directory suite SUITE= DEV=$(DEV)-$(PYTHON_VERSION) \
+	@$(MAKE) --no-print-directory suite SUITE= WORKERS=3 DEV=$(DEV)-$(PYTHON_VERSION) \
 		PYTHON="env PYENV_VERSION=$(PYTHON_VERSION) python$(PYTHON_VERSION)"
 
 # Imports all modules once to write their bytecode for the workers of the test suite.
 collect: $(DEV)/.installed $(DEV)/.native
 	@collected=$$($(DEV)/bin/python -m pytest --collect-only -q $(TESTS)) || { echo "$$collected"; exit 1; }
 
-# More workers than CPUs, because many tests wait for processes. torch gets one thread in each.
-SUITE ?= not slow
+# More workers than CPUs, because many tests wait for processes. torch gets one thread in each. The slow tests have
+# fewer, because attacks and signals under load are about time.
+SUITE   ?= not slow
+WORKERS ?= 4
 suite: collect
-	OMP_NUM_THREADS=1 $(DEV)/bin/python -m pytest -m "$(SUITE)" --numprocesses 3 --dist loadfile --no-loadscope-reorder $(TESTS)
+	OMP_NUM_THREADS=1 $(DEV)/bin/python -m pytest -m "$(SUITE)" --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder $(TESTS)
 
 check: lint types  ## check lint, format, types and architecture
 

@@ -12,13 +12,16 @@ from fillmask.tokenization.tokenizer import Tokenizer
 from fillmask.tokenization.tokenizer_file import load_tokenizer
 from fillmask.tokenization.word_cache import WordCache
 
+BUILT_IN = (default_bundle_path() / "tokenizer.json").read_bytes()
 MASK_ID, SPECIAL_IDS = 103, (0, 100, 101, 102, 103)
 
 
 def description() -> dict[str, Any]:
-    """Return the tokenizer.json of the built-in model."""
-    content = json.loads((default_bundle_path() / "tokenizer.json").read_bytes())
+    """Return the tokenizer.json of the built-in model, with the most frequent 4,000 tokens."""
+    content = json.loads(BUILT_IN)
     assert isinstance(content, dict)
+    vocabulary = content["model"]["vocab"]
+    content["model"]["vocab"] = {token: i for token, i in vocabulary.items() if i < 4000}
     return content
 
 
