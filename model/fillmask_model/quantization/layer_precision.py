@@ -1,8 +1,9 @@
 """Precision of each layer in int8 graphs, by its name.
 
-Every linear layer is in int8, except those that `is_int8_linear` excludes, and the served graph
-(`fillmask_export.graph.int8_operators`) must agree. A few input channels of a layer can stay in
-float32 (`fillmask_model.quantization.rounding_plan`).
+Every linear layer is in int8, except those that `is_int8_linear` excludes, and so is the output
+projection. The served graph (`fillmask_export.graph.int8_operators`) must agree: it has no float32
+form of a layer of a block. A few input channels of a layer can stay in float32
+(`fillmask_model.quantization.rounding_plan`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Metrics of the process in Prometheus format."""
+"""Metrics of the process in Prometheus format.
+
+Gauges of the models' current state are in `fillmask.registry.state_collector`.
+"""
 
 from collections.abc import Sequence
 

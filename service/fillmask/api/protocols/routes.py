@@ -1,4 +1,8 @@
-"""The endpoints of the Open Inference Protocol and of the V1 protocol."""
+"""The endpoints of the Open Inference Protocol and of the V1 protocol.
+
+Those of text-embeddings-inference, Cohere and Jina are in `fillmask.api.search`, and those of
+Hugging Face in `fillmask.api.routes`.
+"""
 
 import asyncio
 from typing import Any

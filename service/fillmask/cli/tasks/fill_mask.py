@@ -15,9 +15,6 @@ from fillmask.registry.served_model import ServedModel
 from fillmask.results.fills import FillResult, fills_to_json
 
 _CHARS_PER_FILL = 150  # characters of a fill's JSON without its sequence
-_POSITION_COLUMNS = ("row", "mask", "rank")
-_REQUIRED_COLUMNS = ("score", "token", "token_str", "sequence")
-_OPTIONAL_COLUMNS = ("log_prob", "target_score", "tokens", "token_strs", "window")
 
 
 class FillMaskTask(Task[FillOptions, FillResult]):

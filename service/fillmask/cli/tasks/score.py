@@ -15,7 +15,6 @@ from fillmask.registry.served_model import ServedModel
 from fillmask.results.scores import TextScore, scores_to_json
 
 _CHARS_PER_TOKEN, _CHARS_PER_TARGET = 150, 22  # characters of a token's JSON, and of a target
-_COLUMNS = ("log_prob", "pseudo_perplexity")
 
 
 class ScoreTask(Task[ScoreOptions, TextScore]):
