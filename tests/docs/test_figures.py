@@ -53,7 +53,7 @@ def measured(size: str) -> dict[str, dict[str, str]]:
 
 @pytest.mark.parametrize(("column", "size"), list(enumerate(SIZES)))
 def test_figures_of_the_readme(column: int, size: str) -> None:
-    section = pages.section(README, "Fast, with fewer changed answers")
+    section = pages.section(README, "Fast int8 that changes less")
     rows = [cells(line) for line in section.splitlines()]
     shown = {row[0]: row[1 + 3 * column : 4 + 3 * column] for row in rows}
     for name, contender in CONTENDERS.items():
