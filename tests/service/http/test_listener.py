@@ -8,8 +8,6 @@ import pytest
 
 from fillmask.http.listener import bound_socket, stop_listening
 
-pytestmark = pytest.mark.anyio
-
 
 async def test_connections_send_without_delay() -> None:
     # Nagle's algorithm would delay a response until the client acknowledges the previous one.
