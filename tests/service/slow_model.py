@@ -1,4 +1,4 @@
-"""Code of a separate process that serves a slow model."""
+"""Code of separate processes that serve slow models."""
 
 # the service with a slow model that prints the start of each run
 SLOW = """
@@ -10,6 +10,22 @@ def slow(self, batch):
     time.sleep(0.7)
     return run(self, batch)
 Runtime.run = slow
+from fillmask.__main__ import main
+sys.exit(main())
+"""
+
+# The service with a model that prints the start of each run and waits while the file HELD exists in
+# the directory of the process.
+HELD = """
+import os, sys, time
+from fillmask.engine.runtime import Runtime
+run = Runtime.run
+def wait(self, batch):
+    print("running", flush=True)
+    while os.path.exists("HELD"):
+        time.sleep(0.01)
+    return run(self, batch)
+Runtime.run = wait
 from fillmask.__main__ import main
 sys.exit(main())
 """

@@ -20,7 +20,7 @@ from fillmask.settings import Settings
 from tests.service.conftest import EditBundle, StartServer
 from tests.service.put_bundle import until
 from tests.service.server_process import Process, run_process
-from tests.service.slow_model import SLOW
+from tests.service.slow_model import HELD, SLOW
 from tests.service.tiny import Tiny
 
 pytestmark = pytest.mark.processes
@@ -113,18 +113,23 @@ def test_dead_worker_ends_the_process(start_server: StartServer) -> None:
         assert process.wait(10) == 1
 
 
-def test_grace_period_is_bounded(start_server: StartServer) -> None:
+def test_grace_period_is_bounded(
+    start_server: StartServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # Requests that outlast the grace period get an error. The exit code is 0.
+    monkeypatch.chdir(tmp_path)
     flags = ("--threads=1", "--drain-delay-s=0", "--shutdown-grace-s=0")
     with (
-        start_server(*flags, code=SLOW) as (process, url),
+        start_server(*flags, code=HELD) as (process, url),
         concurrent.futures.ThreadPoolExecutor() as pool,
     ):
-        asked = pool.submit(httpx.post, f"{url}/fill-mask", json=BODY)
+        Path("HELD").touch()
+        asked = pool.submit(httpx.post, f"{url}/fill-mask", json=BODY, timeout=20)
         await_run(process)
         process.send_signal(signal.SIGTERM)
         assert asked.result().status_code == 503
         assert "because it is shutting down" in asked.result().json()["error"]
+        Path("HELD").unlink()
         assert process.wait(10) == 0
 
 

