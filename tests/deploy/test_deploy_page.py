@@ -76,10 +76,12 @@ def test_overlay_of_the_page_renders() -> None:
     overlay = files.overlay_of_the_page()
     objects = kustomize.overlaid(overlay)
     production = kustomize.rendered(files.K8S / "overlays" / "production")
-    (image,) = overlay["images"]
+    image, of_bundles = overlay["images"]
     (pod,) = kustomize.pods(objects)
     (container,) = pod["containers"]
     assert container["image"] == f"{image['newName']}@{image['digest']}"
+    copied = f"{of_bundles['newName']}:{of_bundles['newTag']}"
+    assert copied in [each["image"] for each in pod["initContainers"]]
     chosen, before = (
         {
             name: value
@@ -90,7 +92,7 @@ def test_overlay_of_the_page_renders() -> None:
         for some in (objects, production)
     )
     assert chosen.items() >= {**before, "FILLMASK_MAX_WAIT_MS": "250"}.items()
-    assert any("image" in volume for volume in pod["volumes"])
+    assert container["volumeMounts"][-1]["mountPath"] == "/bundles"
 
 
 def test_requests_and_limits_come_from_the_measurement() -> None:

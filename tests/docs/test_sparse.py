@@ -29,9 +29,9 @@ def test_every_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert len(vector) == 10
     code, _ = python_script(page)
     monkeypatch.chdir(tmp_path)
-    output = run_python(f"{code}\nprint(literal)")
+    output = run_python(code)
     printed = [line for line in output.splitlines() if not line.startswith("--")]
-    query, found, literal = printed
+    query, literal, found = printed
     assert len(ast.literal_eval(query)) == 10
     assert sorted(ast.literal_eval(found)) == [0, 1]
     assert literal.count(":") == 10
