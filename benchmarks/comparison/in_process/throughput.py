@@ -40,7 +40,7 @@ PEER_TEXTS_PER_RUN = (1, 8)
 SORTED_TEXTS_PER_RUN = (1, 8, 16)
 CTRANSLATE2 = "CTranslate2 int8, gather head"
 HINTS = {"fp32": ("f32",), "bf16": ("bf16",), "int8": ("f32", "bf16")}
-LIMIT_S = 600
+LIMIT_S = 180
 
 # number of texts, and function that computes them
 Job = tuple[int, Callable[[], object]]

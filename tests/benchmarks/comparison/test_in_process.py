@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import subprocess
 import threading
 from collections import Counter
 
 import numpy as np
 import pytest
 
+from benchmarks.comparison.in_process import comparison
+from benchmarks.comparison.in_process.comparison import InProcessComparison
 from benchmarks.comparison.in_process.throughput import (
     CTRANSLATE2,
     Setting,
@@ -13,6 +16,7 @@ from benchmarks.comparison.in_process.throughput import (
     drive,
     variants,
 )
+from benchmarks.comparison.results import SizeResults
 from fillmask.tokenization.encoded_text import EncodedText
 
 
@@ -58,3 +62,21 @@ def test_variants_run_one_text_and_eight_and_ours_by_tokens() -> None:
     similar = Setting(8, "NumPy", by_length=True)
     assert similar in table[CTRANSLATE2]
     assert similar.label == "8 texts of similar length per run, NumPy"
+
+
+def test_a_measurement_that_hangs_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    tries = 0
+
+    def hang_once(*_: object) -> float:
+        nonlocal tries
+        tries += 1
+        if tries == 1:
+            raise subprocess.TimeoutExpired("a variant", 180)
+        return 1.0
+
+    monkeypatch.setattr(comparison, "measure", hang_once)
+    results = SizeResults(parameters="", texts=0, mean_tokens=0, mean_masks=0)
+    compared = InProcessComparison("minilm", (0,), 1, results)
+    compared.choose_settings()
+    compared.round()
+    assert results.in_process == {name: [1.0] for name in variants()}
