@@ -14,19 +14,20 @@ from typing import Any
 MAX_TEXT_BYTES = 256 * 2**20
 MAX_LISTED = 20  # names in one message
 MAX_PRINTED_CHARS = 4_000
+_LFS_START = b"version https://git-lfs.github.com/spec/"
 
 
 def read_text(path: Path) -> str:
-    """Read a UTF-8 file.
+    """Read a UTF-8 file, without a byte order mark.
 
     Raises:
-        ValueError: the file does not exist, is no ordinary file, is too large or is not UTF-8.
+        ValueError: `check_file` rejects the file, or it is too large or not UTF-8.
     """
     check_file(path)
     if (size := path.stat().st_size) > MAX_TEXT_BYTES:
         raise ValueError(f"{path} must have at most {MAX_TEXT_BYTES >> 20} MiB (got {size} bytes)")
     try:
-        return path.read_bytes().decode()  # Path.read_text changes line endings
+        return path.read_bytes().decode("utf-8-sig")  # Path.read_text changes line endings
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not valid UTF-8 ({error}); encode it as UTF-8") from None
 
@@ -35,12 +36,18 @@ def check_file(path: Path) -> None:
     """Check that a path leads to an ordinary file, because a pipe or a device may never end.
 
     Raises:
-        ValueError: the file does not exist or is no ordinary file.
+        ValueError: the file does not exist, is no ordinary file or is a pointer of Git LFS.
     """
     if not path.exists():
         raise ValueError(f"{path} does not exist; add the file")
     if not path.is_file():
         raise ValueError(f"{path} must be a file (got a directory, a pipe or a device)")
+    with path.open("rb") as file:
+        if file.read(len(_LFS_START)) == _LFS_START:
+            raise ValueError(
+                f"{path} is a Git LFS pointer instead of the file itself; run `git lfs pull`, or "
+                "download the file again"
+            )
 
 
 def read_object(path: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Atomic replacement of files."""
+"""Texts in UTF-8 and atomic replacement of files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from fillmask_model.files import atomic_replace
+from fillmask_model.files import atomic_replace, read_object, read_text
+
+
+def test_a_byte_order_mark_is_no_part_of_a_text(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text('{"a": "\ufeff"}\r\n', encoding="utf-8-sig")
+    assert read_text(path) == '{"a": "\ufeff"}\r\n'
+    assert read_object(path) == {"a": "\ufeff"}
+
+
+def test_a_pointer_in_place_of_a_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "vocab.txt"
+    path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:4d\n")
+    with pytest.raises(ValueError, match=r"vocab\.txt is a Git LFS pointer .* `git lfs pull`"):
+        read_text(path)
 
 
 def test_a_file_is_replaced_at_the_end(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ from fillmask_model.checkpoints.modules import (
     check_encoder_file,
     read_modules,
 )
-from fillmask_model.checkpoints.tensor_files import INDEX_SUFFIX
+from fillmask_model.checkpoints.tensor_files import INDEX_SUFFIX, advise_on_form
 
 # Without this setting the requests of huggingface_hub name the version of torch and the coding
 # assistant that runs the command. huggingface_hub also requests a list of assistants from the hub.
@@ -189,10 +189,8 @@ def _list_files(repository: str, revision: str) -> tuple[str, dict[str, int], di
         ) from None
     sizes = {sibling.rfilename: sibling.size or 0 for sibling in info.siblings or ()}
     if MODEL_CONFIG not in sizes and MODULES_FILE not in sizes:
-        raise HubError(
-            f"{repository} has no {MODEL_CONFIG}; name a repository with a checkpoint in the "
-            "format of transformers"
-        )
+        advice = "; name a repository with a checkpoint in the format of transformers"
+        raise HubError(f"{repository} has no {MODEL_CONFIG}{advise_on_form(sizes) or advice}")
     commit = info.sha or revision
     if info.sha is not None and not is_commit(info.sha):
         raise HubError(

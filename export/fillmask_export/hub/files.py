@@ -15,6 +15,7 @@ from fillmask_model.checkpoints.tensor_files import (
     INDEX_SUFFIX,
     PICKLED,
     SAFETENSORS,
+    advise_on_form,
     find_weight_files,
 )
 from fillmask_model.tokenizers.loading import TOKENIZER_FILE, VOCABULARY_FILES
@@ -50,8 +51,8 @@ def select_weights(repository: str, names: Mapping[str, int], *, allow_pickle: b
     if constants.is_offline_mode():
         raise LocalEntryNotFoundError(SAFETENSORS)
     raise HubError(
-        f"{repository} has neither {SAFETENSORS} nor {PICKLED}; name a repository with weights of "
-        "PyTorch"
+        f"{repository} has neither {SAFETENSORS} nor {PICKLED}"
+        f"{advise_on_form(names) or '; name a repository with weights of PyTorch'}"
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,14 +22,14 @@ from fillmask_model.checkpoints.assembly import assemble
 from fillmask_model.checkpoints.errors import CheckpointError, checkpoint_errors, prefix_errors
 from fillmask_model.checkpoints.mapping.family import Family
 from fillmask_model.checkpoints.mapping.reading import check_family_config, read_family_config
-from fillmask_model.checkpoints.mapping.tensors import encoder_tensors, stored_name
+from fillmask_model.checkpoints.mapping.tensors import encoder_tensors, stored_name, unwrap
 from fillmask_model.checkpoints.registry import find_family
-from fillmask_model.checkpoints.tensor_files import TensorFiles
+from fillmask_model.checkpoints.tensor_files import TensorFiles, advise_on_form, find_weight_files
 from fillmask_model.encoder.classifier import ClassifierConfig
 from fillmask_model.encoder.config import EncoderConfig
 from fillmask_model.encoder.encoder import HEAD_PREFIXES, TiedEncoder
 from fillmask_model.encoder.sparse import SparseSettings
-from fillmask_model.files import atomic_replace, read_object
+from fillmask_model.files import atomic_replace, listed, printable, read_object
 from fillmask_model.quantization.rounding_plan import RoundingPlan
 from fillmask_model.tokenizers.loading import TokenizerFiles, read_tokenizer_files
 
@@ -55,6 +55,7 @@ class Checkpoint:
         mask_token: text of the mask token. None for a checkpoint without a tokenizer.
         sparse: settings of sparse vectors, which are then the only task. None for the tasks of the
             heads.
+        notes: what the user should know of the weights, one sentence in one line each.
     """
 
     model: TiedEncoder
@@ -63,6 +64,7 @@ class Checkpoint:
     rounding: RoundingPlan | None = None
     mask_token: str | None = None
     sparse: SparseSettings | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def tasks(self) -> tuple[str, ...]:
@@ -166,7 +168,10 @@ def check_config(directory: Path, name: str = "") -> None:
         CheckpointError: the file, the family or a field is missing, unknown or unsupported.
     """
     with checkpoint_errors(directory):
-        fields = read_object(directory / "config.json")
+        names = [path.name for path in directory.glob("*")]
+        if CONFIG_NAME not in names and advise_on_form(names):
+            find_weight_files(directory)  # weights of other libraries have no config.json
+        fields = read_object(directory / CONFIG_NAME)
         with prefix_errors(directory / "config.json"):
             if fields.get("model_type") == OWN_MODEL_TYPE:
                 read_own_config(fields)
@@ -202,31 +207,23 @@ def read_own_config(fields: Mapping[str, Any]) -> tuple[EncoderConfig, Classifie
 def _load(directory: Path, name: str) -> Checkpoint:
     fields = read_object(directory / "config.json")
     stored = TensorFiles(directory)
-    rounding, skipped_positions = None, 0
     if fields.get("model_type") == OWN_MODEL_TYPE:
-        model_type = OWN_MODEL_TYPE
-        model, rounding, head_is_new = _load_own(directory, fields, stored)
+        model_type, skipped_positions = OWN_MODEL_TYPE, 0
+        loaded = _load_own(directory, fields, stored)
     else:
         model_type, family = find_family(fields, name)
-        model, head_is_new, skipped_positions = _load_family(directory, family, fields, stored)
+        loaded, skipped_positions = _load_family(directory, family, fields, stored)
     tokenizer = read_tokenizer_files(directory, model_type)
     if tokenizer is not None and skipped_positions:
         with prefix_errors(directory / "config.json"):
             _check_padding(tokenizer, skipped_positions - 1)
     if tokenizer is None:
-        return Checkpoint(model.eval(), None, head_is_new, rounding)
-    tokenizer_json, mask_token = tokenizer.tokenizer_json, tokenizer.mask_token
-    return Checkpoint(model.eval(), tokenizer_json, head_is_new, rounding, mask_token)
+        return loaded
+    return replace(loaded, tokenizer_json=tokenizer.tokenizer_json, mask_token=tokenizer.mask_token)
 
 
-def _load_own(
-    directory: Path, fields: dict[str, Any], stored: TensorFiles
-) -> tuple[TiedEncoder, RoundingPlan | None, bool]:
-    """Load a checkpoint in fillmask's own format.
-
-    Returns:
-        The encoder, the rounding of its weights, and whether its masked-language-model head is new.
-    """
+def _load_own(directory: Path, fields: dict[str, Any], stored: TensorFiles) -> Checkpoint:
+    """Load a checkpoint in fillmask's own format, without its tokenizer."""
     with prefix_errors(directory / "config.json"):
         config, classifier = read_own_config(fields)
         head_is_new = "tasks" in fields
@@ -237,27 +234,34 @@ def _load_own(
     if rounding:
         with prefix_errors(f"the rounding of the weights in {directory}"):
             rounding.check(model)
-    return model, rounding, head_is_new
+    return Checkpoint(model.eval(), None, head_is_new, rounding)
 
 
 def _load_family(
     directory: Path, family: Family, fields: dict[str, Any], stored: TensorFiles
-) -> tuple[TiedEncoder, bool, int]:
-    """Load a checkpoint of a Hugging Face family.
+) -> tuple[Checkpoint, int]:
+    """Load a checkpoint of a Hugging Face family, without its tokenizer.
 
     Returns:
-        The encoder, whether its masked-language-model head is new, and the number of unused
-        positions at the start of the checkpoint's table.
+        The checkpoint, and the number of unused positions at the start of its table.
     """
-    with prefix_errors(directory / "config.json"):
-        found = read_family_config(family, fields, stored)
     with prefix_errors(directory):
-        tensors = encoder_tensors(stored, found.family, found.parsed)
+        plain = unwrap(stored, family)
+    with prefix_errors(directory / "config.json"):
+        found = read_family_config(family, fields, plain)
+    notes = []
+    if wrapped := [name for name in stored if name not in plain]:
+        notes.append(f"read {len(wrapped)} tensors without their wrapper, such as {wrapped[0]}")
+    with prefix_errors(directory):
+        tensors, unused = encoder_tensors(plain, found.family, found.parsed)
+        if unused:
+            notes.append(f"ignored tensors: {listed(unused)} (no task reads them)")
         head_is_new = not any(name.startswith(HEAD_PREFIXES) for name in tensors)
         display_name = partial(stored_name, found.family)
         config = found.parsed.config
         model = assemble(config, found.classifier, tensors, display_name, head_is_new=head_is_new)
-    return model, head_is_new, found.parsed.skipped_positions
+    shown = tuple(map(printable, notes))
+    return Checkpoint(model.eval(), None, head_is_new, notes=shown), found.parsed.skipped_positions
 
 
 def _check_padding(tokenizer: TokenizerFiles, pad_token_id: int) -> None:

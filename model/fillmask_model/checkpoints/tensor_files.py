@@ -7,7 +7,8 @@ Memory mapping of safetensors files loads only the pages that the caller reads. 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile, ZipFile, is_zipfile
@@ -16,10 +17,20 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from fillmask_model.files import read_object
+from fillmask_model.files import check_file, read_object
 
 SAFETENSORS, PICKLED = "model.safetensors", "pytorch_model.bin"
 INDEX_SUFFIX = ".index.json"  # suffix of the file that maps tensors to weight files
+# names of weights in other forms, and how to make a checkpoint of them
+_OTHER_FORMS = {
+    r"adapter_model\..*": "merge it into its base model with PEFT, and save the merged model",
+    r"(tf|flax)_model.*|.*\.ckpt.*\.index": "load it with from_tf=True (or "
+    "from_flax=True) in transformers 4, and save it again",
+    r".*-of-.*\.(safetensors|bin)": f"add the index of the parts, *{INDEX_SUFFIX}",
+    r".*\.safetensors": f"rename it to {SAFETENSORS}",
+    r".*\.(ckpt|pth?)": f"save only its tensors as {SAFETENSORS}",
+    r".*\.(gguf|onnx|ot)": "use the checkpoint from which it was made",
+}
 
 
 class TensorFiles(Mapping[str, Tensor]):
@@ -72,7 +83,19 @@ def find_weight_files(directory: Path) -> tuple[list[Path], dict[str, str] | Non
         index = _read_index(directory / f"{name}{INDEX_SUFFIX}")
         if index is not None:
             return [_shard(directory, part) for part in sorted(set(index.values()))], index
-    raise ValueError(f"{directory} must contain {SAFETENSORS} or {PICKLED}")
+    other = advise_on_form(path.name for path in directory.glob("*"))
+    raise ValueError(f"{directory} must contain {SAFETENSORS} or {PICKLED}{other}")
+
+
+def advise_on_form(names: Iterable[str]) -> str:
+    """Return the end of a message about weights that have only other forms, otherwise ""."""
+    files = sorted(names)
+    if any(name.removesuffix(INDEX_SUFFIX) in (SAFETENSORS, PICKLED) for name in files):
+        return ""
+    for pattern, cure in _OTHER_FORMS.items():
+        if found := [name for name in files if re.fullmatch(pattern, name)]:
+            return f" (got {found[0]}); {cure}"
+    return ""
 
 
 def _read_index(path: Path) -> dict[str, str] | None:
@@ -116,6 +139,7 @@ def _reject_compression(path: Path) -> None:
 def _open(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise ValueError(f"{path} does not exist; download it, or remove it from the index")
+    check_file(path)
     if path.suffix == ".safetensors":
         try:
             file = safe_open(path, framework="pt")

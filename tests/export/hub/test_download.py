@@ -222,7 +222,7 @@ def test_pickle_files_only_on_request(hub: LocalHub, directory: Path) -> None:
     assert_same_weights(downloaded, original)
     (directory / "pytorch_model.bin").unlink()
     hub.repositories[NAME] = Repository({"3" * 40: directory}, {"main": "3" * 40})
-    with pytest.raises(HubError, match=r"has neither model.safetensors nor pytorch_model.bin"):
+    with pytest.raises(HubError, match=r"nor pytorch_model.bin \(got tf_model.h5\); load it with"):
         download(allow_pickle=True)
 
 
@@ -275,6 +275,10 @@ def test_an_unsupported_model_fails_before_its_weights(
 def test_a_repository_without_a_configuration(hub: LocalHub, directory: Path) -> None:
     (directory / "config.json").unlink()
     with pytest.raises(HubError, match=rf"{NAME} has no config.json; name a repository"):
+        download()
+    for name in ("model.safetensors", "pytorch_model.bin"):
+        (directory / name).unlink()
+    with pytest.raises(HubError, match=r"no config.json \(got tf_model.h5\); load it with"):
         download()
 
 

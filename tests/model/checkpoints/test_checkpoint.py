@@ -111,6 +111,11 @@ def truncate(directory: Path) -> None:
     path.write_bytes(path.read_bytes()[:-1000])
 
 
+def leave_only_an_adapter(directory: Path) -> None:
+    (directory / "config.json").unlink()
+    (directory / "model.safetensors").rename(directory / "adapter_model.safetensors")
+
+
 def drop(*names: str) -> Callable[[Path], None]:
     """Return a function that removes tensors."""
     return lambda directory: change_tensors(
@@ -211,6 +216,10 @@ SPOILT: dict[str, tuple[Callable[[Path], Any], str]] = {
     "no weights": (
         lambda d: (d / "model.safetensors").unlink(),
         r"must contain model\.safetensors or",
+    ),
+    "an adapter": (
+        leave_only_an_adapter,
+        r"model\.bin \(got adapter_model\.safetensors\); merge it",
     ),
     "config.json is not JSON": (write("config.json", b"{"), r"config\.json is not valid JSON"),
     "config.json is not text": (

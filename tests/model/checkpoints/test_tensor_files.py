@@ -17,6 +17,8 @@ from torch import Tensor
 
 from fillmask_model.checkpoints.tensor_files import TensorFiles
 
+LFS_POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:4d\nsize 440449768\n"
+INDEX = "model.safetensors.index.json"
 TENSORS = {"a.weight": torch.arange(6.0).reshape(2, 3), "b.bias": torch.ones(4).half()}
 
 
@@ -111,13 +113,14 @@ def other_part(directory: Path) -> None:
     save_file(other, directory / "model-00002-of-00002.safetensors")
 
 
-def index_with(directory: Path, content: str) -> None:
-    (directory / "model.safetensors.index.json").write_text(content)
+def put(name: str, content: str = "") -> Callable[[Path], int]:
+    """Return a function that writes a file."""
+    return lambda directory: (directory / name).write_text(content)
 
 
 BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
     "no weights": (
-        lambda d: (d / "model.bin").touch(),
+        put("model.bin"),
         r"must contain model\.safetensors or pytorch_model\.bin",
     ),
     "a file cut short": (
@@ -129,13 +132,36 @@ BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
         r"pytorch_model\.bin is incomplete or damaged; download it again",
     ),
     "an empty file": (
-        lambda d: (d / "pytorch_model.bin").touch(),
+        put("pytorch_model.bin"),
         r"pytorch_model\.bin is incomplete or damaged; download it again",
     ),
-    "a Git LFS pointer": (
-        lambda d: (d / "pytorch_model.bin").write_text("version https://git-lfs.github.com\n"),
+    "no pickle": (
+        put("pytorch_model.bin", "<html>"),
         r"pytorch_model\.bin is not a file of tensors; download it again",
     ),
+    **{
+        f"a Git LFS pointer, {name}": (
+            put(name, LFS_POINTER),
+            rf"{name} is a Git LFS pointer instead of the file itself; run `git lfs pull`, or",
+        )
+        for name in ("model.safetensors", "pytorch_model.bin", INDEX)
+    },
+    **{
+        name: (
+            put(name),
+            rf"must contain model\.safetensors or pytorch_model\.bin \(got {name}\); {cure}",
+        )
+        for name, cure in {
+            "adapter_model.bin": "merge it into its base model with PEFT, and save the",
+            "tf_model.h5": r"load it with from_tf=True \(or from_flax=True\) in transf",
+            "bert_model.ckpt.index": r"load it with from_tf=True \(or from_flax=True\) in transf",
+            "flax_model.msgpack": r"load it with from_tf=True \(or from_flax=True\) in transf",
+            "model-00001-of-00002.safetensors": r"add the index of the parts, \*\.index\.json",
+            "model.fp16.safetensors": "rename it to model.safetensors",
+            "epoch=3.ckpt": "save only its tensors as model.safetensors",
+            "model.Q8_0.gguf": "use the checkpoint from which it was made",
+        }.items()
+    },
     "a pickle with code": (
         lambda d: (d / "pytorch_model.bin").write_bytes(pickle.dumps({"a": Bomb()}, protocol=2)),
         r"pytorch_model\.bin is not a file of tensors; .* save only its tensors",
@@ -157,11 +183,11 @@ BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
         r"model-00001-of-00002\.safetensors does not exist",
     ),
     "a part with another tensor": (other_part, r"the same tensors \([bc]\.bias is only in one"),
-    "an index that is no JSON": (lambda d: index_with(d, "{"), r"index\.json is not valid JSON"),
-    "an index of a list": (lambda d: index_with(d, "[]"), r"must contain a JSON object \(got list"),
-    "an index without a map": (lambda d: index_with(d, "{}"), r"object weight_map .* \(got None\)"),
+    "an index that is no JSON": (put(INDEX, "{"), r"index\.json is not valid JSON"),
+    "an index of a list": (put(INDEX, "[]"), r"must contain a JSON object \(got list"),
+    "an index without a map": (put(INDEX, "{}"), r"object weight_map .* \(got None\)"),
     "an index that leads away": (
-        lambda d: index_with(d, '{"weight_map": {"a": "../x.safetensors"}}'),
+        put(INDEX, '{"weight_map": {"a": "../x.safetensors"}}'),
         r"without a path \(got '\.\./x\.safetensors'\)",
     ),
 }

@@ -61,6 +61,6 @@ FAMILY = Family(
     },
     decoder="predictions.decoder",
     bias="predictions.bias",
-    ignored=(*bert.IGNORED, r"sop_classifier\..*"),
+    buffers=bert.BUFFERS,
     classifiers={SEQUENCE_CLASSIFICATION: ClassifierMapping(dense="pooler", output="classifier")},
 )

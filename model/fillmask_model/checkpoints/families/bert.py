@@ -49,7 +49,7 @@ CLASSIFIERS = {
     "ForNextSentencePrediction": NEXT_SENTENCE,
     "ForPreTraining": NEXT_SENTENCE,
 }
-IGNORED = (r"pooler\..*", r"embeddings\.position_ids", r"embeddings\.token_type_ids")
+BUFFERS = (r"embeddings\.position_ids", r"embeddings\.token_type_ids")
 # table of ERNIE's tasks, of which masked language modelling always has the first
 _TASK_TYPES = "embeddings.task_type.weight"
 _TOKEN_TYPES = "embeddings.token_type.weight"  # noqa: S105 - a table of embeddings
@@ -94,7 +94,7 @@ FAMILY = Family(
     names={**EMBEDDINGS, **BLOCKS, **HEAD},
     decoder="cls.predictions.decoder",
     bias="cls.predictions.bias",
-    ignored=(*IGNORED, r"cls\.seq_relationship\..*"),
+    buffers=BUFFERS,
     classifiers=CLASSIFIERS,
     code=("dnabert_layer.Bert", "dnabert_layer.DNABert"),  # a copy of transformers' BERT
 )

@@ -50,7 +50,7 @@ FAMILY = Family(
         "vocab_layer_norm": "head.norm",
     },
     decoder="vocab_projector",
-    ignored=(r"embeddings\.position_ids",),
+    buffers=(r"embeddings\.position_ids",),
     classifiers={
         SEQUENCE_CLASSIFICATION: ClassifierMapping(
             dense="pre_classifier", output="classifier", activation="relu"

@@ -36,7 +36,7 @@ FAMILY = Family(
         "generator_predictions.LayerNorm": "head.norm",
     },
     decoder="generator_lm_head",
-    ignored=(*bert.IGNORED, r"discriminator_predictions\..*"),
+    buffers=bert.BUFFERS,
     classifiers={
         SEQUENCE_CLASSIFICATION: ClassifierMapping(
             dense="classifier.dense", output="classifier.out_proj", activation="gelu_erf"

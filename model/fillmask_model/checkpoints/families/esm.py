@@ -113,12 +113,7 @@ FAMILY = Family(
     },
     decoder="lm_head.decoder",
     bias="lm_head.bias",
-    ignored=(
-        r"embeddings\.position_ids",
-        r".*rotary_embeddings\.inv_freq",
-        r"contact_head\..*",
-        r"pooler\..*",
-    ),
+    buffers=(r"embeddings\.position_ids", r".*rotary_embeddings\.inv_freq"),
     classifiers=CLASSIFIERS,
 )
 ESMC = Family(

@@ -60,7 +60,7 @@ FAMILY = Family(
     other_prefixes=("new.",),
     names={**_PUBLISHED, **bert.EMBEDDINGS, **GATED_BLOCKS, **HEAD},
     decoder="lm_head.decoder",
-    ignored=(*bert.IGNORED, r".*rotary_emb\.inv_freq"),
+    buffers=(*bert.BUFFERS, r".*rotary_emb\.inv_freq"),
     classifiers=bert.POOLED,
     code=("Gte", "New"),
 )

@@ -37,6 +37,6 @@ FAMILY = Family(
     },
     decoder="lm_head.decoder",
     bias="lm_head.bias",
-    ignored=bert.IGNORED,
+    buffers=bert.BUFFERS,
     classifiers=roberta.CLASSIFIERS,
 )

@@ -79,6 +79,6 @@ FAMILY = Family(
         "layer_norm": "final_norm",
     },
     decoder="decoder",
-    ignored=(r"freqs_cis",),
+    buffers=(r"freqs_cis",),
     code=("NeoBERT",),
 )

@@ -111,7 +111,7 @@ FAMILY = Family(
     },
     decoder="cls.predictions.decoder",
     bias="cls.predictions.bias",
-    ignored=(*bert.IGNORED, r".*rotary_emb\.inv_freq"),
+    buffers=(*bert.BUFFERS, r".*rotary_emb\.inv_freq"),
     classifiers=bert.POOLED,
     code=("NomicBert",),
 )

@@ -64,7 +64,7 @@ FAMILY = Family(
     names={**bert.EMBEDDINGS, **bert.BLOCKS, **HEAD},
     decoder="lm_head.decoder",
     bias="lm_head.bias",
-    ignored=bert.IGNORED,
+    buffers=bert.BUFFERS,
     classifiers=CLASSIFIERS,
 )
 DATA2VEC = replace(FAMILY, prefix="data2vec_text.")

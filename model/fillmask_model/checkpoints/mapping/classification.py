@@ -87,25 +87,28 @@ def _read_labels(fields: Fields, output: str, stored: Mapping[str, Tensor]) -> t
             f"{output} must be a matrix with a row for each label (got {tuple(shape)})"
         )
     rows = shape[0]
-    labels = fields.get("id2label", None)
-    if labels is None:
-        number = fields.get("num_labels", None)
+    labels, number = fields.get("id2label", None), fields.get("num_labels", None)
+    # in transformers, a contradiction makes id2label void
+    if labels is None or (isinstance(labels, dict) and number not in (None, len(labels))):
         if rows != (_DEFAULT_LABELS if number is None else number):
             raise ValueError(
                 f"num_labels must be {rows}, the number of rows of {output} (got {number!r})"
             )
         return tuple(f"LABEL_{row}" for row in range(rows))
-    keys = [str(row) for row in range(rows)]
-    if not isinstance(labels, dict) or labels.keys() != set(keys):
+    try:
+        by_row = {int(key): name for key, name in labels.items()}
+    except (AttributeError, ValueError):
+        by_row = {}
+    if by_row.keys() != set(range(rows)):
         got = list(labels) if isinstance(labels, dict) else labels
         raise ValueError(
             f"id2label must be an object with the keys 0 to {rows - 1}, one for each row of "
             f"{output} (got {got!r})"
         )
-    for key in keys:
-        if not isinstance(labels[key], str) or not labels[key].strip():
-            raise ValueError(f"id2label must have a non-blank text at {key} (got {labels[key]!r})")
-    names = tuple(labels[key] for key in keys)
+    for row, name in by_row.items():
+        if not isinstance(name, str | int | float) or not str(name).strip():
+            raise ValueError(f"id2label must have a non-blank text at {row} (got {name!r})")
+    names = tuple(str(by_row[row]) for row in range(rows))
     if len(set(names)) < rows:
         ((name, _),) = Counter(names).most_common(1)
         raise ValueError(f"id2label must have a different text at each key (got {name!r} twice)")

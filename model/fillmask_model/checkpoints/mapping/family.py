@@ -80,8 +80,8 @@ class Family:
         decoder: module of the output projection. A tied checkpoint can also contain the embedding
             table as the weight of this module.
         bias: name of the output projection's bias. The default is `{decoder}.bias`.
-        ignored: regular expressions for the names of tensors to ignore. An expression matches the
-            full name after the prefix.
+        buffers: regular expressions for the names of tensors that the configuration determines.
+            An expression matches the full name after the prefix.
         classifiers: classification heads by the end of the architecture's name, such as
             ForSequenceClassification.
         code: starts of the names of classes, or of modules, in repositories' own code that compute
@@ -94,9 +94,14 @@ class Family:
     names: Mapping[str, str | tuple[str, ...]]
     decoder: str
     bias: str = ""
-    ignored: tuple[str, ...] = ()
+    buffers: tuple[str, ...] = ()
     classifiers: Mapping[str, ClassifierMapping] = field(default_factory=dict)
     code: tuple[str, ...] = ()
+
+    @property
+    def prefixes(self) -> tuple[str, ...]:
+        """Every prefix that the encoder's tensors may have."""
+        return (self.prefix, *self.other_prefixes)
 
     def with_classifier(self, head: ClassifierMapping) -> Self:
         """Return the mapping of a checkpoint with a classification head.
@@ -114,14 +119,14 @@ class Family:
         for old, new in _OLD_NAMES.items():
             if name.endswith(old):
                 name = name.removesuffix(old) + new
-        for prefix in (self.prefix, *self.other_prefixes):
+        for prefix in self.prefixes:
             if name.startswith(prefix):
                 return name.removeprefix(prefix)
         return name
 
-    def is_ignored(self, name: str) -> bool:
-        """Return whether a tensor's name matches a regular expression of `ignored`."""
-        return any(re.fullmatch(pattern, name) for pattern in self.ignored)
+    def is_buffer(self, name: str) -> bool:
+        """Return whether a tensor's name matches a regular expression of `buffers`."""
+        return any(re.fullmatch(pattern, name) for pattern in self.buffers)
 
     def encoder_names(self, name: str) -> tuple[str, ...]:
         """Return the encoder's names for a checkpoint's tensor.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import torch
 from torch import Tensor
@@ -15,16 +15,51 @@ from fillmask_model.files import listed
 
 POSITIONS = "embeddings.position.weight"
 _POOLER = "pooler"  # module of the encoder that classification heads use
+_INNER_HEADS = (f"{_POOLER}.", "contact_head.")  # modules of the encoder that fill no masks
 _TASK_HEAD = re.compile(r"(classifier|pre_classifier|qa_outputs|sequence_summary)\..*")
+# of torch.compile, data parallelism, FSDP and activation checkpointing
+_WRAPPERS = {"_orig_mod", "module", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"}
+
+
+def unwrap(stored: Mapping[str, Tensor], family: Family) -> dict[str, Tensor]:
+    """Return tensors by their names without the modules that wrap the model or parts of it.
+
+    Such a module is one of PyTorch's, or any that contains all tensors, as Lightning's often do.
+
+    Raises:
+        ValueError: two tensors have the same name.
+    """
+    plain: dict[str, str] = {}
+    for name in stored:
+        _add_name(plain, ".".join(one for one in name.split(".") if one not in _WRAPPERS), name)
+    while plain and _wraps(outer := min(plain).partition(".")[0] + ".", plain, family):
+        plain = {short.removeprefix(outer): name for short, name in plain.items()}
+    return {short: stored[name] for short, name in plain.items()}
+
+
+def _wraps(outer: str, names: Iterable[str], family: Family) -> bool:
+    """Return whether a module has all tensors and is not the encoder."""
+    inner = tuple(outer + prefix for prefix in family.prefixes)
+    is_encoder = outer in family.prefixes and not any(name.startswith(inner) for name in names)
+    return not is_encoder and all(name.startswith(outer) for name in names)
+
+
+def _add_name(names: dict[str, str], short: str, name: str) -> None:
+    if short in names:
+        raise ValueError(f"{name} and {names[short]} are the same tensor; remove one of them")
+    names[short] = name
 
 
 def encoder_tensors(
     stored: Mapping[str, Tensor], family: Family, parsed: ParsedConfig
-) -> dict[str, Tensor]:
+) -> tuple[dict[str, Tensor], list[str]]:
     """Return a checkpoint's tensors by their names in `TiedEncoder`.
 
     Args:
         stored: tensors by their names in the checkpoint.
+
+    Returns:
+        The tensors, and the names of those that belong to heads for other tasks.
 
     Raises:
         ValueError: a name is unknown or duplicate, or a tied checkpoint has two different tables or
@@ -32,38 +67,54 @@ def encoder_tensors(
     """
     plain: dict[str, str] = {}
     for name in stored:
-        short = family.strip_prefix(name)
-        if short in plain:
-            raise ValueError(f"{name} and {plain[short]} are the same tensor; remove one of them")
-        plain[short] = name
-    found: dict[str, Tensor] = {}
-    unknown = []
+        _add_name(plain, family.strip_prefix(name), name)
     output = {f"{family.decoder}.weight", f"{family.decoder}.bias", family.bias}
+    found: dict[str, Tensor] = {}
+    others = []
     for short, name in plain.items():
-        ours = family.encoder_names(short)
-        if not ours:
-            if short not in output and not family.is_ignored(short):
-                unknown.append(name)
-            continue
-        # a tensor with too few rows to split fails the check of shapes later
-        found |= zip(ours, stored[name].chunk(len(ours)), strict=False)
-    if unknown:
-        advice = "remove every unknown tensor or use a supported architecture"
-        if any(_TASK_HEAD.fullmatch(name) for name in unknown):
-            advice = (
-                "set architectures in config.json to the name of a class for sequence "
-                "classification if the unknown tensors belong to its head, otherwise remove every "
-                "unknown tensor"
-            )
+        if ours := family.encoder_names(short):
+            # a tensor with too few rows to split fails the check of shapes later
+            found |= zip(ours, stored[name].chunk(len(ours)), strict=False)
+        elif short not in output and not family.is_buffer(short):
+            others.append(name)
+    prefixed = any(name.startswith(family.prefixes) for name in stored)
+    unused = {name for name in others if _is_of_head(name, family, prefixed=prefixed)}
+    if not (output & plain.keys() or "classifier.output" in family.names.values()):
+        unused = {name for name in unused if not _TASK_HEAD.fullmatch(name)}
+    if unknown := [name for name in others if name not in unused]:
         raise ValueError(
-            f"the checkpoint must have only known tensors (unknown: {listed(unknown)}); {advice}"
+            f"the checkpoint must have only known tensors (unknown: {listed(unknown)}); "
+            f"{_advice(unknown, family)}"
         )
     if POSITIONS in found:
         found[POSITIONS] = found[POSITIONS][parsed.skipped_positions :]
     if parsed.convert is not None:
         parsed.convert(found)
     at_output = {short: stored[plain[short]] for short in output & plain.keys()}
-    return found | _output(at_output, found, family, parsed.config)
+    return found | _output(at_output, found, family, parsed.config), sorted(unused)
+
+
+def _is_of_head(name: str, family: Family, *, prefixed: bool) -> bool:
+    """Return whether an unknown tensor belongs to a head for another task, not to the encoder."""
+    short = family.strip_prefix(name)
+    depth = 2 if short.startswith("cls.") else 1  # BERT has a list of heads
+    module = "".join(f"{part}." for part in short.split(".")[:depth])
+    known = (f"{one}." for one in (*family.names, family.decoder, family.bias))
+    outside = prefixed and not any(f".{prefix}" in f".{name}" for prefix in family.prefixes)
+    of_head = outside or short.startswith(_INNER_HEADS)
+    return of_head and not any(one.startswith(module) for one in known)
+
+
+def _advice(unknown: list[str], family: Family) -> str:
+    if any(_TASK_HEAD.fullmatch(name) for name in unknown):
+        return (
+            "set architectures in config.json to the name of a class for sequence classification "
+            "if the unknown tensors belong to its head, otherwise remove every unknown tensor"
+        )
+    wrapped = next((name for name in unknown if f".{family.prefix}" in name), "")
+    if wrapper := wrapped.rpartition(family.prefix)[0]:
+        return f"remove the prefix {wrapper} from the names of the tensors"
+    return "remove every unknown tensor or use a supported architecture"
 
 
 def stored_name(family: Family, ours: str) -> str:
@@ -89,13 +140,13 @@ def stored_name(family: Family, ours: str) -> str:
 def _output(
     stored: Mapping[str, Tensor], found: Mapping[str, Tensor], family: Family, config: EncoderConfig
 ) -> dict[str, Tensor]:
-    """Return the bias and the untied table of the output projection by name."""
+    """Return the bias and the table of the output projection by name, if `found` lacks them."""
     weight, bias = f"{family.decoder}.weight", f"{family.decoder}.bias"
     ours = {}
-    if not config.tied:
-        if weight in stored:
-            ours[OUTPUT_TABLE] = stored[weight]
-    elif weight in stored and TABLE in found and not torch.equal(stored[weight], found[TABLE]):
+    table = TABLE if config.tied else OUTPUT_TABLE
+    if weight in stored and table not in found:
+        ours[table] = stored[weight]
+    elif weight in stored and not torch.equal(stored[weight], found[TABLE]):
         raise ValueError(
             f"{weight} must be equal to the tied embedding table; "
             "set tie_word_embeddings to false in config.json to use both"

@@ -73,7 +73,23 @@ BAD_TENSORS: dict[str, tuple[Callable[[dict[str, Tensor]], Any], str]] = {
     ),
     "tensors of another model": (
         lambda t: t.update({"bert.adapter.weight": torch.zeros(1), "classifier": torch.zeros(1)}),
-        r"the checkpoint must have only known tensors \(unknown: bert\.adapter\.weight, classifier",
+        r"the checkpoint must have only known tensors \(unknown: bert\.adapter\.weight\); remove",
+    ),
+    "gated layers": (
+        lambda t: t.update({"bert.encoder.layer.0.mlp.gated_layers.weight": torch.zeros(1)}),
+        r"unknown: bert\.encoder\.layer\.0\.mlp\.gated_layers\.weight",
+    ),
+    "a layer of the head": (
+        lambda t: t.update({"cls.predictions.gate.weight": torch.zeros(1)}),
+        r"unknown: cls\.predictions\.gate\.weight\)",
+    ),
+    "a wrapped model beside another module": (
+        lambda t: [t.update({f"model.{name}": t.pop(name)}) for name in list(t)[1:]],
+        r"unknown: model\.bert.*; remove the prefix model\. from the names of the tensors",
+    ),
+    "a wrapped and a plain model": (
+        lambda t: t.update({f"module.{name}": tensor.clone() for name, tensor in t.items()}),
+        r"module\.(.*) and \1 are the same tensor; remove one of them",
     ),
     "a block too many": (
         lambda t: t.update({"bert.encoder.layer.3.output.dense.bias": torch.zeros(33)}),

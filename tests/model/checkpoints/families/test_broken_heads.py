@@ -193,14 +193,26 @@ BROKEN: dict[str, tuple[str, str, Callable[[Path], Any], str]] = {
     "a label that is not text": (
         "BERT, three heads",
         SEQUENCE,
-        configure(id2label={"0": 0, "1": 1}),
-        r"config\.json: id2label must have a non-blank text at 0 \(got 0\)",
+        configure(id2label={"0": ["a"], "1": "b"}),
+        r"config\.json: id2label must have a non-blank text at 0 \(got \['a'\]\)",
+    ),
+    "labels for keys": (
+        "BERT, three heads",
+        SEQUENCE,
+        configure(id2label={"a": 0, "b": 1}),
+        r"config\.json: id2label must be an object with the keys 0 to 1.* \(got \['a', 'b'\]\)",
+    ),
+    "a text for the number of labels": (
+        "BERT, three heads",
+        SEQUENCE,
+        configure(num_labels="2"),
+        r"config\.json: num_labels must be 2, the .* \(got '2'\)",
     ),
     "a label twice": (
         "BERT, three heads",
         SEQUENCE,
-        configure(id2label={"0": "a", "1": "a"}),
-        r"config\.json: id2label must have a different text at each key \(got 'a' twice\)",
+        configure(id2label={"0": "1", "1": 1}),
+        r"config\.json: id2label must have a different text at each key \(got '1' twice\)",
     ),
     "another number of labels": (
         "BERT, three heads",

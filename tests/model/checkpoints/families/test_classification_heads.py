@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
-from transformers import TextClassificationPipeline
+from transformers import AutoConfig, TextClassificationPipeline
 
 from fillmask_model.checkpoints.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from fillmask_model.checkpoints.mapping.tensors import stored_name
@@ -181,24 +181,31 @@ def test_the_problem_type_has_the_function_of_the_pipeline(
     np.testing.assert_allclose([found[label] for label in config.labels], expected, rtol=1e-6)
 
 
-def test_labels_have_the_order_of_their_numbers(tmp_path: Path) -> None:
-    # The order of the keys in id2label has no effect.
-    labels = [f"label {i}" for i in range(12)]
-    make(BERT, tmp_path, num_labels=12)
-    shuffled = {str(i): labels[i] for i in (10, 2, 1, 11, 0, 9, 3, 8, 4, 7, 5, 6)}
-    change_config(tmp_path, id2label=shuffled)
-    model = load_checkpoint(tmp_path).model
-    assert model.classifier is not None
-    assert list(model.classifier.config.labels) == labels
+SHUFFLED = (10, 2, 1, 11, 0, 9, 3, 8, 4, 7, 5, 6)
 
 
-@pytest.mark.parametrize("number", [2, None])
-def test_labels_without_names_are_numbered(number: int | None, tmp_path: Path) -> None:
-    make(BERT, tmp_path)
-    change_config(tmp_path, id2label=None, label2id=None, num_labels=number)
+@pytest.mark.parametrize(
+    ("rows", "fields"),
+    [
+        (12, {"id2label": {str(i): f"label {i}" for i in SHUFFLED}}),
+        (2, {"id2label": {" 1": 0.5, "00": True}}),
+        (3, {"id2label": {"0": "a", "1": "b"}, "num_labels": 3}),
+        (1, {"id2label": {"0": "a", "1": "b"}, "num_labels": 1}),
+        (2, {"id2label": {}, "num_labels": 2}),
+        (2, {"id2label": {"0": "a", "1": "b"}, "num_labels": 2, "label2id": {"b": 0}}),
+        (2, {"label2id": {"a": 0, "b": 1}}),
+        (2, {}),
+    ],
+)
+def test_labels_have_the_names_that_transformers_gives(
+    rows: int, fields: dict[str, Any], tmp_path: Path
+) -> None:
+    make(BERT, tmp_path, num_labels=rows)
+    change_config(tmp_path, **{"id2label": None, "label2id": None, **fields})
+    names = AutoConfig.from_pretrained(tmp_path).id2label
     model = load_checkpoint(tmp_path).model
     assert model.classifier is not None
-    assert model.classifier.config.labels == ("LABEL_0", "LABEL_1")
+    assert model.classifier.config.labels == tuple(str(names[row]) for row in range(rows))
 
 
 def test_a_checkpoint_may_have_both_heads(tmp_path: Path) -> None:
