@@ -78,13 +78,16 @@ def compare(directory: Path) -> Iterator[Pair]:
     runtime = Runtime(bundle.model_path)
     for line in PAIRS.read_text(encoding="utf-8").splitlines():
         text, fits, wrong = line.split("\t")
-        encoded = tokenizer.encode(text.replace("[MASK]", bundle.mask_token))
+        text = text.replace("[MASK]", bundle.mask_token)
+        encoded = tokenizer.encode(text)
         for kind, other in (("wrong", wrong), ("shuffled", shuffled(fits))):
             targets = Targets.resolve(tokenizer, [fits, other], MAX_PASSES)
-            passes = TargetPasses(encoded, targets, bundle.mask_token_id)
+            glued = tokenizer.glued_masks(text, encoded)
+            passes = TargetPasses(encoded, targets, bundle.mask_token_id, glued)
             batch = Batch.pack(passes.model_passes)
             [[first, second]] = passes.log_probs(batch.unpack(runtime.run(batch))).tolist()
-            tokens = (len(targets.token_ids[0]), len(targets.token_ids[1]))
+            first_ids, other_ids = targets.tokens(glued=glued[0]).ids
+            tokens = (len(first_ids), len(other_ids))
             yield Pair(kind, text, fits, other, tokens, (first, second))
 
 

@@ -56,7 +56,7 @@ _CORS_HEADERS = (
     "traceparent",
     "tracestate",
 )
-_EXPOSED_HEADERS = ("X-Request-ID", "Retry-After", "Server-Timing")
+_EXPOSED_HEADERS = ("X-Request-ID", "Retry-After", "Server-Timing", "X-Warnings")
 
 
 class FillMaskApp(FastAPI):

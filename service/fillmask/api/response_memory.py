@@ -163,8 +163,10 @@ def _sizes_of(targets: Targets) -> _TargetSizes:
         sizes = _TargetSizes(
             # a fill contains its target twice
             _largest_sums(
-                2 * len(to_json(text)) + _ID_JSON_BYTES * len(ids)
-                for text, ids in zip(targets.texts, targets.token_ids, strict=True)
+                2 * len(to_json(text)) + _ID_JSON_BYTES * max(len(spaced), len(glued))
+                for text, spaced, glued in zip(
+                    targets.texts, targets.spaced.ids, targets.glued.ids, strict=True
+                )
             ),
             sum(
                 len(to_json(one.token_str)) + len(to_json(one.error)) + _REJECTED_JSON_BYTES

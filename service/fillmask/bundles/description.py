@@ -23,6 +23,8 @@ FILES = (MODEL_FILE, WEIGHTS_FILE, TOKENIZER_FILE)
 Task = Literal["fill-mask", "text-classification", "sparse"]
 ProblemType = Literal["single_label_classification", "multi_label_classification", "regression"]
 Pooling = Literal["first", "mean"]
+SpecialTokens = Literal["literal", "read", "refuse"]
+TruncationSide = Literal["left", "right"]
 SparseStrategy = Literal["max", "sum"]
 SparseActivation = Literal["relu", "log1p_relu"]
 
@@ -139,7 +141,9 @@ class Description(Strict):
     """Content of bundle.json.
 
     `max_tokens` includes special tokens. With `pairs`, the model also reads pairs of texts. If
-    `token_types` is above 1, the graph has an input for token types.
+    `token_types` is above 1, the graph has an input for token types. `special_tokens` says how
+    texts with special tokens other than the mask are read. Truncation removes tokens at
+    `truncation_side`. With `truncates`, sparse vectors truncate by default.
     """
 
     schema_version: int
@@ -158,6 +162,9 @@ class Description(Strict):
     token_types: Size = 1
     classification: Classification | None = None
     sparse: Sparse | None = None
+    special_tokens: SpecialTokens = "literal"
+    truncation_side: TruncationSide = "right"
+    truncates: bool = False
     files: FileRecords
     verification: dict[str, Any]
     golden: Golden

@@ -33,6 +33,7 @@ REQUEST_ID = "fillmask.request_id"  # bytes
 MODEL = "fillmask.model"  # name of the requested model, str
 CLAIM = "fillmask.claim"  # claim on the memory budget, for the body and the response
 TIMES = "fillmask.times"  # durations of the steps of the request
+NOTICES = "fillmask.notices"  # counts of what the model did not read as written
 TRACE_ID = "fillmask.trace_id"  # str, set only when this service traces the request
 
 # route of an unknown path, of a static file, and of a request rejected before routing

@@ -29,13 +29,14 @@ class SparseOptions:
         input_type: whether the text is a document or a query.
         top_n: maximum number of dimensions. None means the maximum of the model.
         min_weight: smallest weight to return.
-        truncate: whether a text that exceeds the model's input loses its end.
+        truncate: whether a text that exceeds the model's input loses its end. None means the
+            default of the model.
     """
 
     input_type: InputType = "document"
     top_n: int | None = None
     min_weight: float = 0.0
-    truncate: bool = False
+    truncate: bool | None = None
 
 
 class SparseKeywords(CallKeywords, total=False):
@@ -85,7 +86,7 @@ class SparseFields(BaseModel):
         name = validation_context(info).label("min_weight")
         raise client_error(f"{name} must be a number of at least 0 (got {describe(value)}).")
 
-    def options_of(self, *, truncate: bool) -> SparseOptions:
+    def options_of(self, *, truncate: bool | None) -> SparseOptions:
         """Return the parameters in the form that the pipeline reads, with its defaults."""
         return SparseOptions(
             self.input_type or "document", self.top_n, self.min_weight or 0.0, truncate
@@ -97,8 +98,9 @@ class SparseParameters(SparseFields, TaskParameters):
 
     on_long_text: OnLongInput | None = Field(
         default=None,
-        description="With error (the default), a text that exceeds the model's input is invalid. "
-        "With truncate, it loses its last tokens.",
+        description="With error, a text that exceeds the model's input is invalid. With truncate, "
+        "it loses its last tokens. The default is error, unless the model was published with a "
+        "maximum length to which it truncates.",
     )
 
     @field_validator("on_long_text", mode="before")
@@ -109,4 +111,5 @@ class SparseParameters(SparseFields, TaskParameters):
     @property
     def options(self) -> SparseOptions:
         """Parameters in the form that the pipeline reads."""
-        return self.options_of(truncate=self.on_long_text == "truncate")
+        given = self.on_long_text
+        return self.options_of(truncate=None if given is None else given == "truncate")

@@ -17,6 +17,7 @@ from fillmask.engine.probe import Probe
 from fillmask.engine.runtime import Runtime
 from fillmask.engine.warm_up import warm_up
 from fillmask.errors import BundleError
+from fillmask.observability.notices import reading_golden_texts
 from fillmask.observability.tracing import Tracer
 from fillmask.parameters.limits import Limits
 from fillmask.registry.graph_choice import GraphChoice, choose_graph, stock_graph
@@ -128,7 +129,8 @@ async def _load(
                     watch_weights(bundle, seen[WEIGHTS_FILE], on_failure)
                 )
                 closing.callback(watching.cancel)
-            pipelines = await verified_pipelines(bundle, tokenizer, batcher, settings, tracer)
+            with reading_golden_texts():
+                pipelines = await verified_pipelines(bundle, tokenizer, batcher, settings, tracer)
         return ServedModel(
             bundle,
             seen,

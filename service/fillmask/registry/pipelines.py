@@ -74,6 +74,7 @@ async def verified_pipelines(
             max_tokens=bundle.max_tokens,
             vocab_size=bundle.architecture.vocab_size,
             tracer=tracer,
+            truncates=bundle.truncates,
         )
         # with all dimensions, because others may be the strongest on this machine
         whole = bundle.sparse.model_copy(update={"max_active_dims": None})

@@ -58,6 +58,7 @@ class SparsePipeline:
         max_tokens: maximum length of a text in tokens, including special tokens.
         vocab_size: number of dimensions V.
         tracer: tracer that records a span for tokenization. The batcher records its own spans.
+        truncates: whether a text that exceeds the model's input loses its end by default.
     """
 
     def __init__(
@@ -68,7 +69,10 @@ class SparsePipeline:
         max_tokens: int,
         vocab_size: int,
         tracer: Tracer | None = None,
+        *,
+        truncates: bool = False,
     ) -> None:
+        self._truncates = truncates
         self._texts = PlainTexts(tokenizer, max_tokens, tracer)
         self._tokenizer = tokenizer
         self._batcher = batcher
@@ -107,7 +111,7 @@ class SparsePipeline:
         Raises:
             InvalidRequestError: a text is invalid, without `report_errors`.
         """
-        truncates = [one.truncate for one in options]
+        truncates = [self._truncates if one.truncate is None else one.truncate for one in options]
         encoded = await self._texts.read(texts, truncates, label, report_errors=report_errors)
         dimensions = [
             min(one.top_n or self._max_dimensions, self._max_dimensions) for one in options

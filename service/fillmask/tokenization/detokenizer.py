@@ -1,8 +1,8 @@
 """Detokenization of tokens, alone and in place of a mask.
 
-Tokenizers mark words in two ways. WordPiece marks tokens that continue a word ("##ing"). Byte-level
-BPE and SentencePiece include the space before a word in its first token. In these two tokenizers,
-" Paris" starts a word and "Paris" continues a word.
+Tokenizers mark words in three ways. WordPiece marks tokens that continue a word ("##ing").
+Byte-level BPE and SentencePiece include the space before a word in its first token, so " Paris"
+starts a word and "Paris" continues one. HerBERT's BPE marks tokens that end a word ("kot</w>").
 """
 
 import json
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from tokenizers import decoders, pre_tokenizers
 
 from fillmask.tokenization.tokenizer_file import LoadedTokenizer
+from fillmask.tokenization.words import is_unspaced
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 # characters for a space in the names of tokens, in SentencePiece and in byte-level BPE
@@ -19,6 +20,10 @@ _META_SPACE = "▁"
 _BYTE_SPACE = "Ġ"
 _TO_BYTES = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
 _FROM_BYTES = decoders.ByteLevel()
+
+
+# marks a piece of a word where the text of the piece alone means a word
+PIECE_MARK = "##"
 
 
 class TokenText(NamedTuple):
@@ -29,15 +34,24 @@ class TokenText(NamedTuple):
         word: text of the token after white space or at the start of a text.
         continuation: text that the token adds to the word before it. None if the token continues no
             word.
+        starts: whether the token starts a word after white space.
+        ends: whether a word may end with the token. None if tokens don't tell.
     """
 
     text: str
     word: str
     continuation: str | None
+    starts: bool = True
+    ends: bool | None = None
 
 
 class Detokenizer(dict[int, TokenText]):
-    """Text of each token by id, computed at the first access."""
+    """Text of each token by id, computed at the first access.
+
+    Attributes:
+        spaces_in_tokens: whether a token that starts a word includes the space before it.
+        mask_takes_space: whether white space before a mask belongs to the mask.
+    """
 
     def __init__(self, loaded: LoadedTokenizer, mask_token: str) -> None:
         super().__init__()
@@ -45,8 +59,9 @@ class Detokenizer(dict[int, TokenText]):
         self._vocabulary = loaded.vocabulary
         self._decoder = loaded.tokenizer.decoder
         self._continuation_mark = description["model"].get("continuing_subword_prefix") or ""
-        if not isinstance(self._continuation_mark, str):
-            raise TypeError("continuing_subword_prefix must be a text")
+        self._end_mark = description["model"].get("end_of_word_suffix") or ""
+        if not isinstance(self._continuation_mark, str) or not isinstance(self._end_mark, str):
+            raise TypeError("continuing_subword_prefix and end_of_word_suffix must be texts")
         self._added = {
             token_id: token.content
             for token_id, token in loaded.tokenizer.get_added_tokens_decoder().items()
@@ -55,22 +70,26 @@ class Detokenizer(dict[int, TokenText]):
         parts = json.dumps([description.get("pre_tokenizer"), description.get("decoder")])
         self._byte_level = '"ByteLevel"' in parts
         self._meta_space = json.dumps(_META_SPACE) in parts
-        self._spaces_in_tokens = (self._byte_level or self._meta_space) and (
-            _mask_includes_space(description, mask_token)
-        )
+        self.spaces_in_tokens = self._byte_level or self._meta_space
+        self.mask_takes_space = _mask_includes_space(description, mask_token)
 
     def __missing__(self, token_id: int) -> TokenText:
         text = self._text(token_id)
-        continuation: str | None = None
-        word = text
+        token = TokenText(text, text, None)
         if token_id in self._added:  # added tokens never continue a word
             pass
-        elif self._spaces_in_tokens:
+        elif self.spaces_in_tokens:
             word = text.removeprefix(" ")
-            continuation = text if word == text else None
+            starts = word != text
+            token = TokenText(text, word, None if starts else text, starts)
+        elif self._end_mark:
+            ends = self._name(token_id).endswith(self._end_mark)
+            shown = text if ends else text + PIECE_MARK
+            token = TokenText(shown, text, text, ends=ends)
         elif self._continuation_mark and text.startswith(self._continuation_mark):
-            continuation = text.removeprefix(self._continuation_mark)
-        self[token_id] = token = TokenText(text, word, continuation)
+            end = text.removeprefix(self._continuation_mark)
+            token = TokenText(text, text, end, starts=False)
+        self[token_id] = token
         return token
 
     def phrase(self, text: str, token_ids: Sequence[int]) -> TokenText:
@@ -79,17 +98,37 @@ class Detokenizer(dict[int, TokenText]):
         Args:
             text: the text as the client wrote it.
         """
-        if self[token_ids[0]].continuation is not None:
-            return TokenText(text, text, text)
+        if not self[token_ids[0]].starts:
+            text = text.removeprefix(PIECE_MARK)
+            return TokenText(text, text, text, starts=False)
         word = text.strip()
-        return TokenText(f" {word}" if self._spaces_in_tokens else word, word, None)
+        return TokenText(f" {word}" if self.spaces_in_tokens else word, word, None)
 
     def join(self, token_ids: Sequence[int]) -> TokenText:
         """Return one text for a token and the continuation tokens after it."""
         first, *rest = (self[token_id] for token_id in token_ids)
+        if not rest:
+            return first
         end = "".join(token.continuation or token.text for token in rest)
+        text = first.word if self._end_mark else first.text
         continuation = None if first.continuation is None else first.continuation + end
-        return TokenText(first.text + end, first.word + end, continuation)
+        return TokenText(text + end, first.word + end, continuation, first.starts, rest[-1].ends)
+
+    def without_space(self, token_ids: Sequence[int]) -> tuple[int, ...] | None:
+        """Return the tokens of a word that follows no space. None if the vocabulary lacks them."""
+        name = self._name(token_ids[0])
+        mark = _BYTE_SPACE if self._byte_level else _META_SPACE
+        if not name.startswith(mark):
+            return tuple(token_ids)
+        if name == mark:
+            return tuple(token_ids[1:]) or None
+        first = self._vocabulary.token_to_id(name.removeprefix(mark))
+        return None if first is None else (first, *token_ids[1:])
+
+    def is_word(self, text: str) -> bool:
+        """Return whether a target means a word after a space, as its first character tells."""
+        is_name = self._byte_level and text.startswith(_BYTE_SPACE)
+        return self.spaces_in_tokens and text[:1].isalnum() and not is_name
 
     def find(self, text: str) -> int | None:
         """Return the id of the token with this text or with this name in the vocabulary."""
@@ -100,10 +139,17 @@ class Detokenizer(dict[int, TokenText]):
             # "Ġ" occurs only in names, where it means a space.
             names = ["".join(part for part, _ in _TO_BYTES.pre_tokenize_str(text))]
             names += [text] if text.startswith(_BYTE_SPACE) else []
+        elif self._end_mark and not text.endswith(self._end_mark):
+            names = [text + self._end_mark]
+            if text.endswith(PIECE_MARK):
+                names.append(text.removesuffix(PIECE_MARK))
         else:
             names = [text.replace(" ", _META_SPACE) if self._meta_space else text]
         ids = (self._vocabulary.token_to_id(name) for name in names)
         return next((token_id for token_id in ids if token_id is not None), None)
+
+    def _name(self, token_id: int) -> str:
+        return self._vocabulary.id_to_token(token_id) or ""
 
     def _text(self, token_id: int) -> str:
         if token_id in self._added:
@@ -111,6 +157,8 @@ class Detokenizer(dict[int, TokenText]):
         name = self._vocabulary.id_to_token(token_id)
         if name is None:
             return _REPLACEMENT
+        if self._end_mark:
+            name = name.removesuffix(self._end_mark)
         if self._byte_level:  # incomplete characters become U+FFFD
             return _FROM_BYTES.decode([name])
         if self._meta_space and _META_SPACE in name:  # the decoder drops a leading space
@@ -123,12 +171,24 @@ class MaskSlot:
 
     Attributes:
         is_first: True if no word precedes the mask in a text or in its part of a pair.
+        unspaced: True after a character of a script without spaces between words.
+        glued: True if a word in place of the mask has no space before it, as at the start of a
+            text, after a quotation mark and in Chinese.
     """
 
-    __slots__ = ("_after", "_before", "_detokenizer", "_follows_space", "_word_before", "is_first")
+    __slots__ = (
+        *("_after", "_before", "_detokenizer", "_follows_space", "_word_before"),
+        *("glued", "is_first", "unspaced"),
+    )
 
     def __init__(
-        self, text: str, span: tuple[int, int], detokenizer: Detokenizer, second_start: int
+        self,
+        text: str,
+        span: tuple[int, int],
+        detokenizer: Detokenizer,
+        second_start: int,
+        *,
+        starts_with_space: bool,
     ) -> None:
         start, end = span
         self._before, self._after = text[:start], text[end:]
@@ -137,6 +197,12 @@ class MaskSlot:
         self._word_before = "" if self.is_first else word_before
         self._follows_space = self._word_before != self._before or not self._before
         self._detokenizer = detokenizer
+        last = self._before[-1:]
+        self.unspaced = not self.is_first and is_unspaced(last)
+        if self.is_first:
+            self.glued = not starts_with_space and not last.isspace()
+        else:
+            self.glued = self.unspaced or not (last.isspace() or last.isalnum())
 
     def fill(self, token_id: int) -> tuple[str, str]:
         """Return the text of a token and the client's text with the token in place of the mask."""
@@ -146,12 +212,16 @@ class MaskSlot:
         """Return the text of a token and the client's text with the token in place of the mask.
 
         The text of a token keeps its continuation mark, as in "##ing", or its space, as in
-        " Paris". The client's text loses only the mask and any white space before a continuation.
+        " Paris". The client's text loses only the mask and any white space before a continuation,
+        unless that space is a token of its own.
         """
-        text, word, continuation = token
-        if continuation is not None and self._word_before:
-            return text, f"{self._word_before}{continuation}{self._after}"
-        return text, f"{self._before}{word if self._follows_space else text}{self._after}"
+        text, word, continuation, starts, ends = token
+        after = self._after.lstrip() if ends is False else self._after
+        joins = self._detokenizer.mask_takes_space or not self._detokenizer.spaces_in_tokens
+        if continuation is not None and not starts and self._word_before and joins:
+            return text, f"{self._word_before}{continuation}{after}"
+        spaced = not self._follows_space and ends is None
+        return text, f"{self._before}{text if spaced else word}{after}"
 
 
 def _mask_includes_space(description: dict[str, Any], mask_token: str) -> bool:

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from fillmask.errors import InvalidRequestError
+from fillmask.arrays import IntArray
+from fillmask.errors import InvalidRequestError, quote
+from fillmask.observability.notices import READS_GOLDEN, notice
 from fillmask.parameters.texts import InputText, TextPair
 from fillmask.tokenization.encoded_text import EncodedText, EncodedWords
 from fillmask.tokenization.tokenizer import Tokenizer
@@ -48,6 +50,7 @@ class TextReader:
         self.check_tokens(len(encoded.input_ids), label)
         if not encoded.mask_spans:
             raise self._no_mask(label)
+        self._check_read(text, encoded.input_ids, label, masks=len(encoded.mask_spans))
         return encoded
 
     def read_windows(self, text: InputText, label: str, spare_tokens: int) -> list[Window]:
@@ -74,6 +77,7 @@ class TextReader:
         is_mask = words.input_ids[words.positions] == mask_token_id
         if not is_mask.any():
             raise self._no_mask(label)
+        self._check_read(text, words.input_ids, label, masks=int(is_mask.sum()))
         room = self._max_tokens - spare_tokens
         if len(words.input_ids) <= room:
             return [Window(self._tokenizer.encode(text))]
@@ -106,6 +110,7 @@ class TextReader:
             raise InvalidRequestError(f"{label} has a mask; remove {mask_token} to score the text.")
         if not len(words.positions):
             raise self._no_tokens(label)
+        self._check_read(text, words.input_ids, label, masks=0)
         return words
 
     def read_plain(self, text: InputText, label: str, *, may_truncate: bool = False) -> EncodedText:
@@ -121,14 +126,17 @@ class TextReader:
                 mask, or has no tokens.
         """
         self._check_pair(text, label)
+        side = self._tokenizer.truncation_side
         if may_truncate:
-            text = cut(text, self._max_tokens * MAX_CHARS_PER_TOKEN)
+            text = cut(text, self._max_tokens * MAX_CHARS_PER_TOKEN, side)
         else:
             self._check_chars(text, label)
         encoded = self._tokenizer.encode(text)
         tokens = len(encoded.input_ids)
+        self._check_read(text, encoded.input_ids, label)
         if may_truncate and tokens > self._max_tokens:
-            return truncate(self._tokenizer.encode_words(text), self._max_tokens, label)
+            words = self._tokenizer.encode_words(text)
+            return truncate(words, self._max_tokens, label, side)
         self.check_tokens(tokens, label)
         if tokens == self._tokenizer.count_special_tokens(text):
             raise self._no_tokens(label)
@@ -149,6 +157,46 @@ class TextReader:
             raise InvalidRequestError(
                 f"{label} must have at most {self._max_tokens} tokens, special tokens included "
                 f"(got {tokens}{cause}); shorten it."
+            )
+
+    def _check_read(
+        self, text: InputText, input_ids: IntArray, label: str, *, masks: int | None = None
+    ) -> None:
+        """Notice, or reject, what the model does not read as the client wrote it.
+
+        Args:
+            masks: number of masks of a text that needs a known word. None for other texts.
+
+        Raises:
+            InvalidRequestError: no word of the text is known, or the bundle refuses its special
+                tokens.
+        """
+        tokenizer = self._tokenizer
+        if READS_GOLDEN.get():
+            return
+        if unknown := tokenizer.count_unknown(input_ids):
+            read = len(input_ids) - tokenizer.count_special_tokens(text)
+            if masks is not None and unknown == read - masks:
+                raise InvalidRequestError(
+                    f"{label} has no word that the model's vocabulary knows; write it as the model "
+                    "reads it. Some models of proteins, for example, read capital letters with "
+                    "spaces between them."
+                )
+            notice(
+                "unknown_tokens",
+                unknown,
+                f"{label} has {unknown} unknown tokens of {read}, which the vocabulary lacks.",
+            )
+        if typed := tokenizer.find_typed(str(text)):
+            if tokenizer.special_tokens == "refuse":
+                raise InvalidRequestError(
+                    f"{label} has the special token {quote(typed[0])}, which this bundle does not "
+                    "read; remove it, or export the bundle with --special-tokens read or literal."
+                )
+            notice(
+                "literal_special_tokens",
+                len(typed),
+                f"{label} has {quote(typed[0])}, which the model reads as characters.",
             )
 
     def _check_pair(self, text: InputText, label: str) -> None:

@@ -1,6 +1,7 @@
 """Tokenizer of a bundle, which converts text to ids and ids to text."""
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 from itertools import compress
 from operator import not_
@@ -10,14 +11,16 @@ from tokenizers import Encoding
 
 from fillmask.arrays import IntArray, int_array
 from fillmask.bundles.bundle import Bundle
+from fillmask.bundles.description import SpecialTokens, TruncationSide
 from fillmask.errors import BundleError, InvalidRequestError, quote
 from fillmask.parameters.texts import InputText, TextPair
-from fillmask.tokenization.detokenizer import Detokenizer, MaskSlot, TokenText
+from fillmask.tokenization.detokenizer import PIECE_MARK, Detokenizer, MaskSlot, TokenText
 from fillmask.tokenization.encoded_text import EncodedText, EncodedWords
 from fillmask.tokenization.spans import pair_spans, positions_of, text_spans
 from fillmask.tokenization.template import check_template
 from fillmask.tokenization.tokenizer_file import is_library_failure, load_tokenizer
 from fillmask.tokenization.word_cache import WordCache
+from fillmask.tokenization.words import word_indices
 
 # The calling thread tokenizes, because the library's thread pool competes with batches for CPUs.
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
@@ -41,6 +44,9 @@ class Tokenizer:
         special_token_ids: ids of all special tokens, including the mask.
         pairs: whether the model reads pairs.
         token_types: number of token types that the model distinguishes.
+        special_tokens: how a text with special tokens other than the mask is read, as characters
+            ("literal"), as these tokens ("read") or not at all ("refuse").
+        truncation_side: side at which truncation removes tokens.
 
     Raises:
         BundleError: tokenizer.json is not a tokenizer, or its mask token or template is wrong.
@@ -55,13 +61,20 @@ class Tokenizer:
         *,
         pairs: bool = False,
         token_types: int = 1,
+        special_tokens: SpecialTokens = "literal",
+        truncation_side: TruncationSide = "right",
     ) -> None:
         special_ids = frozenset(special_token_ids) | {mask_token_id}
         try:
-            loaded = load_tokenizer(tokenizer_json, mask_token, mask_token_id)
+            reads_special = special_tokens == "read"
+            loaded = load_tokenizer(
+                tokenizer_json, mask_token, mask_token_id, reads_special=reads_special
+            )
             self._detokenizer = Detokenizer(loaded, mask_token)
             forbidden_ids = special_ids - {loaded.unknown_id}
-            has_exact_words = WordCache.is_exact(loaded, mask_token, forbidden_ids)
+            has_exact_words = not reads_special and WordCache.is_exact(
+                loaded, mask_token, forbidden_ids
+            )
         except BaseException as error:  # the tokenizers library raises bare Exception
             if not isinstance(error, Exception) and not is_library_failure(error):
                 raise
@@ -80,10 +93,16 @@ class Tokenizer:
         self.mask_token_id = mask_token_id
         self.special_token_ids = frozenset(special_token_ids)
         self.reads_pairs = pairs
-        self._has_token_types = token_types > 1
+        self.has_token_types = token_types > 1
         self._unknown_id = loaded.unknown_id
-        self._forbidden_ids = forbidden_ids - {mask_token_id}
+        self._forbidden_ids = frozenset() if reads_special else forbidden_ids - {mask_token_id}
+        self.special_tokens, self.truncation_side = special_tokens, truncation_side
+        added = self._tokenizer.get_added_tokens_decoder().values()
+        marked = "|".join(sorted(re.escape(one.content) for one in added if one.special))
+        self._typed = re.compile(marked) if marked and not reads_special else None
         check_template(self._tokenizer, mask_token, mask_token_id, pairs=pairs)
+        self.has_spaces_in_tokens = self._detokenizer.spaces_in_tokens
+        self._starts_with_space = self._find_start()
         self._words = None
         if has_exact_words:
             self._words = WordCache(loaded, mask_token, mask_token_id)
@@ -102,6 +121,8 @@ class Tokenizer:
             bundle.special_token_ids,
             pairs=bundle.pairs,
             token_types=bundle.token_types,
+            special_tokens=bundle.special_tokens,
+            truncation_side=bundle.truncation_side,
         )
 
     def encode(self, text: InputText) -> EncodedText:
@@ -140,18 +161,19 @@ class Tokenizer:
         encoding = self._encode_text(text)
         ids, is_special = encoding.ids, encoding.special_tokens_mask
         positions = [position for position, special in enumerate(is_special) if not special]
-        word_ids = encoding.word_ids
-        words = np.array([word_ids[p] for p in positions], dtype=np.int64)
         if isinstance(text, str):
             spans = text_spans(text, encoding, positions)
-            parts, token_types = np.zeros_like(words), None
+            parts, token_types = np.zeros(len(positions), dtype=np.int64), None
+            word_ids = encoding.word_ids
+            own_words: list[object] = [word_ids[p] for p in positions]
         else:
             spans = pair_spans(text, encoding, positions)
-            sequence_ids = encoding.sequence_ids
+            sequence_ids, word_ids = encoding.sequence_ids, encoding.word_ids
             parts = np.array([sequence_ids[p] for p in positions], dtype=np.int64)
             # the words of each part count from 0
-            words += parts * (words.max(initial=0) + 1)
+            own_words = [(sequence_ids[p], word_ids[p]) for p in positions]
             token_types = self._token_types(encoding)
+        words = word_indices(str(text), spans, own_words)
         return EncodedWords(
             input_ids=int_array(ids),
             positions=int_array(positions),
@@ -161,34 +183,38 @@ class Tokenizer:
             token_types=token_types,
         )
 
+    def count_unknown(self, input_ids: IntArray) -> int:
+        """Return the number of unknown tokens."""
+        return int(np.count_nonzero(input_ids == self._unknown_id))
+
+    def find_typed(self, text: str) -> list[str]:
+        """Return the special tokens other than the mask that a text has as characters."""
+        return [] if self._typed is None else self._typed.findall(text)
+
     def count_special_tokens(self, text: InputText) -> int:
         """Return the number of special tokens that the tokenizer adds to a text or a pair."""
         return self._tokenizer.num_special_tokens_to_add(isinstance(text, TextPair))
 
-    def encode_target(self, target: str) -> tuple[int, ...]:
+    def encode_target(self, target: str, *, glued: bool = False) -> tuple[int, ...]:
         """Return the ids of a target's tokens.
 
-        A target that equals the text of a token means that token, so that the `token_str` of a
-        fill is a target for the same token. The method tokenizes any other target.
+        A target that begins with a letter or a digit means a word. "##" before it means a piece
+        that continues a word, and a space before it a word after a space. A target that equals the
+        text of a token means that token. The method tokenizes any other target.
+
+        Args:
+            glued: whether the word follows no space, where that makes a difference.
 
         Raises:
             InvalidRequestError: the target is too long, has no tokens, or contains an unknown or
                 special token.
         """
-        if (token_id := self._detokenizer.find(target)) is not None:
-            ids = [token_id]
-        elif len(target) > MAX_TARGET_CHARS:
-            raise InvalidRequestError(
-                f"The target {quote(target)} must have at most {MAX_TARGET_CHARS} characters "
-                f"(got {len(target)})."
-            )
-        else:
-            ids = self._encode(target, special_tokens=False).ids
+        ids, is_token = self._target_ids(target, glued=glued)
         if not ids:
             raise InvalidRequestError(
                 f"The target {quote(target)} has no tokens; write at least one word."
             )
-        if token_id is None and self._unknown_id in ids:
+        if not is_token and self._unknown_id in ids:
             raise InvalidRequestError(
                 f"The target {quote(target)} has characters that the model's vocabulary lacks; "
                 "remove the target."
@@ -199,6 +225,24 @@ class Tokenizer:
                 "text."
             )
         return tuple(map(int, ids))
+
+    def _target_ids(self, target: str, *, glued: bool) -> tuple[Sequence[int], bool]:
+        """Return the ids of a target, and whether it names one token."""
+        detokenizer, text = self._detokenizer, target
+        piece = target.removeprefix(PIECE_MARK)
+        if piece != target and detokenizer.is_word(piece):
+            text, glued = piece, True
+        spaced = detokenizer.is_word(text)
+        name = f" {text}" if spaced and not glued else text
+        if (token_id := detokenizer.find(name)) is not None:
+            return [token_id], True
+        if len(target) > MAX_TARGET_CHARS:
+            raise InvalidRequestError(
+                f"The target {quote(target)} must have at most {MAX_TARGET_CHARS} characters "
+                f"(got {len(target)})."
+            )
+        ids = self._encode(f" {text}" if spaced else text, special_tokens=False).ids
+        return (detokenizer.without_space(ids) if spaced and glued and ids else None) or ids, False
 
     def target_text(self, target: str, token_ids: Sequence[int]) -> TokenText:
         """Return the text of a target. A target of one token has the text of the token."""
@@ -234,11 +278,29 @@ class Tokenizer:
             encoded: tokens of the client's text.
             mask: index of the mask in the text, from 0.
         """
-        span = encoded.mask_spans[mask]
-        return MaskSlot(text, span, self._detokenizer, encoded.second_start)
+        return MaskSlot(
+            text,
+            encoded.mask_spans[mask],
+            self._detokenizer,
+            encoded.second_start,
+            starts_with_space=self._starts_with_space,
+        )
+
+    def glued_masks(self, text: str, encoded: EncodedText) -> list[bool]:
+        """Return whether a word in place of each mask of a text has no space before it."""
+        masks = range(len(encoded.mask_spans))
+        return [self.mask_slot(text, encoded, mask).glued for mask in masks]
+
+    def _find_start(self) -> bool:
+        """Return whether the first token of a text has a space, as if another word preceded it."""
+        try:
+            ids = self._encode("a", special_tokens=False).ids
+        except InvalidRequestError:
+            return False
+        return bool(ids) and self._detokenizer[ids[0]].starts
 
     def _token_types(self, encoding: Encoding) -> IntArray | None:
-        return int_array(encoding.type_ids) if self._has_token_types else None
+        return int_array(encoding.type_ids) if self.has_token_types else None
 
     def _encode_text(self, text: InputText) -> Encoding:
         """Tokenize a text and reject special tokens other than the mask."""

@@ -28,11 +28,14 @@ class LoadedTokenizer(NamedTuple):
     unknown_id: int | None
 
 
-def load_tokenizer(tokenizer_json: bytes, mask_token: str, mask_token_id: int) -> LoadedTokenizer:
+def load_tokenizer(
+    tokenizer_json: bytes, mask_token: str, mask_token_id: int, *, reads_special: bool = False
+) -> LoadedTokenizer:
     """Load a tokenizer from the content of its file.
 
     Args:
         tokenizer_json: content of a Hugging Face tokenizer.json.
+        reads_special: whether special tokens in a text are read as such.
 
     Raises:
         Exception: the content is not a tokenizer. The tokenizers library raises no narrower type.
@@ -62,9 +65,9 @@ def load_tokenizer(tokenizer_json: bytes, mask_token: str, mask_token_id: int) -
         tokenizer.pre_tokenizer = pre_tokenizers.Sequence([*before, own])
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    # With this setting, "[SEP]" in a text is five ordinary characters instead of a special token.
+    # By default, "[SEP]" in a text is five ordinary characters instead of a special token.
     # The mask stays a single token, because the mask is an ordinary token now.
-    tokenizer.encode_special_tokens = True
+    tokenizer.encode_special_tokens = not reads_special
     unknown_id = model.get("unk_id")
     if unknown_id is None and (unknown_token := model.get("unk_token")) is not None:
         unknown_id = tokenizer.token_to_id(unknown_token)

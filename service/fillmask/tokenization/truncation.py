@@ -2,20 +2,24 @@
 
 import numpy as np
 
+from fillmask.bundles.description import TruncationSide
 from fillmask.errors import InvalidRequestError
 from fillmask.parameters.texts import InputText, TextPair
 from fillmask.tokenization.encoded_text import EncodedText, EncodedWords
 
 
-def cut(text: InputText, max_chars: int) -> InputText:
+def cut(text: InputText, max_chars: int, side: TruncationSide) -> InputText:
     """Return a text, or a pair of texts, of at most this many characters each."""
+    kept = slice(-max_chars, None) if side == "left" else slice(max_chars)
     if isinstance(text, TextPair):
-        return TextPair(text.text[:max_chars], text.text_pair[:max_chars])
-    return text[:max_chars]
+        return TextPair(text.text[kept], text.text_pair[kept])
+    return text[kept]
 
 
-def truncate(words: EncodedWords, max_tokens: int, label: str) -> EncodedText:
-    """Remove the last tokens of a text, or of the longer part of a pair, until it fits.
+def truncate(
+    words: EncodedWords, max_tokens: int, label: str, side: TruncationSide = "right"
+) -> EncodedText:
+    """Remove tokens at one side of a text, or of the longer part of a pair, until it fits.
 
     The result is that of the strategy longest_first in Hugging Face's tokenizers.
 
@@ -35,6 +39,7 @@ def truncate(words: EncodedWords, max_tokens: int, label: str) -> EncodedText:
     kept = (room - shorter, shorter) if first > second else (shorter, room - shorter)
     is_kept = np.ones(len(words.input_ids), bool)
     for part, count in enumerate(kept):
-        is_kept[words.positions[words.parts == part][count:]] = False
+        own = words.positions[words.parts == part]
+        is_kept[own[: len(own) - count] if side == "left" else own[count:]] = False
     types = None if words.token_types is None else words.token_types[is_kept]
     return EncodedText(words.input_ids[is_kept], words.positions[:0], (), types)

@@ -1,7 +1,8 @@
 """Windows around the masks of a text that exceeds the model's input.
 
 Masks that are near each other share a window. A window has as much text before its masks as after
-its masks, except near the start and the end of the text. Each window starts and ends between words.
+its masks, except near the start and the end of the text. Each window starts and ends between words,
+unless a word takes half of its side.
 Each mask is in one window.
 
 Shapes: T tokens of a text.
@@ -73,13 +74,22 @@ def _group_masks(masks: Sequence[int], room: int) -> Iterator[list[int]]:
 
 
 def _place_window(group: Sequence[int], words: IntArray, room: int) -> tuple[int, int]:
-    """Return the start and end of a group's window, in tokens, at word boundaries."""
+    """Return the start and end of a group's window, in tokens, at word boundaries.
+
+    A side loses at most half of its context to the boundary.
+    """
     spare = room - (group[-1] + 1 - group[0])
     start = max(0, group[0] - spare // 2)
     end = min(len(words), start + room)
     start = max(0, end - room)
-    while 0 < start < group[0] and words[start] == words[start - 1]:
-        start += 1
-    while group[-1] + 1 < end < len(words) and words[end - 1] == words[end]:
-        end -= 1
-    return start, end
+    last = len(words) - 1
+    reversed_end = _word_boundary(words[::-1], len(words) - end, last - group[-1])
+    return _word_boundary(words, start, group[0]), len(words) - reversed_end
+
+
+def _word_boundary(words: IntArray, place: int, mask: int) -> int:
+    """Return the first place, up to halfway to a mask, at which a word begins, or this place."""
+    boundary = place
+    while 0 < boundary < mask and words[boundary] == words[boundary - 1]:
+        boundary += 1
+    return boundary if boundary - place <= (mask - place) // 2 else place

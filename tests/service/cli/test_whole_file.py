@@ -73,7 +73,7 @@ def test_jsonl_equals_the_http_response(tiny: Tiny, unlimited: TestClient, tmp_p
 
 
 def test_a_row_is_kept_to_the_byte(tiny: Tiny, tmp_path: Path) -> None:
-    line = '{ "inputs" : "caf\\u00e9 [MASK]", "n":1.0e2 }'
+    line = '{ "inputs" : "the caf\\u00e9 [MASK]", "n":1.0e2 }'
     source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     source.write_text(line)
     fill(tiny, source, output)

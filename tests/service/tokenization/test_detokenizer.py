@@ -109,10 +109,11 @@ def test_sequence(kind: str, text: str, token: str, sequence: str) -> None:
 
 
 def test_a_mask_that_does_not_include_the_space_before_it() -> None:
-    # If the mask excludes the space before it, the space is a separate token.
+    # If the mask excludes the space before it, the space is a token that neither fill repeats.
     tokenizer = byte_level(lstrip=False)
-    assert fill(tokenizer, "a <mask>.", BYTE_LEVEL.index("Paris")) == "a Paris."
-    assert fill(tokenizer, "a <mask>.", BYTE_LEVEL.index("ĠParis")) == "a  Paris."
+    for name in ("Paris", "ĠParis"):
+        assert fill(tokenizer, "a <mask>.", BYTE_LEVEL.index(name)) == "a Paris."
+    assert fill(tokenizer, "a<mask>.", BYTE_LEVEL.index("ĠParis")) == "a Paris."
 
 
 @pytest.mark.parametrize(
@@ -154,17 +155,20 @@ def test_an_id_without_a_token_has_text() -> None:
     ("kind", "target", "name"),
     [
         ("byte level", " Paris", "ĠParis"),
-        ("byte level", "Paris", "Paris"),
+        ("byte level", "Paris", "ĠParis"),
+        ("byte level", "##Paris", "Paris"),
         ("byte level", "ĠParis", "ĠParis"),
-        ("byte level", "é", "Ã©"),
+        ("byte level", "é", "ĠÃ©"),
+        ("byte level", "##é", "Ã©"),
         ("unigram", " Paris", "▁Paris"),
-        ("unigram", "Paris", "Paris"),
+        ("unigram", "Paris", "▁Paris"),
+        ("unigram", "##Paris", "Paris"),
         ("unigram", "▁Paris", "▁Paris"),
         ("unigram", " ", "▁"),
     ],
 )
 def test_targets_of_one_token(kind: str, target: str, name: str) -> None:
-    # A target is either the text of a token or an unambiguous name in the vocabulary.
+    # A target is a word, a piece of one after "##", or an unambiguous name in the vocabulary.
     tokenizer, vocabulary = TOKENIZERS[kind]
     assert tokenizer.encode_target(target) == (vocabulary.index(name),)
 
@@ -172,7 +176,8 @@ def test_targets_of_one_token(kind: str, target: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "target", "names", "shown", "sequence"),
     [
-        ("byte level", "is", ["i", "s"], "is", "ais b"),
+        ("byte level", "is", ["Ġis"], " is", "a is b"),
+        ("byte level", "##si", ["s", "i"], "si", "asi b"),
         ("byte level", " is", ["Ġis"], " is", "a is b"),
         ("byte level", " si", ["Ġ", "s", "i"], " si", "a si b"),
         ("unigram", "pad", ["▁", "p", "a", "d"], " pad", "a pad b"),
@@ -189,6 +194,49 @@ def test_targets_of_several_tokens(
     text = "a <mask> b"
     slot = tokenizer.mask_slot(text, tokenizer.encode(text))
     assert slot.fill_with(tokenizer.target_text(target, ids)) == (shown, sequence)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "name", "sequence"),
+    [
+        ("byte level", "<mask> is", "Paris", "Paris is"),
+        ("byte level", "is <mask>", "ĠParis", "is Paris"),
+        ("byte level", "is<mask>", "ĠParis", "is Paris"),
+        ("byte level", "“<mask>”", "Paris", "“Paris”"),
+        ("byte level", "日本<mask>", "Paris", "日本Paris"),
+        ("unigram", "<mask> is", "▁Paris", "Paris is"),
+        ("unigram", "“<mask>”", "Paris", "“Paris”"),
+        ("unigram", "日本<mask>", "Paris", "日本Paris"),
+    ],
+)
+def test_a_target_has_a_space_where_the_text_has(
+    kind: str, text: str, name: str, sequence: str
+) -> None:
+    # At the start of a text, after a quotation mark and in Japanese, no space precedes a word.
+    tokenizer, vocabulary = TOKENIZERS[kind]
+    encoded = tokenizer.encode(text)
+    [glued] = tokenizer.glued_masks(text, encoded)
+    ids = tokenizer.encode_target("Paris", glued=glued)
+    assert [vocabulary[i] for i in ids] == [name]
+    slot = tokenizer.mask_slot(text, encoded)
+    assert slot.fill_with(tokenizer.target_text("Paris", ids))[1] == sequence
+
+
+def test_words_that_end_with_a_mark() -> None:
+    # In HerBERT's form "kot" is the word, and "kot##" the piece that another follows.
+    vocabulary = [*SPECIAL, "k", "o", "t", "t</w>", "kot", "kot</w>", "ek</w>"]
+    ids = {token: i for i, token in enumerate(vocabulary)}
+    model = models.BPE(ids, [], unk_token="<unk>", end_of_word_suffix="</w>")  # noqa: S106 - a token
+    tokenizer = TokenizersTokenizer(model)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.BPEDecoder("</w>")
+    ours = finish(tokenizer, vocabulary, lstrip=False)
+    assert [ours.token_str(ids[name]) for name in ("kot</w>", "kot")] == ["kot", "kot##"]
+    assert [ours.encode_target(one) for one in ("kot", "kot##")] == [(10,), (9,)]
+    assert fill(ours, "t <mask> t", ids["kot</w>"]) == "t kot t"
+    assert fill(ours, "t <mask> t", ids["kot"]) == "t kott"
+    word = ours.join_tokens([ids["kot"], ids["ek</w>"]])
+    assert (word.text, word.ends) == ("kotek", True)
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,7 @@ def _place(words: EncodedWords, window: Window) -> tuple[int, int]:
 
 
 def _best_window(words: list[int], masks: list[int], room: int) -> tuple[int, int]:
-    """Return the longest window between words in the centred range, by trying all windows."""
+    """Return the longest window between words that loses at most half of each side's context."""
     first, last = masks[0], masks[-1] + 1
     before = (room - (last - first)) // 2
     low = max(0, min(first - before, len(words) - room))
@@ -134,7 +134,10 @@ def _best_window(words: list[int], masks: list[int], room: int) -> tuple[int, in
         (start, end)
         for start in range(low, first + 1)
         for end in range(last, high + 1)
-        if start in (0, first) or words[start] != words[start - 1]
-        if end in (last, len(words)) or words[end - 1] != words[end]
+        if start == 0 or words[start] != words[start - 1]
+        if end == len(words) or words[end - 1] != words[end]
+        if start - low <= (first - low) // 2
+        if high - end <= (high - last) // 2
     ]
-    return max(windows, key=lambda window: window[1] - window[0])
+    starts, ends = ({one[side] for one in windows} for side in (0, 1))
+    return min(starts, default=low), max(ends, default=high)

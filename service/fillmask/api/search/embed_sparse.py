@@ -31,10 +31,11 @@ class EmbedSparseRequest(SparseFields, InputsRequest):
     )
 
     inputs: InputText | list[InputText] = Field(description="A text or a list of texts.")
-    truncate: bool = Field(
-        default=False,
+    truncate: bool | None = Field(
+        default=None,
         description="Whether a text that exceeds the model's input loses its end. Otherwise it is "
-        "invalid.",
+        "invalid. The default is false, unless the model was published with a maximum length to "
+        "which it truncates.",
     )
     format: VectorFormat | None = Field(
         default=None,
@@ -59,8 +60,8 @@ class EmbedSparseRequest(SparseFields, InputsRequest):
 
     @field_validator("truncate", mode="before")
     @classmethod
-    def _check_truncate(cls, value: object, info: ValidationInfo) -> bool:
-        return check_flag(value, info)
+    def _check_truncate(cls, value: object, info: ValidationInfo) -> bool | None:
+        return None if value is None else check_flag(value, info)
 
     @field_validator("format", mode="before")
     @classmethod

@@ -9,7 +9,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fillmask.errors import safe_traceback
 from fillmask.observability.metrics import Metrics
-from fillmask.observability.request_context import MODEL, TIMES, route_of
+from fillmask.observability.notices import notices_header
+from fillmask.observability.request_context import MODEL, NOTICES, TIMES, route_of
 from fillmask.observability.request_times import RequestTimes
 
 LoggedRequests = Literal["off", "errors", "all"]
@@ -30,7 +31,8 @@ class AccessLogMiddleware:
 
     The log omits paths, queries and headers, which may contain text of clients.
     The header Server-Timing of a response without an error has the milliseconds from the request's
-    head to the response, and of these the milliseconds of each step (W3C Server Timing).
+    head to the response, and of these the milliseconds of each step (W3C Server Timing). X-Warnings
+    counts what the model did not read as written.
 
     Args:
         app: next ASGI application.
@@ -60,6 +62,9 @@ class AccessLogMiddleware:
                 if status < 400:
                     timing = (b"server-timing", times.header(time.perf_counter() - begun_s))
                     message["headers"] = [*message.get("headers", ()), timing]
+                    if NOTICES in scope:
+                        header = (b"x-warnings", notices_header(scope[NOTICES]))
+                        message["headers"].append(header)
             return send(message)
 
         try:

@@ -38,8 +38,9 @@ def rank_targets(
         slot = tokenizer.mask_slot(text, encoded, mask)
         total = np.logaddexp.reduce(log_probs_K)
         fills = []
+        tokens = targets.tokens(glued=slot.glued).ids
         for index in np.argsort(-log_probs_K, kind="stable")[:top_k].tolist():
-            ids, log_prob = targets.token_ids[index], float(log_probs_K[index])
+            ids, log_prob = tokens[index], float(log_probs_K[index])
             token_str, sequence = slot.fill_with(tokenizer.target_text(targets.texts[index], ids))
             fills.append(
                 TargetFill(

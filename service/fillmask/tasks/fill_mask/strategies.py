@@ -110,7 +110,10 @@ class FillStrategies:
         is_large: bool,
     ) -> list[list[list[TargetFill]]]:
         mask = self._tokenizer.mask_token_id
-        passes = [TargetPasses(text, targets, mask) for text in encoded]
+        passes = [
+            TargetPasses(one, targets, mask, self._tokenizer.glued_masks(text, one))
+            for text, one in zip(texts, encoded, strict=True)
+        ]
         model_passes = [model_pass for one in passes for model_pass in one.model_passes]
         bulk = is_large or len(model_passes) > INTERACTIVE_PASSES * len(texts)
         outputs = iter(await self._batcher.submit(model_passes, bulk=bulk, parts=parts))

@@ -27,19 +27,24 @@ class TargetPasses:
 
     Args:
         text: a text with at least one mask.
+        glued: whether each mask has no space before it.
 
     Attributes:
         model_passes: the passes to compute, in the order that `log_probs` expects.
     """
 
-    def __init__(self, text: EncodedText, targets: Targets, mask_token_id: int) -> None:
-        self._masks = len(text.mask_positions)
-        self._targets = targets
+    def __init__(
+        self, text: EncodedText, targets: Targets, mask_token_id: int, glued: Sequence[bool]
+    ) -> None:
+        self._shape = len(text.mask_positions), len(targets)
         self.model_passes: list[ModelPass] = []
-        self._groups: list[tuple[PrefixGroup, int | slice]] = []
-        for group, mask, model_pass in _make_passes(text, targets.groups, mask_token_id):
-            self._groups.append((group, mask))
-            self.model_passes.append(model_pass)
+        self._groups: list[tuple[PrefixGroup, list[int]]] = []
+        for form in sorted(set(glued)):
+            masks = [mask for mask, one in enumerate(glued) if one == form]
+            groups = targets.tokens(glued=form).groups
+            for group, own_masks, model_pass in _make_passes(text, groups, masks, mask_token_id):
+                self._groups.append((group, own_masks))
+                self.model_passes.append(model_pass)
 
     def log_probs(self, outputs: Sequence[PassOutputs]) -> NDArray[np.float64]:
         """Return the (m, K) log-probabilities of whole targets, in nats.
@@ -47,34 +52,37 @@ class TargetPasses:
         Args:
             outputs: outputs of `model_passes`, in the same order.
         """
-        total_mK = np.zeros((self._masks, len(self._targets)))
-        for (group, mask), output in zip(self._groups, outputs, strict=True):
+        total_mK = np.zeros(self._shape)
+        for (group, masks), output in zip(self._groups, outputs, strict=True):
             log_probs = output.target_log_probs[:, group.columns].astype(np.float64)
-            total_mK[mask, group.members] += log_probs if isinstance(mask, slice) else log_probs[0]
+            total_mK[np.ix_(np.array(masks), group.members)] += log_probs
         return total_mK
 
 
 def count_target_passes(text: EncodedText, targets: Targets) -> int:
-    """Return the number of passes that `TargetPasses` makes for a text."""
-    multi_token = sum(group.length > 1 for group in targets.groups)
-    return len(text.mask_positions) * multi_token + len(targets.groups) - multi_token
+    """Return the maximum number of passes that `TargetPasses` makes for a text."""
+    forms = {id(one): one for one in (targets.spaced, targets.glued)}.values()
+    long_groups = max(one.long_groups for one in forms)
+    return len(text.mask_positions) * long_groups + sum(
+        len(one.groups) - one.long_groups for one in forms
+    )
 
 
 def _make_passes(
-    text: EncodedText, groups: Sequence[PrefixGroup], mask_token_id: int
-) -> Iterator[tuple[PrefixGroup, int | slice, ModelPass]]:
+    text: EncodedText, groups: Sequence[PrefixGroup], masks: list[int], mask_token_id: int
+) -> Iterator[tuple[PrefixGroup, list[int], ModelPass]]:
     for group in groups:
         if group.length == 1:
             # a view, because copies of ten thousand targets for each mask take megabytes
-            shape = (len(text.mask_positions), len(group.next_ids))
-            ids_mC = np.broadcast_to(group.next_ids, shape)
-            yield group, slice(None), _pass(text, text.mask_positions, ids_mC)
+            ids_mC = np.broadcast_to(group.next_ids, (len(masks), len(group.next_ids)))
+            yield group, masks, _pass(text, text.mask_positions[masks], ids_mC)
             continue
         inserted = [*group.prefix, *[mask_token_id] * (group.length - len(group.prefix))]
-        for mask, position in enumerate(text.mask_positions.tolist()):
+        for mask in masks:
+            position = int(text.mask_positions[mask])
             predicted = np.array([position + len(group.prefix)], dtype=np.int64)
             one = _pass(text.replace_mask(mask, inserted), predicted, group.next_ids[None, :])
-            yield group, mask, one
+            yield group, [mask], one
 
 
 def _pass(text: EncodedText, positions: IntArray, target_ids: IntArray) -> ModelPass:

@@ -43,20 +43,44 @@ class PrefixGroup:
 
 
 @dataclass(frozen=True, eq=False)
+class TargetTokens:
+    """The tokens of targets, at masks after a space or at masks after none.
+
+    Attributes:
+        ids: ids of the tokens of each valid target.
+        groups: prefix groups in order of length. The group of all one-token targets comes first.
+    """
+
+    ids: tuple[tuple[int, ...], ...]
+    groups: tuple[PrefixGroup, ...]
+
+    @cached_property
+    def longest(self) -> int:
+        """Number of tokens of the longest target."""
+        return max(map(len, self.ids))
+
+    @cached_property
+    def long_groups(self) -> int:
+        """Number of groups of targets of several tokens, each of which takes a pass per mask."""
+        return sum(group.length > 1 for group in self.groups)
+
+
+@dataclass(frozen=True, eq=False)
 class Targets:
     """The targets of a request.
 
     Attributes:
         texts: valid targets, as the client wrote them.
-        token_ids: ids of the tokens of each valid target.
         rejected: invalid targets.
-        groups: prefix groups in order of length. The group of all one-token targets comes first.
+        spaced: their tokens at a mask after a space.
+        glued: their tokens at a mask without a space before it. The same object as `spaced` if
+            no target has other tokens there.
     """
 
     texts: tuple[str, ...]
-    token_ids: tuple[tuple[int, ...], ...]
     rejected: tuple[RejectedTarget, ...]
-    groups: tuple[PrefixGroup, ...]
+    spaced: TargetTokens
+    glued: TargetTokens
 
     @classmethod
     def resolve(cls, tokenizer: Tokenizer, texts: Sequence[str], max_passes: int) -> "Targets":
@@ -94,7 +118,18 @@ class Targets:
                     f"The targets need more than {max_passes} passes of the model per mask; use "
                     "fewer targets of several tokens."
                 )
-        return cls(tuple(first.values()), tuple(first), tuple(rejected), _prefix_groups(found))
+        spaced = glued = TargetTokens(tuple(first), _prefix_groups(found))
+        if tokenizer.has_spaces_in_tokens:
+            glued_ids = tuple(tokenizer.encode_target(text, glued=True) for text in first.values())
+            found = {}
+            for index, ids in enumerate(glued_ids):
+                _add(found, ids, index)
+            glued = TargetTokens(glued_ids, _prefix_groups(found))
+        return cls(tuple(first.values()), tuple(rejected), spaced, glued)
+
+    def tokens(self, *, glued: bool) -> TargetTokens:
+        """Return the tokens of the targets at a mask with or without a space before it."""
+        return self.glued if glued else self.spaced
 
     def check(self) -> None:
         """Raise an error if any target is invalid.
@@ -115,7 +150,7 @@ class Targets:
     @cached_property
     def longest(self) -> int:
         """Number of tokens of the longest target."""
-        return max(map(len, self.token_ids))
+        return max(self.spaced.longest, self.glued.longest)
 
     @cached_property
     def rejected_chars(self) -> int:
@@ -126,13 +161,15 @@ class Targets:
     def size_bytes(self) -> int:
         """Approximate size in memory, in bytes."""
         texts = sum(sys.getsizeof(text) for text in self.texts)
-        ids = sum(sys.getsizeof(()) + _ID_BYTES * len(ids) for ids in self.token_ids)
+        forms = {id(one): one for one in (self.spaced, self.glued)}.values()
+        ids = sum(sys.getsizeof(()) + _ID_BYTES * len(ids) for one in forms for ids in one.ids)
         rejected = sum(sys.getsizeof(one.token_str) + _REJECTED_BYTES for one in self.rejected)
         groups = sum(
             _GROUP_BYTES
             + _ID_BYTES * len(group.prefix)
             + sum(a.nbytes for a in (group.next_ids, group.members, group.columns))
-            for group in self.groups
+            for one in forms
+            for group in one.groups
         )
         return texts + ids + rejected + groups
 

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from fillmask.concurrency import gather_or_cancel
 from fillmask.engine.passes import ModelPass, Submit, no_targets
 from fillmask.results.fills import NO_SINGLE_TOKEN, WordFill
-from fillmask.tokenization.detokenizer import TokenText
+from fillmask.tokenization.detokenizer import MaskSlot, TokenText
 from fillmask.tokenization.encoded_text import EncodedText
 from fillmask.tokenization.tokenizer import Tokenizer
+from fillmask.tokenization.words import divides
 
 # number of incomplete words that the search keeps per word length
 BEAM_WIDTH = 5
@@ -54,13 +55,9 @@ class WordSearch:
             FillMaskError: `submit` rejects the passes.
         """
         slot = self.tokenizer.mask_slot(text, encoded, mask)
-        start, _ = encoded.mask_spans[mask]
-        before = text[start - 1 : start]
-        # after a quotation mark or as the first token of a text, a word needs no space before it
-        bare = slot.is_first or not (before.isspace() or before.isalnum())
         lengths = range(1, self.max_tokens + 1)
         found = await gather_or_cancel(
-            self._search_length(length, encoded, mask, bare=bare) for length in lengths
+            self._search_length(length, encoded, mask, slot) for length in lengths
         )
         best: dict[str, tuple[float, tuple[int, ...], TokenText]] = {}
         for ids, log_prob in (word for words in found for word in words):
@@ -85,13 +82,13 @@ class WordSearch:
         return fills
 
     async def _search_length(
-        self, length: int, encoded: EncodedText, mask: int, *, bare: bool
+        self, length: int, encoded: EncodedText, mask: int, slot: MaskSlot
     ) -> Sequence[tuple[tuple[int, ...], float]]:
         """Return the best words of `length` tokens with their log-probabilities."""
         width = self.top_k if length == 1 else BEAM_WIDTH
         top_k = min(self.vocab_size, _MIN_CANDIDATES + _CANDIDATES_PER_WORD * width)
         words: list[tuple[tuple[int, ...], float]] = [((), 0.0)]
-        for place in range(length):
+        for _ in range(length):
             if not words:  # no candidate starts or continues a word
                 break
             passes = [self._model_pass(encoded, mask, length, ids, top_k) for ids, _ in words]
@@ -103,7 +100,7 @@ class WordSearch:
                     for token, more in zip(
                         output.top_ids[0].tolist(), output.top_log_probs[0].tolist(), strict=True
                     )
-                    if self._is_allowed(token, place, bare=bare)
+                    if self._is_allowed(ids, token, length, slot)
                 ]
                 expanded += allowed[:width]
             words = sorted(expanded, key=lambda word: -word[1])[:width]
@@ -117,14 +114,23 @@ class WordSearch:
         text = encoded.replace_mask(mask, [*ids, *masks])
         return ModelPass(text.input_ids, position, top_k, no_targets(1), text.token_types)
 
-    def _is_allowed(self, token: int, place: int, *, bare: bool) -> bool:
+    def _is_allowed(self, ids: tuple[int, ...], token: int, length: int, slot: MaskSlot) -> bool:
+        """Return whether a token may follow the first tokens of a word of a length."""
         if token in self.tokenizer.special_token_ids:
             return False
-        text, word, continuation = self.tokenizer.token_text(token)
-        if place:
-            return continuation is not None and _is_word_text(continuation)
-        starts = continuation is None or (bare and text == continuation)
-        return starts and word[:1].isalnum() and _is_word_text(word)
+        text, word, continuation, starts, ends = self.tokenizer.token_text(token)
+        if ends is not None and ends != (len(ids) + 1 == length):
+            return False
+        if ids:
+            before = self.tokenizer.token_text(ids[-1]).word
+            joins = continuation is not None and not divides(before[-1:], continuation[:1])
+            return joins and _is_word_text(continuation or "")
+        if slot.unspaced and starts and text != word:  # the text has no space for the token's
+            return False
+        bare = slot.glued or slot.is_first
+        return (starts or (bare and text == continuation)) and (
+            word[:1].isalnum() and _is_word_text(word)
+        )
 
 
 def max_word_passes(max_tokens: int) -> int:

@@ -98,9 +98,9 @@ async def test_targets_that_begin_alike_share_passes(tiny: Tiny) -> None:
     # Targets of one token share one pass. Longer targets need one pass per length and prefix.
     # dog; walk+s and walk+ing; a+dog, a+cat; a+dog+barked
     found = Targets.resolve(make_tokenizer(tiny), TARGETS, max_passes=100)
-    prefixes = {(step.length, len(step.prefix)) for step in found.groups}
+    prefixes = {(step.length, len(step.prefix)) for step in found.spaced.groups}
     assert prefixes == {(1, 0), (2, 0), (2, 1), (3, 0), (3, 1), (3, 2)}
-    assert len(found.groups) == 1 + 3 + 3
+    assert len(found.spaced.groups) == 1 + 3 + 3
     assert found.longest == 3
     assert len((await fill(tiny, ["a [MASK]"], TARGETS, max_passes=7))[0][0]) == len(TARGETS)
     with pytest.raises(InvalidRequestError, match=r"needs 7 passes of the model; the limit is 6\."):
