@@ -22,7 +22,8 @@ from torch import Tensor
 from torch.nn import functional
 from transformers import AutoConfig
 
-from fillmask_export.bundle.write_bundle import BundleMetadata, SampleTexts, write_bundle
+from fillmask_export.bundle.write_bundle import BundleMetadata, write_bundle
+from fillmask_export.sample_texts import SampleTexts
 from fillmask_model.checkpoints.checkpoint import Checkpoint
 from fillmask_model.checkpoints.mapping.fields import Fields
 from fillmask_model.checkpoints.registry import find_family

@@ -5,9 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-VERIFICATION_TEXTS = Path(__file__).parent / "verification_texts.txt"
 SPARSE = "sparse"
-CALIBRATION_TEXTS = Path(__file__).parent / "calibration_texts.txt"
 
 
 def export_parser() -> argparse.ArgumentParser:
@@ -82,6 +80,13 @@ def export_parser() -> argparse.ArgumentParser:
         help="task of a masked-language-model head: filling masks, or sparse vectors for search "
         "(default: sparse for a checkpoint with SPLADE's pooling)",
     )
+    parser.add_argument(
+        "--special-tokens",
+        choices=("literal", "read", "refuse"),
+        help="how the service reads texts with special tokens other than the mask, such as [SEP] "
+        "or [E1]: as characters, as these tokens, or not at all (default: literal; refuse for a "
+        "tokenizer with special tokens that only texts contain)",
+    )
     parser.add_argument("--name", help="name of the model (default: name of its directory)")
     parser.add_argument(
         "--license", default="unknown", help="licence of the weights (default: %(default)s)"
@@ -98,14 +103,14 @@ def export_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--texts",
         type=Path,
-        default=VERIFICATION_TEXTS,
-        help="file of sentences for verification, one per line (default: 130 English texts)",
+        help="file of sentences for verification, one per line (default: 130 English texts or, "
+        "for a tokenizer that cannot read them, proteins, DNA, reactions or another language)",
     )
     parser.add_argument(
         "--calibrate",
         type=Path,
-        default=CALIBRATION_TEXTS,
-        help="file of sentences for int8 calibration, one per line (default: 210 English texts). "
+        help="file of sentences for int8 calibration, one per line (default: others of the texts "
+        "for verification by default). "
         "The rounding nearest reads every other sentence. The file has no effect on checkpoints "
         "trained with --round-weights.",
     )

@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
@@ -17,13 +18,15 @@ from fillmask.bundles.cache import cached_bundle, is_current
 from fillmask.bundles.validation import check_name
 from fillmask.engine.machine.native_operators import OperatorsUnavailableError
 from fillmask.errors import StartupError
+from fillmask.tokenization.tokenizer import Tokenizer
 from fillmask_export.arguments import export_parser
 from fillmask_export.bundle.fused_graph import add_fused_graph
 from fillmask_export.bundle.output import check_output
-from fillmask_export.bundle.write_bundle import BundleMetadata, SampleTexts, write_bundle
+from fillmask_export.bundle.write_bundle import BundleMetadata, write_bundle
 from fillmask_export.graph.reference import reference_graph
 from fillmask_export.graph.weights import encoder_weights
 from fillmask_export.progress import ExportProgress
+from fillmask_export.sample_texts import GivenTexts, choose_texts
 from fillmask_export.source import (
     Source,
     find_checkpoint,
@@ -84,15 +87,11 @@ def _write_bundle(options: argparse.Namespace) -> None:
     else:
         output, overwrite = options.output or options.bundles / name, options.overwrite
     check_output(output, overwrite=overwrite)
-    calibration = _read_lines(options.calibrate)
-    if options.rounding == "nearest":
-        # only smoothing needs them: with all 210, agreement is the same and the export takes 16 %
-        # longer (BERT-base, measured on 2026-11-26)
-        calibration = calibration[::2]
-    texts = SampleTexts(_read_lines(options.texts), calibration)
+    texts = _read_texts(options)
     source = _find_checkpoint(options)
     names = (*FILES, DESCRIPTION_FILE)
-    inputs = [*(source.directory / name for name in names), options.texts, options.calibrate]
+    given = [file for file in (options.texts, options.calibrate) if file is not None]
+    inputs = [*(source.directory / name for name in names), *given]
     reject_inputs(inputs, [output / name for name in names])
     metadata = BundleMetadata(
         name=model_name,
@@ -100,6 +99,7 @@ def _write_bundle(options: argparse.Namespace) -> None:
         description=options.description or source.origin or "",
         max_tokens=options.max_tokens,
         precision=options.precision,
+        special_tokens=options.special_tokens,
     )
     with closing(ExportProgress(sys.stderr)) as progress:
         # without a variable for the checkpoint, so that `write_bundle` can free the model
@@ -112,7 +112,12 @@ def _write_bundle(options: argparse.Namespace) -> None:
             overwrite=overwrite,
             report=progress.report,
         )
+    notes = figures.pop("notes", ())
     print(json.dumps(figures, indent=2))
+    for note in notes:
+        print(f"fillmask-export: {printable(note)}", file=sys.stderr)
+    unknown, name = (figures["tokens"][field] for field in ("unknown_share", "texts"))
+    print(f"verified on {name}, of whose tokens {100 * unknown:.1f} % are unknown")
     if int8 := figures.get("int8"):
         share = f"{100 * int8['top_1_agreement']:.1f} % of {int8['masks']} masks"
         print(f"int8 has the top token of fp32 at {share}")
@@ -134,7 +139,7 @@ def _find_checkpoint(options: argparse.Namespace) -> Source:
 def _renew_golden_results(options: argparse.Namespace) -> None:
     reject_download_options(options)
     bundle = Path(options.checkpoint)
-    texts = _read_lines(options.texts)
+    texts = _verification_lines(options, bundle)
     count = renew_golden_results(bundle, texts)
     renewed = read_bundle(bundle)
     if renewed.fused is not None:
@@ -145,11 +150,22 @@ def _renew_golden_results(options: argparse.Namespace) -> None:
 def _fuse(options: argparse.Namespace) -> None:
     reject_download_options(options)
     bundle = Path(options.checkpoint)
-    figures = add_fused_graph(read_bundle(bundle), _read_lines(options.texts))
+    figures = add_fused_graph(read_bundle(bundle), _verification_lines(options, bundle))
     if figures is None:
         raise ValueError(f"{bundle} has no int8 layers; export it with --precision int8")
     print(json.dumps(asdict(figures), indent=2))
     print(f"verified and written: the fused graph in {bundle}")
+
+
+def _read_texts(options: argparse.Namespace) -> GivenTexts:
+    files = options.texts, options.calibrate
+    return GivenTexts(*(None if file is None else _read_lines(file) for file in files))
+
+
+def _verification_lines(options: argparse.Namespace, bundle: Path) -> Sequence[str]:
+    if options.texts is not None:
+        return _read_lines(options.texts)
+    return choose_texts(Tokenizer.from_bundle(read_bundle(bundle))).verification
 
 
 def _read_lines(path: Path) -> list[str]:

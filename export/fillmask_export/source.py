@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from fillmask_export.arguments import SPARSE
 from fillmask_model.checkpoints.checkpoint import Checkpoint, load_checkpoint
-from fillmask_model.checkpoints.modules import ENCODER_FILE, check_encoder_file, read_modules
+from fillmask_model.checkpoints.modules import ENCODER_FILE, read_max_length, read_modules
 from fillmask_model.checkpoints.sparse import with_sparse_settings
 
 
@@ -57,8 +58,10 @@ def load_source(options: argparse.Namespace, source: Source) -> Checkpoint:
     """Read the checkpoint, with the settings of sparse vectors for that task."""
     modules = read_modules(source.directory)
     directory = source.directory / ("" if modules is None else modules.encoder)
-    check_encoder_file(directory / ENCODER_FILE)
+    longest = read_max_length(directory / ENCODER_FILE)
     checkpoint = load_checkpoint(directory, options.checkpoint)
+    if longest is not None:
+        checkpoint = replace(checkpoint, max_length=longest, truncates=True)
     if options.task == SPARSE or (options.task is None and modules is not None):
         return with_sparse_settings(checkpoint, source.directory, modules)
     return checkpoint

@@ -24,8 +24,8 @@ from typing import Any
 
 from benchmarks.running_server import ROOT, running_server
 from fillmask.bundles.bundle import default_bundle_path
-from fillmask_export.arguments import VERIFICATION_TEXTS
-from fillmask_export.bundle.write_bundle import BundleMetadata, SampleTexts, write_bundle
+from fillmask_export.bundle.write_bundle import BundleMetadata, write_bundle
+from fillmask_export.sample_texts import TEXTS, SampleTexts, read_lines
 from fillmask_model.checkpoints.checkpoint import load_checkpoint
 from tests.arm.emulation import Emulation, UnavailableError, environment
 from tests.broken_bundles import (
@@ -90,7 +90,7 @@ def write_fp32_bundle(path: Path) -> Path:
     label = BundleMetadata(
         name="fp32", license="Apache-2.0", description="", max_tokens=64, precision="fp32"
     )
-    texts = VERIFICATION_TEXTS.read_text(encoding="utf-8").splitlines()
+    texts = read_lines(TEXTS.parent / "verification_texts.txt")
     trained = replace(checkpoint, head_is_new=False)
     write_bundle(trained, path, label, SampleTexts(texts, calibration=[]))
     return path

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from fillmask_export.bundle.write_bundle import SampleTexts
+from fillmask_export.sample_texts import SampleTexts
 from fillmask_model.checkpoints.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from fillmask_model.quantization import smoothing
 from tests.model.samples import VERSES, random_encoder, small_config, verse_tokenizer

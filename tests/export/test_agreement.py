@@ -13,7 +13,8 @@ import torch
 from fillmask.bundles.bundle import read_bundle
 from fillmask.engine.runtime import Runtime
 from fillmask.tokenization.tokenizer import Tokenizer
-from fillmask_export.bundle.write_bundle import BundleMetadata, SampleTexts, write_bundle
+from fillmask_export.bundle.write_bundle import BundleMetadata, write_bundle
+from fillmask_export.sample_texts import SampleTexts
 from fillmask_export.verification.agreement import (
     MASK_EVERY,
     Fp32Predictions,

@@ -80,6 +80,7 @@ def test_writes_a_bundle_the_service_reads(
     fills, labels = kind != "labels", kind != "fills"
     in_int8 = precision == "int8"
     assert set(figures) == {
+        "tokens",
         *(["graph"] if fills else []),
         *(["int8"] if fills and in_int8 else []),
         *(["labels"] if labels else []),
@@ -354,4 +355,6 @@ def test_pairs_and_types_come_from_the_tokenizer(
 ) -> None:
     config = small_config(type_vocab_size=types)
     content = _post_processed(template)
-    assert TextFormat.from_tokenizer(content, "[MASK]", config) == expected
+    assert TextFormat.from_tokenizer(content, "[MASK]", config, reads_types=True) == expected
+    plain = TextFormat.from_tokenizer(content, "[MASK]", config, reads_types=False)
+    assert plain == TextFormat(expected.pairs, 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import weakref
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,10 +19,11 @@ from numpy.typing import NDArray
 
 from fillmask.bundles.bundle import read_bundle
 from fillmask.engine.runtime import Runtime
-from fillmask_export.bundle.write_bundle import BundleMetadata, SampleTexts, write_bundle
+from fillmask_export.bundle.write_bundle import BundleMetadata, write_bundle
 from fillmask_export.commands import main
 from fillmask_export.graph.files import save_graph
 from fillmask_export.graph.weights import encoder_weights
+from fillmask_export.sample_texts import SampleTexts
 from fillmask_export.verification.fills import VerificationError
 from fillmask_model.checkpoints.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from fillmask_model.checkpoints.errors import CheckpointError
@@ -217,23 +219,30 @@ def test_rounding_to_nearest_calibrates_with_every_other_sentence(
     rounding: str,
     read: int,
 ) -> None:
-    given: list[SampleTexts] = []
+    given: list[Sequence[object]] = []
 
-    def write(
-        _checkpoint: Checkpoint, _output: Path, _metadata: object, some: SampleTexts, **_: Any
+    def round_weights(
+        _checkpoint: Checkpoint, calibration: Sequence[object], *_: Any, **__: Any
     ) -> None:
-        given.append(some)
+        given.append(calibration)
         raise ValueError("enough")
 
-    monkeypatch.setattr("fillmask_export.commands.write_bundle", write)
+    monkeypatch.setattr("fillmask_export.bundle.write_bundle.int8_weights", round_weights)
     sentences = tmp_path / "texts.txt"
-    lines = [f"sentence {number}" for number in range(9)]
-    sentences.write_text("\n".join(lines))
-    arguments = ["--output", str(tmp_path / "bundle"), "--rounding", rounding]
-    assert main([str(checkpoint_path), *arguments, "--calibrate", str(sentences)]) == 2
-    [some] = given
-    assert len(some.calibration) == read
-    assert set(some.calibration) <= set(lines)
+    sentences.write_text("\n".join(f"sentence {number}" for number in range(9)))
+    arguments = [
+        "--output",
+        str(tmp_path / "bundle"),
+        "--precision",
+        "int8",
+        "--rounding",
+        rounding,
+    ]
+    verses = tmp_path / "verses.txt"
+    verses.write_text("\n".join(texts.verification))
+    arguments += ["--texts", str(verses), "--calibrate", str(sentences)]
+    assert main([str(checkpoint_path), *arguments]) == 2
+    assert [len(one) for one in given] == [read]
 
 
 def test_int8_that_loses_too_much_is_not_written(

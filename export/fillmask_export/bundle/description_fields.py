@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from fillmask_model.checkpoints.errors import CheckpointError
-from fillmask_model.data.corpus import SpecialTokens, read_tokenizer
+from fillmask_model.data.corpus import read_tokenizer
 from fillmask_model.encoder.classifier import ClassificationHead, ClassifierConfig
 from fillmask_model.encoder.config import EncoderConfig
 from fillmask_model.encoder.counting import count_parameters
@@ -37,8 +36,13 @@ def sparse_fields(settings: SparseSettings) -> dict[str, Any]:
     }
 
 
-def special_tokens(tokenizer_json: bytes, mask_token: str, config: EncoderConfig) -> SpecialTokens:
-    """Return the special tokens, with the ids of unused table rows as special ids.
+def special_tokens(
+    tokenizer_json: bytes, mask_token: str, config: EncoderConfig
+) -> tuple[dict[int, str], int, list[int]]:
+    """Find the special tokens of a tokenizer.
+
+    Returns:
+        Their texts by id, the id of the mask, and all ids with those of unused table rows.
 
     Raises:
         CheckpointError: the ids do not match the rows of the embedding table.
@@ -57,8 +61,13 @@ def special_tokens(tokenizer_json: bytes, mask_token: str, config: EncoderConfig
             f"{config.vocab_size} rows of the embedding table (got {len(used)}); "
             "use the checkpoint's own tokenizer"
         )
-    special = SpecialTokens.from_tokenizer(tokenizer, mask_token)
-    return replace(special, all=tuple(sorted({*special.all, *unused})))
+    added = tokenizer.get_added_tokens_decoder()
+    special = {token_id: one.content for token_id, one in added.items() if one.special}
+    mask_id = tokenizer.token_to_id(mask_token)
+    if mask_id is None:
+        raise CheckpointError(f"tokenizer.json must contain {mask_token}, the mask token")
+    special[mask_id] = mask_token
+    return special, mask_id, sorted({*special, *unused})
 
 
 def architecture_fields(

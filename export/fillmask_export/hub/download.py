@@ -37,7 +37,7 @@ from fillmask_model.checkpoints.modules import (
     ENCODER_FILE,
     MODULES_FILE,
     ROUTER_FILE,
-    check_encoder_file,
+    read_max_length,
     read_modules,
 )
 from fillmask_model.checkpoints.tensor_files import INDEX_SUFFIX, advise_on_form
@@ -119,7 +119,7 @@ def download_checkpoint(
         prefix = f"{modules.encoder}/" if modules is not None and modules.encoder else ""
         fetch_listed(prefix + MODEL_CONFIG, prefix + ENCODER_FILE, *sparse_files(modules, sizes))
         check_config(directory / prefix, repository)
-        check_encoder_file(directory / prefix / ENCODER_FILE)
+        read_max_length(directory / prefix / ENCODER_FILE)
         inner = {
             name.removeprefix(prefix): size
             for name, size in sizes.items()

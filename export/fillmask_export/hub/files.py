@@ -18,11 +18,9 @@ from fillmask_model.checkpoints.tensor_files import (
     advise_on_form,
     find_weight_files,
 )
-from fillmask_model.tokenizers.loading import TOKENIZER_FILE, VOCABULARY_FILES
-from fillmask_model.tokenizers.settings import ADDED_TOKENS_FILE, CONFIG_FILE, SPECIAL_TOKENS_FILE
+from fillmask_model.tokenizers.loading import SETTINGS_FILES, TOKENIZER_FILE, VOCABULARY_FILES
 
 MODEL_CONFIG = "config.json"
-_TOKENIZER_SETTINGS = (CONFIG_FILE, SPECIAL_TOKENS_FILE, ADDED_TOKENS_FILE)
 
 
 def sparse_files(modules: SparseModules | None, names: Mapping[str, int]) -> list[str]:
@@ -61,7 +59,7 @@ def select_tokenizer_files(names: Mapping[str, int]) -> list[str]:
     vocabulary = [TOKENIZER_FILE] if TOKENIZER_FILE in names else VOCABULARY_FILES
     if constants.is_offline_mode() and not any(name in names for name in vocabulary):
         raise LocalEntryNotFoundError(TOKENIZER_FILE)
-    return [name for name in (*_TOKENIZER_SETTINGS, *vocabulary) if name in names]
+    return [name for name in (*SETTINGS_FILES, *vocabulary) if name in names]
 
 
 def list_shards(repository: str, directory: Path, *, allow_pickle: bool) -> list[str]:

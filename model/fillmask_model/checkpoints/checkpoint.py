@@ -37,6 +37,7 @@ OWN_MODEL_TYPE = "fillmask"
 CONFIG_NAME = "config.json"
 FILES = (CONFIG_NAME, "tokenizer.json", "model.safetensors")  # in the order of `save_checkpoint`
 FILL_MASK, TEXT_CLASSIFICATION, SPARSE = "fill-mask", "text-classification", "sparse"
+UNLIMITED = 10**6  # transformers' model_max_length is above for tokenizers without one
 ROUNDING = "rounding."  # name prefix of rounding factors in model.safetensors
 
 
@@ -56,6 +57,10 @@ class Checkpoint:
         sparse: settings of sparse vectors, which are then the only task. None for the tasks of the
             heads.
         notes: what the user should know of the weights, one sentence in one line each.
+        reference: the tokenizer in transformers. None for a checkpoint of fillmask.
+        max_length: length in tokens to which the published code truncates texts, if the files of
+            the tokenizer name one.
+        truncates: whether the published code always truncates texts.
     """
 
     model: TiedEncoder
@@ -65,6 +70,9 @@ class Checkpoint:
     mask_token: str | None = None
     sparse: SparseSettings | None = None
     notes: tuple[str, ...] = ()
+    reference: Any = None
+    max_length: int | None = None
+    truncates: bool = False
 
     @property
     def tasks(self) -> tuple[str, ...]:
@@ -213,13 +221,22 @@ def _load(directory: Path, name: str) -> Checkpoint:
     else:
         model_type, family = find_family(fields, name)
         loaded, skipped_positions = _load_family(directory, family, fields, stored)
-    tokenizer = read_tokenizer_files(directory, model_type)
+    tokenizer = read_tokenizer_files(directory, model_type, own=model_type == OWN_MODEL_TYPE)
     if tokenizer is not None and skipped_positions:
         with prefix_errors(directory / "config.json"):
             _check_padding(tokenizer, skipped_positions - 1)
     if tokenizer is None:
         return loaded
-    return replace(loaded, tokenizer_json=tokenizer.tokenizer_json, mask_token=tokenizer.mask_token)
+    reference = tokenizer.reference
+    longest = None if reference is None else int(reference.model_max_length)
+    return replace(
+        loaded,
+        tokenizer_json=tokenizer.tokenizer_json,
+        mask_token=tokenizer.mask_token,
+        reference=reference,
+        max_length=longest if longest and longest < UNLIMITED else None,
+        notes=(*loaded.notes, *map(printable, tokenizer.notes)),
+    )
 
 
 def _load_own(directory: Path, fields: dict[str, Any], stored: TensorFiles) -> Checkpoint:

@@ -134,17 +134,24 @@ def _folder(path: Any) -> str:
     return "" if folder == Path() else str(folder)
 
 
-def check_encoder_file(path: Path) -> None:
-    """Check the settings of the encoder's tokenizer, if the file exists.
+def read_max_length(path: Path) -> int | None:
+    """Return the maximum length in tokens to which Sentence Transformers truncates, if any.
+
+    Args:
+        path: file with the settings of the encoder, which may be missing.
 
     Raises:
-        ValueError: a setting is not supported.
+        ValueError: a setting is invalid or not supported.
     """
     if not path.is_file():
-        return
+        return None
     settings = read_object(path)
     if settings.get("do_lower_case"):
         raise ValueError(
             f"{path}: do_lower_case must be false, because the tokenizer decides about case "
             "(got true); set it to false if the tokenizer has the field do_lower_case"
         )
+    length = settings.get("max_seq_length")
+    if length is not None and (type(length) is not int or length < 3):
+        raise ValueError(f"{path}: max_seq_length must be a number from 3 (got {length!r})")
+    return length

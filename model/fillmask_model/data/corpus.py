@@ -53,13 +53,10 @@ class SpecialTokens:
     all: tuple[int, ...]
 
     @classmethod
-    def from_tokenizer(cls, tokenizer: Tokenizer, mask_token: str | None = None) -> SpecialTokens:
+    def from_tokenizer(cls, tokenizer: Tokenizer) -> SpecialTokens:
         """Find the special tokens of a tokenizer by their usual names.
 
         Tokens with the flag `special` take precedence.
-
-        Args:
-            mask_token: name of the mask token. None to try the usual names.
 
         Raises:
             ValueError: the tokenizer lacks a special token.
@@ -68,8 +65,7 @@ class SpecialTokens:
         special = {token.content: i for i, token in added.items() if token.special}
         found: dict[str, int] = {}
         lacking: list[str] = []
-        for role, usual in _NAMES.items():
-            names = (mask_token,) if role == "mask" and mask_token else usual
+        for role, names in _NAMES.items():
             marked = [special[name] for name in names if name in special]
             ids = [*marked, *(tokenizer.token_to_id(name) for name in names)]
             if (token_id := next((i for i in ids if i is not None), None)) is None:

@@ -18,7 +18,7 @@ import sys
 from tokenizers import Tokenizer
 
 MAX_BYTES, MAX_S = 900 * 10**6, 15
-_TEXTS = (
+TEXTS = (
     "",
     string.printable,
     "The capital of France is Paris, où l'été dure. Москва — столица. 東京は日本の首都です。",
@@ -66,7 +66,7 @@ def main() -> int:
     resource.setrlimit(resource.RLIMIT_CPU, (MAX_S, MAX_S + 1))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     tokenizer = Tokenizer.from_str(sys.stdin.buffer.read().decode())
-    for text in _TEXTS:
+    for text in TEXTS:
         tokenizer.encode(text)
         tokenizer.encode(text, text)
     return 0

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fillmask_model.checkpoints.modules import SparseModules, check_encoder_file, read_modules
+from fillmask_model.checkpoints.modules import SparseModules, read_max_length, read_modules
 from tests.model.tokenizers.tokenizer_directories import minilm_directory
 
 
@@ -54,7 +54,7 @@ def test_another_list_is_refused(modules: object, reason: str, tmp_path: Path) -
 
 def test_lower_case_outside_the_tokenizer_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "sentence_bert_config.json"
-    check_encoder_file(file)
+    read_max_length(file)
     file.write_text('{"do_lower_case": true}')
     with pytest.raises(ValueError, match="do_lower_case must be false"):
-        check_encoder_file(file)
+        read_max_length(file)

@@ -162,7 +162,6 @@ def test_special_tokens_of_other_families(names: tuple[str, ...], tokenizer: Tok
     other.add_tokens(["[CLS]", "[SEP]", "[MASK]", "[PAD]"])
     special = SpecialTokens.from_tokenizer(other)
     assert [special.cls, special.sep, special.mask, special.pad] == expected
-    assert SpecialTokens.from_tokenizer(other, "[MASK]").mask == other.token_to_id("[MASK]")
 
 
 def test_a_tokenizer_without_mask_is_refused(tokenizer: Tokenizer) -> None:

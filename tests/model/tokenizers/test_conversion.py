@@ -1,11 +1,9 @@
-"""Conversion of tokenizers by transformers, only if necessary and only from checked files."""
+"""Conversion of tokenizers by transformers, from checked files only."""
 
 from __future__ import annotations
 
 import json
 import socket
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,38 +14,17 @@ from tests.model.tokenizers.tokenizer_directories import (
     KINDS,
     edit,
     encode,
-    minilm_directory,
     read,
     write,
 )
 from tests.model.tokenizers.tokenizer_samples import albert_pieces, write_json
-
-WITHOUT_TRANSFORMERS = """
-import sys
-from pathlib import Path
-sys.modules["transformers"] = None
-from fillmask_model.tokenizers.loading import read_tokenizer_files
-print(read_tokenizer_files(Path(sys.argv[1]), sys.argv[2]).mask_token)
-"""
-
-
-def without_transformers(directory: Path, model_type: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", WITHOUT_TRANSFORMERS, str(directory), model_type]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
-def test_transformers_is_imported_only_to_convert(tmp_path: Path) -> None:
-    assert without_transformers(minilm_directory(), "bert").stdout == "[MASK]\n"
-    assert without_transformers(write(tmp_path / "esm", "ESM-2"), "esm").stdout == "<mask>\n"
-    vocabulary_files = without_transformers(write(tmp_path / "bert", "BERT"), "bert")
-    assert "import of transformers halted" in vocabulary_files.stderr
 
 
 @pytest.mark.parametrize("name", ["BERT", "RoBERTa", "CamemBERT", "ESM-2"])
 def test_nothing_but_checked_files_is_seen(name: str, tmp_path: Path) -> None:
     directory = write(tmp_path, name)
     model_type = KINDS[name].model_type
-    plain = read(directory, model_type)
+    plain = read(directory, model_type).tokenizer_json
     (directory / "tokenization_own.py").write_text("raise SystemExit\n")
     (directory / "tokenizer.model").write_bytes(b"garbage")
     (directory / "added_tokens.pkl").write_bytes(b"cos\nsystem\n(S'false'\ntR.")
@@ -64,7 +41,7 @@ def test_nothing_but_checked_files_is_seen(name: str, tmp_path: Path) -> None:
         "trust_remote_code": True,
     }
     edit(config, lambda fields: fields.update(misleading))
-    assert read(directory, model_type) == plain
+    assert read(directory, model_type).tokenizer_json == plain
 
 
 def test_nothing_is_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,6 @@ from tests.model.tokenizers.tokenizer_samples import BERT_SPECIAL, byte_pair_fil
         ({"strip_accents": False}, ["é", "中", "文"]),
         ({"tokenize_chinese_chars": False}, ["[UNK]"]),
         ({"do_lower_case": False, "strip_accents": None}, ["[UNK]", "中", "文"]),
-        ({"do_lower_case": None}, ["e", "中", "文"]),
         ({"do_lower_case": False, "tokenizer_class": "PreTrainedTokenizerFast"}, ["e", "中", "文"]),
     ],
 )
@@ -40,11 +39,31 @@ def test_settings_beside_a_tokenizer_json(
     assert [token for token in framed if token not in {"[CLS]", "[SEP]"}] == tokens
 
 
-def test_capital_letters_stay_where_nothing_is_said(tmp_path: Path) -> None:
-    # BERT lowercases by default, but a tokenizer.json that keeps capitals takes precedence.
+def test_the_class_decides_about_capital_letters_with_a_note(tmp_path: Path) -> None:
+    # Where nothing is said, BertTokenizer lowercases whatever tokenizer.json does.
     directory = write(tmp_path, "BERT, cased", fast=True)
     (directory / "tokenizer_config.json").unlink()
-    assert json.loads(read(directory, "bert").tokenizer_json)["normalizer"]["lowercase"] is False
+    files = read(directory, "bert")
+    assert json.loads(files.tokenizer_json)["normalizer"]["lowercase"] is True
+    [note] = files.notes
+    assert "as in transformers, BertTokenizer replaces a part of the file" in note
+    generic = {"tokenizer_class": "PreTrainedTokenizerFast", "mask_token": "[MASK]"}
+    write_json(directory / "tokenizer_config.json", generic)
+    files = read(directory, "bert")
+    assert json.loads(files.tokenizer_json)["normalizer"]["lowercase"] is False
+    assert files.notes == ()
+
+
+def test_settings_without_effect_are_noted(tmp_path: Path) -> None:
+    directory = write(tmp_path, "BERT")
+    write_json(directory / "tokenizer_config.json", {"never_split": ["DNA"]})
+    [note] = read(directory, "bert").notes
+    assert note.endswith("never_split has no effect, as in transformers' BertTokenizer")
+    roberta = write(tmp_path / "roberta", "ModernBERT", fast=True)
+    edit(roberta / "tokenizer.json", lambda fields: fields["model"].update(dropout=0.5))
+    files = read(roberta, "modernbert")
+    assert "the dropout of BPE is for training" in files.notes[0]
+    assert json.loads(files.tokenizer_json)["model"]["dropout"] is None
 
 
 def test_a_space_before_the_text_by_setting(tmp_path: Path) -> None:

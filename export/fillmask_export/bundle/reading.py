@@ -1,0 +1,142 @@
+"""How a bundle reads texts: its tokenizer, compared with the published one, and its texts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+from fillmask.bundles.description import SpecialTokens
+from fillmask.tokenization.tokenizer import Tokenizer
+from fillmask_export.bundle.description_fields import special_tokens
+from fillmask_export.sample_texts import MAX_UNKNOWN, GivenTexts, SampleTexts, unknown_share
+from fillmask_export.text_format import TextFormat
+from fillmask_export.verification.tokens import check_tokens
+from fillmask_model.checkpoints.checkpoint import Checkpoint
+from fillmask_model.checkpoints.errors import CheckpointError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How a bundle reads texts.
+
+    Attributes:
+        fields: fields of bundle.json about its inputs.
+        max_tokens: maximum length of an input in tokens, special tokens included.
+        texts: sentences for the verification and the calibration.
+        figures: result of the comparison with the published tokenizer, for bundle.json.
+        notes: what the user should know, one sentence each.
+    """
+
+    tokenizer: Tokenizer
+    text_format: TextFormat
+    fields: dict[str, Any]
+    max_tokens: int
+    texts: SampleTexts
+    figures: dict[str, Any]
+    notes: list[str]
+
+    @classmethod
+    def of_checkpoint(
+        cls,
+        checkpoint: Checkpoint,
+        texts: SampleTexts | GivenTexts,
+        *,
+        max_tokens: int | None,
+        special: SpecialTokens | None,
+        int8: bool,
+    ) -> Self:
+        """Prepare the tokenizer of a checkpoint and compare it with the published one.
+
+        Args:
+            max_tokens: maximum length that the user names, if any.
+            special: how texts with special tokens are read, if the user has decided.
+
+        Raises:
+            CheckpointError: the checkpoint has no tokenizer, or it does not match the encoder.
+            VerificationError: the bundle's tokenizer differs from the published one.
+            ValueError: max_tokens is invalid, or int8 has only texts that the model can't read.
+        """
+        config, reference = checkpoint.model.config, checkpoint.reference
+        if checkpoint.tokenizer_json is None or checkpoint.mask_token is None:
+            raise CheckpointError("the checkpoint has no tokenizer; add tokenizer.json")
+        notes = list(checkpoint.notes)
+        if max_tokens is None:
+            max_tokens = min(config.max_positions, checkpoint.max_length or config.max_positions)
+            if max_tokens < config.max_positions:
+                notes.append(
+                    f"max_tokens is {max_tokens}, the length to which the published code "
+                    f"truncates; --max-tokens allows up to {config.max_positions}"
+                )
+        if not 3 <= max_tokens <= config.max_positions:
+            raise ValueError(
+                f"max_tokens must be from 3 to {config.max_positions} (got {max_tokens})"
+            )
+        content, mask_token = checkpoint.tokenizer_json, checkpoint.mask_token
+        named, mask_id, special_ids = special_tokens(content, mask_token, config)
+        special_texts = list(named.values())
+        text_format = TextFormat(pairs=False, token_types=1)
+        if checkpoint.sparse is None:
+            has_types = reference is None or "token_type_ids" in reference.model_input_names
+            text_format = TextFormat.from_tokenizer(
+                content, mask_token, config, reads_types=has_types
+            )
+        options = asdict(text_format) | _options(special, reference, special_texts)
+        tokenizer = Tokenizer(content, mask_token, mask_id, special_ids, **options)
+        figures: dict[str, Any] = {}
+        if reference is not None:
+            figures = check_tokens(tokenizer, reference, special_texts, max_tokens)
+        if isinstance(texts, GivenTexts):
+            texts = texts.complete(tokenizer)
+        unknown = unknown_share(tokenizer, texts.verification)
+        if unknown > MAX_UNKNOWN:
+            notes.append(_unknown_note(unknown, texts, int8=int8))
+        if checkpoint.truncates and checkpoint.sparse is not None:
+            options["truncates"] = True
+        return cls(
+            tokenizer=tokenizer,
+            text_format=text_format,
+            fields={
+                "max_tokens": max_tokens,
+                "mask_token": mask_token,
+                "mask_token_id": mask_id,
+                "special_token_ids": special_ids,
+                **options,
+            },
+            max_tokens=max_tokens,
+            texts=texts,
+            figures=figures | {"texts": texts.name, "unknown_share": unknown},
+            notes=notes,
+        )
+
+
+def _options(
+    special: SpecialTokens | None, reference: Any, special_texts: Collection[str]
+) -> dict[str, Any]:
+    """Return `special_tokens` and `truncation_side`, where they aren't the default."""
+    options: dict[str, Any] = {}
+    if reference is not None:
+        roles = {str(getattr(reference, name)) for name in reference.SPECIAL_TOKENS_ATTRIBUTES}
+        in_texts = set(reference.all_special_tokens) - roles
+        special = special or ("refuse" if in_texts.intersection(special_texts) else None)
+        if reference.truncation_side != "right":
+            options["truncation_side"] = reference.truncation_side
+    if special not in {None, "literal"}:
+        options["special_tokens"] = special
+    return options
+
+
+def _unknown_note(unknown: float, texts: SampleTexts, *, int8: bool) -> str:
+    """Return a warning about texts that a model can't read.
+
+    Raises:
+        ValueError: the precision is int8, whose figures would mean nothing.
+    """
+    found = f"{100 * unknown:.0f} % of the tokens of {texts.name} are unknown to the tokenizer"
+    advice = (
+        "name texts that the model can read with --texts and --calibrate, or give it its own "
+        "tokenizer (docs/models.md)"
+    )
+    if int8:
+        raise ValueError(f"{found}, so that nothing tells how well int8 works; {advice}")
+    return f"warning: {found}; {advice}"
