@@ -145,7 +145,7 @@ def test_tokens_read_as_those_of_transformers(pair: Pair) -> None:
 
 
 def test_what_a_token_reads_is_the_target_that_means_it(pair: Pair) -> None:
-    # Both " Paris" and "Paris" mean the word, if it is one token, and "##Paris" the piece of a word.
+    # Both " Paris" and "Paris" mean the word, if it is one token, and "##Paris" a piece of a word.
     # Half a character is not a valid target.
     texts = {i: pair.ours.token_str(i) for i in range(len(pair.oracle))}
     if pair.ours.has_spaces_in_tokens:

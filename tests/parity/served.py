@@ -37,18 +37,9 @@ class Served:
     model: Any
     tokenizer: Any
 
-    @property
-    def tokenizer_options(self) -> dict[str, Any]:
-        """Options of the tokenizer in transformers.
-
-        Since version 5, transformers by default omits ALBERT's token types, which ALBERT's training
-        used (Lan et al. 2020, section 3.1).
-        """
-        return {"return_token_type_ids": True} if self.model.config.model_type == "albert" else {}
-
     def encode(self, text: str, text_pair: str) -> Any:
         """Return a pair as tensors of transformers."""
-        return self.tokenizer(text, text_pair, return_tensors="pt", **self.tokenizer_options)
+        return self.tokenizer(text, text_pair, return_tensors="pt")
 
     def post(self, path: str, inputs: object, **parameters: Any) -> Any:
         """Return the response to a request, which must succeed."""

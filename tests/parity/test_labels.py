@@ -75,9 +75,7 @@ def test_labels_are_the_pipelines(served: Served, function: str | None) -> None:
     pipeline = make(model=served.model, tokenizer=served.tokenizer, device="cpu")
     inputs = [*TEXTS, *PAIRS]
     ours = served.post("/classify", inputs, function_to_apply=function)
-    options = served.tokenizer_options
-    if function is not None:
-        options["function_to_apply"] = function
+    options = {} if function is None else {"function_to_apply": function}
     assert len(ours) == len(inputs)
     for one, labels in zip(inputs, ours, strict=True):
         theirs = pipeline(one, top_k=None, **options)

@@ -33,7 +33,7 @@ def log_probs(served: Served, variant: str, *texts: str) -> list[float]:
 
     The variant within_word does not mask an equal word in the other text of the pair.
     """
-    encoded = served.tokenizer(*texts, return_tensors="pt", **served.tokenizer_options)
+    encoded = served.tokenizer(*texts, return_tensors="pt")
     parts, words = encoded.sequence_ids(0), encoded.word_ids(0)
     ids = encoded["input_ids"][0].tolist()
     own = [place for place, part in enumerate(parts) if part is not None]
@@ -71,9 +71,7 @@ def check_part(part: dict[str, Any], whole: list[dict[str, Any]], expected: list
 def test_scores_of_pairs(served: Served, variant: str) -> None:
     answers = served.post("/score", PAIRS, variant=variant)
     for pair, ours in zip(PAIRS, answers, strict=True):
-        encoded = served.tokenizer(
-            pair["text"], pair["text_pair"], return_offsets_mapping=True, **served.tokenizer_options
-        )
+        encoded = served.tokenizer(pair["text"], pair["text_pair"], return_offsets_mapping=True)
         parts, offsets = encoded.sequence_ids(0), encoded["offset_mapping"]
         own = [place for place, part in enumerate(parts) if part is not None]
         assert [token["token"] for token in ours["tokens"]] == [

@@ -36,7 +36,6 @@ def expected_logits(served: Served, query: str, texts: list[str]) -> list[float]
             truncation=True,
             max_length=served.client.get("/info").json()["limits"]["max_tokens"],
             return_tensors="pt",
-            **served.tokenizer_options,
         )
         logits.append(served.model(**encoded).logits[0, 0].item())
     return logits
@@ -72,7 +71,6 @@ def test_truncated_texts_are_classified_alike(served: Served) -> None:
             truncation=True,
             max_length=limit,
             return_tensors="pt",
-            **served.tokenizer_options,
         )
         with torch.inference_mode():
             score = torch.sigmoid(served.model(**encoded).logits[0, 0]).item()

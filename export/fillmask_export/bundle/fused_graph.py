@@ -75,6 +75,7 @@ def add_fused_graph(bundle: Bundle, texts: Sequence[str]) -> FusedFigures | None
             bundle.max_tokens,
             dict(bundle.verification),
             None if bundle.classification is None else bundle.classification.pooling,
+            bundle.architecture.vocab_size,
         )
         figures = _compare(bundle, golden)
     description = json.loads((path / DESCRIPTION_FILE).read_text(encoding="utf-8"))

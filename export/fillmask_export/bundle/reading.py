@@ -81,6 +81,14 @@ class Reading:
             text_format = TextFormat.from_tokenizer(
                 content, mask_token, config, reads_types=has_types
             )
+            typed = TextFormat.from_tokenizer(content, mask_token, config, reads_types=True)
+            if typed != text_format:
+                notes.append(
+                    "the second text of a pair has token type 0, as in transformers' "
+                    f"{type(reference).__name__}, although the model has a type of its own for "
+                    "it; to use that, add token_type_ids to model_input_names in "
+                    "tokenizer_config.json"
+                )
         options = asdict(text_format) | _options(special, reference, special_texts)
         tokenizer = Tokenizer(content, mask_token, mask_id, special_ids, **options)
         figures: dict[str, Any] = {}

@@ -187,6 +187,7 @@ def write_bundle(
                 max_tokens,
                 figures,
                 None if classification is None else classification["pooling"],
+                config.vocab_size,
             ),
         }
         write_description(description, staging / DESCRIPTION_FILE)

@@ -64,6 +64,7 @@ def golden_results(
     max_tokens: int,
     figures: dict[str, Any],
     pooling: Pooling | None,
+    vocab_size: int,
 ) -> dict[str, Any]:
     """Create the `golden` field of bundle.json.
 
@@ -74,6 +75,7 @@ def golden_results(
         max_tokens: maximum length of an input in tokens.
         figures: verification figures of the bundle.
         pooling: pooling of the classification head. None for a bundle without labels.
+        vocab_size: number of rows of the embedding table.
 
     Raises:
         ValueError: no text has at most `max_tokens` tokens.
@@ -82,7 +84,7 @@ def golden_results(
     if "fill-mask" in runtime.tasks:
         golden["log_prob_tolerance"] = log_prob_tolerance(figures)
         golden["prompts"] = [
-            {**_fields(text), "fills": _fills(encoded, runtime, tokenizer)}
+            {**_fields(text), "fills": _fills(encoded, runtime, tokenizer, vocab_size)}
             for text, encoded in _inputs(texts, tokenizer, max_tokens, masked=True)
         ]
     if pooling is not None:
@@ -122,7 +124,10 @@ def renew_golden_results(path: Path, texts: Sequence[str]) -> int:
     runtime, tokenizer = Runtime(bundle.model_path), Tokenizer.from_bundle(bundle)
     figures, head = dict(bundle.verification), bundle.classification
     pooling = None if head is None else head.pooling
-    golden = golden_results(texts, runtime, tokenizer, bundle.max_tokens, figures, pooling)
+    vocab_size = bundle.architecture.vocab_size
+    golden = golden_results(
+        texts, runtime, tokenizer, bundle.max_tokens, figures, pooling, vocab_size
+    )
     file = path / DESCRIPTION_FILE
     description = json.loads(file.read_text(encoding="utf-8"))
     write_description(description | {"golden": golden}, file)
@@ -197,11 +202,11 @@ def _mask_words(text: str, mask_token: str) -> str:
 
 
 def _fills(
-    encoded: EncodedText, runtime: Runtime, tokenizer: Tokenizer
+    encoded: EncodedText, runtime: Runtime, tokenizer: Tokenizer, vocab_size: int
 ) -> list[list[dict[str, Any]]]:
     """Return the top ordinary tokens of each mask."""
     masks = len(encoded.mask_positions)
-    top_k = FILLS + len(tokenizer.special_token_ids)
+    top_k = min(FILLS + len(tokenizer.special_token_ids), vocab_size)
     request = ModelPass(
         encoded.input_ids, encoded.mask_positions, top_k, no_targets(masks), encoded.token_types
     )

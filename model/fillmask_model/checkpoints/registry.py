@@ -93,4 +93,6 @@ def _advice(model_type: object) -> str:
     """Return the end of a message about an unknown family."""
     near = get_close_matches(str(model_type), FAMILIES, 1)
     nearest = f"; the nearest is {near[0]}" if near else ""
+    if model_type is None:
+        nearest = "; add the field if the checkpoint is one of these"
     return f"{nearest}; docs/models.md says what each family needs, and what is missing"

@@ -176,7 +176,8 @@ def _load(directory: Path, staging: str) -> Any:
         reason = " ".join(str(error).replace(f"{staging}/", "").split())[:200].rstrip(".")
         raise ValueError(
             f"{directory}: transformers cannot read the tokenizer ({type(error).__name__}: "
-            f"{reason}); download its files again or save the tokenizer as {TOKENIZER_FILE}"
+            f"{reason}); download its files again, or save the tokenizer as {TOKENIZER_FILE} and "
+            f"set tokenizer_class to {_GENERIC} in {CONFIG_FILE}"
         ) from None
 
 

@@ -136,6 +136,7 @@ class TextReader:
         self._check_read(text, encoded.input_ids, label)
         if may_truncate and tokens > self._max_tokens:
             words = self._tokenizer.encode_words(text)
+            notice("truncated_texts", 1, f"{label} has {tokens} tokens and loses some.")
             return truncate(words, self._max_tokens, label, side)
         self.check_tokens(tokens, label)
         if tokens == self._tokenizer.count_special_tokens(text):

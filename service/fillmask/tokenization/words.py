@@ -12,10 +12,10 @@ import numpy as np
 
 from fillmask.arrays import IntArray
 
-# CJK punctuation, kana, Han and full-width forms; Thai, Lao, Myanmar and Khmer
+# CJK with its punctuation but without Hangul; Thai, Lao, Tibetan, Myanmar and Khmer
 _UNSPACED = re.compile(
-    "[\u3000-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef"
-    "\U00020000-\U0003ffff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]"
+    "[\u2e80-\u312f\u31a0-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uff9f\U0001b000-\U0001b16f"
+    "\U00020000-\U0003ffff\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff]"
 )
 # No word of a language has more tokens. DNA, for example, is one word of the pre-tokenizer.
 MAX_WORD_TOKENS = 16
@@ -50,8 +50,9 @@ def word_indices(
         if word_ids[index] != word_ids[index - 1]:
             continue
         (before, end), (start, _) = spans[index - 1], spans[index]
-        # bytes of one character have the same span
-        inside = start in (before, 0) or (start < end)
+        # bytes of one character have the same span, and a space belongs to the word after it
+        space_before = start == end and text[before:end].isspace()
+        inside = start in {before, 0} or start < end or space_before
         begins[index] = not inside and (
             divides(text[start - 1], text[start : start + 1])
             or any(character.isspace() for character in text[end:start])

@@ -26,6 +26,7 @@ def divided(text: str, pieces: list[str], *, one_word: bool) -> list[str]:
         ("the walking dogs.", ["the", "walk", "ing", "dogs", "."], ["the", "walking", "dogs."]),
         ("北京是中国", ["北京", "是", "中国"], ["北京", "是", "中国"]),
         ("I like 苹果 pie", ["I", "like", "苹", "果", "pie"], ["I", "like", "苹", "果", "pie"]),
+        ("a b", ["a", " ", "b"], ["a", " b"]),
         ("python语言", ["pyth", "on", "语言"], ["python", "语言"]),
         ("ข้าวสุก", ["ข้", "าว", "สุก"], ["ข้", "าว", "สุก"]),
         ("हिन्दी भाषा", ["हिन", "्दी", "भाषा"], ["हिन्दी", "भाषा"]),

@@ -53,6 +53,7 @@ async def fill_jointly(
     tokenizer: Tokenizer,
     submit: Submit,
     *,
+    vocab_size: int,
     top_k: int,
     order: Order,
 ) -> list[JointFill]:
@@ -62,6 +63,7 @@ async def fill_jointly(
         text: the client's text.
         encoded: the same text as token ids.
         submit: function that computes model passes.
+        vocab_size: number of rows of the model's embedding table.
         top_k: maximum number of fills.
         order: order of the masks, by confidence or from left to right.
 
@@ -69,12 +71,13 @@ async def fill_jointly(
         FillMaskError: `submit` rejects the passes.
     """
     width = beam_width(top_k)
+    ranked = min(width + len(tokenizer.special_token_ids), vocab_size)
     beam = [_Hypothesis(encoded.input_ids, (NO_SINGLE_TOKEN,) * len(encoded.mask_spans), 0.0)]
     for _ in encoded.mask_spans:
         open_masks = [_open_masks(hypothesis) for hypothesis in beam]
         outputs = await submit(
             [
-                _model_pass(hypothesis, encoded, masks, width, tokenizer)
+                _model_pass(hypothesis, encoded, masks, ranked)
                 for hypothesis, masks in zip(beam, open_masks, strict=True)
             ]
         )
@@ -96,11 +99,9 @@ def _model_pass(
     hypothesis: _Hypothesis,
     encoded: EncodedText,
     masks: Sequence[int],
-    width: int,
-    tokenizer: Tokenizer,
+    top_k: int,
 ) -> ModelPass:
     positions = encoded.mask_positions[masks]
-    top_k = width + len(tokenizer.special_token_ids)
     none = no_targets(len(positions))
     return ModelPass(hypothesis.input_ids, positions, top_k, none, encoded.token_types)
 

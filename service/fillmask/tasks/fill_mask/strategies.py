@@ -79,7 +79,8 @@ class FillStrategies:
         is_large: bool,
     ) -> list[list[list[Fill]]]:
         # The graph also ranks special tokens, which rank_tokens drops.
-        graph_top_k = top_k + len(self._tokenizer.special_token_ids)
+        special_tokens = len(self._tokenizer.special_token_ids)
+        graph_top_k = min(top_k + special_tokens, self._vocab_size)
         outputs = await self._batcher.submit(
             [
                 ModelPass(
@@ -144,6 +145,7 @@ class FillStrategies:
                     encoded_text,
                     self._tokenizer,
                     submit,
+                    vocab_size=self._vocab_size,
                     top_k=plan.top_k,
                     order=plan.options.order,
                 )
