@@ -8,6 +8,7 @@ SCALE  := .venv-scale
 KSERVE := .venv-kserve
 POLICY := .venv-policy
 TOOLS  := .venv-tools
+TRAINED := build/trained
 NPM    := tests/javascript tests/deploy/kubernetes
 # Older versions of pip know no dependency groups.
 NEW_PIP := pip==26.3
@@ -45,13 +46,13 @@ export: $(EXPORT)/.native  ## export MODEL, an id on the hub or a directory, to 
 test:            ## install everything and run all checks but the slow tests (5 minutes)
 	@$(MAKE) --no-print-directory --jobs 3 lint types suite
 
-test-slow: $(KSERVE)/.installed  ## run the slow tests: attacks, long runs, trainings, other compilers and environments (10 minutes)
+test-slow: $(KSERVE)/.installed $(TRAINED)/.installed  ## run the slow tests: attacks, long runs, trainings, other compilers and environments (10 minutes)
 	@$(MAKE) --no-print-directory suite SUITE=slow WORKERS=3
 
 test-fast:       ## run the tests that start no processes, browsers or builds (2 minutes, optional: TESTS=tests/service)
 	@$(MAKE) --no-print-directory suite SUITE="not processes and not slow"
 
-test-python: $(KSERVE)/.installed  ## run all tests, slow ones too, on another Python version (PYTHON_VERSION=3.12, optional: TESTS=tests/service)
+test-python: $(KSERVE)/.installed $(TRAINED)/.installed  ## run all tests, slow ones too, on another Python version (PYTHON_VERSION=3.12, optional: TESTS=tests/service)
 	@test -n "$(PYTHON_VERSION)" || { echo "PYTHON_VERSION is not set; run make test-python PYTHON_VERSION=3.12" >&2; exit 2; }
 	@# pyenv's python3.12 runs only where PYENV_VERSION names its version
 	@$(MAKE) --no-print-directory suite SUITE= WORKERS=3 DEV=$(DEV)-$(PYTHON_VERSION) \
@@ -129,6 +130,13 @@ $(KSERVE)/.installed: constraints/kserve.txt | $(DEV)/.pip
 	$(PYTHON) -m venv --without-pip $(KSERVE)
 	$(DEV)/bin/python -m pip --python $(KSERVE)/bin/python install --quiet --disable-pip-version-check --no-compile \
 		--no-deps -r constraints/kserve.txt
+	@touch $@
+
+# Packages with trained weights. Nothing imports them, and rxnfp alone would need scipy 1.4.1.
+$(TRAINED)/.installed: Makefile | $(DEV)/.pip
+	rm -rf $(TRAINED)
+	$(DEV)/bin/pip install --quiet --disable-pip-version-check --no-compile --no-deps --target $(TRAINED) \
+		antiberty==0.1.3 rxnfp==0.1.0 rxnmapper==0.4.3
 	@touch $@
 
 image-check:     ## build the real image without a container engine and run it (needs root)

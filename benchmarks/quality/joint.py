@@ -48,6 +48,7 @@ async def compare(directory: Path, texts: Sequence[str]) -> tuple[Counter[str], 
         The counts and the number of pairs.
     """
     bundle = read_bundle(directory)
+    size = bundle.architecture.vocab_size
     tokenizer, runtime = Tokenizer.from_bundle(bundle), Runtime(bundle.model_path)
 
     async def submit(requests: Sequence[ModelPass]) -> list[PassOutputs]:
@@ -71,7 +72,7 @@ async def compare(directory: Path, texts: Sequence[str]) -> tuple[Counter[str], 
             right["each alone"] += alone == expected
             for order in ORDERS:
                 [best] = await fill_jointly(
-                    masked, encoded, tokenizer, submit, top_k=1, order=order
+                    masked, encoded, tokenizer, submit, vocab_size=size, top_k=1, order=order
                 )
                 right[order] += list(best.tokens) == expected
     return right, pairs

@@ -26,9 +26,7 @@ class TextFormat:
     token_types: int
 
     @classmethod
-    def from_tokenizer(
-        cls, tokenizer_json: bytes, mask_token: str, config: EncoderConfig, *, reads_types: bool
-    ) -> Self:
+    def from_tokenizer(cls, tokenizer_json: bytes, mask_token: str, config: EncoderConfig) -> Self:
         """Find the format from the tokens of a pair.
 
         A model reads pairs if its tokenizer separates the two texts by special tokens. The model
@@ -37,14 +35,13 @@ class TextFormat:
 
         Args:
             tokenizer_json: content of the checkpoint's tokenizer.json.
-            reads_types: whether the published model gets token types.
         """
         # the mask token is the only text that is one token with every vocabulary
         pair = read_tokenizer(tokenizer_json).encode(mask_token, mask_token)
         parts = pair.sequence_ids
         if 0 not in parts or 1 not in parts or None not in parts[parts.index(0) : parts.index(1)]:
             return cls(pairs=False, token_types=1)
-        has_types = reads_types and 0 < max(pair.type_ids) < config.type_vocab_size
+        has_types = 0 < max(pair.type_ids) < config.type_vocab_size
         return cls(pairs=True, token_types=config.type_vocab_size if has_types else 1)
 
 

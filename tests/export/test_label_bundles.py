@@ -355,6 +355,4 @@ def test_pairs_and_types_come_from_the_tokenizer(
 ) -> None:
     config = small_config(type_vocab_size=types)
     content = _post_processed(template)
-    assert TextFormat.from_tokenizer(content, "[MASK]", config, reads_types=True) == expected
-    plain = TextFormat.from_tokenizer(content, "[MASK]", config, reads_types=False)
-    assert plain == TextFormat(expected.pairs, 1)
+    assert TextFormat.from_tokenizer(content, "[MASK]", config) == expected

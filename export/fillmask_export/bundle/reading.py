@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 from fillmask.bundles.description import SpecialTokens
@@ -58,37 +58,31 @@ class Reading:
             ValueError: max_tokens is invalid, or int8 has only texts that the model can't read.
         """
         config, reference = checkpoint.model.config, checkpoint.reference
-        if checkpoint.tokenizer_json is None or checkpoint.mask_token is None:
-            raise CheckpointError("the checkpoint has no tokenizer; add tokenizer.json")
+        content, mask_token = _tokenizer_of(checkpoint)
         notes = list(checkpoint.notes)
         if max_tokens is None:
             max_tokens = min(config.max_positions, checkpoint.max_length or config.max_positions)
-            if max_tokens < config.max_positions:
-                notes.append(
-                    f"max_tokens is {max_tokens}, the length to which the published code "
-                    f"truncates; --max-tokens allows up to {config.max_positions}"
-                )
         if not 3 <= max_tokens <= config.max_positions:
             raise ValueError(
                 f"max_tokens must be from 3 to {config.max_positions} (got {max_tokens})"
             )
-        content, mask_token = checkpoint.tokenizer_json, checkpoint.mask_token
+        if max_tokens == checkpoint.max_length != config.max_positions:
+            notes.append(
+                f"max_tokens is {max_tokens}, the length to which the published code truncates; "
+                f"--max-tokens allows up to {config.max_positions}"
+            )
         named, mask_id, special_ids = special_tokens(content, mask_token, config)
         special_texts = list(named.values())
         text_format = TextFormat(pairs=False, token_types=1)
         if checkpoint.sparse is None:
-            has_types = reference is None or "token_type_ids" in reference.model_input_names
-            text_format = TextFormat.from_tokenizer(
-                content, mask_token, config, reads_types=has_types
+            text_format = TextFormat.from_tokenizer(content, mask_token, config)
+        if text_format.token_types > 1 and _omits_types(reference):
+            text_format = replace(text_format, token_types=1)
+            notes.append(
+                "the second text of a pair has token type 0, as in transformers' "
+                f"{type(reference).__name__}, although the model has another type for it; to use "
+                "that, add token_type_ids to model_input_names in tokenizer_config.json"
             )
-            typed = TextFormat.from_tokenizer(content, mask_token, config, reads_types=True)
-            if typed != text_format:
-                notes.append(
-                    "the second text of a pair has token type 0, as in transformers' "
-                    f"{type(reference).__name__}, although the model has a type of its own for "
-                    "it; to use that, add token_type_ids to model_input_names in "
-                    "tokenizer_config.json"
-                )
         options = asdict(text_format) | _options(special, reference, special_texts)
         tokenizer = Tokenizer(content, mask_token, mask_id, special_ids, **options)
         figures: dict[str, Any] = {}
@@ -116,6 +110,16 @@ class Reading:
             figures=figures | {"texts": texts.name, "unknown_share": unknown},
             notes=notes,
         )
+
+
+def _tokenizer_of(checkpoint: Checkpoint) -> tuple[bytes, str]:
+    if checkpoint.tokenizer_json is None or checkpoint.mask_token is None:
+        raise CheckpointError("the checkpoint has no tokenizer; add tokenizer.json")
+    return checkpoint.tokenizer_json, checkpoint.mask_token
+
+
+def _omits_types(reference: Any) -> bool:
+    return reference is not None and "token_type_ids" not in reference.model_input_names
 
 
 def _options(
