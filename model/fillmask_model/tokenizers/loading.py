@@ -28,7 +28,8 @@ TOKENIZER_FILE, CONFIG_FILE = "tokenizer.json", "tokenizer_config.json"
 ADDED_TOKENS_FILE = "added_tokens.json"
 SETTINGS_FILES = (CONFIG_FILE, "special_tokens_map.json", ADDED_TOKENS_FILE)
 VOCABULARY_FILES = (
-    *("merges.txt", "sentencepiece.bpe.model", "spiece.model", "vocab.json", "vocab.txt"),
+    *("bpe.codes", "merges.txt", "sentencepiece.bpe.model", "spiece.model", "vocab.json"),
+    "vocab.txt",
 )
 MASK_TOKENS = ("[MASK]", "<mask>")
 # settings with which transformers would read other files, or run code
@@ -92,10 +93,16 @@ def read_tokenizer_files(
         for name in SETTINGS_FILES
         if (directory / name).is_file()
     }
+    if kind := settings.get(CONFIG_FILE, {}).get("word_tokenizer_type"):
+        raise ValueError(
+            f"{directory / CONFIG_FILE}: word_tokenizer_type must not be set, because it needs "
+            f"BertJapaneseTokenizer, which is code in Python and has no {TOKENIZER_FILE} "
+            f"(got {kind!r}); save an equal tokenizer as {TOKENIZER_FILE} and remove the field"
+        )
     with tempfile.TemporaryDirectory() as staging:
         _stage(directory, Path(staging), vocabularies, stored, settings, model_type)
         reference = _load(directory, staging)
-    found = _checked_class(directory, reference, vocabularies, settings.get(CONFIG_FILE, {}))
+    found = _checked_class(directory, reference, vocabularies)
     fields: dict[str, Any] = json.loads(found.to_str()) | {"truncation": None, "padding": None}
     notes = [
         f"{directory / CONFIG_FILE}: {name} has no effect, as in transformers' {_name(reference)}"
@@ -181,17 +188,9 @@ def _load(directory: Path, staging: str) -> Any:
         ) from None
 
 
-def _checked_class(
-    directory: Path, reference: Any, vocabularies: list[str], config: dict[str, Any]
-) -> Tokenizer:
+def _checked_class(directory: Path, reference: Any, vocabularies: list[str]) -> Tokenizer:
     """Return the tokenizer as an object of the tokenizers library."""
     name = _name(reference)
-    if kind := config.get("word_tokenizer_type"):
-        raise ValueError(
-            f"{directory / CONFIG_FILE}: word_tokenizer_type must not be set, because it needs "
-            f"BertJapaneseTokenizer, which is code in Python and has no {TOKENIZER_FILE} "
-            f"(got {kind!r}); save an equal tokenizer as {TOKENIZER_FILE} and remove the field"
-        )
     if not reference.is_fast and name != _AMINO_ACIDS:
         raise ValueError(
             f"{directory}: {name} is code in Python, which a bundle cannot contain; save an equal "

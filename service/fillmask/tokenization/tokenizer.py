@@ -241,6 +241,8 @@ class Tokenizer:
                 f"The target {quote(target)} must have at most {MAX_TARGET_CHARS} characters "
                 f"(got {len(target)})."
             )
+        if spaced and glued and not self._starts_with_space:
+            spaced = False  # a text starts without a space, too
         ids = self._encode(f" {text}" if spaced else text, special_tokens=False).ids
         return (detokenizer.without_space(ids) if spaced and glued and ids else None) or ids, False
 

@@ -40,6 +40,6 @@ def truncate(
     is_kept = np.ones(len(words.input_ids), bool)
     for part, count in enumerate(kept):
         own = words.positions[words.parts == part]
-        is_kept[own[: len(own) - count] if side == "left" else own[count:]] = False
+        is_kept[own[: max(0, len(own) - count)] if side == "left" else own[count:]] = False
     types = None if words.token_types is None else words.token_types[is_kept]
     return EncodedText(words.input_ids[is_kept], words.positions[:0], (), types)

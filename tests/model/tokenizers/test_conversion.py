@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tokenizers import Tokenizer
 
 from tests.model.tokenizers.tokenizer_directories import (
     KINDS,
@@ -17,7 +16,7 @@ from tests.model.tokenizers.tokenizer_directories import (
     read,
     write,
 )
-from tests.model.tokenizers.tokenizer_samples import albert_pieces, write_json
+from tests.model.tokenizers.tokenizer_samples import write_json
 
 
 @pytest.mark.parametrize("name", ["BERT", "RoBERTa", "CamemBERT", "ESM-2"])
@@ -59,23 +58,6 @@ def test_nothing_is_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         vocabulary.writelines(f"word{number}\n" for number in range(100_001))
     assert encode(read(directory, "bert"), "word100000").tokens[1:-1] == ["word100000"]
     assert attempts == []
-
-
-@pytest.mark.parametrize("name", ["BERT", "MPNet", "RoBERTa", "XLM-RoBERTa", "CamemBERT", "ALBERT"])
-def test_a_bare_tokenizer_json_gets_the_frame_of_its_class(name: str, tmp_path: Path) -> None:
-    directory = write(tmp_path, name, fast=True)
-    before = encode(read(directory, KINDS[name].model_type), "the", "capital")
-    edit(directory / "tokenizer.json", lambda fields: fields.update(post_processor=None))
-    after = encode(read(directory, KINDS[name].model_type), "the", "capital")
-    assert (after.ids, after.type_ids) == (before.ids, before.type_ids)
-
-
-def test_a_first_token_of_another_name(tmp_path: Path) -> None:
-    directory = write(tmp_path, "ALBERT")
-    (directory / "spiece.model").write_bytes(albert_pieces().replace(b"[CLS]", b"<cl1>"))
-    write_json(directory / "tokenizer_config.json", {"cls_token": "<cl1>"})
-    tokenizer = Tokenizer.from_str(read(directory, "albert").tokenizer_json.decode())
-    assert tokenizer.encode("the").ids[0] == tokenizer.token_to_id("<cl1>")
 
 
 def test_special_tokens_that_the_vocabulary_lacks_are_not_invented(tmp_path: Path) -> None:

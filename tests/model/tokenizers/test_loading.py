@@ -7,19 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sentencepiece import SentencePieceProcessor
 from tokenizers import Tokenizer, models
-from transformers import AutoTokenizer
 
 from fillmask_model.checkpoints.checkpoint import load_checkpoint, save_checkpoint
 from fillmask_model.checkpoints.errors import CheckpointError
 from fillmask_model.tokenizers.loading import TokenizerFiles, read_tokenizer_files
 from tests.model.samples import random_encoder, small_config
 from tests.model.tokenizers.tokenizer_directories import (
-    KINDS,
     edit,
     encode,
-    load,
     minilm_directory,
     read,
     write,
@@ -27,7 +23,6 @@ from tests.model.tokenizers.tokenizer_directories import (
 from tests.model.tokenizers.tokenizer_samples import (
     TOKENIZER_JSON,
     byte_pair_files,
-    sentence_pieces,
     write_json,
 )
 
@@ -48,42 +43,6 @@ def test_a_complete_file_stays_as_it_is() -> None:
     assert json.loads(files.tokenizer_json) == stored | {"truncation": None, "padding": None}
     assert files.notes == ()
     assert files.mask_token == "[MASK]"  # noqa: S105 - a token of another kind
-
-
-@pytest.mark.parametrize(
-    ("name", "pair"),
-    [
-        ("BERT", "[CLS] . [SEP] . [SEP]"),
-        ("RoBERTa", "<s> . </s> </s> . </s>"),
-        ("CamemBERT", "<s> . </s> </s> . </s>"),
-        ("ALBERT", "[CLS] . [SEP] . [SEP]"),
-        ("ESM-2", "<cls> . <eos> . <eos>"),
-    ],
-)
-def test_two_texts(name: str, pair: str, tmp_path: Path) -> None:
-    # Each class frames and separates two texts in its own way.
-    encoding = encode(read(write(tmp_path, name), KINDS[name].model_type), "A", "K")
-    framing = zip(encoding.tokens, encoding.special_tokens_mask, strict=True)
-    tokens = [token if special else "." for token, special in framing]
-    assert " ".join(tokens).replace(". .", ".") == pair
-
-
-def test_ids_of_fairseq(tmp_path: Path) -> None:
-    # CamemBERT has 5 more ids than pieces (32,005 ids), XLM-RoBERTa 2 more (250,002 ids).
-    processor = SentencePieceProcessor(model_proto=sentence_pieces())
-    names = [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
-    count = len(names)
-    camembert = load(read(write(tmp_path / "camembert", "CamemBERT"), "camembert"))
-    special = ("<pad>", "<unk>", "<s>", "</s>", "<mask>")
-    assert [camembert.token_to_id(token) for token in special] == [1, 3, 5, 6, count + 4]
-    assert camembert.get_vocab_size() == count + 5
-    xlm_roberta = load(read(write(tmp_path / "xlm", "XLM-RoBERTa"), "xlm-roberta"))
-    special = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
-    assert [xlm_roberta.token_to_id(token) for token in special] == [0, 1, 2, 3, count + 1]
-    assert xlm_roberta.get_vocab_size() == count + 2
-    for index in range(3, count):
-        assert camembert.token_to_id(names[index]) == index + 4
-        assert xlm_roberta.token_to_id(names[index]) == index + 1
 
 
 @pytest.mark.parametrize(("lstrip", "tokens"), [(True, [" <mask>"]), (False, ["Ġ", "<mask>"])])
@@ -110,19 +69,6 @@ def test_a_bare_tokenizer_json_is_completed(tmp_path: Path) -> None:
     assert unknown.mask_token == "[MASK]"  # noqa: S105 - a token of another kind
     assert encode(unknown, "a").tokens == ["a"]
     assert list(added_tokens(unknown)) == ["[MASK]"]
-
-
-def test_tokens_added_beside_the_vocabulary(tmp_path: Path) -> None:
-    directory = write(tmp_path, "BERT")
-    size = (directory / "vocab.txt").read_bytes().count(b"\n")
-    write_json(directory / "added_tokens.json", {"[TWO]": size + 1, "[ONE]": size})
-    write_json(directory / "special_tokens_map.json", {"additional_special_tokens": ["[TWO]"]})
-    files = read(directory, "bert")
-    assert encode(files, "[ONE][TWO]").ids[1:-1] == [size, size + 1]
-    assert not added_tokens(files)["[ONE]"]["special"]
-    oracle = AutoTokenizer.from_pretrained(directory)
-    for text in ("[ONE][TWO]", "a[one] b", "[two]"):
-        assert encode(files, text).ids == oracle(text)["input_ids"]
 
 
 def test_extra_special_tokens_are_marked(tmp_path: Path) -> None:
