@@ -57,7 +57,7 @@ def test_training_commands_of_the_page_make_a_bundle(
         if arguments[0] == "pretrain":
             arguments += ["--steps=2", *shlex.split(small)]
         if name == "fillmask-export":  # 200 pieces can't write the texts by default
-            arguments += ["--texts", "HELD_OUT"]
+            arguments += ["--texts", "TEXTS/a.txt", "--calibrate", "HELD_OUT"]
         main = {"fillmask-train": train_main, "fillmask-export": export_main}[name]
         assert main(arguments) == 0
         ran.append(name)

@@ -14,7 +14,7 @@ from schemathesis import Case, CheckContext, Response
 BEYOND_THE_SCHEMA = re.compile(
     r"does not have the task|is a pair, but this model reads only single texts"
     r"|exceeds the model's input and has a mask in text_pair"
-    r"|has no mask; write"
+    r"|has no mask; write|has no word that the model's vocabulary knows"
     r"|has a mask; remove "
     r"|is a special token of the model|has a special token of the model"
     r"|has no tokens; write at least one word|has characters that the model's vocabulary lacks"

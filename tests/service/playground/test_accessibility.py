@@ -91,7 +91,7 @@ def test_every_state_is_for_everybody(open_page: OpenPage) -> None:
 
 def test_long_words_are_not_wider_than_the_page(playground: Playground) -> None:
     # The page breaks lines within long words.
-    for long in ("x" * 400, "x" * 300 + " [MASK] " + "y" * 300):
+    for long in ("a " + "x" * 400, "a " + "x" * 300 + " [MASK] " + "y" * 300):
         playground.write(long)
         playground.expect_to_fit()
 
