@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import get_args
+
+from fillmask.bundles.description import SpecialTokens
 
 SPARSE = "sparse"
 
@@ -82,7 +85,7 @@ def export_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--special-tokens",
-        choices=("literal", "read", "refuse"),
+        choices=get_args(SpecialTokens),
         help="how the service reads texts with special tokens other than the mask, such as [SEP] "
         "or [E1]: as characters, as these tokens, or not at all (default: literal; refuse for a "
         "tokenizer with special tokens that only texts contain)",

@@ -14,6 +14,7 @@ _HERE = Path(__file__).parent
 TEXTS = _HERE / "texts"
 # Real text has unknown tokens, such as emoji. More than this share changes what is verified.
 MAX_UNKNOWN = 0.1
+GIVEN = "the given texts"
 _K_MERS = (6, 5, 4, 3)
 
 
@@ -32,7 +33,7 @@ class SampleTexts:
 
     verification: Sequence[str]
     calibration: Sequence[str]
-    name: str = "the given texts"
+    name: str = GIVEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +45,13 @@ class GivenTexts:
 
     def complete(self, tokenizer: Tokenizer) -> SampleTexts:
         """Return these texts, with others in place of those that are missing."""
+        if self.verification is not None and self.calibration is not None:
+            return SampleTexts(self.verification, self.calibration)
         others = choose_texts(tokenizer)
         return SampleTexts(
             others.verification if self.verification is None else self.verification,
             others.calibration if self.calibration is None else self.calibration,
-            others.name if self.verification is None else "the given texts",
+            others.name if self.verification is None else GIVEN,
         )
 
 

@@ -38,11 +38,11 @@ def sparse_fields(settings: SparseSettings) -> dict[str, Any]:
 
 def special_tokens(
     tokenizer_json: bytes, mask_token: str, config: EncoderConfig
-) -> tuple[dict[int, str], int, list[int]]:
+) -> tuple[list[str], int, list[int]]:
     """Find the special tokens of a tokenizer.
 
     Returns:
-        Their texts by id, the id of the mask, and all ids with those of unused table rows.
+        Their texts, the id of the mask, and all ids with those of unused table rows.
 
     Raises:
         CheckpointError: the ids do not match the rows of the embedding table.
@@ -67,7 +67,7 @@ def special_tokens(
     if mask_id is None:
         raise CheckpointError(f"tokenizer.json must contain {mask_token}, the mask token")
     special[mask_id] = mask_token
-    return special, mask_id, sorted({*special, *unused})
+    return list(special.values()), mask_id, sorted({*special, *unused})
 
 
 def architecture_fields(

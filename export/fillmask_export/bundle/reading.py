@@ -21,6 +21,7 @@ class Reading:
     """How a bundle reads texts.
 
     Attributes:
+        tokenizer_json: content of the bundle's tokenizer.json.
         fields: fields of bundle.json about its inputs.
         max_tokens: maximum length of an input in tokens, special tokens included.
         texts: sentences for the verification and the calibration.
@@ -28,6 +29,7 @@ class Reading:
         notes: what the user should know, one sentence each.
     """
 
+    tokenizer_json: bytes
     tokenizer: Tokenizer
     text_format: TextFormat
     fields: dict[str, Any]
@@ -71,8 +73,7 @@ class Reading:
                 f"max_tokens is {max_tokens}, the length to which the published code truncates; "
                 f"--max-tokens allows up to {config.max_positions}"
             )
-        named, mask_id, special_ids = special_tokens(content, mask_token, config)
-        special_texts = list(named.values())
+        special_texts, mask_id, special_ids = special_tokens(content, mask_token, config)
         text_format = TextFormat(pairs=False, token_types=1)
         if checkpoint.sparse is None:
             text_format = TextFormat.from_tokenizer(content, mask_token, config)
@@ -96,6 +97,7 @@ class Reading:
         if checkpoint.truncates and checkpoint.sparse is not None:
             options["truncates"] = True
         return cls(
+            tokenizer_json=content,
             tokenizer=tokenizer,
             text_format=text_format,
             fields={
@@ -147,7 +149,7 @@ def _unknown_note(unknown: float, texts: SampleTexts, *, int8: bool) -> str:
     found = f"{100 * unknown:.0f} % of the tokens of {texts.name} are unknown to the tokenizer"
     advice = (
         "name texts that the model can read with --texts and --calibrate, or give it its own "
-        "tokenizer (docs/models.md)"
+        "tokenizer (docs/tokenizers.md)"
     )
     if int8:
         raise ValueError(f"{found}, so that nothing tells how well int8 works; {advice}")

@@ -112,8 +112,6 @@ def write_bundle(
         int8=metadata.precision == "int8",
     )
     tokenizer, max_tokens, samples = reading.tokenizer, reading.max_tokens, reading.texts
-    tokenizer_json = checkpoint.tokenizer_json
-    assert tokenizer_json is not None  # noqa: S101 - the reading has a tokenizer
     head = checkpoint.model.classifier
     classification = None if head is None else classification_fields(head.config)
     architecture = architecture_fields(config, head, fills=tasks != ("text-classification",))
@@ -164,7 +162,7 @@ def write_bundle(
         del checkpoint, head, save
         figures = expected.compare(exact, staging, report)
         figures["tokens"] = reading.figures
-        (staging / TOKENIZER_FILE).write_bytes(tokenizer_json)
+        (staging / TOKENIZER_FILE).write_bytes(reading.tokenizer_json)
         runtime = Runtime(staging / MODEL_FILE)
         description = {
             "schema_version": SCHEMA_VERSION,

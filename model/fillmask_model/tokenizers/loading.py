@@ -288,12 +288,13 @@ def _differences(path: Path, stored: bytes, tokenizer_json: bytes, reference: An
         if theirs != ours:
             pairs = zip_longest(theirs, ours)
             place = next(index for index, (one, other) in enumerate(pairs) if one != other)
-            parts = (" ".join(one[place : place + 4]) or "nothing" for one in (ours, theirs))
-            found, written = parts
+            made_of, written = (
+                " ".join(one[place : place + 4]) or "nothing" for one in (ours, theirs)
+            )
             note = (
                 f"{path}: as in transformers, {_name(reference)} replaces a part of the file, so "
-                f"that {text[:40]!r} has {found} instead of {written}; to "
-                f"use the file as it is, set tokenizer_class to {_GENERIC} in {CONFIG_FILE}"
+                f"that {text[:40]!r} has {made_of} instead of {written}; to use the file as it is, "
+                f"set tokenizer_class to {_GENERIC} in {CONFIG_FILE}"
             )
             return [note]
     return []

@@ -61,10 +61,9 @@ class TargetPasses:
 
 def count_target_passes(text: EncodedText, targets: Targets) -> int:
     """Return the maximum number of passes that `TargetPasses` makes for a text."""
-    forms = {id(one): one for one in (targets.spaced, targets.glued)}.values()
-    long_groups = max(one.long_groups for one in forms)
+    long_groups = max(one.long_groups for one in targets.forms)
     return len(text.mask_positions) * long_groups + sum(
-        len(one.groups) - one.long_groups for one in forms
+        len(one.groups) - one.long_groups for one in targets.forms
     )
 
 

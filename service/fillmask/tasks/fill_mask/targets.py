@@ -73,8 +73,8 @@ class Targets:
         texts: valid targets, as the client wrote them.
         rejected: invalid targets.
         spaced: their tokens at a mask after a space.
-        glued: their tokens at a mask without a space before it. The same object as `spaced` if
-            no target has other tokens there.
+        glued: their tokens at a mask without a space before it. The same object as `spaced` for a
+            tokenizer whose tokens have no spaces.
     """
 
     texts: tuple[str, ...]
@@ -127,6 +127,11 @@ class Targets:
             glued = TargetTokens(glued_ids, _prefix_groups(found))
         return cls(tuple(first.values()), tuple(rejected), spaced, glued)
 
+    @property
+    def forms(self) -> tuple[TargetTokens, ...]:
+        """Their tokens in each form that differs."""
+        return (self.spaced,) if self.glued is self.spaced else (self.spaced, self.glued)
+
     def tokens(self, *, glued: bool) -> TargetTokens:
         """Return the tokens of the targets at a mask with or without a space before it."""
         return self.glued if glued else self.spaced
@@ -161,14 +166,13 @@ class Targets:
     def size_bytes(self) -> int:
         """Approximate size in memory, in bytes."""
         texts = sum(sys.getsizeof(text) for text in self.texts)
-        forms = {id(one): one for one in (self.spaced, self.glued)}.values()
-        ids = sum(sys.getsizeof(()) + _ID_BYTES * len(ids) for one in forms for ids in one.ids)
+        ids = sum(sys.getsizeof(()) + _ID_BYTES * len(ids) for one in self.forms for ids in one.ids)
         rejected = sum(sys.getsizeof(one.token_str) + _REJECTED_BYTES for one in self.rejected)
         groups = sum(
             _GROUP_BYTES
             + _ID_BYTES * len(group.prefix)
             + sum(a.nbytes for a in (group.next_ids, group.members, group.columns))
-            for one in forms
+            for one in self.forms
             for group in one.groups
         )
         return texts + ids + rejected + groups
