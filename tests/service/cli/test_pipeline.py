@@ -354,7 +354,7 @@ class Watched:
 
     def run(self, batch: Batch) -> BatchOutputs:
         self.tokens.append(batch.tokens)
-        threading.Event().wait(0.003)
+        threading.Event().wait(0.01)
         return self._runtime.run(batch)
 
 
