@@ -26,10 +26,12 @@ class TaskRoute(APIRoute):
     Attributes:
         task: task that the model must have. None accepts any task.
         bulk: whether the work joins the bulk lane.
+        body_names_model: whether the body may name another model than the path.
     """
 
     task: ClassVar[Task | None] = None
     bulk: ClassVar[bool] = False
+    body_names_model: ClassVar[bool] = False
 
     @classmethod
     def post(cls, router: APIRouter, path: str, **keywords: Any) -> Callable[[Endpoint], Endpoint]:
@@ -58,7 +60,8 @@ class TaskRoute(APIRoute):
             served = self.find_model(scope["app"], scope["path_params"].get("name"))
             scope[MODEL] = served.info.name
             try:
-                served.batcher.raise_if_overloaded(bulk=self.bulk)
+                if not self.body_names_model or len(get_registry(scope["app"]).by_name) == 1:
+                    served.batcher.raise_if_overloaded(bulk=self.bulk)
             except OverloadedError:
                 await receive()  # an unread body would close the connection
                 raise
@@ -109,3 +112,9 @@ class RerankRoute(ClassifyRoute):
         if name is None and not served.reranks:
             return next((one for one in models.by_name.values() if one.reranks), served)
         return served
+
+
+class NamedRerankRoute(RerankRoute):
+    """Route of reranking whose body may name the model."""
+
+    body_names_model = True

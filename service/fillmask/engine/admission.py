@@ -1,10 +1,13 @@
 """Admission of requests by the number of accepted tokens and the recent throughput."""
 
 import math
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fillmask.engine.batch_formation import BATCHES_PER_BULK_BATCH
+from fillmask.engine.pending_requests import RequestParts
 from fillmask.errors import InvalidRequestError, OverloadedError
 
 if TYPE_CHECKING:  # an import of prometheus-client takes 50 ms, and the library has no metrics
@@ -30,12 +33,16 @@ class Throughput:
 
     Args:
         min_batch_tokens: tokens of the smallest large batch.
+
+    Attributes:
+        recorded_s: time of the last record, in seconds of the monotonic clock.
     """
 
     def __init__(self, min_batch_tokens: int) -> None:
         self._min_batch_tokens = min_batch_tokens
         self._large = _RecentMean()
         self._all = _RecentMean()
+        self.recorded_s = -math.inf
 
     def record(self, tokens: int, seconds: float, threads: int = 1) -> None:
         """Record a batch.
@@ -44,6 +51,7 @@ class Throughput:
             seconds: duration of the batch.
             threads: number of threads that the batch could use.
         """
+        self.recorded_s = time.monotonic()
         self._all.add(tokens, seconds * threads)
         if threads == 1 and tokens >= self._min_batch_tokens:
             self._large.add(tokens, seconds)
@@ -76,6 +84,16 @@ class _RecentMean:
 
 
 MAX_RETRY_AFTER_S = 30
+# Share of the workers' time on which bulk requests may count. An idle bulk lane accepts a request
+# that needs more, because nobody else could answer it sooner. Both leave room for other texts and
+# for the end of the last batch.
+_BULK_SHARE, _LONE_BULK_SHARE = 0.5, 0.8
+# Bulk requests should be done at this share of their time.
+_DUE_SHARE = 0.8
+# The throughput of bulk batches, and that of all batches, is unknown this long after the last one,
+# so that a wrong estimate cannot refuse all bulk requests, which would correct it.
+_BULK_MEMORY_S, _MEMORY_S = 30.0, 300.0
+_MIN_SHARE = 1 / BATCHES_PER_BULK_BATCH
 # names of the lanes, where True is the bulk lane
 _LANES = {False: "interactive", True: "bulk"}
 
@@ -99,6 +117,9 @@ class QueueLoad:
 
 class Admission:
     """Admission control by the accepted tokens of each lane and the estimated wait.
+
+    A bulk request is accepted if the workers can compute all bulk requests until then in half of
+    their time before its deadline. `bulk_share` is the share that they need to keep this promise.
 
     An instance is not thread-safe.
 
@@ -128,6 +149,12 @@ class Admission:
         self._accepted = {False: 0, True: 0}
         self._max_wait_s = max_wait_s
         self._metrics = metrics
+        self._bulk_throughput = _RecentMean()
+        self._last_bulk_s = -math.inf
+        # requests in the bulk lane in their order, and the sum of their tokens
+        self._promised: dict[RequestParts, None] = {}
+        self._promised_tokens = self._numbers = 0
+        self._share = 0.0  # the last share of bulk requests
 
     @property
     def tokens(self) -> int:
@@ -145,27 +172,31 @@ class Admission:
             self._workers,
         )
 
-    def accept(self, tokens: int, *, bulk: bool, admitted: bool = False) -> None:
+    def accept(self, tokens: int, *, bulk: bool, parts: RequestParts | None = None) -> None:
         """Accept a request or a part of it, and count its tokens.
 
         Args:
-            admitted: whether another part of the request has been accepted.
+            parts: state of the request. By default the request has one part and no deadline.
 
         Raises:
             OverloadedError: the lane has too little free capacity, or the estimated wait is too
                 long.
-            InvalidRequestError: the request alone exceeds the limit of its lane.
+            InvalidRequestError: the request alone exceeds the limit of its lane or its time.
         """
-        self.check(tokens, bulk=bulk, admitted=admitted)
+        self.check(tokens, bulk=bulk, parts=parts)
         self._accepted[bulk] += tokens
+        if parts is not None and not parts.admitted:
+            parts.admitted = True
+            if bulk:
+                self._promise(parts, max(tokens, parts.expected_tokens))
 
-    def check(self, tokens: int, *, bulk: bool, admitted: bool = False) -> None:
+    def check(self, tokens: int, *, bulk: bool, parts: RequestParts | None = None) -> None:
         """Raise the errors of `accept` without counting the tokens.
 
         Raises:
             OverloadedError: the lane has too little free capacity, or the estimated wait is too
                 long.
-            InvalidRequestError: the request alone exceeds the limit of its lane.
+            InvalidRequestError: the request alone exceeds the limit of its lane or its time.
         """
         max_tokens = self._max_tokens[bulk]
         if tokens > max_tokens:
@@ -174,23 +205,86 @@ class Admission:
                 f"The request must have at most {max_tokens} tokens {scope} (got {tokens}); "
                 "send fewer or shorter texts."
             )
-        if self._is_overloaded(tokens, bulk=bulk, admitted=admitted):
+        if self._is_overloaded(tokens, bulk=bulk, parts=parts):
             retry_after_s = self._retry_after_s(bulk=bulk)
             raise OverloadedError(
                 f"The service is overloaded; try again in {retry_after_s} s.", retry_after_s
             )
 
-    def release(self, tokens: int, *, bulk: bool) -> None:
+    def release(self, tokens: int, *, bulk: bool, parts: RequestParts | None = None) -> None:
         """Subtract the tokens of completed or cancelled passes from the count of their lane."""
         self._accepted[bulk] -= tokens
+        if parts is not None:
+            self._fulfil(parts, tokens)
 
-    def _is_overloaded(self, tokens: int, *, bulk: bool, admitted: bool) -> bool:
+    def forget(self, parts: RequestParts) -> None:
+        """Forget a request that has ended."""
+        self._fulfil(parts, parts.left_tokens)
+        self._promised.pop(parts, None)
+        if not self._promised:
+            self._share = 0.0
+
+    def record(self, tokens: int, seconds: float, threads: int, *, bulk: bool) -> None:
+        """Record a batch in the recent throughput of its lane."""
+        if bulk:  # may cost more per token, and does not delay other requests
+            self._bulk_throughput.add(tokens, seconds * threads)
+            self._last_bulk_s = time.monotonic()
+        else:
+            self.throughput.record(tokens, seconds, threads)
+
+    def bulk_share(self) -> float:
+        """Return the share of batches by which all bulk requests end in time."""
+        now_s, ahead, share = time.monotonic(), 0, _MIN_SHARE
+        for parts in self._promised:
+            ahead += parts.left_tokens
+            if ahead and self._bulk_seconds_for(ahead) > share * (parts.due_s - now_s):
+                wait_s = max(parts.due_s - now_s, 1e-3)
+                share = min(self._bulk_seconds_for(ahead) / wait_s, 1 - _MIN_SHARE)
+        self._share = share
+        return share
+
+    def _promise(self, parts: RequestParts, tokens: int) -> None:
+        now_s = time.monotonic()
+        parts.due_s = now_s + _DUE_SHARE * (parts.deadline_s - now_s)
+        self._numbers += 1
+        parts.number, parts.left_tokens = self._numbers, tokens
+        self._promised[parts] = None
+        self._promised_tokens += tokens
+
+    def _fulfil(self, parts: RequestParts, tokens: int) -> None:
+        done = min(tokens, parts.left_tokens)
+        parts.left_tokens -= done
+        self._promised_tokens -= done
+
+    def _is_too_late(self, tokens: int, parts: RequestParts) -> bool:
+        """Return whether a bulk request has too little time behind all others.
+
+        Raises:
+            InvalidRequestError: the request has too little time even alone.
+        """
+        tokens = max(tokens, parts.expected_tokens)
+        left_s = parts.deadline_s - time.monotonic()
+        alone_s = self._bulk_seconds_for(tokens)
+        if alone_s > _LONE_BULK_SHARE * left_s:
+            raise InvalidRequestError(
+                f"The request needs about {alone_s:.3g} s of the model, which is too long for its "
+                f"time limit of {left_s:.3g} s; allow more time in X-Request-Timeout-Ms or send "
+                "fewer or shorter texts."
+            )
+        all_s = alone_s + self._bulk_seconds_for(self._promised_tokens)
+        return self._promised_tokens > 0 and all_s > _BULK_SHARE * left_s
+
+    def _is_overloaded(self, tokens: int, *, bulk: bool, parts: RequestParts | None) -> bool:
         """Record a rejection and return True if the tokens exceed a limit of the lane."""
         if self._accepted[bulk] + tokens > self._max_tokens[bulk]:
             reason = "queue_full"
-        elif bulk or admitted:
+        elif parts is not None and parts.admitted:
             return False
-        elif self._seconds_for(self._accepted[False]) > self._max_wait_s:
+        elif bulk:
+            if parts is None or not self._is_too_late(tokens, parts):
+                return False
+            reason = "wait_too_long"
+        elif self._seconds_for(self._accepted[False]) > self._max_wait_s * (1 - self._share):
             reason = "wait_too_long"
         else:
             return False
@@ -201,6 +295,14 @@ class Admission:
     def _retry_after_s(self, *, bulk: bool) -> int:
         tokens = self._accepted[False] + bulk * self._accepted[True]
         return min(max(1, math.ceil(self._seconds_for(tokens))), MAX_RETRY_AFTER_S)
+
+    def _bulk_seconds_for(self, tokens: int) -> float:
+        """Estimate the seconds that the workers need for tokens of bulk requests."""
+        now_s = time.monotonic()
+        if now_s - self._last_bulk_s > _BULK_MEMORY_S:
+            is_known = now_s - self.throughput.recorded_s <= _MEMORY_S
+            return self._seconds_for(tokens) if is_known else 0.0
+        return tokens / (self._bulk_throughput.tokens_per_s * self._workers)
 
     def _seconds_for(self, tokens: int) -> float:
         """Estimate the seconds that the workers need for tokens at the recent throughput."""

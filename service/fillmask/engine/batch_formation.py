@@ -9,7 +9,7 @@ Item = TypeVar("Item")
 
 # a request with more tokens than this number of full batches joins the bulk lane
 MAX_INTERACTIVE_BATCHES = 8
-# While both lanes have items, one in this number of batches comes from the bulk lane.
+# While both lanes have items, at least one in this number of batches comes from each lane.
 BATCHES_PER_BULK_BATCH = 8
 
 
@@ -50,24 +50,48 @@ class LaneQueue(Generic[Item]):
         self._tokens = tokens
         self._interactive: deque[Item] = deque()
         self._bulk: deque[Item] = deque()
-        self._interactive_batches = 0  # number since the last bulk batch
+        self._bulk_credit = 0.0  # part of a batch that is due to the bulk lane
 
     def __bool__(self) -> bool:
         return bool(self._interactive or self._bulk)
 
-    def extend(self, items: Iterable[Item], *, bulk: bool) -> None:
-        """Append items to the bulk or the interactive lane."""
-        (self._bulk if bulk else self._interactive).extend(items)
+    def extend(
+        self,
+        items: Iterable[Item],
+        *,
+        bulk: bool,
+        before: Callable[[Item], bool] | None = None,
+    ) -> None:
+        """Append items to the bulk or the interactive lane.
 
-    def next_batch(self, budget_tokens: int) -> list[Item]:
+        Args:
+            before: function that returns True for the items that must stay behind the new ones.
+        """
+        lane = self._bulk if bulk else self._interactive
+        later: list[Item] = []
+        while before is not None and lane and before(lane[-1]):
+            later.append(lane.pop())
+        lane.extend(items)
+        lane.extend(reversed(later))
+
+    def next_batch(
+        self,
+        budget_tokens: int,
+        bulk_share: Callable[[], float] = lambda: 1 / BATCHES_PER_BULK_BATCH,
+    ) -> list[Item]:
         """Remove and return the oldest items of one lane.
 
         Args:
             budget_tokens: token limit of the batch. An item with more tokens forms a batch alone.
+            bulk_share: function that returns the share of batches for the bulk lane while both
+                lanes have items.
         """
-        turn = self._interactive_batches >= BATCHES_PER_BULK_BATCH - 1
-        lane = self._bulk if self._bulk and (turn or not self._interactive) else self._interactive
-        self._interactive_batches = 0 if lane is self._bulk else self._interactive_batches + 1
+        credit = min(1.0, self._bulk_credit + 1 / BATCHES_PER_BULK_BATCH)
+        if self._bulk and self._interactive:
+            credit = self._bulk_credit + bulk_share()
+        is_bulk = bool(self._bulk) and (credit >= 1 or not self._interactive)
+        lane = self._bulk if is_bulk else self._interactive
+        self._bulk_credit = max(0.0, credit - 1) if is_bulk else credit
         batch: list[Item] = []
         tokens = 0
         while lane:

@@ -127,34 +127,48 @@ class Batcher:
         """
         assert passes, "a request needs at least one pass"  # noqa: S101
         tokens = sum(model_pass.tokens for model_pass in passes)
+        own = parts is None
         parts = parts or RequestParts()
         bulk |= parts.bulk or exceeds_interactive_lane(tokens, self._max_batch_tokens)
         span = None if self._tracer is None else self._tracer.current_context()
         request = PendingRequest(self._loop.create_future(), len(passes), span)
-        queued = [QueuedPass(model_pass, request, i, bulk) for i, model_pass in enumerate(passes)]
+        queued = [QueuedPass(one, request, i, bulk, parts) for i, one in enumerate(passes)]
         with self._lock:
             self._raise_if_stopped()
-            self._admission.accept(tokens, bulk=bulk, admitted=parts.admitted)
-            parts.admitted = True
-            self._queue.extend(queued, bulk=bulk)
+            # the later parts of a request go before the requests that came after it
+            number = parts.number
+            before = (lambda other: other.parts.number > number) if number else None
+            self._admission.accept(tokens, bulk=bulk, parts=parts)
+            self._queue.extend(queued, bulk=bulk, before=before)
             self._wake(len(queued))
         try:
             outputs = await request.future
         except BaseException:  # after a cancellation or the failure of one pass
             self._discard(request)
             raise
+        finally:
+            if own:
+                self.forget(parts)
         if (times := current_times()) is not None:
             times.add("queue", request.arrived_s, request.started_s)
             times.add("inference", request.started_s, request.ended_s)
         return outputs
 
-    def parts_of(self, tokens: int) -> RequestParts:
-        """Return the state of a request with several parts.
+    def parts_of(self, tokens: int, expected_tokens: int = 0) -> RequestParts:
+        """Return the state of a request with several parts, which the caller must `forget`.
 
         Args:
             tokens: number of tokens in the texts of the request.
+            expected_tokens: number of tokens in all its passes.
         """
-        return RequestParts(exceeds_interactive_lane(tokens, self._max_batch_tokens))
+        bulk = exceeds_interactive_lane(tokens, self._max_batch_tokens)
+        return RequestParts(bulk, expected_tokens=expected_tokens)
+
+    def forget(self, parts: RequestParts) -> None:
+        """End a request with several parts. The queue then expects no more of them."""
+        if parts.number:
+            with self._lock:
+                self._admission.forget(parts)
 
     @property
     def last_batch_s(self) -> float:
@@ -174,7 +188,7 @@ class Batcher:
             NotReadyError: the batcher is closing, or a worker has failed.
         """
         self._raise_if_stopped()
-        self._admission.check(1, bulk=bulk)
+        self._admission.check(1, bulk=bulk, parts=RequestParts())
 
     async def close(self) -> None:
         """Reject new requests, compute the accepted requests and stop the workers."""
@@ -218,7 +232,8 @@ class Batcher:
                 self._idle.append(woken)
                 woken.wait()
             return self._queue.next_batch(
-                batch_budget(self._admission.tokens, len(self._workers), self._max_batch_tokens)
+                batch_budget(self._admission.tokens, len(self._workers), self._max_batch_tokens),
+                self._admission.bulk_share,
             )
 
     def _compute(self, queued: Sequence[QueuedPass]) -> list[PassOutputs | Exception]:
@@ -238,12 +253,10 @@ class Batcher:
         ended_s = time.perf_counter()
         for request in {one.request for one in queued}:
             request.record_run(started_s, ended_s)
-        # excludes bulk batches, which may cost more per token and do not delay other requests
-        if not queued[0].bulk:
-            with self._lock:
-                self._admission.throughput.record(
-                    batch.tokens, ended_s - started_s, outputs.threads
-                )
+        with self._lock:
+            self._admission.record(
+                batch.tokens, ended_s - started_s, outputs.threads, bulk=queued[0].bulk
+            )
         if self._metrics is not None:
             self._metrics.record_batch(
                 batch.tokens,
@@ -269,7 +282,7 @@ class Batcher:
 
     def _release_tokens(self, passes: Iterable[QueuedPass]) -> None:
         for queued in passes:
-            self._admission.release(queued.model_pass.tokens, bulk=queued.bulk)
+            self._admission.release(queued.model_pass.tokens, bulk=queued.bulk, parts=queued.parts)
 
     def _deliver(
         self, batch: Sequence[QueuedPass], results: Sequence[PassOutputs | Exception]

@@ -3,23 +3,32 @@
 import asyncio
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fillmask.engine.passes import ModelPass, PassOutputs
+from fillmask.observability.request_context import current_deadline_s
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class RequestParts:
-    """State of a request that submits its passes in several parts.
+    """State of a request that submits its passes in one or several parts.
 
     Attributes:
         bulk: whether all parts join the bulk lane.
+        expected_tokens: estimate of the tokens of all parts. 0 if there is only one.
+        deadline_s: time by which the response must start, in seconds of the monotonic clock.
         admitted: whether the queue has accepted a part. The estimated wait then no longer matters,
             because it may be that of the request's own parts, also in an idle service.
     """
 
     bulk: bool = False
     admitted: bool = False
+    expected_tokens: int = 0
+    deadline_s: float = field(default_factory=current_deadline_s)
+    # of a request in the bulk lane: its place, its time to end, and the tokens until then
+    number: int = 0
+    due_s: float = math.inf
+    left_tokens: int = 0
 
 
 class PendingRequest:
@@ -70,9 +79,11 @@ class QueuedPass:
     Attributes:
         index: position of the pass in the request, from 0.
         bulk: whether the pass waits in the bulk lane.
+        parts: state of all parts of the request.
     """
 
     model_pass: ModelPass
     request: PendingRequest
     index: int
     bulk: bool
+    parts: RequestParts

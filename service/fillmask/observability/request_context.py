@@ -1,5 +1,6 @@
 """Context of a request, such as its id, model, route and trace."""
 
+import math
 import re
 from collections.abc import Iterable, MutableMapping
 from contextvars import ContextVar
@@ -33,6 +34,7 @@ REQUEST_ID = "fillmask.request_id"  # bytes
 MODEL = "fillmask.model"  # name of the requested model, str
 CLAIM = "fillmask.claim"  # claim on the memory budget, for the body and the response
 TIMES = "fillmask.times"  # durations of the steps of the request
+DEADLINE = "fillmask.deadline"  # float, in seconds of the monotonic clock
 NOTICES = "fillmask.notices"  # counts of what the model did not read as written
 TRACE_ID = "fillmask.trace_id"  # str, set only when this service traces the request
 
@@ -43,6 +45,16 @@ OTHER_ROUTE = "other"
 CURRENT_SCOPE: ContextVar[MutableMapping[str, Any] | None] = ContextVar(
     "fillmask_request", default=None
 )
+
+
+def current_deadline_s() -> float:
+    """Return the deadline of the current request, in seconds of the monotonic clock.
+
+    Without a deadline, as outside of HTTP requests, the result is infinite.
+    """
+    scope = CURRENT_SCOPE.get()
+    deadline_s: float = math.inf if scope is None else scope.get(DEADLINE, math.inf)
+    return deadline_s
 
 
 def route_of(scope: MutableMapping[str, Any]) -> str:

@@ -55,13 +55,13 @@ ENGINE = (
         "a cancelled request stays in the queue",
         _BATCHER,
         "            self._discard(request)\n",
-        "            self._admission.release(tokens, bulk=bulk)\n",
+        "            self._admission.release(tokens, bulk=bulk, parts=parts)\n",
     ),
     bug(
         "tokens return to the wrong lane",
         _BATCHER,
-        "self._admission.release(queued.model_pass.tokens, bulk=queued.bulk)",
-        "self._admission.release(queued.model_pass.tokens, bulk=False)",
+        "self._admission.release(queued.model_pass.tokens, bulk=queued.bulk, parts=queued.parts)",
+        "self._admission.release(queued.model_pass.tokens, bulk=False, parts=queued.parts)",
     ),
     bug(
         "a failed batch keeps its tokens",
@@ -110,11 +110,11 @@ ENGINE = (
     bug(
         "rejected requests count as load",
         _ADMISSION,
-        """        self.check(tokens, bulk=bulk, admitted=admitted)
+        """        self.check(tokens, bulk=bulk, parts=parts)
         self._accepted[bulk] += tokens
 """,
         """        self._accepted[bulk] += tokens
-        self.check(0, bulk=bulk, admitted=admitted)
+        self.check(0, bulk=bulk, parts=parts)
 """,
     ),
     bug(
@@ -132,9 +132,9 @@ ENGINE = (
     ),
     bug(
         "known: the parts of a request reject each other",
-        _BATCHER,
+        _ADMISSION,
         "            parts.admitted = True\n",
-        "",
+        "            pass\n",
     ),
     bug(
         "Retry-After is zero",
@@ -168,7 +168,7 @@ ENGINE = (
     bug(
         "the bulk lane never gets a turn",
         _QUEUE,
-        "        turn = self._interactive_batches >= BATCHES_PER_BULK_BATCH - 1\n",
-        "        turn = False\n",
+        "(credit >= 1 or not self._interactive)",
+        "(not self._interactive)",
     ),
 )

@@ -125,6 +125,8 @@ class Call:
             return "failed", None if fails else f"fails with {error!r}"
         except asyncio.CancelledError:
             return "left", None
+        finally:
+            service.batcher.forget(parts)
         if self._is_bad:
             return "answered", "hides the failure of its last pass"
         service.answered_tokens += sum(self.lengths)

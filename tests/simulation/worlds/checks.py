@@ -11,6 +11,8 @@ from tests.simulation.machine.loop import VirtualLoop
 from tests.simulation.machine.process import Process
 from tests.simulation.worlds.faults import MAX_STALL_S, Faults
 
+# no question takes half of this time, even on the slowest simulated machine
+LONG_TIMEOUT_S = 2.0
 # time that a response may take beyond its deadline
 LATE_S = 1.0
 # A stall holds up the next batch, which may be that of a probe, ten seconds after the fault.
@@ -124,6 +126,9 @@ class Checks:
         match exchange.status:
             case 429:
                 return self._problem_of_rejection(exchange)
+            case 422 if b"time limit" in exchange.body:
+                long = self._timeout_s(exchange) > LONG_TIMEOUT_S
+                return "a request is too long for a long time limit" if long else None
             case 500:
                 return None if self.faults.failing_s >= exchange.begun_s else "an internal error"
             case 503:

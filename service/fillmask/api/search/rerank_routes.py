@@ -14,7 +14,7 @@ from fillmask.api.search.rerank import (
     RerankRequest,
 )
 from fillmask.api.task_call import TaskCall, json_response, task_call
-from fillmask.api.task_route import ClassifyRoute, RerankRoute
+from fillmask.api.task_route import ClassifyRoute, NamedRerankRoute, RerankRoute
 from fillmask.observability.request_context import REQUEST_ID
 from fillmask.parameters.classify import ClassificationOptions
 from fillmask.results.labels import ClassificationResult, labels_to_json
@@ -65,12 +65,12 @@ def add_rerank_routes(router: APIRouter) -> None:
         async with task_call(request, name) as call:
             return await _predict(call)
 
-    @RerankRoute.post(router, "/v1/rerank", **documents)
+    @NamedRerankRoute.post(router, "/v1/rerank", **documents)
     async def v1_rerank(request: Request) -> Response:
         async with task_call(request) as call:
             return await _rank_documents(call)
 
-    @RerankRoute.post(router, "/v2/rerank", **documents)
+    @NamedRerankRoute.post(router, "/v2/rerank", **documents)
     async def v2_rerank(request: Request) -> Response:
         async with task_call(request) as call:
             return await _rank_documents(call)

@@ -7,6 +7,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fillmask.errors import DeadlineError, MalformedRequestError, SlowRequestError, quote
 from fillmask.http.middleware.transfer import PART_BYTES
+from fillmask.observability.request_context import DEADLINE
 
 HEADER = b"x-request-timeout-ms"
 # ten minutes, longer than any client waits
@@ -47,8 +48,10 @@ class DeadlineMiddleware:
         # a GET request is complete with its head
         arrived = scope["method"] in {"GET", "HEAD"}
         first_s = timeout_ms / 1000 if arrived else RECEIVE_TIMEOUT_S
-        timeout = asyncio.timeout_at(asyncio.get_running_loop().time() + first_s)
-        timed = _TimedRequest(receive, send, timeout, timeout_ms / 1000, arrived=arrived)
+        now_s = asyncio.get_running_loop().time()
+        timeout = asyncio.timeout_at(now_s + first_s)
+        scope[DEADLINE] = now_s + timeout_ms / 1000
+        timed = _TimedRequest(scope, receive, send, timeout, timeout_ms / 1000, arrived=arrived)
         try:
             async with timeout:
                 await self._app(scope, timed.receive, timed.send)
@@ -83,10 +86,11 @@ class _TimedRequest:
         arrived: whether the complete request has arrived.
     """
 
-    __slots__ = ("_limit_s", "_receive", "_send", "_timeout", "arrived")
+    __slots__ = ("_limit_s", "_receive", "_scope", "_send", "_timeout", "arrived")
 
     def __init__(
         self,
+        scope: Scope,
         receive: Receive,
         send: Send,
         timeout: asyncio.Timeout,
@@ -94,6 +98,7 @@ class _TimedRequest:
         *,
         arrived: bool,
     ) -> None:
+        self._scope = scope
         self._receive = receive
         self._send = send
         self._timeout = timeout
@@ -106,6 +111,7 @@ class _TimedRequest:
         if not (self.arrived or message.get("more_body") or self._timeout.expired()):
             self.arrived = True
             deadline_s = asyncio.get_running_loop().time() + self._limit_s
+            self._scope[DEADLINE] = deadline_s
             # a new timer takes 5 us, and most bodies arrive with their heads
             if not 0 <= deadline_s - (self._timeout.when() or 0) < _TOLERANCE_S:
                 self._timeout.reschedule(deadline_s)

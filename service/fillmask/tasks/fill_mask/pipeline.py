@@ -120,15 +120,19 @@ class FillMaskPipeline:
         """
         plans = planned.plans
         groups = _group_by_options(plans)
+        each = plans.values()
         parts = self._batcher.parts_of(
-            sum(len(text.input_ids) for plan in plans.values() for text in plan.encoded)
+            sum(plan.tokens for plan in each), sum(plan.pass_tokens for plan in each)
         )
-        found = await gather_or_cancel(
-            self._strategies.fill(
-                [plans[index] for index in group], parts, is_large=planned.is_large
+        try:
+            found = await gather_or_cancel(
+                self._strategies.fill(
+                    [plans[index] for index in group], parts, is_large=planned.is_large
+                )
+                for group in groups
             )
-            for group in groups
-        )
+        finally:
+            self._batcher.forget(parts)
         fills: list[list[list[Any]]] = [[] for _ in range(len(plans) + len(planned.rejected))]
         for group, group_fills in zip(groups, found, strict=True):
             for index, text_fills in zip(group, group_fills, strict=True):

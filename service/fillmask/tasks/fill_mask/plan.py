@@ -62,6 +62,16 @@ class FillPlan:
         return 1 if self.options.strategy == "joint" else self.masks
 
     @property
+    def tokens(self) -> int:
+        """Number of tokens in all windows."""
+        return sum(len(window.encoded.input_ids) for window in self.windows)
+
+    @property
+    def pass_tokens(self) -> int:
+        """Estimate of the tokens in all model passes, if the windows have equal numbers of them."""
+        return self.tokens * max(1, self.passes // len(self.windows))
+
+    @property
     def passes(self) -> int:
         """Maximum number of model passes. The pass of a plain fill does not count."""
         if self.targets is not None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from fillmask import FillMask, InvalidRequestError
@@ -211,6 +212,21 @@ def test_long_texts_are_truncated_on_request(client: TestClient) -> None:
 )
 def test_errors(path: str, body: object, message: str, client: TestClient) -> None:
     check_refusal(client.post(path, json=body), 422, message)
+
+
+def test_a_request_meets_the_queue_of_the_model_in_its_body(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = client.app
+    assert isinstance(app, FastAPI)
+    admission = app.state.models.by_name["ranker"].batcher._admission
+    monkeypatch.setattr(admission, "_accepted", admission._max_tokens)
+    body = {"query": QUERY, "documents": TEXTS}
+    for path in ("/v1/rerank", "/v2/rerank"):
+        assert client.post(path, json=body).status_code == 429
+        assert client.post(path, json=body | {"model": "ranker"}).status_code == 429
+        answer = client.post(path, json=body | {"model": "both"})
+        assert answer.status_code == 422  # cannot rerank
 
 
 def test_a_classifier_cannot_rerank(client: TestClient) -> None:
