@@ -2,7 +2,6 @@
 
 import faulthandler
 import gc
-import io
 import signal
 import sys
 import threading
@@ -17,9 +16,6 @@ def main() -> int:
     """
     # prints the traceback of a crash in native code
     faulthandler.enable()
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # for names of models that the encoding of the output lacks
-        sys.stdout.reconfigure(errors="backslashreplace")
     # Garbage collections take a tenth of the CPU time of a start and free almost no memory. The
     # server enables garbage collection after the start.
     gc.disable()

@@ -19,6 +19,7 @@ from fillmask.app import FillMaskApp, create_app
 from fillmask.bundles.cache import exported_bundle
 from fillmask.errors import SettingsError, StartupError
 from fillmask.http.listener import bound_socket, stop_listening
+from fillmask.observability.background_output import in_background, keep_native_code_from_waiting
 from fillmask.observability.health import Health
 from fillmask.observability.logs import log_loop_error, start_logging
 from fillmask.registry.registry import ModelRegistry
@@ -50,6 +51,7 @@ def serve(arguments: Sequence[str], reload_requested: threading.Event) -> int:
         The exit code, which is 0 after SIGTERM or SIGINT, 1 if the service fails and 2 if the
         service cannot start.
     """
+    sys.stdout, sys.stderr = in_background(sys.stdout), in_background(sys.stderr)
     try:
         settings = read_settings(arguments)
         start_logging(settings.log_level, settings.log_format)
@@ -74,6 +76,7 @@ def _serve(settings: Settings, reload_requested: threading.Event) -> int:
         if settings.checkpoint:
             bundle = exported_bundle(settings.checkpoint)
             settings = settings.model_copy(update={"bundle": bundle})
+        keep_native_code_from_waiting()  # after the export, which waits for its reader
         app = create_app(settings)
         if metrics_listener:
             closing.enter_context(_metrics_server(app, metrics_listener))

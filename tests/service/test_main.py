@@ -182,6 +182,7 @@ from fillmask.__main__ import main
 taken = socket.socket()
 taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 taken.bind(("127.0.0.1", 0))
+serve.in_background = lambda stream: stream  # keeps the order of lines of several starts
 load_all = serve.ModelRegistry.load_all
 async def load_and_listen(registry):
     await load_all(registry)

@@ -9,8 +9,7 @@ import asyncio
 import logging
 import sys
 import threading
-from types import TracebackType
-from typing import Any, Literal, TextIO
+from typing import Any, Literal
 
 from structlog.dev import ConsoleRenderer
 from structlog.processors import EventRenamer, JSONRenderer, TimeStamper
@@ -31,20 +30,18 @@ FIELDS = (
 _log = logging.getLogger(__name__)
 
 
-def start_logging(level: str, style: Format, stream: TextIO | None = None) -> None:
-    """Send all log messages of this process to one stream.
+def start_logging(level: str, style: Format) -> None:
+    """Send all log messages of this process to standard error.
 
     Args:
         level: minimum severity of a logged message.
         style: json, text, or auto, which means text for a terminal and json otherwise.
-        stream: output stream, by default standard error.
     """
-    stream = stream or sys.stderr
-    text = style == "text" or (style == "auto" and stream.isatty())
+    text = style == "text" or (style == "auto" and sys.stderr.isatty())
     renderer: list[Processor] = [EventRenamer("message"), JSONRenderer()]
     if text:
-        renderer = [ConsoleRenderer(colors=stream.isatty())]
-    handler = logging.StreamHandler(stream)
+        renderer = [ConsoleRenderer(colors=sys.stderr.isatty())]
+    handler = logging.StreamHandler()
     handler.setFormatter(
         ProcessorFormatter(
             foreign_pre_chain=[
@@ -63,9 +60,9 @@ def start_logging(level: str, style: Format, stream: TextIO | None = None) -> No
     # logs its exceptions.
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
     logging.captureWarnings(capture=True)
-    sys.excepthook = _log_uncaught
-    sys.unraisablehook = _log_unraisable
-    threading.excepthook = _log_uncaught_in_thread
+    sys.excepthook = lambda _type, error, _traceback: _log_uncaught(error, "")
+    sys.unraisablehook = lambda args: _log_uncaught(args.exc_value, " in a finalizer")
+    threading.excepthook = lambda args: _log_uncaught(args.exc_value, " in a thread")
 
 
 def log_loop_error(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -93,17 +90,6 @@ def _replace_exception_text(_logger: Any, _method: str, event: EventDict) -> Eve
     return event
 
 
-def _log_uncaught(
-    _type: type[BaseException], error: BaseException, _traceback: TracebackType | None
-) -> None:
-    _log.critical("uncaught exception:\n%s", safe_traceback(error))
-
-
-def _log_uncaught_in_thread(args: threading.ExceptHookArgs) -> None:
-    if args.exc_value is not None:
-        _log.critical("uncaught exception in a thread:\n%s", safe_traceback(args.exc_value))
-
-
-def _log_unraisable(args: "sys.UnraisableHookArgs") -> None:
-    if args.exc_value is not None:
-        _log.error("unraisable exception:\n%s", safe_traceback(args.exc_value))
+def _log_uncaught(error: BaseException | None, where: str) -> None:
+    if error is not None:
+        _log.critical("uncaught exception%s:\n%s", where, safe_traceback(error))

@@ -34,6 +34,10 @@ _METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"
 # reasons of rejections, by the status of the response or by the queue of a model
 REJECTED_BY_STATUS = {408: "slow_client", 504: "deadline"}
 REJECTED_BY_QUEUE = ("queue_full", "wait_too_long")
+# of the process, whose log begins before its application
+LOG_LINES_DROPPED = Counter(
+    "fillmask_log_lines_dropped", "Lines of the log that were dropped.", registry=None
+)
 
 
 class Metrics:
@@ -119,6 +123,7 @@ class Metrics:
             self.rejected.labels(reason, "")
         # `labels` takes longer than a look-up here
         self._by_request: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
+        registry.register(LOG_LINES_DROPPED)
         ProcessCollector(registry=registry)
         PlatformCollector(registry=registry)
         GCCollector(registry=registry)
