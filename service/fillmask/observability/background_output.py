@@ -14,7 +14,8 @@ from typing import Any, TextIO
 
 from fillmask.observability.metrics import LOG_LINES_DROPPED
 
-MAX_QUEUED_BYTES, _WRITTEN_BYTES = 2**20, 2**16
+MAX_QUEUED_BYTES = 2**20
+_PIPE_BYTES = 4096  # size of a write that other writers to a pipe cannot split
 # pause after a write, because a thread that wakes for every line delays requests
 _PAUSE_S = 0.005
 _LAST_LINES_S = 1.0  # time for the last lines at the end of the process
@@ -52,7 +53,8 @@ class BackgroundFile(io.FileIO):
             with self._changed:
                 del self._queued[:written]
                 self._changed.wait_for(lambda: self._queued)
-                lines = bytes(self._queued[:_WRITTEN_BYTES])
+                end = self._queued.rfind(b"\n", 0, _PIPE_BYTES) + 1 or _PIPE_BYTES
+                lines = bytes(self._queued[:end])
             try:
                 written = super().write(lines) or 0
             except OSError:  # the reader is gone or the disk is full
@@ -65,7 +67,8 @@ class BackgroundFile(io.FileIO):
             elif (new := self._dropped - told) and len(self._queued) < MAX_QUEUED_BYTES / 2:
                 told += new
                 _log.error("lines lost, because nobody read the log in time: %d", new)
-            time.sleep(_PAUSE_S)
+            if len(self._queued) == written:
+                time.sleep(_PAUSE_S)
 
     def _drop(self, lines: bytes) -> None:
         count = lines.count(b"\n")
