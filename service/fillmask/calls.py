@@ -1,25 +1,29 @@
 """Calls of the Python library, which run a task on one text or on many."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from fillmask.errors import InvalidRequestError
-from fillmask.parameters.call import read_call
+from fillmask.parameters.call import Call, read_call, to_list
 from fillmask.parameters.classify import ClassifyParameters
 from fillmask.parameters.fill_mask import FillMaskParameters
-from fillmask.parameters.rerank import classify_keywords, read_pairs, read_top_n
+from fillmask.parameters.rerank import RerankParameters
 from fillmask.parameters.score import ScoreParameters
 from fillmask.parameters.sparse import SparseParameters
-from fillmask.parameters.validation import TaskParameters
+from fillmask.parameters.validation import TaskParameters, ValidationContext
 from fillmask.registry.served_model import ServedModel
-from fillmask.results.ranks import RankedText, rank_texts
+from fillmask.results.ranks import rank_texts
 from fillmask.results.rejected import RejectedText
 from fillmask.results.scores import rank_scores
 from fillmask.tasks.feed import QueueFeed
+from fillmask.tokenization.reader import text_label
 
 
 class Calls:
-    """Calls of the tasks of a model. All methods run on the loop of the model.
+    """Calls of the tasks of a model.
+
+    A method reads its arguments, which may run code of the caller such as a generator. It returns
+    a coroutine for the loop of the model, which runs no such code.
 
     Args:
         batch_tokens: token budget of one batch, times the number of workers.
@@ -29,7 +33,7 @@ class Calls:
         self._model = model
         self._batch_tokens = batch_tokens
 
-    async def fill(self, *arguments: Any) -> Any:
+    def fill(self, *arguments: Any) -> Coroutine[Any, Any, Any]:
         """Return the fills of the masks of each text."""
         pipeline = self._model.require_fill_mask()
 
@@ -37,9 +41,9 @@ class Calls:
             result = await pipeline.fill([text], options, label, report_errors=report)
             return result.of_text(0)
 
-        return await self._run(FillMaskParameters, run, *arguments)
+        return self._run(self._read(FillMaskParameters, *arguments), run)
 
-    async def score(self, *arguments: Any) -> Any:
+    def score(self, *arguments: Any) -> Coroutine[Any, Any, Any]:
         """Return the score of each text."""
         pipeline = self._model.require_scoring()
 
@@ -47,20 +51,14 @@ class Calls:
             [score] = await pipeline.score([text], [options], label, report_errors=report)
             return score
 
-        scores = await self._run(ScoreParameters, run, *arguments)
-        return rank_scores(scores) if isinstance(scores, list) else scores
+        return self._run(self._read(ScoreParameters, *arguments), run, rank_scores)
 
-    async def classify(self, *arguments: Any) -> Any:
+    def classify(self, *arguments: Any) -> Coroutine[Any, Any, Any]:
         """Return the labels of each text."""
-        pipeline = self._model.require_classification()
+        self._model.require_classification()
+        return self._run(self._read(ClassifyParameters, *arguments), self._labels)
 
-        async def run(text: Any, options: Any, label: str, *, report: bool) -> Any:
-            result = await pipeline.classify([text], [options], label, report_errors=report)
-            return result.labels[0]
-
-        return await self._run(ClassifyParameters, run, *arguments)
-
-    async def embed_sparse(self, *arguments: Any) -> Any:
+    def embed_sparse(self, *arguments: Any) -> Coroutine[Any, Any, Any]:
         """Return the sparse vector of each text."""
         pipeline = self._model.require_sparse()
 
@@ -68,34 +66,43 @@ class Calls:
             [vector] = await pipeline.embed([text], [options], label, report_errors=report)
             return vector
 
-        return await self._run(SparseParameters, run, *arguments)
+        return self._run(self._read(SparseParameters, *arguments), run)
 
-    async def rerank(
-        self, query: str, texts: Iterable[str], *, top_n: int | None = None, **flags: Any
-    ) -> list[RankedText]:
+    def rerank(
+        self, query: object, texts: object, options: Mapping[str, Any]
+    ) -> Coroutine[Any, Any, Any]:
         """Return texts by their relevance to a query."""
         self._model.require_reranking()
-        most, options = read_top_n(top_n), classify_keywords(**flags)
-        pairs = read_pairs(query, texts)
-        return rank_texts(await self.classify(pairs, options), most) if pairs else []
+        given = {"query": query, "texts": to_list(texts), **options}
+        read = RerankParameters.read(given, ValidationContext(self._model.info.limits))
+        call = Call(read.pairs, [read.options] * len(read.texts), field="texts")
+        return self._run(call, self._labels, lambda labels: rank_texts(labels, read.top_n))
+
+    async def _labels(self, text: Any, options: Any, label: str, *, report: bool) -> Any:
+        pipeline = self._model.require_classification()
+        result = await pipeline.classify([text], [options], label, report_errors=report)
+        return result.labels[0]
+
+    def _read(self, model: type[TaskParameters], inputs: object, options: dict[str, Any]) -> Call:
+        return read_call(model, inputs, options, self._model.info.limits)
 
     async def _run(
         self,
-        model: type[TaskParameters],
-        run: Callable[..., Awaitable[Any]],
-        inputs: object,
-        options: Mapping[str, Any],
+        call: Call,
+        run: Callable[..., Coroutine[Any, Any, Any]],
+        finish: Callable[[list[Any]], list[Any]] = list,
     ) -> Any:
         """Run a task on one text or on many, with full batches and in bounded memory."""
 
         async def run_one(index: int) -> Any:
-            text, own = call.texts[index], call.options[index]
-            return await run(text, own, call.label(index), report=call.report_errors)
+            text, label = call.texts[index], text_label(call.field, index, call.texts)
+            if isinstance(text, InvalidRequestError):
+                return RejectedText(text.text)
+            return await run(text, call.options[index], label, report=call.report_errors)
 
         with self._model.in_use:
-            call = read_call(model, inputs, options, self._model.info.limits)
             feed = QueueFeed(self._model.batcher, self._batch_tokens)
-            results = await feed.map(run_one, range(len(call.texts)))
+            results = finish(await feed.map(run_one, range(len(call.texts))))
         if not call.single:
             return results
         if isinstance(results[0], RejectedText):

@@ -5,6 +5,7 @@ import os
 import threading
 from collections.abc import Coroutine, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -78,16 +79,21 @@ class BackgroundLoop:
         self._loop = asyncio.new_event_loop()
         self._executor = ThreadPoolExecutor(_LONG_WORK_THREADS, thread_name_prefix=f"{name}-work")
         self._loop.set_default_executor(self._executor)
-        self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
+        self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
         self._process = os.getpid()
         self._closed = False
         self._thread.start()
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the calling thread is that of the loop, which can't wait for itself."""
+        return threading.current_thread() is self._thread
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine and return its result. An interrupt of the caller cancels it.
 
         Raises:
-            RuntimeError: the loop is closed or belongs to another process.
+            RuntimeError: the loop is closed, belongs to another process or calls itself.
         """
         future = self._submit(coroutine)
         try:
@@ -117,12 +123,22 @@ class BackgroundLoop:
         self._executor.shutdown()
         self._loop.close()
 
+    def _serve(self) -> None:
+        stopped = False
+        while not stopped:
+            # asyncio gives these to the caller of the coroutine, but ends the loop of all callers
+            with suppress(SystemExit, KeyboardInterrupt):
+                self._loop.run_forever()
+                stopped = True
+
     def _submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
         problem = None
         if os.getpid() != self._process:
             problem = "The model was opened before this process forked; open it in each process."
         elif self._closed:
             problem = "The model is closed; open it again."
+        elif self.is_current:
+            problem = "The model's own thread can't wait for the model; call it on another thread."
         if problem is not None:
             coroutine.close()  # or Python warns that nobody awaits it
             raise RuntimeError(problem)

@@ -114,9 +114,14 @@ def escape_unprintable(text: str) -> str:
     )
 
 
+def to_json(value: object) -> str:
+    """Return a value as JSON that every output can encode, with escapes for unpaired surrogates."""
+    return json.dumps(value, ensure_ascii=False).encode(errors="backslashreplace").decode()
+
+
 def quote(text: str) -> str:
     """Return the text in double quotes on one line, with at most MAX_QUOTED_CHARS characters."""
-    quoted = json.dumps(text[:MAX_QUOTED_CHARS], ensure_ascii=False)
+    quoted = to_json(text[:MAX_QUOTED_CHARS])
     if len(quoted) <= MAX_QUOTED_CHARS:
         return quoted
     return quoted[: MAX_QUOTED_CHARS - 2] + '…"'

@@ -16,7 +16,6 @@ from typing import Any, Self, Unpack, overload
 
 from fillmask.calls import Calls
 from fillmask.concurrency import BackgroundLoop
-from fillmask.parameters.call import to_list
 from fillmask.parameters.classify import ClassifyKeywords
 from fillmask.parameters.fill_mask import FillMaskKeywords
 from fillmask.parameters.rerank import RerankKeywords
@@ -111,13 +110,13 @@ class FillMask:
             A list of Fill for a text with one mask or with strategy "joint", and one such list per
             mask for a text with several masks. A list of these for many texts.
         """
-        return self._loop.run(self._calls.fill(to_list(inputs), options))
+        return self._loop.run(self._calls.fill(inputs, options))
 
     async def afill(
         self, inputs: Text | Iterable[Text], **options: Unpack[FillMaskKeywords]
     ) -> list[Any]:
         """Do the same as `fill` without blocking the caller's event loop."""
-        return await self._loop.run_async(self._calls.fill(to_list(inputs), options))
+        return await self._loop.run_async(self._calls.fill(inputs, options))
 
     @overload
     def score(  # type: ignore[overload-overlap] # a string is also an iterable of strings
@@ -132,7 +131,7 @@ class FillMask:
             inputs: a text without masks, or many texts.
             options: parameters of POST /score, which are variant, prefix, span, part and targets.
         """
-        return self._loop.run(self._calls.score(to_list(inputs), options))
+        return self._loop.run(self._calls.score(inputs, options))
 
     def marginals(
         self, inputs: Text | Iterable[Text], targets: Sequence[str], **options: Any
@@ -146,12 +145,12 @@ class FillMask:
             targets: texts of one token each, such as the 20 amino acids.
             options: further parameters of POST /score.
         """
-        scores = self.score(inputs, targets=targets, **options)
+        scores = self.score(inputs, targets=() if targets is None else targets, **options)
         return list(map(target_table, scores)) if isinstance(scores, list) else target_table(scores)
 
     async def ascore(self, inputs: Text | Iterable[Text], **options: Unpack[ScoreKeywords]) -> Any:
         """Do the same as `score` without blocking the caller's event loop."""
-        return await self._loop.run_async(self._calls.score(to_list(inputs), options))
+        return await self._loop.run_async(self._calls.score(inputs, options))
 
     @overload
     def classify(self, inputs: Text, **options: Unpack[ClassifyKeywords]) -> list[LabelScore]: ...
@@ -169,13 +168,13 @@ class FillMask:
             options: parameters of POST /classify, which are top_k, function_to_apply and
                 on_long_text.
         """
-        return self._loop.run(self._calls.classify(to_list(inputs), options))
+        return self._loop.run(self._calls.classify(inputs, options))
 
     async def aclassify(
         self, inputs: Text | Iterable[Text], **options: Unpack[ClassifyKeywords]
     ) -> list[Any]:
         """Do the same as `classify` without blocking the caller's event loop."""
-        return await self._loop.run_async(self._calls.classify(to_list(inputs), options))
+        return await self._loop.run_async(self._calls.classify(inputs, options))
 
     def rerank(
         self, query: str, texts: Iterable[str], **options: Unpack[RerankKeywords]
@@ -185,13 +184,13 @@ class FillMask:
         Args:
             options: top_n, raw_scores and truncate, as in POST /rerank and POST /v2/rerank.
         """
-        return self._loop.run(self._calls.rerank(query, texts, **options))
+        return self._loop.run(self._calls.rerank(query, texts, options))
 
     async def arerank(
         self, query: str, texts: Iterable[str], **options: Unpack[RerankKeywords]
     ) -> list[RankedText]:
         """Do the same as `rerank` without blocking the caller's event loop."""
-        return await self._loop.run_async(self._calls.rerank(query, texts, **options))
+        return await self._loop.run_async(self._calls.rerank(query, texts, options))
 
     @overload
     def embed_sparse(  # type: ignore[overload-overlap] # a string is also an iterable of strings
@@ -207,17 +206,19 @@ class FillMask:
         Args:
             options: input_type, top_n, min_weight, as in POST /embed_sparse, and on_long_text.
         """
-        return self._loop.run(self._calls.embed_sparse(to_list(inputs), options))
+        return self._loop.run(self._calls.embed_sparse(inputs, options))
 
     async def aembed_sparse(
         self, inputs: str | Iterable[str], **options: Unpack[SparseKeywords]
     ) -> Any:
         """Do the same as `embed_sparse` without blocking the caller's event loop."""
-        return await self._loop.run_async(self._calls.embed_sparse(to_list(inputs), options))
+        return await self._loop.run_async(self._calls.embed_sparse(inputs, options))
 
     def close(self) -> None:
         """Finish the running calls and free the model. A second call has no effect."""
-        if self._forgotten.detach() is not None:
+        if self._loop.is_current:  # of an object that the garbage collector has found there
+            self._forgotten()
+        elif self._forgotten.detach() is not None:
             _close(self._loop, self._model)
 
     def __enter__(self) -> Self:

@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from fillmask.concurrency import UseCounter, gather_or_cancel
+from fillmask.concurrency import BackgroundLoop, UseCounter, gather_or_cancel
 
 
 async def soon(value: int) -> int:
@@ -130,3 +130,21 @@ async def test_counter_waits_for_all_uses() -> None:
         await asyncio.sleep(0)
         group.create_task(wait())
     assert said == ["used", "used", "none"]
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), GeneratorExit(), OSError()])
+def test_an_error_ends_its_coroutine_and_not_the_loop(error: BaseException) -> None:
+    loop = BackgroundLoop("errors")
+
+    async def fail() -> None:
+        await gather_or_cancel([soon(1), raise_it()])
+
+    async def raise_it() -> int:
+        await asyncio.sleep(0)
+        raise error
+
+    for _ in range(2):
+        with pytest.raises(type(error)):
+            loop.run(fail())
+        assert loop.run(soon(2)) == 2
+    loop.close()

@@ -8,9 +8,10 @@ import pickle
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
@@ -136,6 +137,34 @@ def test_inputs_of_other_types(model: FillMask) -> None:
     assert model.fill(TEXT, top_k=int_like) == expected[0]
     targets: Any = {"capital": 1, "city": 2}.keys()
     assert model.fill(TEXT, targets=targets) == model.fill(TEXT, targets=["capital", "city"])
+    assert model.fill([MappingProxyType({"text": TEXT})]) == expected[:1]
+
+    class Subclass(str):
+        __slots__ = ()
+
+        def __str__(self) -> str:
+            raise SystemExit
+
+        def __len__(self) -> int:
+            raise SystemExit
+
+    class Wrong(list[str]):
+        def __len__(self) -> int:
+            return 10**18
+
+    assert model.fill(Wrong([Subclass(TEXT), Subclass(TWO)])) == expected
+
+
+def test_no_texts_have_no_results(model: FillMask, bundle: Path) -> None:
+    with FillMask(bundle, threads=1) as labels:
+        methods: tuple[Any, ...] = (model.fill, model.score, labels.classify)
+        for method in methods:
+            empties: tuple[Any, ...] = ([], (), iter([]), np.array([]))
+            for empty in empties:
+                assert method(empty) == method(empty, parameters=[], on_error="report") == []
+            with pytest.raises(InvalidRequestError, match="Unknown field"):
+                method([], topk=3)
+    assert model.marginals([], ["cat"]) == []
 
 
 def test_each_text_may_have_its_own_parameters(model: FillMask) -> None:
@@ -159,6 +188,24 @@ def test_errors_name_the_text_or_take_its_place(model: FillMask) -> None:
     assert rejected == RejectedText(sentence)
     with pytest.raises(InvalidRequestError, match=r"^inputs has no mask"):
         model.fill("no mask", on_error="report")
+    missing: list[Any] = [None, float("nan"), np.float32(3), "\ud800 [MASK]", {"text": None}, []]
+    for method, valid in ((model.fill, TEXT), (model.score, "the dog")):
+        first, *found, last = method([valid, *missing, valid], on_error="report")
+        assert (first, last) == (method([valid])[0], method([valid])[0])
+        assert found == [
+            RejectedText(f"inputs[{place}]{reason}")
+            for place, reason in enumerate(
+                (
+                    f" must be a text or {PAIR} (got null).",
+                    f" must be a text or {PAIR} (got NaN).",
+                    f" must be a text or {PAIR} (got a value of type float32).",
+                    (" has an unpaired surrogate at character 0; remove it or complete the pair."),
+                    ".text must be a non-blank text (got null).",
+                    f" must be a text or {PAIR} (got a list).",
+                ),
+                start=1,
+            )
+        ]
     best, other = model.fill([TEXT], targets=["cat", "Cat"], on_error="report")[0]
     assert (best.token_str, type(other)) == ("cat", RejectedTarget)
 
@@ -167,7 +214,7 @@ def test_errors_name_the_text_or_take_its_place(model: FillMask) -> None:
     ("inputs", "sentence"),
     [
         (3, f"inputs must be a text, {PAIR} or a list of these (got 3)."),
-        ([], f"inputs is empty; it must be a text, {PAIR} or a list of these."),
+        ("", f"inputs is empty; it must be a text, {PAIR} or a list of these."),
         ([TEXT, None], f"inputs[1] must be a text or {PAIR} (got null)."),
         ([TEXT, b"x"], f"inputs[1] must be a text or {PAIR} (got a value of type bytes)."),
         (
@@ -177,6 +224,20 @@ def test_errors_name_the_text_or_take_its_place(model: FillMask) -> None:
         (
             np.array(3),
             f"inputs must be a text, {PAIR} or a list of these (got a value of type ndarray).",
+        ),
+        # pandas would iterate over the names of a table's columns
+        (
+            np.array([[TEXT]]),
+            f"inputs must be a text, {PAIR} or a list of these (got a value of type ndarray).",
+        ),
+        ([{1: TEXT}], 'Unknown field "1" in inputs[0]; allowed: text, text_pair.'),
+        (
+            [{"\ud800": TEXT}],
+            'Unknown field "\\ud800" in inputs[0]; allowed: text, text_pair.',
+        ),
+        (
+            TextPair("the [MASK]", cast("Any", iter("a"))),
+            "inputs.text_pair must be a non-blank text (got a value of type str_ascii_iterator).",
         ),
         (TextPair("the [MASK]", " "), 'inputs.text_pair must be a non-blank text (got " ").'),
         (
@@ -196,6 +257,7 @@ def test_options_without_an_encoding(model: FillMask) -> None:
     for call in (
         lambda: model.fill(TEXT, targets=["cat", "\ud800"]),
         lambda: model.fill([TEXT], parameters=[{"targets": ["\ud800"]}]),
+        lambda: model.fill([TEXT], parameters=cast("Any", {"targets": ["\ud800"]})),
         lambda: model.score("the dog", prefix="\ud800"),
     ):
         with pytest.raises(InvalidRequestError, match=sentence):
@@ -392,13 +454,71 @@ def test_properties(model: FillMask) -> None:
     assert repr(model) == f"<FillMask {model.name}>"
 
 
-def test_an_iterable_runs_on_the_thread_of_its_caller(model: FillMask) -> None:
+class Raising(Mapping[str, Any]):
+    """Parameters whose iteration raises an error."""
+
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, name: str) -> str:
+        return name
+
+    def __iter__(self) -> Iterator[str]:
+        raise self._error
+
+
+def test_what_a_caller_gives_runs_on_its_thread(model: FillMask, bundle: Path) -> None:
     threads = []
 
-    def texts() -> Iterator[str]:
+    def each(item: Any) -> Iterator[Any]:
         threads.append(threading.current_thread())
-        yield TEXT
+        assert model.fill(TEXT)  # on the thread of the model, this would wait for itself
+        yield item
 
-    model.fill(texts())
-    asyncio.run(model.afill(texts()))
-    assert threads == [threading.current_thread()] * 2
+    def raising(error: BaseException) -> Iterator[Any]:
+        yield "cat"
+        raise error
+
+    calls: list[tuple[Any, dict[str, Any]]] = [
+        (each(TEXT), {}),
+        (TEXT, {"targets": each("cat")}),
+        ([TEXT], {"parameters": each({"targets": each("cat")})}),
+    ]
+    for inputs, options in calls:
+        model.fill(inputs, **options)
+    asyncio.run(model.afill(each(TEXT), targets=cast("Any", each("cat"))))
+    assert threads == [threading.current_thread()] * 6
+    for error in (SystemExit(3), KeyboardInterrupt(), TypeError("of the caller")):
+        refused: list[tuple[Any, dict[str, Any]]] = [
+            (raising(error), {}),
+            (TEXT, {"targets": raising(error)}),
+            ([TEXT], {"parameters": raising(error)}),
+            ([TEXT], {"parameters": [{"targets": raising(error)}]}),
+            ([TEXT], {"parameters": [Raising(error)]}),
+            (Raising(error), {}),
+        ]
+        for inputs, options in refused:
+            with pytest.raises(type(error)) as caught:
+                model.fill(inputs, **options)
+            assert caught.value is error
+    assert model.fill(TEXT)
+
+
+def test_the_thread_of_the_model_may_close_it_but_not_wait(tiny: Tiny) -> None:
+    # where the garbage collector runs, it runs the finalizers of the caller's objects
+    before = threading.active_count()
+    opened = FillMask(tiny.path, threads=1)
+
+    async def finalize() -> None:
+        with pytest.raises(RuntimeError, match="can't wait for the model"):
+            opened.fill(TEXT)
+        opened.close()
+
+    opened._loop.run(finalize())
+    for thread in threading.enumerate():
+        if thread.name == "fillmask-close":
+            thread.join(60)
+    assert threading.active_count() == before

@@ -1,11 +1,12 @@
 """A call from Python: texts with their checked options."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
+from fillmask.errors import InvalidRequestError
 from fillmask.parameters.limits import Limits
-from fillmask.parameters.texts import InputText, TextPair, check_unicode, read_inputs
+from fillmask.parameters.texts import InputText, TextPair, plain_text, read_inputs
 from fillmask.parameters.validation import (
     OnError,
     TaskParameters,
@@ -28,19 +29,18 @@ class Call:
     """Texts with their checked options.
 
     Attributes:
+        texts: the texts, and in place of an invalid one the error that its result reports.
         options: options of each text.
         single: True if the caller gave one text instead of many.
         report_errors: True if the results contain the errors of invalid texts.
+        field: name of the texts in error messages.
     """
 
-    texts: list[InputText]
-    options: list[Any]
-    single: bool
-    report_errors: bool
-
-    def label(self, index: int) -> str:
-        """Return the name of a text in messages, such as inputs or inputs[3]."""
-        return f"inputs[{index}]" if len(self.texts) > 1 else "inputs"
+    texts: Sequence[InputText | InvalidRequestError]
+    options: Sequence[Any]
+    single: bool = False
+    report_errors: bool = False
+    field: str = "inputs"
 
 
 def read_call(
@@ -49,59 +49,60 @@ def read_call(
     keywords: Mapping[str, object],
     limits: Limits,
 ) -> Call:
-    """Check the arguments of a call.
+    """Check the arguments of a call. Everything that belongs to the caller is read here.
 
     Args:
         model: parameters of the task.
-        inputs: a text, a pair, or a list of these (`to_list`).
+        inputs: a text, a pair, or an iterable of these.
         keywords: parameters of all texts, and those of `CallKeywords`.
 
     Raises:
         InvalidRequestError: an argument is invalid. The message describes the first error.
     """
-    context = ValidationContext(limits)
-    common = {name: to_list(value) for name, value in keywords.items()}
-    given = common.pop("parameters", None)
+    context, texts = ValidationContext(limits), to_list(inputs)
     with refusing():
-        _check_unicode(common)
+        common = _read_options(keywords)
+        own = common.pop("parameters", None)
         report_errors = check_on_error(common.pop("on_error", None)) == "report"
-        texts = read_inputs(inputs, context.texts, limits.max_texts)
-        if isinstance(given, list):
-            given = [_merge(common, one) for one in given]
-            for one in given:
-                _check_unicode(one)
-        checked = model.read_each(_merge(common, given), context)
+        if not isinstance(texts, list) or texts:  # in Python, no texts have no results
+            most, label = limits.max_texts, context.texts
+            texts = read_inputs(texts, label, most, report_errors=report_errors)
+        given = (
+            [_merge(common, one) for one in own] if isinstance(own, list) else _merge(common, own)
+        )
+        checked = model.read_each(given, context)
         check_same_length(checked, texts, context)
-        single = not isinstance(texts, list)
-        each = texts if isinstance(texts, list) else [texts]
-        own = checked if isinstance(checked, list) else [checked] * len(each)
-        call = Call(each, [one.options for one in own], single, report_errors)
-        for index, text in enumerate(each):
-            check_unicode(text, call.label(index))
-    return call
+    single = not isinstance(texts, list)
+    each = texts if isinstance(texts, list) else [texts]
+    if not isinstance(checked, list):
+        return Call(each, [checked.options] * len(each), single, report_errors)
+    return Call(each, [one.options for one in checked], single, report_errors)
 
 
 def _merge(common: dict[str, object], own: object) -> object:
-    if not isinstance(own, Mapping):
-        return common if own is None else own
-    return merge_parameters(common, {name: to_list(value) for name, value in own.items()})
+    if isinstance(own, Mapping):
+        return merge_parameters(common, _read_options(own))
+    return common if own is None else own
 
 
-def _check_unicode(options: object) -> None:
-    if isinstance(options, dict):
-        for name, value in options.items():
-            for text in value if isinstance(value, list) else [value]:
-                if isinstance(text, str):
-                    check_unicode(text, name)
+def _read_options(options: Mapping[str, object]) -> dict[str, object]:
+    read = {name: to_list(value) for name, value in options.items()}
+    for name, value in read.items():
+        for text in value if isinstance(value, list) else [value]:
+            if isinstance(text, str):
+                plain_text(text, name)
+    return read
 
 
 def to_list(value: object) -> object:
-    """Return a tuple, an array, a column or another iterable of values as a list."""
+    """Return a tuple, an array, a column or another iterable of values as a list.
+
+    A table is not such an iterable, because pandas iterates over the names of its columns.
+    """
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, str | bytes | TextPair | list) or not isinstance(value, Iterable):
         return value
-    try:
-        return list(value)
-    except TypeError:  # an array without axes
+    if getattr(value, "ndim", 1) != 1:  # a table, or an array without axes
         return value
+    return list(iter(value))  # list(value) trusts the length that an object says it has

@@ -1,11 +1,13 @@
 """Parameters of reranking in Python."""
 
-from collections.abc import Iterable
-from typing import Any, TypedDict
+from typing import TypedDict
 
-from fillmask.errors import InvalidRequestError
-from fillmask.parameters.texts import TextPair
-from fillmask.parameters.values import describe, integer_of
+from pydantic import ValidationInfo, field_validator
+
+from fillmask.parameters.classify import ClassificationOptions
+from fillmask.parameters.texts import TextPair, read_text
+from fillmask.parameters.validation import TaskParameters, check_flag, check_whole_number
+from fillmask.parameters.values import client_error, describe
 
 
 class RerankKeywords(TypedDict, total=False):
@@ -18,38 +20,51 @@ class RerankKeywords(TypedDict, total=False):
     """
 
     top_n: int | None
-    raw_scores: bool
-    truncate: bool
+    raw_scores: bool | None
+    truncate: bool | None
 
 
-def read_pairs(query: str, texts: Iterable[str]) -> list[TextPair]:
-    """Return the query with each text.
+class RerankParameters(TaskParameters):
+    """Arguments of a call."""
 
-    Raises:
-        InvalidRequestError: `texts` is one text.
-    """
-    if isinstance(texts, str):
-        raise InvalidRequestError("texts must be a list or another iterable (got one text).")
-    return [TextPair(query, text) for text in texts]
+    query: str
+    texts: list[str]
+    top_n: int | None = None
+    raw_scores: bool = False
+    truncate: bool = False
 
+    @field_validator("query", mode="before")
+    @classmethod
+    def _check_query(cls, value: object) -> str:
+        return read_text(value, "query")
 
-def read_top_n(value: object) -> int | None:
-    """Return the maximum number of texts.
+    @field_validator("texts", mode="before")
+    @classmethod
+    def _check_texts(cls, value: object) -> list[str]:
+        if not isinstance(value, list):
+            raise client_error(
+                f"texts must be a list of one or more texts (got {describe(value)})."
+            )
+        return [read_text(one, f"texts[{index}]") for index, one in enumerate(value)]
 
-    Raises:
-        InvalidRequestError: the value is neither None nor a whole number of at least 1.
-    """
-    number = integer_of(value)
-    if value is None or (number is not None and number >= 1):
-        return number
-    raise InvalidRequestError(
-        f"top_n must be a whole number of at least 1 (got {describe(value)})."
-    )
+    @field_validator("top_n", mode="before")
+    @classmethod
+    def _check_top_n(cls, value: object, info: ValidationInfo) -> object:
+        return check_whole_number(value, info)
 
+    @field_validator("raw_scores", "truncate", mode="before")
+    @classmethod
+    def _check_flags(cls, value: object, info: ValidationInfo) -> object:
+        return check_flag(value, info)
 
-def classify_keywords(*, raw_scores: bool = False, truncate: bool = False) -> dict[str, Any]:
-    """Return the parameters of the classification of the pairs."""
-    return {
-        "function_to_apply": "none" if raw_scores else "sigmoid",
-        "on_long_text": "truncate" if truncate else "error",
-    }
+    @property
+    def pairs(self) -> list[TextPair]:
+        """The query with each text."""
+        return [TextPair(self.query, text) for text in self.texts]
+
+    @property
+    def options(self) -> ClassificationOptions:
+        """Options of each pair."""
+        return ClassificationOptions(
+            function_to_apply="none" if self.raw_scores else "sigmoid", truncate=self.truncate
+        )

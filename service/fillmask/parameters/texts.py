@@ -4,12 +4,14 @@ The checks are plain functions. A pydantic model per text takes more time than a
 type.
 """
 
-from dataclasses import asdict, dataclass
-from typing import Annotated
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic_core import PydanticCustomError
 
-from fillmask.errors import quote
+from fillmask.errors import InvalidRequestError, quote
 from fillmask.parameters.validation import described
 from fillmask.parameters.values import NOT_BLANK, client_error, describe
 
@@ -57,34 +59,20 @@ class Pair(BaseModel):
     )
 
 
-def check_unicode(text: InputText, label: str) -> None:
-    """Reject a text that no encoding of Unicode allows. JSON and files cannot contain one.
-
-    Raises:
-        PydanticCustomError: the text has an unpaired surrogate.
-    """
-    try:
-        str(text).encode()
-    except UnicodeEncodeError as error:
-        raise client_error(
-            f"{label} has an unpaired surrogate at character {error.start}; remove it or complete "
-            "the pair."
-        ) from None
-
-
-def read_inputs(value: object, label: str, max_texts: int) -> InputText | list[InputText]:
+def read_inputs(
+    value: object, label: str, max_texts: int, *, report_errors: bool = False
+) -> InputText | list[Any]:
     """Return the inputs of a request, which are a text, a pair or a list of texts and pairs.
 
     Args:
-        value: parsed JSON, or the same with pairs as TextPair.
+        value: parsed JSON, or the same with pairs as TextPair or as another mapping.
         label: name of the field, for error messages.
+        report_errors: whether the list has the InvalidRequestError of each invalid item.
 
     Raises:
         PydanticCustomError: the inputs are invalid. The message describes the first error.
     """
-    if isinstance(value, str) and value:
-        return value
-    if isinstance(value, dict | TextPair):
+    if isinstance(value, Mapping | TextPair) or (isinstance(value, str) and value):
         return _read_item(value, label)
     if not isinstance(value, str | list):
         raise client_error(
@@ -94,17 +82,24 @@ def read_inputs(value: object, label: str, max_texts: int) -> InputText | list[I
         raise client_error(f"{label} is empty; it must be a text, {PAIR} or a list of these.")
     if len(value) > max_texts:
         raise client_error(f"{label} must have at most {max_texts} texts (got {len(value)}).")
-    return [
-        text if isinstance(text, str) else _read_item(text, f"{label}[{index}]")
-        for index, text in enumerate(value)
-    ]
+    texts: list[InputText | InvalidRequestError] = []
+    for index, one in enumerate(value):
+        try:
+            texts.append(_read_item(one, f"{label}[{index}]"))
+        except PydanticCustomError as error:
+            if not report_errors:
+                raise
+            texts.append(InvalidRequestError(error.message()))
+    return texts
 
 
 def _read_item(value: object, label: str) -> InputText:
-    if isinstance(value, dict):
-        return _read_pair(value, label)
+    if isinstance(value, str):
+        return plain_text(value, label)
     if isinstance(value, TextPair):
-        return _read_pair(asdict(value), label)
+        return _read_pair({"text": value.text, "text_pair": value.text_pair}, label)
+    if isinstance(value, Mapping):
+        return _read_pair(dict(value), label)
     raise client_error(f"{label} must be a text or {PAIR} (got {describe(value)}).")
 
 
@@ -112,7 +107,7 @@ def _read_pair(value: dict[str, object], label: str) -> InputText:
     for name in value:
         if name not in Pair.model_fields:
             allowed = ", ".join(Pair.model_fields)
-            raise client_error(f"Unknown field {quote(name)} in {label}; allowed: {allowed}.")
+            raise client_error(f"Unknown field {quote(str(name))} in {label}; allowed: {allowed}.")
     if "text" not in value:
         raise client_error(f"{label}.text is missing; it must be a non-blank text.")
     text = read_text(value["text"], f"{label}.text")
@@ -132,4 +127,20 @@ def read_text(value: object, label: str) -> str:
     """
     if not isinstance(value, str) or not value.strip():
         raise client_error(f"{label} must be a non-blank text (got {describe(value)}).")
-    return value
+    return plain_text(value, label)
+
+
+def plain_text(text: str, label: str) -> str:
+    """Return a text without the methods of a subclass.
+
+    Raises:
+        PydanticCustomError: the text has an unpaired surrogate, which JSON and files can't have.
+    """
+    try:
+        str.encode(text)
+    except UnicodeEncodeError as error:
+        raise client_error(
+            f"{label} has an unpaired surrogate at character {error.start}; remove it or complete "
+            "the pair."
+        ) from None
+    return str.__str__(text)

@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError, ValidationInfo
 from typing_extensions import TypeAliasType
 
@@ -79,7 +80,7 @@ class TaskParameters(BaseModel):
             return cls.model_validate(value, context=context)
         except ValidationError as error:
             first = error.errors()[0]
-            if first["type"] == "extra_forbidden":
+            if first["type"] in {"extra_forbidden", "invalid_key"}:
                 message = unknown_field(str(first["loc"][-1]), context.parameters, cls)
             elif first["type"] == CLIENT_ERROR:
                 message = first["msg"]
@@ -136,7 +137,7 @@ def reject_extra_fields(value: object, label: str, model: type[BaseModel]) -> No
     if isinstance(value, dict) and len(value) > len(model.model_fields):
         allowed = _names(model)
         unknown = next(name for name in value if name not in allowed)
-        raise InvalidRequestError(unknown_field(unknown, label, model))
+        raise InvalidRequestError(unknown_field(str(unknown), label, model))
 
 
 def unknown_field(name: str, label: str, model: type[BaseModel]) -> str:
@@ -161,11 +162,8 @@ def check_on_error(value: object) -> OnError | None:
     Raises:
         PydanticCustomError: the policy is unknown.
     """
-    for allowed in _ON_ERROR:
-        if value == allowed:
-            return allowed
-    if value is None:
-        return None
+    if value is None or (isinstance(value, str) and value in _ON_ERROR):
+        return value
     raise client_error(f"on_error must be {' or '.join(_ON_ERROR)} (got {describe(value)}).")
 
 
@@ -187,7 +185,7 @@ def check_flag(value: object, info: ValidationInfo) -> bool:
     Raises:
         PydanticCustomError: the flag has another value.
     """
-    if value is None or isinstance(value, bool):
+    if value is None or isinstance(value, bool | np.bool):
         return bool(value)
     raise client_error(f"{info.field_name} must be true or false (got {describe(value)}).")
 

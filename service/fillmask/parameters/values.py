@@ -1,13 +1,12 @@
 """Helpers that read the values of parameters and describe them in messages."""
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from operator import index
 
 from pydantic_core import PydanticCustomError
 
-from fillmask.errors import MAX_QUOTED_CHARS, InvalidRequestError
+from fillmask.errors import MAX_QUOTED_CHARS, InvalidRequestError, to_json
 
 CLIENT_ERROR = "client_error"  # type of pydantic errors with a message for the client
 NOT_BLANK = r"\S"  # at least one character that is not white space
@@ -50,7 +49,7 @@ def describe(value: object) -> str:
     if isinstance(value, list | dict):
         return "a list" if isinstance(value, list) else "an object"
     try:
-        return json.dumps(value, ensure_ascii=False)[:MAX_QUOTED_CHARS]
+        return to_json(value)[:MAX_QUOTED_CHARS]
     # a value without a counterpart in JSON, or an integer with more digits than Python prints
     except (TypeError, ValueError):
         return f"a value of type {type(value).__name__}"

@@ -202,10 +202,13 @@ def test_streams() -> None:
             [TEXT, "--targets", "none.txt"],
             "--targets: the command cannot read none.txt (no such file or",
         ),
-        ([TEXT, "--target", "\udcff"], '--target "\udcff" is not valid UTF-8; encode it as UTF-8.'),
+        (
+            [TEXT, "--target", "\udcff"],
+            '--target "\\udcff" is not valid UTF-8; encode it as UTF-8.',
+        ),
         (
             [TEXT, "--task=score", "--prefix=\udcff"],
-            '--prefix "\udcff" is not valid UTF-8; encode it as UTF-8.',
+            '--prefix "\\udcff" is not valid UTF-8; encode it as UTF-8.',
         ),
     ],
 )

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
@@ -127,18 +128,44 @@ def test_long_texts_are_truncated_on_request(client: TestClient) -> None:
     assert post(client, "/v2/rerank", query=QUERY, documents=[LONG])["results"]
 
 
+# arguments of Python, which are the body of /rerank
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"query": " ", "texts": TEXTS}, 'query must be a non-blank text (got " ").'),
+    ({"query": None, "texts": TEXTS}, "query must be a non-blank text (got null)."),
+    ({"query": 3, "texts": TEXTS}, "query must be a non-blank text (got 3)."),
+    ({"query": ["a"], "texts": TEXTS}, "query must be a non-blank text (got a list)."),
+    ({"query": QUERY, "texts": ["a", 3]}, "texts[1] must be a non-blank text (got 3)."),
+    ({"query": QUERY, "texts": ["a", None]}, "texts[1] must be a non-blank text (got null)."),
+    ({"query": QUERY, "texts": [["a"]]}, "texts[0] must be a non-blank text (got a list)."),
+    (
+        {"query": QUERY, "texts": [{"text": "a"}]},
+        "texts[0] must be a non-blank text (got an object).",
+    ),
+    ({"query": QUERY, "texts": "a"}, 'texts must be a list of one or more texts (got "a").'),
+    ({"query": QUERY, "texts": None}, "texts must be a list of one or more texts (got null)."),
+    ({"query": QUERY, "texts": {}}, "texts must be a list of one or more texts (got an object)."),
+    (
+        {"query": QUERY, "texts": TEXTS, "raw_scores": 1},
+        "raw_scores must be true or false (got 1).",
+    ),
+    (
+        {"query": QUERY, "texts": TEXTS, "truncate": "no"},
+        'truncate must be true or false (got "no").',
+    ),
+    (
+        {"query": QUERY, "texts": ["a", LONG]},
+        "texts[1] must have at most 24 tokens, special tokens included (got 70); shorten it.",
+    ),
+]
+
+
 @pytest.mark.parametrize(
     ("path", "body", "message"),
     [
+        *(("/rerank", body, message) for body, message in REFUSED),
         ("/rerank", {"texts": TEXTS}, "query is missing."),
         ("/rerank", {"query": QUERY}, "texts is missing."),
         ("/rerank", [], "The body must be a JSON object (got a list)."),
-        ("/rerank", {"query": " ", "texts": TEXTS}, 'query must be a non-blank text (got " ").'),
-        (
-            "/rerank",
-            {"query": QUERY, "texts": ["a", 3]},
-            "texts[1] must be a non-blank text (got 3).",
-        ),
         (
             "/rerank",
             {"query": QUERY, "texts": []},
@@ -148,11 +175,6 @@ def test_long_texts_are_truncated_on_request(client: TestClient) -> None:
             "/rerank",
             {"query": QUERY, "texts": ["a"] * 5},
             "texts must have at most 4 texts (got 5).",
-        ),
-        (
-            "/rerank",
-            {"query": QUERY, "texts": TEXTS, "raw_scores": 1},
-            "raw_scores must be true or false (got 1).",
         ),
         (
             "/rerank",
@@ -251,12 +273,29 @@ def test_python_ranks_as_http_does(ranker: Path, client: TestClient) -> None:
         assert asyncio.run(model.arerank(QUERY, TEXTS, top_n=2)) == ranks[:2]
         assert model.rerank(QUERY, []) == []
         assert model.rerank(QUERY, [LONG], truncate=True)
-        with pytest.raises(InvalidRequestError, match="must have at most 24 tokens"):
-            model.rerank(QUERY, [LONG])
-        for top_n in (0, -1, "2", 1.5):
-            with pytest.raises(InvalidRequestError, match="top_n must be a whole number"):
-                model.rerank(QUERY, TEXTS, top_n=top_n)  # type: ignore[arg-type]
-        with pytest.raises(InvalidRequestError, match="texts must be a list"):
-            model.rerank(QUERY, TEXTS[0])
-        with pytest.raises(InvalidRequestError, match="non-blank"):
-            model.rerank(" ", TEXTS)
+        assert model.rerank(QUERY, iter(()), top_n=1, truncate=None) == []
+        flag: Any = np.True_
+        assert model.rerank(QUERY, np.array([LONG]), truncate=flag)
+        surrogate = "has an unpaired surrogate at character 1; remove it or complete the pair."
+        for arguments, message in [
+            *REFUSED,
+            ({"query": "a\ud800", "texts": TEXTS}, f"query {surrogate}"),
+            ({"query": QUERY, "texts": ["a", "b\ud800"]}, f"texts[1] {surrogate}"),
+            *(
+                (
+                    {"query": QUERY, "texts": [], "top_n": top_n},
+                    f"top_n must be a whole number of at least 1 (got {shown}).",
+                )
+                for top_n, shown in ((0, "0"), (-1, "-1"), ("2", '"2"'), (1.5, "1.5"))
+            ),
+            (
+                {"query": QUERY, "texts": TEXTS, "on_error": "report"},
+                (
+                    'Unknown field "on_error" in parameters; allowed: query, texts, top_n, '
+                    "raw_scores, truncate."
+                ),
+            ),
+        ]:
+            with pytest.raises(InvalidRequestError) as caught:
+                model.rerank(**arguments)
+            assert str(caught.value) == message
