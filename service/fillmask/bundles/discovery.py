@@ -1,11 +1,16 @@
 """Discovery of bundles in a directory and detection of changes to their files."""
 
+import json
+import logging
 from pathlib import Path
 from typing import NamedTuple
 
-from fillmask.bundles.bundle import DESCRIPTION_FILE, FILES, FUSED_FILE
+from fillmask.bundles.bundle import DESCRIPTION_FILE, FILES, FUSED_FILE, MAX_BYTES
 from fillmask.bundles.validation import unreadable
-from fillmask.errors import BundleError
+from fillmask.errors import BundleError, escape_unprintable
+from fillmask.regular_files import read_regular_file
+
+_log = logging.getLogger(__name__)
 
 
 class FileState(NamedTuple):
@@ -41,16 +46,51 @@ def find_bundles(path: Path) -> list[Path]:
     try:
         if (path / DESCRIPTION_FILE).is_file() or not path.is_dir():
             return [path]
-        directories = sorted(path.iterdir())
+        found = _bundles_in(path)
     except OSError as error:
         raise unreadable(path, error) from error
-    found = [one for one in directories if not one.name.startswith(".") and _has_description(one)]
     if not found:
         raise BundleError(
             f"Neither {path} nor a directory in it has a {DESCRIPTION_FILE}; set bundle to the "
             "directory of a bundle."
         )
     return found
+
+
+def directory_to_load(path: Path) -> Path:
+    """Return the directory of a bundle, or that of a newer bundle of the same name inside of it.
+
+    `mv new old` moves a directory into an existing one, although it is meant to replace it. The
+    log has a warning for every bundle inside.
+    """
+    try:
+        inside = _bundles_in(path)
+    except OSError:  # the load of the bundle reports the reason
+        return path
+    used = inside[0] if len(inside) == 1 and _is_newer(inside[0], path) else path
+    for one in inside:
+        places = (escape_unprintable(str(each)) for each in (path, one, used))
+        _log.warning(
+            "the bundle %s contains the bundle %s, so %s is used; give each its own place", *places
+        )
+    return used
+
+
+def _is_newer(bundle: Path, other: Path) -> bool:
+    """Return whether a bundle has the name of another one and was written after it."""
+    new, old = (one / DESCRIPTION_FILE for one in (bundle, other))
+    try:
+        read = (read_regular_file(file, MAX_BYTES[file.name]) for file in (new, old))
+        names = {json.loads(content)["name"] for content in read}
+        return len(names) == 1 and new.stat().st_mtime > old.stat().st_mtime
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):  # the load has the reason
+        return False
+
+
+def _bundles_in(path: Path) -> list[Path]:
+    """Return the directories in a directory that are not hidden and have a bundle.json."""
+    visible = (one for one in sorted(path.iterdir()) if not one.name.startswith("."))
+    return [one for one in visible if _has_description(one)]
 
 
 def _has_description(directory: Path) -> bool:

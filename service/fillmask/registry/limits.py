@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from fillmask.bundles.bundle import Bundle
+from fillmask.bundles.discovery import directory_to_load
 from fillmask.errors import InvalidRequestError, SettingsError
 from fillmask.parameters.limits import Limits
 from fillmask.parameters.values import describe, integer_of
@@ -24,14 +25,13 @@ _LIMITS = (
 
 
 def without_limits(settings: Settings) -> Settings:
-    """Return the settings without the limits that protect a server from its clients.
+    """Return the settings of one bundle, without the limits that protect a server from its clients.
 
     A command and a Python program bound their queued work themselves. Only the limit MAX_PASSES
     remains, which bounds the memory of a text.
     """
-    return settings.model_copy(
-        update={**dict.fromkeys(_LIMITS, _NO_LIMIT), "max_passes": MAX_PASSES}
-    )
+    changes = {"max_passes": MAX_PASSES, "bundle": directory_to_load(settings.bundle)}
+    return settings.model_copy(update={**dict.fromkeys(_LIMITS, _NO_LIMIT), **changes})
 
 
 def local_settings(path: Path | None, threads: int | None) -> Settings:

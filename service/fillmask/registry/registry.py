@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fillmask.bundles.description import Task
-from fillmask.bundles.discovery import find_bundles, fingerprint
+from fillmask.bundles.discovery import directory_to_load, find_bundles, fingerprint
 from fillmask.errors import (
     BundleError,
     InvalidRequestError,
@@ -121,7 +121,7 @@ class ModelRegistry:
                 the settings is missing, or an alias is invalid.
         """
         for path in find_bundles(self._settings.bundle):
-            self._add(path, await self._load(path, background=False))
+            self._add(path, await self._load(directory_to_load(path), background=False))
         if self._settings.model and self._settings.model not in self.by_name:
             raise SettingsError(
                 f"model must be one of {', '.join(map(quote, self.by_name))} "
@@ -174,9 +174,10 @@ class ModelRegistry:
 
     async def _reload(self, path: Path, bundle: str) -> None:
         old = self._by_path.get(path)
-        if old is not None and old.fingerprint == fingerprint(path):
+        directory = directory_to_load(path)
+        if old is not None and old.fingerprint == fingerprint(directory):
             return
-        new = await self._load(path, background=True)
+        new = await self._load(directory, background=True)
         try:
             self._add(path, new)
         except BaseException:

@@ -31,7 +31,7 @@ async def watch_weights(
         if (now.size_bytes, now.modified_ns) != (seen.size_bytes, seen.modified_ns):
             _log.critical(
                 "%s of the model %s has changed on disk, so responses may be wrong. The process "
-                "stops. To replace a bundle, rename the new directory to the name of the old one.",
+                "stops. To replace a bundle, rename its directory, then the new one to its name.",
                 WEIGHTS_FILE,
                 bundle.name,
             )

@@ -1,5 +1,6 @@
 """Several models in one process and changes of their bundles during use."""
 
+import json
 import logging
 import os
 import shutil
@@ -135,6 +136,46 @@ def test_changes_are_found_by_polling(tiny: Tiny, bundles: Path) -> None:
         put_bundle(tiny.path, bundles / "c", "third")
         until(lambda: client.post("/models/third", json=BODY).is_success)
         assert client.get("/info").json()["name"] == "first"
+
+
+@pytest.mark.parametrize(
+    ("name", "age_s", "is_used"),
+    [("first", -60, True), ("first", 60, False), ("other", -60, False)],
+    ids=["newer", "older", "of another name"],
+)
+@pytest.mark.parametrize("running", [True, False], ids=["reload", "start"])
+def test_bundle_that_was_moved_into_the_one_to_replace(
+    *,
+    running: bool,
+    name: str,
+    age_s: int,
+    is_used: bool,
+    bundles: Path,
+    tiny: Tiny,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    # `mv new old` does this, and only a bundle that was meant to replace the other one may do so.
+    outer, inner = bundles / "a", bundles / "a" / "new"
+
+    def move() -> None:
+        put_bundle(tiny.path, inner, name)
+        file = inner / "bundle.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"description": "inner"}))
+        written_s = (outer / "bundle.json").stat().st_mtime
+        os.utime(file, (written_s - age_s,) * 2)
+
+    if not running:
+        move()
+    service = create_app(Settings(bundle=bundles, threads=1))
+    with TestClient(service) as client:
+        if running:
+            move()
+            assert client.portal is not None
+            client.portal.call(service.state.models.reload)
+        assert (client.get("/info").json()["description"] == "inner") is is_used
+    [line] = [one.getMessage() for one in caplog.records if " contains " in one.getMessage()]
+    used = inner if is_used else outer
+    assert line.startswith(f"the bundle {outer} contains the bundle {inner}, so {used} is used;")
 
 
 @pytest.mark.parametrize(
