@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from contextlib import aclosing
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -20,6 +21,8 @@ from fillmask.settings import Settings
 from tests.native_package import load_native
 
 TEXT = "Paris is the [MASK] of France."
+UNLOADABLE = "fillmask-native cannot be loaded: {}; remove it or install it again"
+WITHOUT_ATTRIBUTES = "module 'fillmask_native' has no attribute 'OPERATORS_VERSION'"
 pytestmark = pytest.mark.anyio
 fillmask_native = load_native()
 
@@ -72,6 +75,19 @@ def foreign_library(patch: pytest.MonkeyPatch, bundle: Path) -> None:
         raise OSError("wrong ELF class")
 
     patch.setattr(fillmask_native, "instruction_set", fail)
+
+
+def leftover_directory(patch: pytest.MonkeyPatch, bundle: Path) -> None:
+    # A directory without __init__.py is a module without content.
+    patch.setitem(sys.modules, "fillmask_native", ModuleType("fillmask_native"))
+
+
+def damaged_package(patch: pytest.MonkeyPatch, bundle: Path) -> None:
+    package = bundle / "fillmask_native"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise SyntaxError('half of a file')")
+    patch.delitem(sys.modules, "fillmask_native")
+    patch.syspath_prepend(bundle)
 
 
 def unloadable_library(patch: pytest.MonkeyPatch, bundle: Path) -> None:
@@ -130,7 +146,9 @@ async def test_the_stock_graph_elsewhere(
     [
         (other_version, "fillmask-native must have version 1 of the operators (got version 2)"),
         (slow_cpu, "this CPU has no instructions for which they are faster"),
-        (foreign_library, "fillmask-native does not fit this machine"),
+        (foreign_library, UNLOADABLE.format("wrong ELF class")),
+        (leftover_directory, UNLOADABLE.format(WITHOUT_ATTRIBUTES)),
+        (damaged_package, UNLOADABLE.format("half of a file")),
         (no_fused_graph, "the bundle has no fused graph"),
     ],
     ids=lambda value: getattr(value, "__name__", None),

@@ -34,17 +34,19 @@ def find_operators(version: int, *, fast: bool = True) -> NativeOperators:
     """
     try:
         import fillmask_native  # noqa: PLC0415 - an optional package
-    except ImportError:
-        raise OperatorsUnavailableError("fillmask-native is not installed") from None
-    found = fillmask_native.OPERATORS_VERSION
+
+        found, library = fillmask_native.OPERATORS_VERSION, fillmask_native.LIBRARY
+        name, is_fast = fillmask_native.instruction_set(), fillmask_native.is_fast()
+    except Exception as error:  # noqa: BLE001 - pip may leave any part of a package
+        if isinstance(error, ModuleNotFoundError) and error.name == "fillmask_native":
+            raise OperatorsUnavailableError("fillmask-native is not installed") from None
+        raise OperatorsUnavailableError(
+            f"fillmask-native cannot be loaded: {error}; remove it or install it again"
+        ) from None
     if found != version:
         raise OperatorsUnavailableError(
             f"fillmask-native must have version {version} of the operators (got version {found})"
         )
-    try:
-        name, is_fast = fillmask_native.instruction_set(), fillmask_native.is_fast()
-    except OSError:
-        raise OperatorsUnavailableError("fillmask-native does not fit this machine") from None
     if fast and not is_fast:
         raise OperatorsUnavailableError("this CPU has no instructions for which they are faster")
-    return NativeOperators(fillmask_native.LIBRARY, name)
+    return NativeOperators(library, name)
