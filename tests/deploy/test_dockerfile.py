@@ -3,9 +3,11 @@
 These tests need no container engine. `make image-check` builds and runs the image.
 """
 
+import http.client
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import threading
@@ -14,6 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from importlib import metadata
+from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -21,7 +25,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from benchmarks.running_server import running_server
-from fillmask import __version__
+from fillmask import __version__, health_check
 from tests.deploy import files
 
 STAGES = files.stages(files.DOCKERFILE.read_text())
@@ -36,18 +40,29 @@ def stage(name: str) -> list[files.Instruction]:
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize(("name", "extra"), [("dependencies", None), ("export", "train")])
-def test_dependencies_are_those_of_pyproject(name: str, extra: str | None) -> None:
+@pytest.mark.parametrize(
+    ("name", "argument", "extras"),
+    [
+        ("dependencies", "", []),
+        ("dependencies", "parquet,otel", ["parquet", "otel"]),
+        ("export", "", ["train"]),
+    ],
+)
+def test_dependencies_are_those_of_pyproject(name: str, argument: str, extras: list[str]) -> None:
     # The test runs the Python line of the build that extracts the requirements.
     (run,) = (run for run in files.values(stage(name), "RUN") if "tomllib" in run)
     extract = re.search(r'python -c "([^"]+)"', run)
     assert extract
     output = subprocess.run(
-        [sys.executable, "-c", extract[1]], cwd=files.ROOT, capture_output=True, check=True
+        [sys.executable, "-c", extract[1]],
+        cwd=files.ROOT,
+        env=os.environ | {"EXTRAS": argument},
+        capture_output=True,
+        check=True,
     ).stdout
     project = tomllib.loads((files.ROOT / "pyproject.toml").read_text())["project"]
-    extras = project["optional-dependencies"][extra] if extra else []
-    assert output.decode().splitlines() == project["dependencies"] + extras
+    added = [line for extra in extras for line in project["optional-dependencies"][extra]]
+    assert output.decode().splitlines() == project["dependencies"] + added
 
 
 def test_operators_run_on_older_machines_than_the_builder() -> None:
@@ -140,8 +155,9 @@ def test_image_imports_for_bytecode_what_there_is() -> None:
 
 
 def test_image_listens_on_the_exposed_port_of_all_addresses() -> None:
-    # The default host is 127.0.0.1, which a published port cannot reach.
-    assert files.image_settings().host == "0.0.0.0"  # noqa: S104 - within a container
+    # The default host is 127.0.0.1, which a published port cannot reach. A network may have only
+    # addresses of IPv6.
+    assert files.image_settings().host == "::"
     assert files.values(IMAGE, "EXPOSE") == [str(files.image_settings().port)]
 
 
@@ -178,6 +194,66 @@ def server_that_answers(status: int) -> Iterator[tuple[int, list[str]]]:
         finally:
             server.shutdown()
             thread.join()
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    ("words", "variables"),
+    [
+        (["python", "-m", "fillmask", "--port", "{port}"], {"FILLMASK_PORT": "1"}),
+        (["python", "-m", "fillmask", "--threads=2", "--port={port}"], {}),
+        (["/sbin/docker-init", "--", "python", "-m", "fillmask", "--port", "{port}"], {}),
+        (["fillmask-serve", "--host", "127.0.0.1"], {"FILLMASK_PORT": "{port}"}),
+        (["fillmask-serve"], {"fillmask_port": "{port}", "FILLMASK_HOST": "localhost"}),
+        (["fillmask-serve"], {"FILLMASK_PORT": "{port}", "http_proxy": "http://127.0.0.1:9"}),
+    ],
+)
+def test_health_check_asks_where_the_service_listens(
+    words: list[str],
+    variables: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    process = tmp_path / "proc" / "1" / "cmdline"
+    process.parent.mkdir(parents=True)
+    with server_that_answers(200) as (port, asked):
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value.format(port=port))
+        process.write_text("".join(f"{word}\0" for word in words).format(port=port))
+        assert health_check.main(tmp_path) == 0
+    assert asked == ["/health/ready"]
+
+
+@pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
+def test_health_check_of_all_addresses_asks_one_that_others_reach(
+    family: socket.AddressFamily, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # On a network of IPv6 alone, a service on 0.0.0.0 answers only on 127.0.0.1, where nobody asks.
+    class Network(socket.socket):
+        def connect(self, _: Any) -> None:
+            if self.family != family:
+                raise OSError("no route")
+
+        def getsockname(self) -> Any:
+            return ("192.0.2.7" if family == socket.AF_INET else "2001:db8::7", 1)
+
+    asked: list[object] = []
+
+    class Connection:
+        def __init__(self, host: str, *_: object, **__: object) -> None:
+            asked.append(host)
+
+        def request(self, *_: object) -> None:
+            raise ConnectionRefusedError
+
+    monkeypatch.setattr(socket, "socket", Network)
+    monkeypatch.setattr(http.client, "HTTPConnection", Connection)
+    for host in ("::", "0.0.0.0", "::1"):  # noqa: S104 - not of a server
+        monkeypatch.setenv("FILLMASK_HOST", host)
+        with pytest.raises(ConnectionRefusedError):
+            health_check.main(tmp_path)
+    address = "192.0.2.7" if family == socket.AF_INET else "2001:db8::7"
+    assert asked == [address, address, "::1"]
 
 
 CHECKS = pytest.mark.parametrize(

@@ -107,31 +107,26 @@ def test_a_bad_flag_is_refused(arguments: list[str], sentence: str) -> None:
     assert str(caught.value).startswith(sentence)
 
 
-@pytest.mark.parametrize(
-    ("variable", "value"),
-    [
-        ("FILLMASK_SERVICE_HOST", "10.0.0.1"),
-        ("FILLMASK_SERVICE_PORT", "80"),
-        ("FILLMASK_SERVICE_PORT_HTTP", "80"),
-        ("FILLMASK_PORT", "tcp://10.0.0.1:80"),
-        ("FILLMASK_PORT_80_TCP", "tcp://10.0.0.1:80"),
-        ("FILLMASK_PORT_80_TCP_PROTO", "tcp"),
-        ("FILLMASK_PORT_80_TCP_PORT", "80"),
-        ("FILLMASK_PORT_80_TCP_ADDR", "10.0.0.1"),
-        ("FILLMASK_PORT_53_UDP", "udp://10.0.0.1:53"),
-        ("FILLMASK_METRICS_PORT", "tcp://10.0.0.1:9000"),
-        ("FILLMASK_METRICS_SERVICE_PORT_METRICS", "9000"),
-        ("FILLMASK_METRICS_PORT_9000_TCP", "tcp://10.0.0.1:9000"),
-    ],
-)
+@pytest.mark.parametrize("service", ["FILLMASK", "FILLMASK_METRICS", "fillmask_x"])
 def test_the_variables_kubernetes_sets_are_explained(
-    variable: str, value: str, monkeypatch: pytest.MonkeyPatch
+    service: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Kubernetes sets these variables for Services named fillmask and fillmask-metrics.
-    monkeypatch.setenv(variable, value)
+    # Kubernetes sets all of them for a Service such as fillmask or fillmask-metrics.
+    for variable, value in {
+        "SERVICE_HOST": "10.0.0.1",
+        "SERVICE_PORT": "80",
+        "SERVICE_PORT_HTTP": "80",
+        "PORT": "tcp://10.0.0.1:80",
+        "PORT_80_TCP": "tcp://10.0.0.1:80",
+        "PORT_80_TCP_PROTO": "tcp",
+        "PORT_80_TCP_PORT": "80",
+        "PORT_80_TCP_ADDR": "10.0.0.1",
+    }.items():
+        monkeypatch.setenv(f"{service}_{variable}", value)
     with pytest.raises(SettingsError, match="set enableServiceLinks: false in the pod") as caught:
         read_settings([])
-    assert str(caught.value).startswith(f"The variable {variable}, which Kubernetes sets ")
+    sentence = f"The variable {service}_SERVICE_HOST, which Kubernetes sets "
+    assert str(caught.value).startswith(sentence)
 
 
 def test_help_names_every_setting(

@@ -32,10 +32,16 @@ _DROP_SYN = b"".join(
 def bound_socket(host: str, port: int) -> socket.socket:
     """Return a TCP socket with the address. Its accepted connections inherit its options.
 
+    Args:
+        host: `::` means all addresses of IPv6 and IPv4, also on a machine without IPv6.
+
     Raises:
         OSError: the address does not exist or is in use.
     """
-    family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+    family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    dual = address[0] == "::"
+    if dual and not socket.has_dualstack_ipv6():
+        dual, family, host = False, socket.AF_INET, "0.0.0.0"  # noqa: S104 - as asked for
     with contextlib.ExitStack() as closing:
         # asyncio disables Nagle's algorithm only if the socket names its protocol. With the
         # algorithm, a response in two parts waits about 40 ms for the client's delayed
@@ -47,6 +53,8 @@ def bound_socket(host: str, port: int) -> socket.socket:
         if sys.platform == "linux":
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNREAD_TIMEOUT_MS)
+        if dual:  # whatever the kernel's default is
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         listener.bind((host, port))
         closing.pop_all()
     return listener

@@ -1,10 +1,9 @@
 """Settings from flags, FILLMASK_ environment variables and defaults, in this order of precedence.
 
-Only this package reads the FILLMASK_ variables.
+Only this package and `fillmask.health_check` read the FILLMASK_ variables.
 """
 
 import os
-import re
 from collections.abc import Sequence
 
 from pydantic import ValidationError
@@ -12,15 +11,6 @@ from pydantic import ValidationError
 from fillmask.errors import SettingsError, quote
 from fillmask.settings.flags import flag, nearest, read_flags
 from fillmask.settings.settings import ENV_PREFIX, Settings, allowed, settings_by_group
-
-# For a Service named NAME, Kubernetes sets NAME_SERVICE_HOST, NAME_SERVICE_PORT, NAME_PORT and
-# NAME_PORT_80_TCP. Each named port adds a NAME_SERVICE_PORT_ variable. Three more variables start
-# with NAME_PORT_80_TCP_.
-_SERVICE_LINK = re.compile(
-    rf"{ENV_PREFIX}(\w+_)?"
-    r"(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
-)
-_SERVICE_ADDRESS = re.compile(r"(tcp|udp|sctp)://.*")
 
 
 def read_settings(arguments: Sequence[str]) -> Settings:
@@ -64,22 +54,20 @@ def read_settings(arguments: Sequence[str]) -> Settings:
 def _reject_unknown_variables() -> None:
     """Reject unknown FILLMASK_ variables, which pydantic-settings ignores."""
     known = [_variable(name) for name in Settings.model_fields]
-    for variable in sorted(os.environ):
-        if _is_service_link(variable.upper(), os.environ[variable]):
+    given = {
+        name.upper(): name for name in sorted(os.environ) if name.upper().startswith(ENV_PREFIX)
+    }
+    for upper, name in given.items():
+        # one of several variables for a Service whose name begins with fillmask
+        if upper.endswith("SERVICE_HOST"):
             raise SettingsError(
-                f"The variable {variable}, which Kubernetes sets for a Service, conflicts with the "
+                f"The variable {name}, which Kubernetes sets for a Service, conflicts with the "
                 "settings; set enableServiceLinks: false in the pod."
             )
-        if variable.upper().startswith(ENV_PREFIX) and variable.upper() not in known:
-            closest = nearest(variable.upper(), known)
-            raise SettingsError(f"Unknown variable {quote(variable)}; remove it or use {closest}.")
-
-
-def _is_service_link(variable: str, value: str) -> bool:
-    if _SERVICE_LINK.fullmatch(variable):
-        return True
-    named_port = variable.startswith(ENV_PREFIX) and variable.endswith("PORT")
-    return named_port and _SERVICE_ADDRESS.fullmatch(value) is not None
+    for upper, name in given.items():
+        if upper not in known:
+            closest = nearest(upper, known)
+            raise SettingsError(f"Unknown variable {quote(name)}; remove it or use {closest}.")
 
 
 def _variable(name: str) -> str:

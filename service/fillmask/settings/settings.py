@@ -40,7 +40,7 @@ class Settings(BaseSettings):
         default="127.0.0.1",
         min_length=1,
         json_schema_extra={"allowed": "an address or a name of this machine"},
-        description="address to listen on",
+        description="address to listen on, or `::` for all addresses of IPv4 and IPv6",
     )
     port: int = Field(
         default=8000, ge=0, le=65535, description="port to listen on, or 0 for any free port"

@@ -27,6 +27,22 @@ async def test_connections_send_without_delay() -> None:
     assert nodelay != 0
 
 
+@pytest.mark.parametrize("dual", [True, False])
+def test_all_addresses_are_those_of_the_machine(
+    monkeypatch: pytest.MonkeyPatch, *, dual: bool
+) -> None:
+    # A kernel without IPv6 has no [::], and its clients use IPv4.
+    if dual and not socket.has_dualstack_ipv6():
+        pytest.skip("this machine has no IPv6")
+    monkeypatch.setattr(socket, "has_dualstack_ipv6", lambda: dual)
+    with bound_socket("::", 0) as listener:
+        listener.listen()
+        host, port = listener.getsockname()[:2]
+        assert host == ("::" if dual else "0.0.0.0")  # noqa: S104 - of a test
+        for address in ("127.0.0.1", "::1") if dual else ("127.0.0.1",):
+            socket.create_connection((address, port), 5).close()
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux can drop new connections")
 async def test_waiting_connections_are_accepted_before_the_end() -> None:
     # Others are not, because connections that go on arriving would prevent the end.
