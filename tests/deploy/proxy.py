@@ -24,6 +24,7 @@ from tests.deploy import files
 COMPONENT = files.K8S / "components" / "proxy"
 CONFIGURATION = COMPONENT / "nginx.conf"
 TRUSTED = COMPONENT / "trusted-proxies.conf"
+START = COMPONENT / "start.sh"
 # nginx itself reads a variable with the name NGINX.
 VARIABLE = "NGINX_PROGRAM"
 UPSTREAM = "server fillmask:8000 max_fails=0;"

@@ -5,7 +5,7 @@ A schema accepts names of ports, volumes and settings that do not exist.
 
 import math
 from collections.abc import Iterable
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
@@ -238,13 +238,27 @@ def test_every_deployment_has_one_scaler_at_most(objects: Objects) -> None:
 
 
 def test_pods_run_as_the_images_user(objects: Objects) -> None:
+    # fsGroup must be the image's group, too, so that the service can read and write volumes.
     user, group = files.image_user()
     for pod in kustomize.pods(objects):
-        for key, number in (("runAsUser", user), ("runAsGroup", group)):
-            others = pod_security.in_every_container(pod, key, number.__eq__)
-            assert list(others) == []
-        # fsGroup must be the image's group, so that the service can read and write volumes
-        assert pod.get("securityContext", {}).get("fsGroup", group) == group
+        for _, context in pod_security.contexts(pod):
+            for key, number in (("runAsUser", user), ("runAsGroup", group), ("fsGroup", group)):
+                assert context.get(key, number) == number
+
+
+@pytest.mark.parametrize("root", kustomize.ROOTS, ids=lambda root: root.name)
+def test_openshift_chooses_the_user(root: Path) -> None:
+    components = [PATHS["openshift"]]
+    if root == files.BASE:  # with the fields that all other components add
+        components = [
+            *(path for path in kustomize.COMPONENTS if path not in components),
+            *components,
+        ]
+    objects = kustomize.overlaid({"resources": [root], "components": components})
+    for pod in kustomize.pods(objects):
+        for _, context in pod_security.contexts(pod):
+            assert not {"runAsUser", "runAsGroup", "fsGroup"} & context.keys()
+        assert list(pod_security.run_as_non_root(pod)) == []
 
 
 def test_pods_get_no_variables_of_other_services(objects: Objects) -> None:

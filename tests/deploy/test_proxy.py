@@ -13,6 +13,7 @@ pytestmark = pytest.mark.processes
 
 CONFIGURATION = proxy.CONFIGURATION.read_text()
 COMPOSE = files.read_yaml(files.COMPOSE)["services"]
+MOUNT = "/etc/nginx/fillmask"
 BYTES = {"k": 2**10, "m": 2**20, "Mi": 2**20, "Gi": 2**30}
 
 
@@ -76,14 +77,19 @@ def test_pods_and_compose_mount_the_configuration_and_run_it(objects: Objects) -
         each["data"]
         for each in objects
         if each["kind"] == "ConfigMap"
-        and each["metadata"]["name"] == mounts["/etc/nginx/fillmask"]["configMap"]["name"]
+        and each["metadata"]["name"] == mounts[MOUNT]["configMap"]["name"]
     )
-    assert mounted == {path.name: path.read_text() for path in proxy.COMPONENT.glob("*.conf")}
+    read = (*proxy.COMPONENT.glob("*.conf"), proxy.START)
+    assert mounted == {path.name: path.read_text() for path in read}
     in_compose = COMPOSE["proxy"]
-    assert sidecar["command"] == in_compose["entrypoint"]
-    path = sidecar["command"][-1]
-    assert in_compose["volumes"] == [f"./{proxy.CONFIGURATION.relative_to(files.ROOT)}:{path}:ro"]
-    assert f"nginx -c {path} -s quit" in sidecar["lifecycle"]["preStop"]["exec"]["command"][-1]
+    assert sidecar["command"] == in_compose["entrypoint"] == ["sh", f"{MOUNT}/start.sh"]
+    assert in_compose["volumes"] == [
+        f"./{path.relative_to(files.ROOT)}:{MOUNT}/{path.name}:ro"
+        for path in (proxy.CONFIGURATION, proxy.START)
+    ]
+    run = f"nginx -c {MOUNT}/nginx.conf"
+    assert f"exec {run}\n" in proxy.START.read_text()
+    assert f"{run} -s quit" in sidecar["lifecycle"]["preStop"]["exec"]["command"][-1]
     assert sidecar["image"] == in_compose["image"]
 
 

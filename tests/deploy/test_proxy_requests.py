@@ -4,6 +4,7 @@ import contextlib
 import http.client
 import json
 import re
+import shlex
 import socket
 import subprocess
 import time
@@ -163,6 +164,24 @@ def test_connections_to_the_service_are_kept(start: Start, upstream: proxy.Upstr
     assert len({seen.connection for seen in upstream.seen}) == 1
     assert {seen.line for seen in upstream.seen} == {"GET / HTTP/1.1"}
     assert {seen.headers["host"] for seen in upstream.seen} == {f"127.0.0.1:{port}"}
+
+
+@pytest.mark.parametrize(
+    ("data", "host"),
+    [
+        (b"GET / HTTP/1.0\r\n\r\n", "fillmask"),
+        (b"POST / HTTP/1.0\r\nContent-Length: 1\r\n\r\nx", "fillmask"),
+        (b"GET / HTTP/1.0\r\nHost: a:80\r\n\r\n", "a:80"),
+        (b"GET http://b/ HTTP/1.0\r\n\r\n", "b"),
+        (b"GET / HTTP/1.1\r\nHost: [::1]:80\r\nConnection: close\r\n\r\n", "[::1]:80"),
+    ],
+)
+def test_every_request_to_the_service_has_a_host(
+    start: Start, upstream: proxy.Upstream, data: bytes, host: str
+) -> None:
+    # The service refuses HTTP/1.1 without one. HTTP/1.0 is the version of old load balancers.
+    assert send(start().port, data).status == 200
+    assert upstream.seen[0].headers["host"] == host
 
 
 def request_id(headers: Message) -> str:
@@ -362,9 +381,43 @@ def test_requests_are_repeated_only_if_they_were_not_sent(
 
 def test_log_has_failures_without_queries(start: Start) -> None:
     running = start({}, free_port())
-    ask(running.port, path="/fill-mask?secret=1", headers={"X-Request-ID": "mine-2"})
+    for method in ("POST", "GET", "HEAD"):
+        ask(running.port, method, "/fill-mask?secret=1", headers={"X-Request-ID": "mine-2"})
     ask(running.port, path="/metrics?secret=1")
-    (line,) = running.log().splitlines()
-    entry = json.loads(line)
-    assert (entry["status"], entry["path"], entry["request_id"]) == (502, "/fill-mask", "mine-2")
-    assert "secret" not in line
+    assert "secret" not in running.log()
+    entries = [json.loads(line) for line in running.log().splitlines()]
+    assert [entry["method"] for entry in entries] == ["POST", "GET", "HEAD"]
+    for entry in entries:
+        found = entry["status"], entry["path"], entry["request_id"]
+        assert found == (502, "/fill-mask", "mine-2")
+
+
+@pytest.mark.parametrize("has_ipv6", [True, False])
+def test_start_listens_on_ipv6_where_the_kernel_has_it(
+    tmp_path: Path, upstream: proxy.Upstream, *, has_ipv6: bool
+) -> None:
+    if has_ipv6 and not socket.has_dualstack_ipv6():
+        pytest.skip("this machine has no IPv6")
+    ports = free_port(), free_port()
+    file = proxy.write_configuration(tmp_path, [upstream.port], {}, ports)
+    script = proxy.START.read_text()
+    for old, new in (
+        ("> /tmp/", f"> {tmp_path}/"),
+        ("/proc/net/if_inet6", str(file if has_ipv6 else tmp_path / "missing")),
+        ("[::]:8080", f"[::1]:{ports[0]}"),
+        ("[::]:8081", f"[::1]:{ports[1]}"),
+        (
+            "nginx -c /etc/nginx/fillmask/nginx.conf",
+            shlex.join([*proxy.command(), "-c", str(file)]),
+        ),
+    ):
+        assert old in script
+        script = script.replace(old, new)
+    with subprocess.Popen(["sh", "-c", script]) as process:
+        try:
+            proxy.await_listener(ports[0])
+            for port in ports if has_ipv6 else ():
+                socket.create_connection(("::1", port), 5).close()
+        finally:
+            process.terminate()
+    assert process.returncode == 0
