@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from fillmask.tables.delimited import Dialect
 from fillmask_model.classification.config import ClassifyConfig
 from fillmask_model.classification.data.dataset import Columns, read_dataset
 from fillmask_model.classification.data.split import (
@@ -20,7 +21,8 @@ DEFAULT_VALIDATION_SHARE = 0.1
 
 def add_data_options(parser: argparse.ArgumentParser) -> None:
     """Add the options for the data."""
-    parser.add_argument("data", type=Path, help="labelled texts (.csv, .tsv, .jsonl, also .xz)")
+    parser.add_argument("data", type=Path, help="labelled texts (.csv, .tsv, .jsonl, also .gz)")
+    Dialect.add_options(parser)
     parser.add_argument(
         "--validation", type=Path, help="file with the validation rows (default: rows of DATA)"
     )
@@ -61,7 +63,8 @@ def add_training_options(parser: argparse.ArgumentParser) -> None:
 
 def columns_of(options: argparse.Namespace) -> Columns:
     """Return the column names from the command line."""
-    return Columns(options.text_column, options.text_pair_column, options.label_column)
+    names = (options.text_column, options.text_pair_column, options.label_column)
+    return Columns(*names, Dialect.of(options))
 
 
 def read_training_data(

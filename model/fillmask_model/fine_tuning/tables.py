@@ -1,26 +1,27 @@
-"""Reader of tables with texts, in CSV, TSV and JSONL files.
+"""Reader of tables with texts, in CSV, TSV and JSONL files, which `fillmask` reads alike.
 
-The reader decompresses `.xz` files. The header of CSV and TSV files names the columns. In TSV
-files, a quotation mark is an ordinary character. Row numbers start at 1 and exclude the header and
-blank lines.
+Row numbers start at 1 and exclude the header and blank lines.
 """
 
 from __future__ import annotations
 
-import csv
 import json
-import lzma
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, filterfalse
 from pathlib import Path
-from typing import IO, Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
+
+from fillmask.tables.delimited import BLANK, Dialect, Table
+from fillmask.tables.streams import COMPRESSIONS, open_text, read_lines, suffix_of
 
 SUFFIXES = (".csv", ".tsv", ".jsonl")
 _SHOWN_PROBLEMS = 5
-_MAX_CELL_CHARACTERS = 2**24
 
 _Row = TypeVar("_Row")
 RowParser: TypeAlias = Callable[[int, dict[str, Any]], _Row]
+_Rows: TypeAlias = Iterator[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +65,14 @@ class Dataset:
 
 def read_table(
     path: Path,
+    dialect: Dialect,
+    wanted: str,
     parser_of: Callable[[list[str]], tuple[Sequence[str | None], RowParser[_Row]]],
 ) -> tuple[list[_Row], tuple[str, ...]]:
     """Read and check all rows of a file.
 
     Args:
+        wanted: a column of the file.
         parser_of: function that checks the names of the columns and returns the names in use with
             a parser of a row and its number, whose ValueError describes an invalid row.
 
@@ -79,25 +83,23 @@ def read_table(
         ValueError: the format, a column or a row is missing or invalid. The message names the file
             and the first invalid rows.
     """
-    rows = _read_rows(path)
-    try:
-        first = next(rows, None)
-        if first is None:
-            raise ValueError(f"{path} must contain at least one row")
-        used, parse = parser_of(list(first))
-        parsed, problems = [], []
-        for number, row in enumerate(_chain(first, rows), 1):
-            try:
-                parsed.append(parse(number, row))
-            except ValueError as error:
-                problems.append(f"{path}, row {number}: {error}")
-    except (UnicodeDecodeError, EOFError, lzma.LZMAError) as error:
-        raise ValueError(f"{path} must be UTF-8 text or a complete .xz file ({error})") from None
+    names, rows = _read_rows(path, dialect, wanted)
+    if not names:
+        raise ValueError(f"{path} must contain at least one row")
+    used, parse = parser_of(names)
+    parsed, problems = [], []
+    for number, row in enumerate(rows, 1):
+        try:
+            parsed.append(parse(number, row))
+        except ValueError as error:
+            problems.append(f"{path}, row {number}: {error}")
+    if not parsed and not problems:
+        raise ValueError(f"{path} must contain at least one row")
     if problems:
         more = len(problems) - _SHOWN_PROBLEMS
         rest = [f"number of further invalid rows in {path}: {more:,}"] if more > 0 else []
         raise ValueError("\n".join([*problems[:_SHOWN_PROBLEMS], *rest]))
-    return parsed, tuple(name for name in first if name not in used)
+    return parsed, tuple(name for name in names if name not in used)
 
 
 def check_columns(path: Path, names: list[str], wanted: Sequence[tuple[str, str | None]]) -> None:
@@ -138,60 +140,40 @@ def text_cell(row: dict[str, Any], column: str) -> str:
     return value
 
 
-def _read_rows(path: Path) -> Iterator[dict[str, Any]]:
-    suffix = Path(path.name.removesuffix(".xz")).suffix
+def _read_rows(path: Path, dialect: Dialect, wanted: str) -> tuple[list[str], _Rows]:
+    """Return the columns of a file, of its first row in JSONL, and the rows."""
+    suffix = suffix_of(path)
     if suffix not in SUFFIXES:
         raise ValueError(
-            f"{path} must end in {', '.join(SUFFIXES)} or one of these with .xz (got {suffix!r})"
+            f"{path} must end in {', '.join(SUFFIXES)} or one of these with "
+            f"{', '.join(COMPRESSIONS)} (got {suffix!r})"
         )
-    with _open(path) as stream:
-        yield from (
-            _json_rows(path, stream) if suffix == ".jsonl" else _cell_rows(path, stream, suffix)
-        )
+    if suffix == ".jsonl":
+        rows = _json_rows(path, dialect)
+        first = next(rows, {})
+        return list(first), chain([first] if first else [], rows)
+    table = Table(path, str(path), dialect, wanted, lambda note: sys.stderr.write(f"{note}\n"))
+    return list(table.columns), _cell_rows(path, table)
 
 
-def _open(path: Path) -> IO[str]:
-    if path.suffix == ".xz":
-        return lzma.open(path, "rt", encoding="utf-8-sig", newline="")
-    return path.open(encoding="utf-8-sig", newline="")
-
-
-def _json_rows(path: Path, stream: IO[str]) -> Iterator[dict[str, Any]]:
-    for number, line in enumerate(filter(str.strip, stream), 1):
-        try:
-            row = json.loads(line)
-        except ValueError as error:
-            raise ValueError(
-                f"{path}, row {number} is not valid JSON ({error}); correct the syntax"
-            ) from None
-        if not isinstance(row, dict):
-            raise ValueError(f"{path}, row {number} must be a JSON object (got {line.strip()!r})")  # noqa: TRY004 - an invalid file is a ValueError
-        yield row
-
-
-def _cell_rows(path: Path, stream: IO[str], suffix: str) -> Iterator[dict[str, Any]]:
-    csv.field_size_limit(_MAX_CELL_CHARACTERS)  # the cell of an unclosed quote is long
-    if suffix == ".tsv":
-        reader = csv.reader(stream, delimiter="\t", quoting=csv.QUOTE_NONE)
-    else:
-        reader = csv.reader(stream, strict=True)
-    try:
-        header = next(reader, [])
-        if repeated := sorted({name for name in header if header.count(name) > 1}):
-            raise ValueError(f"{path} has two columns {repeated[0]!r}; rename one")
-        for number, cells in enumerate(filter(None, reader), 1):
-            if len(cells) != len(header):
+def _json_rows(path: Path, dialect: Dialect) -> _Rows:
+    with open_text(path, dialect.encoding) as stream:
+        lines = filter(None, chain.from_iterable(read_lines(stream, sys.maxsize)))
+        for number, line in enumerate(filterfalse(bytes.isspace, lines), 1):
+            try:
+                row = json.loads(line)
+            except ValueError as error:
                 raise ValueError(
-                    f"{path}, row {number} must have as many cells as the header, {len(header)} "
-                    f"(got {len(cells)})"
-                )
-            yield dict(zip(header, cells, strict=True))
-    except csv.Error as error:
-        raise ValueError(
-            f"{path}, line {reader.line_num} is not valid CSV ({error}); correct the syntax"
-        ) from None
+                    f"{path}, row {number} is not valid JSON ({error}); correct the syntax"
+                ) from None
+            if not isinstance(row, dict):
+                raise ValueError(f"{path}, row {number} must be a JSON object (got {row!r})")  # noqa: TRY004 - an invalid file is a ValueError
+            yield row
 
 
-def _chain(first: dict[str, Any], rest: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    yield first
-    yield from rest
+def _cell_rows(path: Path, table: Table) -> _Rows:
+    for row in table.records():
+        if row.problem is None:
+            yield dict(zip(table.columns, row.cells, strict=True))
+        elif row.problem != BLANK:
+            raise ValueError(f"{path}, line {row.line} {row.problem}")

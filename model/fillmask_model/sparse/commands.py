@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from fillmask.tables.delimited import Dialect
 from fillmask_model.checkpoints.checkpoint import (
     FILES,
     is_own_checkpoint,
@@ -29,8 +30,9 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = commands.add_parser("sparse", help=sparse_command.__doc__)
     parser.set_defaults(command=sparse_command)
     parser.add_argument(
-        "data", type=Path, help="queries, each with a document (.csv, .tsv, .jsonl, also .xz)"
+        "data", type=Path, help="queries, each with a document (.csv, .tsv, .jsonl, also .gz)"
     )
+    Dialect.add_options(parser)
     parser.add_argument(
         "--validation", required=True, type=Path, help="file with the pairs of the validation"
     )
@@ -64,7 +66,7 @@ def sparse_command(options: argparse.Namespace) -> None:
     inputs = [options.data, options.validation, *(options.init / name for name in FILES)]
     reject_inputs(inputs, [output / name for name in names])
     reject_foreign_files(output, names, own=is_own_checkpoint(output))
-    columns = (options.query_column, options.document_column)
+    columns = (options.query_column, options.document_column, Dialect.of(options))
     files = [read_pairs(path, *columns) for path in (options.data, options.validation)]
     checkpoint, tokenizer = load_start(options.init)
     with prefix_errors(options.init):

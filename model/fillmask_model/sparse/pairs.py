@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from torch import Tensor
 
+from fillmask.tables.delimited import DEFAULT, Dialect
 from fillmask_model.fine_tuning.tables import (
     Dataset,
     Example,
@@ -77,7 +78,9 @@ class PairBatch:
     equal: Tensor
 
 
-def read_pairs(path: Path, query_column: str, document_column: str) -> PairFile:
+def read_pairs(
+    path: Path, query_column: str, document_column: str, dialect: Dialect = DEFAULT
+) -> PairFile:
     """Read the pairs of a CSV, TSV or JSONL file.
 
     Raises:
@@ -96,7 +99,7 @@ def read_pairs(path: Path, query_column: str, document_column: str) -> PairFile:
             Example(number, text_cell(row, document_column)),
         )
 
-    pairs, _ = read_table(path, parser_of)
+    pairs, _ = read_table(path, dialect, query_column, parser_of)
     queries, documents = zip(*pairs, strict=True)
     return PairFile(Dataset(path, queries), Dataset(path, documents))
 

@@ -17,6 +17,7 @@ from fillmask.cli.whole_file import process_file
 from fillmask.errors import FillMaskError, InvalidRequestError, StartupError
 from fillmask.registry.limits import without_limits
 from fillmask.settings import Settings, read_settings
+from fillmask.tables.streams import TableError
 
 _FAILED, _INVALID = 1, 2
 
@@ -51,7 +52,10 @@ def execute(arguments: Sequence[str]) -> int:
         run_until_signal(lambda: _run(parsed.command, settings))
         with name_in_errors(STANDARD_OUTPUT):
             sys.stdout.flush()
-    except (SignalError, CommandError, StartupError, FillMaskError, OSError) as error:
+    except (
+        *(SignalError, CommandError, TableError),
+        *(StartupError, FillMaskError, OSError),
+    ) as error:
         code, message = _exit_code_and_message(error)
         if message:
             print(message, file=sys.stderr)
@@ -68,7 +72,7 @@ def _exit_code_and_message(error: Exception) -> tuple[int, str]:
             message = ""  # the reader of the pipe, such as `head`, has ended
         case CommandError():
             code = error.exit_code
-        case StartupError() | InvalidRequestError():
+        case StartupError() | InvalidRequestError() | TableError():
             code = _INVALID
         case OSError():
             file = f"{error.filename}: " if error.filename else ""

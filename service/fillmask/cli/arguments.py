@@ -2,7 +2,7 @@
 
 import argparse
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NoReturn, get_args
 
@@ -21,13 +21,14 @@ from fillmask.cli.error_policy import OnError
 from fillmask.cli.errors import CommandError, reason
 from fillmask.cli.formats.base import is_encodable
 from fillmask.cli.formats.by_extension import COMPRESSED, READ, WRITTEN
-from fillmask.cli.formats.compression import COMPRESSIONS
 from fillmask.cli.tasks import DEFAULT_TASK, TASKS
 from fillmask.cli.tasks.base import TaskName
 from fillmask.cli.tasks.parameters import PARAMETERS
 from fillmask.errors import quote
 from fillmask.settings import Settings
 from fillmask.settings.flags import help_text, metavar
+from fillmask.tables.delimited import DEFAULT, Dialect
+from fillmask.tables.streams import COMPRESSIONS
 
 STANDARD_STREAM = "-"
 # settings that the command accepts as flags
@@ -41,7 +42,7 @@ fillmask --task classify --input texts.csv --output labels.csv --bundle path/to/
 
 Names of output files end in {", ".join(WRITTEN)}.
 Names of input files end in {", ".join(READ)}.
-After {", ".join(COMPRESSED)}, they may have {" or ".join(COMPRESSIONS)}.
+After {", ".join(COMPRESSED)}, they may have {", ".join(COMPRESSIONS)}; outputs, .gz.
 Run an interrupted command again to continue it.
 FILLMASK_BUNDLE, FILLMASK_THREADS and FILLMASK_MAX_BATCH_TOKENS set --bundle, --threads and
 --max-batch-tokens. The other FILLMASK_ variables are settings of the server.
@@ -107,7 +108,10 @@ def _rows_command(given: dict[str, Any], parameters: dict[str, Any]) -> FileComm
         raise CommandError(f"{_flag(next(iter(to_files)))} needs an output file (got --output -).")
     if "shard" in given:
         given["shard"] = Shard.parse(given["shard"])
-    row_options = RowOptions(parameters, **given)
+    dialect = Dialect(*(given.pop(one.name, None) for one in fields(Dialect)))
+    if source == STANDARD_STREAM and dialect != DEFAULT:
+        raise CommandError("Standard input is JSONL in UTF-8; remove the options of other files.")
+    row_options = RowOptions(parameters, dialect=dialect, **given)
     if target == STANDARD_STREAM:
         return StreamCommand(None if source == STANDARD_STREAM else Path(source), row_options)
     return FileCommand(Path(source), Path(target), row_options, **to_files)
@@ -120,7 +124,9 @@ def _parameters(given: dict[str, Any]) -> dict[str, Any]:
     }
     targets = given.pop("target", [])
     texts = [("--target", target) for target in targets]
-    for flag, text in [*texts, ("--prefix", str(parameters.get("prefix", "")))]:
+    prefixes = [("--output-prefix", given.get("output_prefix", ""))]
+    prefixes += [("--prefix", str(parameters.get("prefix", "")))]
+    for flag, text in [*texts, *prefixes]:
         if not is_encodable(text):
             raise CommandError(f"{flag} {quote(text)} is not valid UTF-8; encode it as UTF-8.")
     for path in given.pop("targets", []):
@@ -210,7 +216,11 @@ def _parser() -> argparse.ArgumentParser:
     )
 
     files = parser.add_argument_group("files")
-    files.add_argument("--input", metavar="FILE", help="file to read, or - for standard input")
+    files.add_argument(
+        "--input",
+        metavar="FILE",
+        help="file, folder or pattern ('part-*.csv') to read, or - for standard input",
+    )
     files.add_argument("--output", metavar="FILE", help="file to write, or - for standard output")
     files.add_argument(
         "--field", metavar="NAME", help=f"field or column of the texts (default {DEFAULT_FIELD})"
@@ -226,6 +236,13 @@ def _parser() -> argparse.ArgumentParser:
         choices=get_args(OnError),
         metavar="error|report",
         help="stop at the first invalid row, or write an error field for it (default error)",
+    )
+    Dialect.add_options(files)
+    files.add_argument(
+        "--output-prefix",
+        metavar="PREFIX",
+        help="beginning of the names of added fields (default none, or fillmask_ if the input has "
+        "one of these names)",
     )
     files.add_argument("--shard", metavar="I/N", help="process shard I of N, counted from 0")
     files.add_argument("--overwrite", action="store_true", help="replace an existing output file")

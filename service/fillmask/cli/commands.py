@@ -12,6 +12,7 @@ from fillmask.cli.requests import TextFields
 from fillmask.cli.tasks import DEFAULT_TASK
 from fillmask.cli.tasks.base import TaskName
 from fillmask.errors import quote
+from fillmask.tables.delimited import DEFAULT, Dialect
 
 DEFAULT_FIELD = "inputs"
 DEFAULT_PAIR_FIELD = "text_pair"  # only for the task classify
@@ -80,6 +81,8 @@ class RowOptions:
         parameters: parameters of the HTTP API, not validated yet.
         field: name of the field or column with the texts.
         on_error: policy for invalid rows.
+        dialect: how to read a table.
+        output_prefix: beginning of the names of added fields. None means an automatic one.
         text_pair_column: name of the field or column with the second texts. None means
             DEFAULT_PAIR_FIELD for the task classify, where a row without a second text is a single
             text. For other tasks, None means no second texts.
@@ -91,6 +94,8 @@ class RowOptions:
     shard: Shard = WHOLE
     task: TaskName = DEFAULT_TASK
     text_pair_column: str | None = None
+    dialect: Dialect = DEFAULT
+    output_prefix: str | None = None
 
     @property
     def text_fields(self) -> TextFields:

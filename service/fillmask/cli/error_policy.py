@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from fillmask.cli.errors import RowError
+from fillmask.cli.errors import CommandError, RowError
 from fillmask.cli.formats.answers import parse_problem
 from fillmask.cli.formats.base import Block, Write, row_label
 
@@ -48,6 +48,18 @@ class ErrorPolicy:
                 raise RowError(f"{label}: {problem.message}")
         self._write(block, answers)
         self.rows += len(block)
+
+    def check(self) -> None:
+        """Reject an output without a result.
+
+        Raises:
+            CommandError: there are rows, and all of them have a problem.
+        """
+        if self.rows and self.count == self.rows:
+            raise CommandError(
+                f"{self._name}: every row has an error, which the output tells; correct the "
+                "rows or the options."
+            )
 
     def __str__(self) -> str:
         rows = "1 row" if self.rows == 1 else f"{self.rows} rows"

@@ -10,7 +10,7 @@ from fillmask.cli.commands import DEFAULT_FIELD, TextCommand
 from fillmask.cli.errors import CommandError, RowError
 from fillmask.cli.formats.base import Fields, UnreadableRow, is_encodable, row_label
 from fillmask.cli.formats.durable_files import STANDARD_OUTPUT, name_in_errors
-from fillmask.cli.formats.text import TextRows
+from fillmask.cli.formats.lines import TextRows
 from fillmask.cli.stream import STANDARD_INPUT, open_standard_input
 from fillmask.cli.tasks import TASKS
 from fillmask.cli.tasks.base import check_bundle

@@ -1,9 +1,7 @@
 """Progress as a bar on a terminal or as a line every 30 seconds in a log."""
 
 import sys
-import time
-from types import TracebackType
-from typing import Protocol, Self, TextIO
+from typing import NoReturn, TextIO
 
 from tqdm import tqdm
 
@@ -13,81 +11,23 @@ _LINE = "{desc}: {n_fmt} of {total_fmt} rows, {rate_noinv_fmt}, {remaining} left
 _LINE_WITHOUT_END = "{desc}: {n_fmt} rows, {rate_noinv_fmt}"
 
 
-class Progress(Protocol):
-    """Progress display in the form of a context manager."""
+class ProgressLines(tqdm):  # type: ignore[type-arg]
+    """Progress as a line of text every 30 seconds."""
 
-    def __enter__(self) -> Self: ...
+    def display(self, msg: str | None = None, pos: int | None = None) -> None:  # noqa: ARG002 - of tqdm
+        """Write a line, but none before the first rows."""
+        if self.n > self.initial:
+            self.fp.write(f"{self}\n")
+            self.fp.flush()
 
-    def __exit__(
-        self,
-        exception_type: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None: ...
-
-    def update(self, rows: int) -> object:
-        """Add completed rows."""
-
-
-class ProgressLines:
-    """Progress as lines of text.
-
-    Args:
-        label: start of each line, such as a file's name.
-        total: total number of rows, or None for an unknown number.
-        done: number of rows that an earlier run completed.
-        every_s: minimum number of seconds between two lines.
-    """
-
-    def __init__(
-        self,
-        stream: TextIO,
-        label: str,
-        total: int | None,
-        done: int = 0,
-        every_s: float = LINE_EVERY_S,
-    ) -> None:
-        self._stream = stream
-        self._label = label
-        self._total = total
-        self._before = self._done = done
-        self._every_s = every_s
-        self._begun_s = self._shown_s = time.monotonic()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exception_type: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        return
-
-    def update(self, rows: int) -> None:
-        """Add completed rows. Write a line if the last line is at least `every_s` seconds old."""
-        self._done += rows
-        now_s = time.monotonic()
-        if now_s - self._shown_s < self._every_s:
-            return
-        self._shown_s = now_s
-        line = tqdm.format_meter(
-            self._done,
-            self._total or 0,
-            now_s - self._begun_s,
-            initial=self._before,
-            prefix=self._label,
-            unit=_UNIT,
-            bar_format=_LINE if self._total else _LINE_WITHOUT_END,
-        )
-        self._stream.write(f"{line}\n")
-        self._stream.flush()
+    def close(self) -> None:
+        """Write no last line, because the command writes one."""
+        self.disable = True
 
 
 def show_progress(
     stream: TextIO, label: str, total: int | None, done: int = 0, *, bar: bool = True
-) -> Progress:
+) -> "tqdm[NoReturn]":
     """Return a progress bar for a terminal, or progress lines for any other stream.
 
     Args:
@@ -100,7 +40,17 @@ def show_progress(
         return tqdm(
             desc=label, total=total, initial=done, unit=_UNIT, file=stream, dynamic_ncols=True
         )
-    return ProgressLines(stream, label, total, done)
+    return ProgressLines(
+        desc=label,
+        total=total,
+        initial=done,
+        unit=_UNIT,
+        file=stream,
+        bar_format=_LINE if total else _LINE_WITHOUT_END,
+        mininterval=LINE_EVERY_S,
+        miniters=1,
+        smoothing=0,
+    )
 
 
 def print_status(message: str) -> None:

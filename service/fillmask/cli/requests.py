@@ -67,7 +67,9 @@ class TextFields:
         for name, flag in wanted.items():
             if name not in rows.columns:
                 existing = _list_fields("columns", rows.columns, flag)
-                raise CommandError(f"{rows.name} has no column {quote(name)}; {existing}")
+                raise CommandError(
+                    f"{rows.name} has no column {quote(name)}; {existing}{rows.hint}"
+                )
 
 
 class RowRequestReader:
@@ -117,7 +119,7 @@ class RowRequestReader:
 
     def _parse(self, fields: Fields | UnreadableRow) -> Item:
         if isinstance(fields, UnreadableRow):
-            return Problem(fields.message, readable=False)
+            return Problem(fields.message, readable=bool(fields.known))
         if clash := describe_name_clash(fields, self._reserved):
             return Problem(f"The row {clash}", readable=False)
         text = self._text_fields.read(fields)

@@ -12,12 +12,12 @@ from contextlib import AbstractContextManager, aclosing
 from pathlib import Path
 
 from fillmask.bundles.bundle import read_bundle
-from fillmask.cli.commands import StreamCommand
+from fillmask.cli.commands import RowOptions, StreamCommand
 from fillmask.cli.error_policy import ErrorPolicy
 from fillmask.cli.formats.base import Block, OutputOptions, Rows
-from fillmask.cli.formats.by_extension import check_input, open_rows
+from fillmask.cli.formats.by_extension import open_rows
 from fillmask.cli.formats.durable_files import STANDARD_OUTPUT, name_in_errors
-from fillmask.cli.formats.jsonl import JsonRows, JsonRowWriter, write_lines
+from fillmask.cli.formats.jsonl import JsonRows, JsonRowWriter
 from fillmask.cli.pipeline import RowPipeline
 from fillmask.cli.progress import print_status, show_progress
 from fillmask.cli.requests import RowRequestReader
@@ -41,12 +41,14 @@ async def process_stream(command: StreamCommand, settings: Settings) -> None:
     """
     row_options = command.row_options
     task = TASKS[row_options.task]
-    rows = await asyncio.to_thread(_open, command.input, row_options.field)
+    rows = await asyncio.to_thread(_open, command.input, row_options)
     bundle = await asyncio.to_thread(read_bundle, settings.bundle)
     check_bundle(task, bundle, pairs=row_options.text_pair_column is not None)
     limits = limits_of(settings, bundle)
     options = task.read_options(row_options.parameters, limits)
-    writer = JsonRowWriter(rows, OutputOptions(task, options, row_options.on_error == "report"))
+    report = row_options.on_error == "report"
+    output = OutputOptions(task, options, report, row_options.output_prefix)
+    writer = await asyncio.to_thread(JsonRowWriter, rows, output)
     reader = RowRequestReader(
         task, row_options.text_fields, row_options.parameters, limits, rows, writer.reserved
     )
@@ -56,11 +58,12 @@ async def process_stream(command: StreamCommand, settings: Settings) -> None:
     total = None if stop is None else stop - start
     bar = not sys.stdout.isatty()
     with show_progress(sys.stderr, rows.name, total, bar=bar) as progress:
-        write_to_stdout = write_lines(sys.stdout.buffer, task.field)
+        write_to_stdout = writer.write_to(sys.stdout.buffer)
 
         def write(block: Block, answers: Sequence[bytes]) -> None:
             with name_in_errors(STANDARD_OUTPUT):
                 write_to_stdout(block, answers)
+                sys.stdout.buffer.flush()
             progress.update(len(block))
 
         problems = ErrorPolicy(write, rows.name, row_options.on_error)
@@ -70,13 +73,15 @@ async def process_stream(command: StreamCommand, settings: Settings) -> None:
             pipeline = RowPipeline(task, model, row_options.field, batch_tokens)
             await pipeline.run(reader.read(start, stop), problems.write)
     print_status(f"{rows.name}: {problems}.")
+    problems.check()
 
 
-def _open(path: Path | None, field: str) -> Rows:
-    if path is None:
-        return JsonRows(STANDARD_INPUT, open_standard_input)
-    check_input(path)
-    return open_rows(path, field)
+def _open(path: Path | None, row_options: RowOptions) -> Rows:
+    if path is not None:
+        return open_rows(path, row_options.field, row_options.dialect)
+    rows = JsonRows(STANDARD_INPUT, open_standard_input)
+    rows.rereadable = False
+    return rows
 
 
 def open_standard_input() -> AbstractContextManager[io.RawIOBase]:

@@ -14,12 +14,7 @@ from fillmask.cli.commands import FileCommand
 from fillmask.cli.error_policy import ErrorPolicy
 from fillmask.cli.errors import CommandError, RowError
 from fillmask.cli.formats.base import Block, OutputOptions, Rows, RowWriter
-from fillmask.cli.formats.by_extension import (
-    check_input,
-    check_output_name,
-    make_writer,
-    open_rows,
-)
+from fillmask.cli.formats.by_extension import format_to_write, make_writer, open_rows
 from fillmask.cli.pipeline import RowPipeline
 from fillmask.cli.progress import print_status, show_progress
 from fillmask.cli.requests import RowRequestReader
@@ -32,7 +27,7 @@ from fillmask.registry.loader import load_model
 from fillmask.settings import Settings
 
 
-def check_output(path: Path, source: Path, *, overwrite: bool) -> None:
+def check_output(path: Path, source: Path, inputs: Sequence[Path], *, overwrite: bool) -> None:
     """Reject an output path that the command must not write.
 
     The function allows an existing output with the description of a job, because an interrupted job
@@ -41,18 +36,23 @@ def check_output(path: Path, source: Path, *, overwrite: bool) -> None:
     Args:
         path: path of the output.
         source: path of the input.
+        inputs: files of the input.
         overwrite: allow an existing output.
 
     Raises:
         CommandError: the output is the input, has no supported extension or already exists, its
             directory does not exist, or its directory of parts contains the input.
     """
-    check_output_name(path)
+    format_to_write(path)
     if not path.parent.is_dir():
         raise CommandError(f"The command cannot write {path}; {path.parent} must be a directory.")
-    if path.exists() and path.samefile(source):
+    if path.exists() and any(path.samefile(file) for file in inputs):
         raise CommandError(f"{path} is the input file; choose another --output.")
-    if source.resolve().is_relative_to(parts_directory(path).resolve()):
+    if path.parent.samefile(source if source.is_dir() else source.parent) and (
+        source.is_dir() or (inputs != [source] and path.match(source.name))
+    ):
+        raise CommandError(f"The next run would read {path} as input; choose another --output.")
+    if inputs[0].resolve().is_relative_to(parts_directory(path).resolve()):
         raise CommandError(
             f"The command replaces the files in {parts_directory(path)}, which contains the input; "
             "choose another --output."
@@ -101,10 +101,11 @@ async def process_file(command: FileCommand, settings: Settings) -> None:
         StartupError: the bundle or a setting is invalid.
         FillMaskError: a parameter is invalid, or the model has failed.
     """
-    check_input(command.input)
-    check_output(command.output, command.input, overwrite=command.overwrite)
-    state = _file_state(command.input)
-    plan = await asyncio.to_thread(_make_plan, command, settings)
+    options = command.row_options
+    rows = await asyncio.to_thread(open_rows, command.input, options.field, options.dialect)
+    check_output(command.output, command.input, rows.files, overwrite=command.overwrite)
+    states = [*map(_file_state, rows.files)]
+    plan = await asyncio.to_thread(_make_plan, command, rows, settings)
     with locked(command.output):
         job = Job(command.output, plan.fingerprint)
         if not job.begin(restart=command.restart):
@@ -130,35 +131,39 @@ async def process_file(command: FileCommand, settings: Settings) -> None:
                     f"{error} With --on-error report, the command goes on after invalid rows."
                 ) from error
             raise
-        _check_unchanged(command.input, state)
+        if [*map(_file_state, rows.files)] != states:
+            raise CommandError(
+                f"{command.input} has changed since the start of the command; start again with "
+                "--restart."
+            )
         check_new(command.output, overwrite=command.overwrite)  # the user may have written one
         job.publish()
         job.remove_directory()
     print_status(f"{command.output.name}: {problems}.")
+    problems.check()
 
 
-def _make_plan(command: FileCommand, settings: Settings) -> _Plan:
+def _make_plan(command: FileCommand, rows: Rows, settings: Settings) -> _Plan:
     row_options = command.row_options
     task = TASKS[row_options.task]
     bundle = read_bundle(settings.bundle)
     check_bundle(task, bundle, pairs=row_options.text_pair_column is not None)
-    rows = open_rows(command.input, row_options.field)
     limits = limits_of(settings, bundle)
     options = task.read_options(row_options.parameters, limits)
-    writer = make_writer(
-        command.output, rows, OutputOptions(task, options, row_options.on_error == "report")
-    )
+    report = row_options.on_error == "report"
+    output = OutputOptions(task, options, report, row_options.output_prefix)
+    writer = make_writer(command.output, rows, output)
     start, stop = row_options.shard.range_of(rows.count())
     return _Plan(
         task=task,
         rows=rows,
         reader=RowRequestReader(
-            task, row_options.text_fields, row_options.parameters, limits, rows, writer.reserved
+            task, row_options.text_fields, row_options.parameters, limits, rows, ()
         ),
         writer=writer,
         start=start,
         stop=stop,
-        fingerprint=fingerprint(command.input, row_options, bundle),
+        fingerprint=fingerprint(rows.files, row_options, bundle),
     )
 
 
@@ -203,13 +208,6 @@ def _join_parts(command: FileCommand, plan: _Plan, parts: PartFiles, path: Path)
             problems.write(block, list(islice(answers, len(block))))
             progress.update(len(block))
     return problems
-
-
-def _check_unchanged(path: Path, state: tuple[int, int]) -> None:
-    if _file_state(path) != state:
-        raise CommandError(
-            f"{path} has changed since the start of the command; start again with --restart."
-        )
 
 
 def _file_state(path: Path) -> tuple[int, int]:

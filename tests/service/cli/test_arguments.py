@@ -8,6 +8,7 @@ from fillmask.cli.arguments import parse_arguments
 from fillmask.cli.commands import FileCommand, RowOptions, Shard, StreamCommand, TextCommand
 from fillmask.cli.errors import CommandError
 from fillmask.cli.requests import TextFields
+from fillmask.tables.delimited import Dialect
 
 TEXT = "a [MASK]"
 
@@ -68,7 +69,15 @@ def test_a_file() -> None:
         Path("a.jsonl"), Path("b.csv"), RowOptions({})
     )
     more = ["--field=t", "--on-error=report", "--shard=1/3", "--overwrite", "--restart"]
-    row_options = RowOptions({"top_k": 1}, "t", "report", Shard(1, 3))
+    more += ["--delimiter=tab", "--quoting=none", "--encoding=latin1", "--output-prefix=p_"]
+    row_options = RowOptions(
+        {"top_k": 1},
+        "t",
+        "report",
+        Shard(1, 3),
+        dialect=Dialect("\t", "none", "iso8859-1"),
+        output_prefix="p_",
+    )
     expected = FileCommand(
         Path("a.jsonl"), Path("b.csv"), row_options, overwrite=True, restart=True
     )
@@ -176,6 +185,18 @@ def test_streams() -> None:
                 "--shard needs an input file, because the length of standard input is unknown "
                 "(got --input -)."
             ),
+        ),
+        (
+            ["--input=-", "--output=-", "--encoding=cp1252"],
+            "Standard input is JSONL in UTF-8; remove the options of other files.",
+        ),
+        (
+            ["--input=x", "--output=y", "--delimiter=ab"],
+            'argument --delimiter: must be one character, such as ; or | or tab (got "ab"); run',
+        ),
+        (
+            ["--input=x", "--output=y", "--encoding=ebcdic"],
+            "argument --encoding: must be an encoding of Python, such as cp1252 or utf-16 (got ",
         ),
         (
             ["--input=x", "--output=-", "--overwrite"],

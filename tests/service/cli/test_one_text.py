@@ -183,7 +183,13 @@ def test_each_line_of_standard_input_is_a_text(tiny: Tiny, pipe: Pipe) -> None:
     ("content", "sentence"),
     [
         (b"a dog\n", "The text has no mask; write [MASK] in place of a word."),
-        (b"\xff [MASK]\n", "The line is not valid UTF-8; encode it as UTF-8."),
+        (
+            b"\xff [MASK]\n",
+            (
+                "The line is not valid UTF-8; encode it as UTF-8, or set --encoding to its "
+                "encoding, such as cp1252."
+            ),
+        ),
         (b"\n[MASK]\n", "The text is empty; write at least one word."),
         (b"a" * 2**24 + b"a\n", "The line is longer than 16777216 bytes; shorten it."),
     ],

@@ -6,7 +6,7 @@ from typing import NoReturn
 import pytest
 
 from fillmask.cli.errors import CommandError
-from fillmask.cli.formats.by_extension import check_input
+from fillmask.cli.formats.by_extension import open_rows
 from fillmask.cli.resume.job import parts_directory
 from fillmask.cli.whole_file import check_new, check_output
 
@@ -19,24 +19,37 @@ def source(tmp_path: Path) -> Path:
 
 
 def test_inputs_that_cannot_be_read(tmp_path: Path) -> None:
-    (tmp_path / "d.csv").mkdir()
+    for folder in ("d.csv", "two", "part=1/b.parquet"):
+        (tmp_path / folder).mkdir(parents=True)
+    for name in ("a.csv", "b.parquet", "_SUCCESS", ".b.crc"):
+        (tmp_path / "two" / name).touch()
     for name, sentence in (
         (
             "none.csv",
             "none.csv (no such file or directory); give a readable file.",
         ),
-        ("d.csv", "d.csv is not a file; set --input to a file."),
+        ("d.csv", "d.csv has no files; set --input to a file, a folder or a pattern."),
+        ("*.parquet", "*.parquet has no files; set --input to a file, a folder or a pattern."),
+        (
+            "two",
+            (
+                "two has several files, of which a.csv is not Parquet; set --input to one file, "
+                "or to "
+                "a pattern such as '*.parquet'."
+            ),
+        ),
+        ("part=1", "part=1/b.parquet is not a file; set --input to a file."),
         (
             "a.xml",
             (
                 'The command cannot read "a.xml"; the name must end in .jsonl, .ndjson, .csv, '
                 ".tsv, .json, .txt or .parquet. After .jsonl, .ndjson, .csv, .tsv, .json or .txt, "
-                "it may have .gz or .zst."
+                "it may have .gz, .zst or .xz."
             ),
         ),
     ):
         with pytest.raises(CommandError) as caught:
-            check_input(tmp_path / name)
+            open_rows(tmp_path / name, "inputs")
         assert str(caught.value).endswith(sentence)
 
 
@@ -46,7 +59,7 @@ def test_input_without_permission(source: Path, monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(Path, "open", refuse)
     with pytest.raises(CommandError, match=r"cannot read .*in.jsonl \(permission denied\); give"):
-        check_input(source)
+        open_rows(source, "inputs")
 
 
 def test_outputs_that_must_not_be_written(tmp_path: Path, source: Path) -> None:
@@ -55,7 +68,13 @@ def test_outputs_that_must_not_be_written(tmp_path: Path, source: Path) -> None:
     link = tmp_path / "link.jsonl"
     link.symlink_to(source)
     for path, sentence in (
-        (tmp_path / "a.txt", "the name must end in .jsonl, .ndjson, .csv, .tsv or .parquet."),
+        (
+            tmp_path / "a.txt",
+            (
+                "the name must end in .jsonl, .ndjson, .csv, .tsv or .parquet. After the others "
+                "than .parquet, it may have .gz."
+            ),
+        ),
         (
             tmp_path / "none/a.csv",
             f"{tmp_path}/none/a.csv; {tmp_path}/none must be a directory.",
@@ -65,11 +84,18 @@ def test_outputs_that_must_not_be_written(tmp_path: Path, source: Path) -> None:
         (there, "there.csv already exists; use --overwrite to replace it."),
     ):
         with pytest.raises(CommandError) as caught:
-            check_output(path, source, overwrite=False)
+            check_output(path, source, [source], overwrite=False)
         assert str(caught.value).endswith(sentence)
-    check_output(there, source, overwrite=True)
+    check_output(there, source, [source], overwrite=True)
     with pytest.raises(CommandError, match="is the input"):
-        check_output(source, source, overwrite=True)
+        check_output(source, source, [source], overwrite=True)
+
+
+@pytest.mark.parametrize("source", ["", "part-*.jsonl"])
+def test_an_output_among_the_next_inputs_is_refused(tmp_path: Path, source: str) -> None:
+    path = tmp_path / "part-9.jsonl"
+    with pytest.raises(CommandError, match=r"The next run would read .*part-9.jsonl as input"):
+        check_output(path, tmp_path / source, [tmp_path / "part-0.jsonl"], overwrite=True)
 
 
 def test_output_beside_its_parts_is_left_to_the_job(tmp_path: Path, source: Path) -> None:
@@ -78,9 +104,9 @@ def test_output_beside_its_parts_is_left_to_the_job(tmp_path: Path, source: Path
     there.touch()
     parts_directory(there).mkdir()
     with pytest.raises(CommandError, match="already exists"):  # no job has written it
-        check_output(there, source, overwrite=False)
+        check_output(there, source, [source], overwrite=False)
     (parts_directory(there) / "job.json").touch()
-    check_output(there, source, overwrite=False)
+    check_output(there, source, [source], overwrite=False)
     with pytest.raises(CommandError, match="already exists"):
         check_new(there, overwrite=False)
 

@@ -1,7 +1,6 @@
 """Progress as a bar on a terminal or as lines in a log."""
 
 import io
-import time
 
 import pytest
 
@@ -36,11 +35,12 @@ def test_no_bar_among_other_lines() -> None:
 
 def test_lines_in_a_log(monkeypatch: pytest.MonkeyPatch) -> None:
     # The speed counts only the rows of this run.
-    times_s = iter((0.0, 1.0, 29.0, 30.0, 31.0, 60.0))
-    monkeypatch.setattr(time, "monotonic", lambda: next(times_s))
+    times_s = [0.0]
+    monkeypatch.setattr("tqdm.std.time", lambda: times_s[-1])
     stream = io.StringIO()
     with show_progress(stream, "out.csv", 1000, 400) as lines:
-        for _ in range(5):
+        for time_s in (1.0, 29.0, 30.0, 31.0, 60.0):
+            times_s.append(time_s)
             lines.update(50)
     assert isinstance(lines, ProgressLines)
     assert stream.getvalue() == (
@@ -49,9 +49,10 @@ def test_lines_in_a_log(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_lines_without_a_known_end() -> None:
+def test_lines_without_a_known_end(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.StringIO()
-    with ProgressLines(stream, "standard input", None, every_s=0.0) as lines:
+    monkeypatch.setattr("fillmask.cli.progress.LINE_EVERY_S", 0.0)
+    with show_progress(stream, "standard input", None) as lines:
         lines.update(5)
     assert stream.getvalue().startswith("standard input: 5 rows, ")
 

@@ -135,7 +135,7 @@ def test_reserved_field_name_is_a_problem(tmp_path: Path) -> None:
     # The output for a row with a reserved field has none of the row's fields.
     item = ask(tmp_path, {"inputs": "a", "fills": 1}, reserved=("fills", "error"))
     assert item == Problem(
-        'The row has the field "fills", which the output adds; rename the input\'s field.',
+        'The row has the field "fills", which the output adds; set another --output-prefix.',
         readable=False,
     )
     assert isinstance(ask(tmp_path, {"inputs": "a", "fills": 1}), RowRequest)
@@ -159,7 +159,8 @@ def test_missing_column(tmp_path: Path) -> None:
         reader_of("text", {}, LIMITS, rows, ())
     assert str(caught.value) == (
         'rows.csv has no column "text"; it has "inputs", "parameters". Select the '
-        "field of the texts with --field."
+        "field of the texts with --field. Line 1 must name the columns; --delimiter sets what "
+        "separates them."
     )
 
 

@@ -129,7 +129,7 @@ def test_a_file_to_standard_output(tiny: Tiny, tmp_path: Path, shard: list[str])
 def test_name_clashes_and_missing_fields_are_errors(tiny: Tiny, tmp_path: Path) -> None:
     source = tmp_path / "in.csv"
     source.write_text("fills,inputs\n")
-    done = fillmask("--input", source, "--output=-", "--bundle", tiny.path)
+    done = fillmask("--input", source, "--output=-", "--bundle", tiny.path, "--output-prefix=")
     assert done.err.startswith('in.csv has the field "fills", which the output adds')
     done = fillmask("--input", source, "--output=-", "--bundle", tiny.path, "--field=x")
     assert done.code == 2

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fillmask.tables.delimited import DEFAULT, Dialect
 from fillmask_model.encoder.classifier import ProblemType
 from fillmask_model.fine_tuning.tables import (
     Dataset,
@@ -31,11 +32,13 @@ class Columns:
     Attributes:
         text_pair: column of the second text. None means the column text_pair if the file has this
             column.
+        dialect: options for reading CSV and TSV files.
     """
 
     text: str = "text"
     text_pair: str | None = None
     label: str = "label"
+    dialect: Dialect = DEFAULT
 
 
 def read_dataset(path: Path, columns: Columns, problem_type: ProblemType) -> Dataset:
@@ -60,7 +63,7 @@ def read_dataset(path: Path, columns: Columns, problem_type: ProblemType) -> Dat
         used = (columns.text, pair, columns.label)
         return used, _Parser(*used, problem_type).example
 
-    examples, ignored = read_table(path, parser_of)
+    examples, ignored = read_table(path, columns.dialect, columns.text, parser_of)
     return Dataset(path, tuple(examples), ignored)
 
 

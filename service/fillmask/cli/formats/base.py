@@ -3,15 +3,20 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
 from pydantic_core import PydanticSerializationError, to_json
 
 from fillmask.cli.errors import CommandError
+from fillmask.cli.progress import print_status
 from fillmask.cli.tasks.base import AnyTask
 from fillmask.errors import quote
+from fillmask.tables.delimited import Dialect
+from fillmask.tables.streams import OpenStream, open_text
 
 Item = TypeVar("Item")
 Fields = dict[str, Any]
@@ -21,16 +26,18 @@ BLOCK_ROWS = 256
 
 @dataclass(frozen=True, slots=True)
 class UnreadableRow:
-    """A row that the parser rejects, with the error message."""
+    """A row that the parser rejects, with the error message and the fields that are known."""
 
     message: str
+    known: Fields = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
 class Block(ABC):
     """Consecutive rows of a file.
 
     Attributes:
-        first: index of the block's first row in the file, from 0.
+        first: index of the block's first row, from 0.
     """
 
     first: int
@@ -47,12 +54,16 @@ class Block(ABC):
         """Return the fields of each row."""
 
     def json_objects(self) -> list[bytes]:
-        """Return each row as a JSON object. An unreadable row becomes an empty object.
+        """Return each row as a JSON object of its known fields.
 
         Raises:
             CommandError: JSON cannot represent a value.
         """
-        return [b"{}" if isinstance(row, UnreadableRow) else as_json(row) for row in self.fields()]
+        return [as_json(row) for row in self.known_fields()]
+
+    def known_fields(self) -> list[Fields]:
+        """Return the fields of each row, as far as they are known."""
+        return [row.known if isinstance(row, UnreadableRow) else row for row in self.fields()]
 
 
 @dataclass(frozen=True)
@@ -63,7 +74,6 @@ class ListBlock(Block):
         rows: the rows, in a type that depends on the format.
     """
 
-    first: int
     rows: Sequence[Any]
 
     def __len__(self) -> int:
@@ -82,19 +92,37 @@ class Rows(ABC):
         columns: names of the fields that all rows have, in order. None means that each row has its
             own fields.
         row_parameters: true if a row may have its own parameters in a `parameters` field.
+        rereadable: true if the rows can be read more than once.
+        hint: advice for a file that lacks a column.
+        schema: Arrow schema of the rows of Parquet files.
+        files: the files of the rows.
     """
 
     name: str
     columns: tuple[str, ...] | None
     row_parameters: bool
+    rereadable = True
+    hint = ""
+    schema: Any = None
+    files: Sequence[Path] = ()
 
     @abstractmethod
     def count(self) -> int:
         """Return the number of rows.
 
         Raises:
-            CommandError: the file is damaged.
+            CommandError, TableError: the file is damaged.
         """
+
+    def find_columns(self) -> tuple[str, ...]:
+        """Return the names of all fields, in order of first appearance.
+
+        Rows with own fields are all read, unless they can be read only once.
+        """
+        if self.columns is not None:
+            return self.columns
+        rows = (row for block in self.blocks() for row in block.known_fields())
+        return tuple({name: None for row in rows for name in row}) if self.rereadable else ()
 
     @abstractmethod
     def blocks(
@@ -109,7 +137,7 @@ class Rows(ABC):
                 fields.
 
         Raises:
-            CommandError: the file is damaged.
+            CommandError, TableError: the file is damaged.
         """
 
 
@@ -201,26 +229,45 @@ class OutputOptions:
     Attributes:
         task_options: options of rows without parameters of their own.
         report_errors: true if a row may have an error instead of results.
+        prefix: beginning of the names. None means one that no field of the rows makes necessary
+            or impossible.
+        compressed: true if the output is compressed with gzip.
     """
 
     task: AnyTask
     task_options: Any
     report_errors: bool
+    prefix: str | None = None
+    compressed: bool = False
 
-    def with_error(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Return the names of added fields, with the field of errors if a row may have an error."""
-        return (*names, ERROR) if self.report_errors else tuple(names)
+    def names(self, rows: Rows, results: Iterable[str]) -> dict[str, str]:
+        """Return the names of the fields to add, for the results of a row and its error.
+
+        The names are the same for all shards of a file.
+
+        Raises:
+            CommandError: the rows have a field with the prefix and the name of a result.
+        """
+        results = (*results, ERROR) if self.report_errors else tuple(results)
+        columns = rows.find_columns()
+        automatic = chain(("", "fillmask_"), (f"fillmask_{number}_" for number in count(2)))
+        for prefix in automatic if self.prefix is None else (self.prefix,):
+            names = {result: f"{prefix}{result}" for result in results}
+            clash = describe_name_clash(columns, names.values())
+            if clash is None:
+                break
+            if self.prefix is not None:
+                raise CommandError(f"{rows.name} {clash}")
+        if prefix and self.prefix is None:
+            print_status(
+                f"{rows.name} has fields with the names of results, which therefore begin with "
+                f"{prefix} (--output-prefix sets another beginning)."
+            )
+        return names
 
 
 class RowWriter(Protocol):
-    """Writer of rows with their results in one format.
-
-    Attributes:
-        reserved: names of added fields. A row with such a field is invalid. The tuple is empty if
-            the writer has already checked the names.
-    """
-
-    reserved: tuple[str, ...]
+    """Writer of rows with their results in one format."""
 
     def open(self, path: Path) -> AbstractContextManager[Write]:
         """Open a file for writing. The end of the `with` block flushes the file to the disk.
@@ -230,24 +277,55 @@ class RowWriter(Protocol):
         """
 
 
-def reject_name_clash(label: str, columns: Iterable[str], added: Iterable[str]) -> None:
-    """Reject input columns that have the name of an added column.
-
-    Args:
-        label: name of the input, for the error message.
-        columns: columns of the input.
-        added: columns that the output adds.
-
-    Raises:
-        CommandError: a column of the input and an added column have the same name.
-    """
-    if clash := describe_name_clash(columns, added):
-        raise CommandError(f"{label} {clash}")
-
-
 def describe_name_clash(columns: Iterable[str], added: Iterable[str]) -> str | None:
     """Return the end of an error message about a clash of names, or None without a clash."""
     if not (clash := sorted(set(columns) & set(added))):
         return None
     name = quote(clash[0])
-    return f"has the field {name}, which the output adds; rename the input's field."
+    return f"has the field {name}, which the output adds; set another --output-prefix."
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file to read.
+
+    Attributes:
+        path: path of the file, or of the folder or pattern of `files`.
+        field: field of the texts, also if they have no name in the file.
+    """
+
+    path: Path
+    files: Sequence[Path]
+    field: str
+    dialect: Dialect
+
+    @property
+    def name(self) -> str:
+        """Name for error messages."""
+        return self.path.name
+
+    @property
+    def open(self) -> OpenStream:
+        """Function that opens the file at its start, decompressed and as UTF-8."""
+        return partial(open_text, self.path, self.dialect.encoding)
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format of files.
+
+    Attributes:
+        extensions: ends of the names of files, in lower case.
+        read: function that opens the rows of a file from any row on, which is what resuming needs.
+        write: function that returns the writer of rows with their results. None for a format that
+            the command only reads.
+        is_text: True if the command reads compressed files of this format, in any encoding, and
+            writes compressed ones.
+        dialect: True if the format has delimiters.
+    """
+
+    extensions: tuple[str, ...]
+    read: Callable[[Source], Rows]
+    write: Callable[[Rows, OutputOptions], RowWriter] | None = None
+    is_text: bool = True
+    dialect: bool = False

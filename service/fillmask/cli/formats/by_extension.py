@@ -2,56 +2,79 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from fillmask.cli.errors import CommandError, reason
-from fillmask.cli.formats.base import OutputOptions, Rows, RowWriter
-from fillmask.cli.formats.compression import COMPRESSIONS, opener
+from fillmask.cli.formats.base import Format, OutputOptions, Rows, RowWriter, Source
 from fillmask.cli.formats.csv import CSV, TSV
-from fillmask.cli.formats.format import Format, Source
 from fillmask.cli.formats.json import JSON
 from fillmask.cli.formats.jsonl import JSONL
+from fillmask.cli.formats.lines import TEXT
 from fillmask.cli.formats.parquet import PARQUET
-from fillmask.cli.formats.text import TEXT
 from fillmask.errors import quote
+from fillmask.tables.delimited import DEFAULT, Dialect
+from fillmask.tables.streams import COMPRESSIONS, GZIP, missing_pyarrow, suffix_of
 
 
-def check_input(path: Path) -> None:
-    """Reject an input path that is not a readable file with a supported extension.
+def _find_files(path: Path) -> list[Path]:
+    """Return the files of an input, which is a file, a folder, or a pattern such as `a/*.parquet`.
 
     Raises:
-        CommandError: the path has no supported extension, does not exist, is not a file, or is not
-            readable.
+        CommandError: there is no file, or a file is unreadable or of another format.
     """
-    _format_to_read(path)
-    if path.exists() and not path.is_file():
-        raise CommandError(f"{path} is not a file; set --input to a file.")
-    try:
-        path.open("rb").close()
-    except OSError as error:
-        raise CommandError(
-            f"The command cannot read {path} ({reason(error)}); give a readable file."
-        ) from error
+    files = [path]
+    if path.is_dir():
+        # those who write folders hide files with a dot or an underscore
+        files = sorted(one for one in path.iterdir() if one.name[0] not in "._")
+    elif not path.exists() and any(mark in path.name for mark in "*?["):
+        files = sorted(path.parent.glob(path.name))
+    for file in files:
+        if len(files) > 1 and _format_to_read(file) is not PARQUET:
+            raise CommandError(
+                f"{path} has several files, of which {file.name} is not Parquet; set --input to "
+                "one file, or to a pattern such as '*.parquet'."
+            )
+        if file.exists() and not file.is_file():
+            raise CommandError(f"{file} is not a file; set --input to a file.")
+        try:
+            file.open("rb").close()
+        except OSError as error:
+            raise CommandError(
+                f"The command cannot read {file} ({reason(error)}); give a readable file."
+            ) from error
+    if not files:
+        raise CommandError(f"{path} has no files; set --input to a file, a folder or a pattern.")
+    return files
 
 
 FORMATS = (JSONL, CSV, TSV, JSON, TEXT, PARQUET)
 READ = tuple(ending for one in FORMATS for ending in one.extensions)
 WRITTEN = tuple(ending for one in FORMATS if one.write for ending in one.extensions)
-COMPRESSED = tuple(ending for one in FORMATS if one.compressible for ending in one.extensions)
+COMPRESSED = tuple(ending for one in FORMATS if one.is_text for ending in one.extensions)
 
 
-def open_rows(path: Path, field: str) -> Rows:
-    """Return a reader for the rows of a file.
+def open_rows(path: Path, field: str, dialect: Dialect = DEFAULT) -> Rows:
+    """Return a reader for the rows of a file, or of a folder or a pattern of Parquet files.
 
     Args:
-        field: field name for texts that have no name in the file.
+        field: field of the texts, also if they have no name in the file.
 
     Raises:
-        CommandError: the extension is unknown, pyarrow is missing, or the content does not match
-            the extension.
+        CommandError: the extension is unknown, pyarrow is missing, the content does not match the
+            extension, or the format lacks an option of the dialect.
     """
+    if not path.is_dir():
+        _format_to_read(path)
+    files = _find_files(path)
+    one = _format_to_read(files[0])
+    for name, value in asdict(dialect).items():
+        if value is not None and not (one.dialect or (name == "encoding" and one.is_text)):
+            raise CommandError(f"--{name} has no meaning for {path.name}; remove it.")
     with _require_pyarrow(path):
-        return _format_to_read(path).read(Source(path, opener(path), field))
+        rows = one.read(Source(path, files, field, dialect))
+    rows.files = files
+    return rows
 
 
 def make_writer(path: Path, rows: Rows, options: OutputOptions) -> RowWriter:
@@ -66,26 +89,16 @@ def make_writer(path: Path, rows: Rows, options: OutputOptions) -> RowWriter:
         CommandError: the extension is unknown, pyarrow is missing, or the format cannot
             represent the rows.
     """
-    write = _format_to_write(path).write
+    write = format_to_write(path).write
     assert write is not None  # noqa: S101 - of a format in WRITTEN
+    options = replace(options, compressed=path.suffix.lower() == GZIP)
     with _require_pyarrow(path):
         return write(rows, options)
 
 
-def check_output_name(path: Path) -> None:
-    """Reject the name of an output without the extension of a format to write.
-
-    Raises:
-        CommandError: the extension is not in WRITTEN.
-    """
-    _format_to_write(path)
-
-
 def _format_to_read(path: Path) -> Format:
-    name = Path(path.name)
-    compressed = name.suffix.lower() in COMPRESSIONS
-    extension = (name.with_suffix("") if compressed else name).suffix.lower()
-    allowed = COMPRESSED if compressed else READ
+    extension = suffix_of(path)
+    allowed = COMPRESSED if path.suffix.lower() in COMPRESSIONS else READ
     if extension not in allowed:
         raise CommandError(
             f"The command cannot read {quote(path.name)}; the name must end in {_listed(READ)}. "
@@ -94,11 +107,18 @@ def _format_to_read(path: Path) -> Format:
     return next(one for one in FORMATS if extension in one.extensions)
 
 
-def _format_to_write(path: Path) -> Format:
-    extension = path.suffix.lower()
-    if extension not in WRITTEN:
+def format_to_write(path: Path) -> Format:
+    """Return the format of an output.
+
+    Raises:
+        CommandError: the extension is not in WRITTEN.
+    """
+    compressed = path.suffix.lower() == GZIP
+    extension = suffix_of(path) if compressed else path.suffix.lower()
+    if extension not in WRITTEN or (compressed and extension not in COMPRESSED):
         raise CommandError(
-            f"The command cannot write {quote(path.name)}; the name must end in {_listed(WRITTEN)}."
+            f"The command cannot write {quote(path.name)}; the name must end in "
+            f"{_listed(WRITTEN)}. After the others than .parquet, it may have {GZIP}."
         )
     return next(one for one in FORMATS if extension in one.extensions)
 
@@ -114,7 +134,4 @@ def _require_pyarrow(path: Path) -> Iterator[None]:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "pyarrow":
             raise
-        raise CommandError(
-            f"{path.name} needs pyarrow, which is not installed; run pip install "
-            "'.[parquet]' in a checkout, or pip install 'PATH/TO/WHEEL[parquet]'."
-        ) from error
+        raise CommandError(missing_pyarrow(path.name)) from error

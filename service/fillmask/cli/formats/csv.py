@@ -3,96 +3,78 @@
 import csv
 import io
 import json
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
-from fillmask.cli.errors import CommandError
 from fillmask.cli.formats.answers import parse_problem
 from fillmask.cli.formats.base import (
     BLOCK_ROWS,
     ERROR,
     Block,
     Fields,
+    Format,
     ListBlock,
     OutputOptions,
     Rows,
+    Source,
     UnreadableRow,
     Write,
     as_json,
-    drop_trailing_blanks,
-    is_encodable,
-    reject_name_clash,
     slice_batches,
 )
 from fillmask.cli.formats.csv_layout import LAYOUTS, ROW
-from fillmask.cli.formats.durable_files import create, sync
-from fillmask.cli.formats.format import Format
-from fillmask.cli.formats.lines import MAX_LINE_BYTES, OpenStream
-from fillmask.errors import quote
+from fillmask.cli.formats.durable_files import write_file
+from fillmask.cli.progress import print_status
+from fillmask.tables.delimited import Record, Table
+
+_ESCAPES = {"\t": r"\t", "\n": r"\n", "\r": r"\r"}
 
 
 @dataclass(frozen=True)
 class CsvBlock(ListBlock):
-    """Block of CSV rows, each a list of cells.
+    """Block of CSV rows.
 
     Attributes:
         columns: names of the columns, from the header.
     """
 
-    rows: Sequence[list[str]]
+    rows: Sequence[Record]
     columns: tuple[str, ...]
 
     def fields(self) -> list[Fields | UnreadableRow]:
         """See `Block`."""
-        return [self._read(cells) for cells in self.rows]
+        return [self._read(row) for row in self.rows]
 
-    def _read(self, cells: list[str]) -> Fields | UnreadableRow:
-        if len(cells) != len(self.columns):
-            return UnreadableRow(
-                f"The row must have as many cells as the header, {len(self.columns)} "
-                f"(got {len(cells)})."
-            )
-        if not all(map(is_encodable, cells)):
-            return UnreadableRow("The row is not valid UTF-8; encode it as UTF-8.")
-        return dict(zip(self.columns, cells, strict=True))
+    def _read(self, row: Record) -> Fields | UnreadableRow:
+        fields = dict(zip(self.columns, row.cells, strict=False))
+        if row.problem is None:
+            return fields
+        return UnreadableRow(f"Line {row.line} {row.problem}.", fields)
 
 
 class CsvRows(Rows):
-    """Rows of a CSV file without the blank lines at its end.
-
-    Args:
-        name: name of the file, for error messages.
-        open_stream: function that opens the file at its start.
+    """Rows of a CSV or TSV file.
 
     Raises:
-        CommandError: the file has no valid header.
+        TableError: the file has no valid header.
     """
 
     row_parameters = False
+    hint = " Line 1 must name the columns; --delimiter sets what separates them."
 
-    def __init__(self, name: str, open_stream: OpenStream, delimiter: str = ",") -> None:
-        self.name = name
-        self._open = open_stream
-        self._delimiter = delimiter
-        header = next(self._cells(), None)
-        if header is None:
-            raise CommandError(f"{self.name} is empty; its first row must name the columns.")
-        if not all(map(is_encodable, header)):
-            raise CommandError(
-                f"{self.name}: the first row is not valid UTF-8; encode it as UTF-8."
-            )
-        for place, column in enumerate(header):
-            if column in header[:place]:
-                raise CommandError(f"{self.name} has two columns {quote(column)}; rename one.")
-        self.columns: tuple[str, ...] = tuple(header)
+    def __init__(self, source: Source) -> None:
+        self.name = source.name
+        self._table = Table(source.path, self.name, source.dialect, source.field, print_status)
+        self.columns: tuple[str, ...] = self._table.columns
 
     def count(self) -> int:
         """See `Rows`."""
-        return sum(map(len, self._batches()))
+        return sum(1 for _ in self._table.records())
 
     def blocks(
         self,
@@ -101,113 +83,82 @@ class CsvRows(Rows):
         only: Sequence[str] | None = None,  # noqa: ARG002 - the parser reads all fields
     ) -> Iterator[Block]:
         """See `Rows`."""
-        for first, rows in slice_batches(self._batches(), start, stop):
-            yield CsvBlock(first, rows, self.columns)
-
-    def _batches(self) -> Iterator[list[list[str]]]:
-        rows = (
-            [] if len(cells) == 1 and cells[0].isspace() else cells
-            for cells in islice(self._cells(), 1, None)
-        )
+        rows = self._table.records()
         batches = iter(lambda: list(islice(rows, BLOCK_ROWS)), [])
-        return drop_trailing_blanks(batches, [])
-
-    def _cells(self) -> Iterator[list[str]]:
-        # The limit bounds memory, because an unclosed quote makes the rest of the file one cell.
-        csv.field_size_limit(MAX_LINE_BYTES)
-        # invalid bytes become surrogates, so that the error can name their row
-        with (
-            self._open() as raw,
-            io.TextIOWrapper(
-                io.BufferedReader(raw), encoding="utf-8-sig", errors="surrogateescape", newline=""
-            ) as stream,
-        ):
-            reader = csv.reader(self._lines(stream), strict=True, delimiter=self._delimiter)
-            try:
-                yield from reader
-            except csv.Error as error:
-                raise CommandError(
-                    f"{self.name}, line {reader.line_num} is not valid CSV ({error}); correct the "
-                    "syntax."
-                ) from error
-
-    def _lines(self, stream: TextIO) -> Iterator[str]:
-        """Read lines in bounded memory and reject overlong lines."""
-        number = 0
-        while line := stream.readline(MAX_LINE_BYTES + 1):
-            number += 1
-            if len(line) > MAX_LINE_BYTES and not line.endswith("\n"):
-                raise CommandError(
-                    f"{self.name}, line {number} is longer than {MAX_LINE_BYTES} characters; "
-                    "shorten it."
-                )
-            yield line
+        for first, batch in slice_batches(batches, start, stop):
+            yield CsvBlock(first, batch, self.columns)
 
 
 class CsvRowWriter:
-    """Writer of rows as CSV, with added columns for the results.
+    """Writer of rows as CSV or TSV, with added columns for the results.
+
+    TSV has no quotation marks, so that every reader finds the same cells. Tabs and line ends
+    become escapes.
 
     Args:
         rows: the rows to write. If the rows may have different fields, the writer first reads all
             rows to find the columns.
-
-    Raises:
-        CommandError: the rows have a field with the name of an added column.
     """
 
-    def __init__(self, rows: Rows, options: OutputOptions, delimiter: str = ",") -> None:
-        columns = _columns_of(rows)
-        self._delimiter = delimiter
+    def __init__(self, rows: Rows, options: OutputOptions, *, tabs: bool = False) -> None:
+        self._columns = rows.find_columns()
+        self._tabs = tabs
+        self._has_noted_escapes = False
+        self._compressed = options.compressed
         self._layout = LAYOUTS[options.task.name]
         added = self._layout.columns(options.task_options, rows.row_parameters)
-        self._added_columns = options.with_error(added)
-        reports_rows = rows.columns is None and options.report_errors
-        self.reserved = self._added_columns if reports_rows else ()
-        if not self.reserved:
-            reject_name_clash(rows.name, columns, self._added_columns)
-        self._columns = tuple(column for column in columns if column not in self.reserved)
+        self._added = options.names(rows, added)
 
     @contextmanager
     def open(self, path: Path) -> Iterator[Write]:
         """See `RowWriter`."""
-        with io.TextIOWrapper(create(path), encoding="utf-8", newline="") as stream:
-            writer = csv.writer(stream, delimiter=self._delimiter, lineterminator="\n")
-            writer.writerow((*self._columns, *self._added_columns))
+        with write_file(path, compressed=self._compressed) as file:
+            stream = io.TextIOWrapper(file, encoding="utf-8", newline="")
+            # csv.writer does not quote a carriage return that is not part of its line ends
+            writers = [
+                csv.writer(stream, lineterminator="\n", quoting=quoting)
+                for quoting in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL)
+            ]
+
+            def write_line(cells: Sequence[str]) -> None:
+                if self._tabs:
+                    stream.write("\t".join(cells) + "\n")
+                else:
+                    writers["\r" in "".join(cells)].writerow(cells)
+
+            write_line([self._cell(name, 0) for name in (*self._columns, *self._added.values())])
 
             def write(block: Block, answers: Sequence[bytes]) -> None:
-                pairs = zip(block.fields(), answers, strict=True)
+                pairs = zip(block.known_fields(), answers, strict=True)
                 for number, (fields, answer) in enumerate(pairs, block.first + 1):
-                    writer.writerows(self._lines(number, fields, answer))
+                    for line in self._lines(number, fields, answer):
+                        write_line(line)
 
             yield write
-            sync(stream, path)
+            stream.detach()
 
-    def _lines(
-        self, number: int, fields: Fields | UnreadableRow, answer: bytes
-    ) -> Iterator[list[str]]:
+    def _lines(self, number: int, fields: Fields, answer: bytes) -> Iterator[list[str]]:
         problem = parse_problem(answer)
-        readable = problem is None or problem.readable
-        known = {} if isinstance(fields, UnreadableRow) or not readable else fields
-        row = [_cell(known.get(column)) for column in self._columns]
+        row = [self._cell(fields.get(column), number) for column in self._columns]
         results = [{ERROR: problem.message}] if problem else self._layout.lines(answer)
         for result in results:
             values = {ROW: number, **result}
-            yield [*row, *(_cell(values.get(column)) for column in self._added_columns)]
+            yield [*row, *(self._cell(values.get(column), number) for column in self._added)]
+
+    def _cell(self, value: Any, number: int) -> str:
+        cell = _text(value)
+        if self._tabs and re.search(r"[\t\n\r]", cell):
+            if not self._has_noted_escapes:
+                self._has_noted_escapes = True
+                print_status(
+                    rf"Cells of TSV have no tabs and line ends; they become \t, \n and \r from row "
+                    f"{number} on. Write .csv or .jsonl to keep them."
+                )
+            cell = re.sub(r"[\t\n\r]", lambda found: _ESCAPES[found[0]], cell)
+        return cell
 
 
-def _columns_of(rows: Rows) -> tuple[str, ...]:
-    """Return the names of all fields of the rows, in order of first appearance."""
-    if rows.columns is not None:
-        return rows.columns
-    found: dict[str, None] = {}
-    for block in rows.blocks():
-        for fields in block.fields():
-            if not isinstance(fields, UnreadableRow):
-                found |= dict.fromkeys(fields)
-    return tuple(found)
-
-
-def _cell(value: Any) -> str:
+def _text(value: Any) -> str:
     """Format a value as a cell.
 
     A string stays unchanged. None becomes an empty cell. Any other value becomes JSON, without the
@@ -222,9 +173,5 @@ def _cell(value: Any) -> str:
     return str(json.loads(written)) if written.startswith('"') else written
 
 
-CSV = Format((".csv",), lambda source: CsvRows(source.name, source.open), CsvRowWriter)
-TSV = Format(
-    (".tsv",),
-    lambda source: CsvRows(source.name, source.open, "\t"),
-    lambda rows, options: CsvRowWriter(rows, options, "\t"),
-)
+CSV = Format((".csv",), CsvRows, CsvRowWriter, dialect=True)
+TSV = Format((".tsv",), CsvRows, lambda *given: CsvRowWriter(*given, tabs=True), dialect=True)

@@ -1,12 +1,13 @@
 """Durable files, which are complete or absent even after a crash."""
 
 import contextlib
+import gzip
 import io
 import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, BinaryIO
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -52,6 +53,22 @@ def sync(stream: IO[Any], path: Path) -> None:
     with name_in_errors(str(path)):
         stream.flush()
         os.fsync(stream.fileno())
+
+
+@contextlib.contextmanager
+def write_file(path: Path, *, compressed: bool = False) -> Iterator[BinaryIO]:
+    """Open a new file. The end of the `with` block flushes it to the disk.
+
+    Args:
+        compressed: write with gzip, without the name and the time, so that equal content is equal.
+    """
+    with create(path) as file:
+        if compressed:
+            with gzip.GzipFile("", "wb", 6, file, mtime=0) as stream:
+                yield cast("BinaryIO", stream)
+        else:
+            yield file
+        sync(file, path)
 
 
 def sync_directory(path: Path) -> None:

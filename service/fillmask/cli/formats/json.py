@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fillmask.cli.errors import CommandError
-from fillmask.cli.formats.base import Block, row_label
-from fillmask.cli.formats.format import Format
+from fillmask.cli.formats.base import Block, Format, row_label
 from fillmask.cli.formats.jsonl import JsonBlock
-from fillmask.cli.formats.lines import MAX_LINE_BYTES, LineRows, OpenStream, Stream
+from fillmask.cli.formats.lines import LineRows
+from fillmask.tables.streams import ENCODE, MAX_LINE_BYTES, OpenStream, Stream
 
 _CHUNK_BYTES = 2**18
 _BLANK = " \t\r\n"
@@ -90,7 +90,7 @@ class JsonArrayRows(LineRows):
         try:
             return decoder.decode(content, final=at_end)
         except UnicodeDecodeError as error:
-            raise CommandError(f"{self.name} is not valid UTF-8; encode it as UTF-8.") from error
+            raise CommandError(f"{self.name} {ENCODE}.") from error
 
 
 def _take_elements(text: str, expected: str) -> tuple[list[str], str, str, str]:

@@ -13,14 +13,13 @@ from fillmask.cli.formats.base import (
     ERROR,
     Block,
     Fields,
+    Format,
     OutputOptions,
     Rows,
     UnreadableRow,
     Write,
-    reject_name_clash,
 )
-from fillmask.cli.formats.durable_files import create, sync
-from fillmask.cli.formats.format import Format
+from fillmask.cli.formats.durable_files import write_file
 from fillmask.cli.formats.lines import LineBlock, LineRows
 from fillmask.errors import FillMaskError
 from fillmask.parameters.values import describe
@@ -65,49 +64,43 @@ class JsonRows(LineRows):
 class JsonRowWriter:
     """Writer of a JSONL file.
 
-    Raises:
-        CommandError: the rows have a column with the name of an added field.
+    Attributes:
+        reserved: names of added fields, if the rows can be read only once. A row with such a field
+            is invalid.
     """
 
     def __init__(self, rows: Rows, options: OutputOptions) -> None:
-        self._field = options.task.field
-        added = options.with_error([self._field])
-        reject_name_clash(rows.name, rows.columns or (), added)
-        self.reserved = added if rows.columns is None else ()
+        self._compressed = options.compressed
+        names = options.names(rows, [options.task.field])
+        self._names = names[options.task.field], names.get(ERROR, ERROR)
+        self.reserved = () if rows.rereadable else tuple(names.values())
 
     @contextmanager
     def open(self, path: Path) -> Iterator[Write]:
         """See `RowWriter`."""
-        with create(path) as stream:
-            yield write_lines(stream, self._field)
-            sync(stream, path)
+        with write_file(path, compressed=self._compressed) as stream:
+            yield self.write_to(stream)
 
+    def write_to(self, stream: BinaryIO) -> Write:
+        """Return a function that writes rows with their answers."""
 
-def write_lines(stream: BinaryIO, field: str) -> Write:
-    """Return a function that writes rows with their answers and flushes the stream.
+        def write(block: Block, answers: Sequence[bytes]) -> None:
+            pairs = zip(block.json_objects(), answers, strict=True)
+            stream.writelines(self._line(row, answer) for row, answer in pairs)
 
-    Args:
-        field: name of the field for the results of a row.
-    """
+        return write
 
-    def write(block: Block, answers: Sequence[bytes]) -> None:
-        pairs = zip(block.json_objects(), answers, strict=True)
-        stream.writelines(_line(row, field, answer) for row, answer in pairs)
-        stream.flush()
-
-    return write
-
-
-def _line(row: bytes, field: str, answer: bytes) -> bytes:
-    problem = parse_problem(answer)
-    if problem is None:
-        return _with_field(row, field, answer)
-    return _with_field(row if problem.readable else b"{}", ERROR, to_json(problem.message))
+    def _line(self, row: bytes, answer: bytes) -> bytes:
+        field, error = self._names
+        problem = parse_problem(answer)
+        if problem is None:
+            return _with_field(row, field, answer)
+        return _with_field(row if problem.readable else b"{}", error, to_json(problem.message))
 
 
 def _with_field(row: bytes, name: str, value: bytes) -> bytes:
     head = row[:-1].rstrip()
-    return b'%b%b"%b":%b}\n' % (head, b"" if head == b"{" else b",", name.encode(), value)
+    return b"%b%b%b:%b}\n" % (head, b"" if head == b"{" else b",", to_json(name), value)
 
 
 JSONL = Format(

@@ -4,8 +4,9 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +19,20 @@ from fillmask.cli.resume.parts import PART_NAME, UNFINISHED
 from fillmask.errors import quote
 
 
-def fingerprint(path: Path, row_options: RowOptions, bundle: Bundle) -> dict[str, Any]:
+def fingerprint(inputs: Sequence[Path], row_options: RowOptions, bundle: Bundle) -> dict[str, Any]:
     """Return the identity of a job, which contains all values that determine its answers."""
     # The hash of bundle.json is enough, because bundle.json has the hashes of the other files.
     return {
         "version": __version__,
-        "input": _sha256(path),
+        "input": " ".join(map(_sha256, inputs)),
         "task": row_options.task,
         "field": row_options.field,
         "text_pair_column": row_options.text_pair_column,
         "parameters": dict(row_options.parameters),
         "bundle": _sha256(bundle.path / DESCRIPTION_FILE),
         "shard": str(row_options.shard),
+        **asdict(row_options.dialect),
+        "output_prefix": row_options.output_prefix,
     }
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from fillmask.tables.delimited import Dialect
 from tests.model.classification.samples import MULTI, SINGLE, read_text_rows, write_rows
 
 
@@ -81,12 +82,18 @@ HEADER = "text,label\n"
             "d.csv",
             HEADER + "x,a\ny\n",
             SINGLE,
-            r"d.csv, row 2 must have as many cells .*, 2 \(got 1\)",
+            r"d.csv, line 3 must have 2 cells, like the header \(got 1\)",
         ),
-        ("d.csv", HEADER + 'x,a\n"y,b\n', SINGLE, "d.csv, line 3 is not valid CSV"),
+        (
+            "d.csv",
+            HEADER + 'x,a\n"y,b\n',
+            SINGLE,
+            "d.csv, line 3 begins a row with a cell in quotation",
+        ),
         ("d.csv", HEADER, SINGLE, "d.csv must contain at least one row"),
-        ("d.csv", "", SINGLE, "d.csv must contain at least one row"),
-        ("d.csv", "text,text\nx,a\n", SINGLE, "d.csv has two columns 'text'"),
+        ("d.csv", "", SINGLE, "d.csv is empty; its first row must name"),
+        ("d.jsonl", "", SINGLE, "d.jsonl must contain at least one row"),
+        ("d.csv", "text,text\nx,a\n", SINGLE, 'd.csv, line 1 has two columns "text"'),
         ("d.csv", "body,label\nx,a\n", SINGLE, r"no column 'text' \(got body, label\).*--text-col"),
         ("d.csv", "text,kind\nx,a\n", SINGLE, "no column 'label'.*set --label-column"),
         ("d.csv", "text,text_pair,label\nx,,a\n", SINGLE, "row 1: text_pair must not be blank"),
@@ -105,7 +112,7 @@ HEADER = "text,label\n"
         ("d.jsonl", '{"text": "x", "label": 7}\n', MULTI, r"a list of labels \(got 7\)"),
         ("d.jsonl", '{"text": "\\ud800", "label": 1}\n', SINGLE, "row 1: text has an unpaired"),
         ("d.jsonl", '{"text": "x"\n', SINGLE, "d.jsonl, row 1 is not valid JSON"),
-        ("d.jsonl", "[1]\n", SINGLE, r"d.jsonl, row 1 must be a JSON object \(got '\[1\]'\)"),
+        ("d.jsonl", "[1]\n", SINGLE, r"d.jsonl, row 1 must be a JSON object \(got \[1\]\)"),
     ],
 )
 def test_bad_rows_are_named(name: str, content: str, problem_type: Any, message: str) -> None:
@@ -135,7 +142,27 @@ def test_files_that_are_not_text_are_rejected() -> None:
     Path("latin.csv").write_bytes("text,label\ncafé,a\n".encode("latin-1"))
     whole = lzma.compress(json.dumps({"text": "x", "label": "a"}).encode() * 1000)
     Path("cut.jsonl.xz").write_bytes(whole[:-20])
-    Path("not.csv.xz").write_text("text,label\nx,a\n")
-    for name in ("latin.csv", "cut.jsonl.xz", "not.csv.xz"):
-        with pytest.raises(ValueError, match=rf"{name} must be UTF-8 text or a complete .xz file"):
+    for name, sentence in (
+        (
+            "latin.csv",
+            "latin.csv, line 2 is not valid UTF-8; encode it as UTF-8, or set --encoding",
+        ),
+        ("cut.jsonl.xz", "cut.jsonl.xz is damaged"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
             read_text_rows(Path(name))
+
+
+def test_tables_are_read_as_by_fillmask(capsys: pytest.CaptureFixture[str]) -> None:
+    # More tables are in tests/service/tables.
+    Path("a.csv").write_bytes("text;label\ncafé;a\n".encode("cp1252"))
+    [example] = read_text_rows(Path("a.csv"), dialect=Dialect(encoding="cp1252")).examples
+    assert example.text == "café"
+    assert "a.csv is read with --delimiter ; and --quoting csv" in capsys.readouterr().err
+    Path("a.tsv").write_text('text\tlabel\n"a"" b"\tx\n')
+    with pytest.raises(
+        ValueError, match=r"a\.tsv, line 2 has a cell in the quotation marks of CSV"
+    ):
+        read_text_rows(Path("a.tsv"))
+    [example] = read_text_rows(Path("a.tsv"), dialect=Dialect(quoting="csv")).examples
+    assert example.text == 'a" b'

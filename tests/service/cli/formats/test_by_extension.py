@@ -7,14 +7,16 @@ import pytest
 
 from fillmask.cli.errors import CommandError
 from fillmask.cli.formats.base import OutputOptions
-from fillmask.cli.formats.by_extension import check_input, check_output_name, make_writer, open_rows
+from fillmask.cli.formats.by_extension import format_to_write, make_writer, open_rows
 from fillmask.cli.formats.csv import CsvRows, CsvRowWriter
 from fillmask.cli.formats.json import JsonArrayRows
 from fillmask.cli.formats.jsonl import JsonRows, JsonRowWriter
+from fillmask.cli.formats.lines import TextRows
 from fillmask.cli.formats.parquet.writer import ParquetRowWriter
-from fillmask.cli.formats.text import TextRows
 from fillmask.cli.tasks.fill_mask import FillMaskTask
 from fillmask.parameters.fill_mask import FillOptions
+from fillmask.tables.delimited import Dialect
+from fillmask.tables.streams import TableError
 
 GIVEN = OutputOptions(FillMaskTask(), FillOptions(), report_errors=False)
 
@@ -44,6 +46,7 @@ def test_endings_that_can_be_read(tmp_path: Path, name: str, kind: type) -> None
         ("b.ndjson", JsonRowWriter),
         ("b.Csv", CsvRowWriter),
         ("b.tsv", CsvRowWriter),
+        ("b.csv.gz", CsvRowWriter),
         ("b.parquet", ParquetRowWriter),
     ],
 )
@@ -57,13 +60,17 @@ def test_endings_that_can_be_written(tmp_path: Path, name: str, kind: type) -> N
 @pytest.mark.parametrize("name", ["a", "a.xml", "a.gz", "a.jsonl.bz2", "a.parquet.gz", ".csv"])
 def test_other_endings_are_rejected(name: str) -> None:
     with pytest.raises(CommandError, match=r"cannot read .*; the name must end in .jsonl,"):
-        check_input(Path(name))
+        open_rows(Path(name), "inputs")
 
 
-@pytest.mark.parametrize("name", ["a.txt", "a.json", "a.jsonl.gz"])
+@pytest.mark.parametrize("name", ["a.txt", "a.json", "a.jsonl.zst", "a.parquet.gz"])
 def test_endings_that_are_only_read(name: str) -> None:
-    with pytest.raises(CommandError, match=r"cannot write .*; .* .tsv or .parquet\."):
-        check_output_name(Path(name))
+    with pytest.raises(
+        CommandError,
+        match=r"cannot write .*; .* .tsv or .parquet\. After the others than .parquet, it may "
+        r"have .gz\.",
+    ):
+        format_to_write(Path(name))
 
 
 def test_parquet_without_pyarrow_says_how_to_get_it(
@@ -77,9 +84,30 @@ def test_parquet_without_pyarrow_says_how_to_get_it(
     with pytest.raises(CommandError) as caught:
         make_writer(tmp_path / "b.parquet", open_rows(path, "inputs"), GIVEN)
     assert str(caught.value) == (
-        "b.parquet needs pyarrow, which is not installed; run pip install '.[parquet]' in "
-        "a checkout, or pip install 'PATH/TO/WHEEL[parquet]'."
+        "b.parquet needs pyarrow, which is not installed here; use fillmask with its extra parquet "
+        "(docs/install.md), or a file of another format."
     )
-    for name in ("a.parquet", "a.txt.zst"):
-        with pytest.raises(CommandError, match=f"{name} needs pyarrow"):
-            open_rows(tmp_path / name, "inputs")
+    path = tmp_path / "a.parquet"
+    path.touch()
+    with pytest.raises(CommandError, match=r"a.parquet needs pyarrow"):
+        open_rows(path, "inputs")
+    path = tmp_path / "a.csv.zst"
+    path.write_bytes(b"\x28\xb5\x2f\xfd")
+    with pytest.raises(TableError, match=r"a.csv.zst needs pyarrow"):
+        open_rows(path, "inputs")
+
+
+@pytest.mark.parametrize(
+    ("name", "dialect"),
+    [
+        ("a.parquet", Dialect(encoding="cp1252")),
+        ("a.txt", Dialect(delimiter=";")),
+        ("a.jsonl", Dialect(quoting="none")),
+    ],
+)
+def test_options_that_a_format_lacks_are_refused(
+    tmp_path: Path, name: str, dialect: Dialect
+) -> None:
+    (tmp_path / name).touch()
+    with pytest.raises(CommandError, match=rf"--[a-z]+ has no meaning for {name}; remove it\."):
+        open_rows(tmp_path / name, "inputs", dialect)

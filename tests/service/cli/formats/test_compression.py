@@ -2,21 +2,23 @@
 
 import gzip
 import json
+import lzma
 from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from fillmask.cli.errors import CommandError
 from fillmask.cli.formats.base import Fields, UnreadableRow
 from fillmask.cli.formats.by_extension import open_rows
+from fillmask.tables.streams import TableError
 from tests.service.cli.command_line import fillmask, read_rows
 from tests.service.tiny import Tiny
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     ".gz": gzip.compress,
     ".zst": lambda content: pa.compress(content, "zstd", asbytes=True),
+    ".xz": lzma.compress,
 }
 CONTENT = {
     ".jsonl": b'{"inputs": "a"}\n{"inputs": "b"}\n',
@@ -42,6 +44,40 @@ def test_rows_of_compressed_files(tmp_path: Path, ending: str, compression: str)
 
 
 @pytest.mark.parametrize("compression", COMPRESS)
+def test_the_content_and_not_the_name_tells_the_compression(
+    tmp_path: Path, compression: str
+) -> None:
+    packed, plain = tmp_path / "packed.csv", tmp_path / f"plain.csv{compression}"
+    packed.write_bytes(COMPRESS[compression](CONTENT[".csv"]))
+    plain.write_bytes(CONTENT[".csv"])
+    assert fields_of(packed) == fields_of(plain) == [{"inputs": "a"}, {"inputs": "b"}]
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"PK\x03\x04", "is a ZIP archive or an Excel workbook; save its table as .csv."),
+        (b"PAR1", "is a Parquet file; name it .parquet."),
+        (
+            # a frame of 2 GiB, as of zstd --long=31
+            bytes.fromhex("28b52ffd04a8310000610a01"),
+            (
+                "has a zstd window of more than 128 MiB; compress it again, with zstd -dc "
+                "--long=31 "
+                "rows.csv | zstd > NEW.zst."
+            ),
+        ),
+    ],
+)
+def test_files_that_are_no_text(tmp_path: Path, content: bytes, sentence: str) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_bytes(content)
+    with pytest.raises(TableError) as caught:
+        fields_of(path)
+    assert str(caught.value) == f"rows.csv {sentence}"
+
+
+@pytest.mark.parametrize("compression", COMPRESS)
 def test_several_compressed_files_in_one(tmp_path: Path, compression: str) -> None:
     # as `cat` joins them
     path = tmp_path / f"rows.txt{compression}"
@@ -54,9 +90,9 @@ def test_several_compressed_files_in_one(tmp_path: Path, compression: str) -> No
 def test_damaged_files(tmp_path: Path, ending: str, compression: str) -> None:
     whole = COMPRESS[compression](b"inputs\n" + bytes(range(48, 58)) * 100)
     path = tmp_path / f"rows{ending}{compression}"
-    for damaged in (whole[:-9], b"no archive", whole[:6] + b"\xff" * 12 + whole[18:]):
+    for damaged in (whole[:-9], whole[:6] + b"\xff" * 12 + whole[18:]):
         path.write_bytes(damaged)
-        with pytest.raises(CommandError, match=rf"{path.name} is damaged \(.*\); create"):
+        with pytest.raises(TableError, match=rf"{path.name} is damaged \(.*\); create"):
             fields_of(path)
 
 
@@ -69,7 +105,7 @@ def test_content_is_read_as_a_stream(tmp_path: Path) -> None:
     first = next(blocks).fields()[0]
     assert isinstance(first, dict)
     assert first["n"] == 0
-    with pytest.raises(CommandError, match="is damaged"):
+    with pytest.raises(TableError, match="is damaged"):
         list(blocks)
 
 

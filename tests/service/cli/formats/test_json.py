@@ -77,7 +77,13 @@ def test_elements_that_are_no_rows() -> None:
         (b'["a",]', "a.json, row 2 is not valid JSON (expecting value)"),
         (b'["a", {"b": }]', "a.json, row 2 is not valid JSON (expecting value)"),
         (b'["a"] "b"', 'a.json, row 2 is not valid JSON (expecting nothing instead of ")'),
-        (b'["\xff"]', "a.json is not valid UTF-8; encode it as UTF-8."),
+        (
+            b'["\xff"]',
+            (
+                "a.json is not valid UTF-8; encode it as UTF-8, or set --encoding to its encoding, "
+                "such as "
+            ),
+        ),
     ],
 )
 def test_files_that_are_no_arrays(content: bytes, start: str, most: int) -> None:

@@ -2,6 +2,8 @@
 
 import io
 import json
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,11 +13,10 @@ from fillmask.cli.formats import lines
 from fillmask.cli.formats.answers import Problem
 from fillmask.cli.formats.base import BLOCK_ROWS, Fields, OutputOptions, UnreadableRow
 from fillmask.cli.formats.by_extension import open_rows
-from fillmask.cli.formats.jsonl import JsonBlock, JsonRowWriter, write_lines
-from fillmask.cli.formats.lines import read_lines
+from fillmask.cli.formats.jsonl import JsonBlock, JsonRows, JsonRowWriter
 from fillmask.cli.tasks.fill_mask import FillMaskTask
 from fillmask.parameters.fill_mask import FillOptions
-from tests.service.cli.command_line import write_rows
+from fillmask.tables.streams import ENCODE, open_text, read_lines
 
 
 def fields_of(path: Path, start: int = 0, stop: int | None = None) -> list[Fields | UnreadableRow]:
@@ -80,7 +81,7 @@ def test_text_lines(tmp_path: Path) -> None:
         {"text": "one"},
         {"text": ""},
         {"text": "  two\u2028 "},
-        UnreadableRow("The line is not valid UTF-8; encode it as UTF-8."),
+        UnreadableRow(f"The line {ENCODE}."),
     ]
     assert open_rows(path, "text").columns == ("text",)
 
@@ -126,8 +127,8 @@ GIVEN = OutputOptions(FillMaskTask(), FillOptions(), report_errors=True)
 
 def written(row: bytes, answer: bytes) -> bytes:
     """Return the output line of a row."""
-    stream = io.BytesIO()
-    write_lines(stream, "fills")(JsonBlock(0, [row]), [answer])
+    stream, rows = io.BytesIO(), JsonRows("rows", lambda: open_text(Path(os.devnull)))
+    JsonRowWriter(rows, GIVEN).write_to(stream)(JsonBlock(0, [row]), [answer])
     return stream.getvalue()
 
 
@@ -151,22 +152,41 @@ def test_problems_are_in_a_field_of_their_own() -> None:
     assert written(b'{"a": 1', Problem("so", readable=False).line) == b'{"error":"so"}\n'
 
 
-def test_a_column_of_the_same_name_is_refused(tmp_path: Path) -> None:
-    # For CSV input the writer raises an error.
-    # For JSONL input each row with the field is an error.
-    path = tmp_path / "rows.csv"
-    path.write_text("inputs,error\na,b\n")
+@pytest.mark.parametrize(
+    ("name", "content", "prefix"),
+    [
+        ("rows.csv", "inputs,error\na,b\n", "fillmask_"),
+        ("rows.csv", "inputs,fills,fillmask_error\na,b,c\n", "fillmask_2_"),
+        ("rows.jsonl", '{"inputs": "a"}\n{"fills": 1}\n', "fillmask_"),
+        ("rows.jsonl", '{"inputs": "a", "fillsx": 1}\n', ""),
+    ],
+)
+def test_added_fields_get_another_name_than_those_of_any_row(
+    tmp_path: Path, name: str, content: str, prefix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, output = tmp_path / name, tmp_path / "out.jsonl"
+    path.write_text(content)
     rows = open_rows(path, "inputs")
-    with pytest.raises(CommandError, match=r'rows.csv has the field "error"'):
-        JsonRowWriter(rows, GIVEN)
-    assert (
-        JsonRowWriter(
-            rows, OutputOptions(FillMaskTask(), FillOptions(), report_errors=False)
-        ).reserved
-        == ()
+    before = [row for block in rows.blocks() for row in block.known_fields()]
+    with JsonRowWriter(rows, GIVEN).open(output) as write:
+        for block in rows.blocks():
+            write(block, [b"[]", Problem("so").line][: len(block)])
+    added: list[Fields] = [{f"{prefix}fills": []}, {f"{prefix}error": "so"}]
+    assert [json.loads(line) for line in output.read_text().splitlines()] == [
+        row | more for row, more in zip(before, added, strict=False)
+    ]
+    notes = f"{name} has fields with the names of results, which therefore begin with {prefix}"
+    assert capsys.readouterr().err.startswith(notes) == bool(prefix)
+
+
+def test_a_prefix_that_makes_a_name_of_the_input_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("inputs,my_fills\n")
+    with pytest.raises(CommandError) as caught:
+        JsonRowWriter(open_rows(path, "inputs"), replace(GIVEN, prefix="my_"))
+    assert str(caught.value) == (
+        'rows.csv has the field "my_fills", which the output adds; set another --output-prefix.'
     )
-    jsonl = open_rows(write_rows(tmp_path / "rows.jsonl", [{"error": 1}]), "inputs")
-    assert JsonRowWriter(jsonl, GIVEN).reserved == ("fills", "error")
 
 
 def test_file_is_complete_at_the_end_of_its_with(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from fillmask.cli.formats.lines import read_lines
+from fillmask.tables.streams import read_lines
 from tests.service.cli.command_line import dice
 
 
@@ -29,16 +29,16 @@ def lines_of(content: bytes, most: int = 2**20, max_bytes: int = 100) -> list[by
     ("content", "lines"),
     [
         (b"", []),
-        (b"\n", [b""]),
+        (b"\n", [b"\n"]),
         (b"a", [b"a"]),
-        (b"a\n", [b"a"]),
-        (b"a\r\nb\r\n", [b"a", b"b"]),
-        (b"a\n\nb", [b"a", b"", b"b"]),
-        (b"a\rb\n", [b"a\rb"]),
-        ("a\u2028b\x0bc\x85\n".encode(), ["a\u2028b\x0bc\x85".encode()]),
+        (b"a\n", [b"a\n"]),
+        (b"a\r\nb\r\n", [b"a\r\n", b"b\r\n"]),
+        (b"a\n\nb", [b"a\n", b"\n", b"b"]),
+        (b"a\rb\n", [b"a\rb\n"]),
+        ("a\u2028b\x0bc\x85\n".encode(), ["a\u2028b\x0bc\x85\n".encode()]),
         (b"\xef\xbb\xbf", []),
-        (b"\xef\xbb\xbfa\n\xef\xbb\xbfb", [b"a", b"\xef\xbb\xbfb"]),
-        (b"\xff\xfe\n", [b"\xff\xfe"]),
+        (b"\xef\xbb\xbfa\n\xef\xbb\xbfb", [b"a\n", b"\xef\xbb\xbfb"]),
+        (b"\xff\xfe\n", [b"\xff\xfe\n"]),
     ],
 )
 def test_lines(content: bytes, lines: list[bytes], most: int) -> None:
@@ -50,7 +50,7 @@ def test_lines(content: bytes, lines: list[bytes], most: int) -> None:
 def test_too_long_line_is_none(most: int) -> None:
     # The result has None in place of the long line. The other lines are complete.
     content = b"a" * 100 + b"\n" + b"b" * 101 + b"\n" + b"c\n" + b"d" * 1000
-    assert lines_of(content, most) == [b"a" * 100, None, b"c", None]
+    assert lines_of(content, most) == [b"a" * 100 + b"\n", None, b"c\n", None]
 
 
 def test_lines_do_not_depend_on_the_chunks() -> None:
@@ -59,13 +59,11 @@ def test_lines_do_not_depend_on_the_chunks() -> None:
         content = bytes(rng.choices(b"ab\r\n\xef\xbb\xbf", k=rng.randint(0, 60)))
         whole = lines_of(content)
         assert whole == lines_of(content, rng.randint(1, 5))
-        expected = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
-        if not expected[-1]:
-            expected.pop()
-        assert whole == [line.removesuffix(b"\r") for line in expected]
+        *expected, last = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+        assert whole == [line + b"\n" for line in expected] + [last] * bool(last)
 
 
 def test_complete_lines_do_not_wait_for_later_bytes() -> None:
     lines = read_lines(Trickle(b"a\nb\nc", 2))
-    assert next(lines) == [b"a"]
-    assert next(lines) == [b"b"]
+    assert next(lines) == [b"a\n"]
+    assert next(lines) == [b"b\n"]

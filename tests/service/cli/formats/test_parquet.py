@@ -32,6 +32,12 @@ def parquet_file(tmp_path: Path, columns: dict[str, Any], **options: Any) -> Pat
     return path
 
 
+def rows_of(path: Path) -> ParquetRows:
+    rows = open_rows(path, "inputs")
+    assert isinstance(rows, ParquetRows)
+    return rows
+
+
 def not_utf8() -> pa.Array:
     """Return texts of which the second is not UTF-8."""
     offsets = pa.py_buffer(b"".join(n.to_bytes(4, "little") for n in (0, 1, 3, 4)))
@@ -43,7 +49,7 @@ def test_any_part_of_a_file(tmp_path: Path, group_rows: int) -> None:
     count = 3 * BLOCK_ROWS if group_rows > 50 else 40
     texts = [f"text {n}" for n in range(count)]
     path = parquet_file(tmp_path, {"text": texts, "n": range(count)}, row_group_size=group_rows)
-    rows = ParquetRows(path)
+    rows = rows_of(path)
     assert (rows.columns, rows.count(), rows.row_parameters) == (("text", "n"), count, False)
     for start, stop in [(0, None), (0, 0), (5, 6), (count - 1, count), (6, 30), (count, None)]:
         blocks = list(rows.blocks(start, stop))
@@ -56,19 +62,19 @@ def test_any_part_of_a_file(tmp_path: Path, group_rows: int) -> None:
 
 def test_only_columns_that_are_needed_are_read(tmp_path: Path) -> None:
     # The reader ignores requested columns that the file lacks.
-    rows = ParquetRows(parquet_file(tmp_path, {"a": ["x"], "b": [1], "c": [2]}))
+    rows = rows_of(parquet_file(tmp_path, {"a": ["x"], "b": [1], "c": [2]}))
     [block] = rows.blocks(only=("b", "parameters"))
     assert block.fields() == [{"b": 1}]
 
 
 def test_long_cells_come_in_small_blocks(tmp_path: Path) -> None:
-    rows = ParquetRows(parquet_file(tmp_path, {"a": ["x" * 200_000] * 30}))
+    rows = rows_of(parquet_file(tmp_path, {"a": ["x" * 200_000] * 30}))
     assert {len(block) for block in rows.blocks()} <= set(range(1, 7))
     assert sum(map(len, rows.blocks())) == 30
 
 
 def test_parts_of_a_block(tmp_path: Path) -> None:
-    [block] = ParquetRows(parquet_file(tmp_path, {"a": list(range(9))})).blocks(2)
+    [block] = rows_of(parquet_file(tmp_path, {"a": list(range(9))})).blocks(2)
     part = block.slice(1, 3)
     assert (part.first, part.fields()) == (3, [{"a": 3}, {"a": 4}])
 
@@ -83,7 +89,7 @@ def test_values_that_are_no_json(tmp_path: Path) -> None:
         "list": pa.array([[1, None]]),
         "word": pa.array(["a"]).dictionary_encode(),
     }
-    [block] = ParquetRows(parquet_file(tmp_path, columns)).blocks()
+    [block] = rows_of(parquet_file(tmp_path, columns)).blocks()
     [line] = block.json_objects()
     assert line == (
         b'{"time":"1970-01-01 00:00:00.000000001","day":"2020-01-02","bytes":"__4=",'
@@ -92,31 +98,59 @@ def test_values_that_are_no_json(tmp_path: Path) -> None:
 
 
 def test_a_text_that_is_no_utf8_is_a_bad_row(tmp_path: Path) -> None:
-    [block] = ParquetRows(parquet_file(tmp_path, {"a": not_utf8()})).blocks()
-    unreadable = UnreadableRow("The row is not valid UTF-8; encode it as UTF-8.")
-    assert block.fields() == [{"a": "a"}, unreadable, {"a": "b"}]
+    [block] = rows_of(parquet_file(tmp_path, {"a": not_utf8(), "n": [1, 2, 3]})).blocks()
+    unreadable = UnreadableRow("The row is not valid UTF-8; encode it as UTF-8.", {"n": 2})
+    assert block.fields() == [{"a": "a", "n": 1}, unreadable, {"a": "b", "n": 3}]
 
 
 def test_a_value_without_a_place_outside_is_an_error(tmp_path: Path) -> None:
     # A struct with two fields of one name has no representation in JSON.
     twins = pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], names=["b", "b"])
-    [block] = ParquetRows(parquet_file(tmp_path, {"a": ["x"], "b": twins})).blocks()
+    [block] = rows_of(parquet_file(tmp_path, {"a": ["x"], "b": twins})).blocks()
     with pytest.raises(CommandError, match=r'pyarrow cannot read the column "b" in row 1 \('):
         block.fields()
+
+
+@pytest.mark.parametrize("source", ["folder", "folder/part-*.parquet"])
+def test_files_of_a_folder_are_one_input(tmp_path: Path, source: str) -> None:
+    # The order is that of the names. Spark and others hide files with an underscore or a dot.
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for name, numbers in (("part-1", [3, 4, 5]), ("part-0", [0, 1, 2]), ("part-2", [6])):
+        pq.write_table(pa.table({"n": numbers}), folder / f"{name}.parquet", row_group_size=2)
+    for name in ("_SUCCESS", ".part-0.parquet.crc"):
+        (folder / name).touch()
+    rows = rows_of(tmp_path / source)
+    assert (rows.count(), rows.columns) == (7, ("n",))
+    assert [path.name for path in rows.files] == [f"part-{n}.parquet" for n in range(3)]
+    for start in range(8):
+        for stop in range(start, 8):
+            blocks = list(rows.blocks(start, stop))
+            assert [row["n"] for block in blocks for row in block.known_fields()] == list(
+                range(start, stop)
+            )
+            assert [block.first for block in blocks] == [
+                block.known_fields()[0]["n"] for block in blocks
+            ]
+    pq.write_table(pa.table({"n": ["x"]}), folder / "part-3.parquet")
+    with pytest.raises(
+        CommandError, match=r"part-3.parquet has other columns or types than part-0"
+    ):
+        rows_of(tmp_path / source)
 
 
 def test_file_that_is_not_parquet_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "rows.parquet"
     path.write_bytes(b"")
     with pytest.raises(CommandError, match=r"rows.parquet is not a Parquet file"):
-        ParquetRows(path)
+        rows_of(path)
     pq.write_table(pa.Table.from_arrays([pa.array([1])] * 2, names=["a", "a"]), path)
     with pytest.raises(CommandError, match=r'rows.parquet has two columns "a"'):
-        ParquetRows(path)
+        rows_of(path)
 
 
 def test_an_empty_file_has_no_rows(tmp_path: Path) -> None:
-    rows = ParquetRows(parquet_file(tmp_path, {"a": pa.array([], pa.string())}))
+    rows = rows_of(parquet_file(tmp_path, {"a": pa.array([], pa.string())}))
     assert (rows.count(), list(rows.blocks()), rows.columns) == (0, [], ("a",))
 
 
@@ -128,7 +162,7 @@ def test_damaged_file_is_rejected(tmp_path: Path) -> None:
     for place in range(4, len(whole), 16):
         path.write_bytes(whole[:place] + b"\xff" * 16 + whole[place + 16 :])
         try:
-            for block in ParquetRows(path).blocks():
+            for block in rows_of(path).blocks():
                 block.fields()
         except CommandError as error:
             sentences.add(str(error).partition(" (")[0])
@@ -239,13 +273,13 @@ def test_type_that_parquet_lacks_is_rejected(tmp_path: Path) -> None:
         write(path, [])
 
 
-def test_field_of_the_same_name_is_rejected(tmp_path: Path) -> None:
+def test_field_of_the_same_name_is_kept(tmp_path: Path) -> None:
     for source in (
         parquet_file(tmp_path, {"inputs": ["x"], "fills": ["y"]}),
         write_rows(tmp_path / "rows.jsonl", [{"inputs": "x"}, {"fills": 1}]),
     ):
-        with pytest.raises(CommandError, match=f'{source.name} has the field "fills"'):
-            write(source, [])
+        table = write(source, [[FILL]] * open_rows(source, "inputs").count())
+        assert table.schema.names == ["inputs", "fills", "fillmask_fills"]
 
 
 def test_texts_of_csv_and_plain_text(tmp_path: Path) -> None:

@@ -113,6 +113,8 @@ class Job:
             except (KilledError, RowError, OSError):
                 return False
             except CommandError as error:
+                if "every row has an error" in str(error):  # as the output tells
+                    return True
                 # the crash came at the very end, after the removal of the job's description
                 if is_described or "already exists; use --overwrite" not in str(error):
                     raise

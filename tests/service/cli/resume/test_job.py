@@ -12,6 +12,7 @@ from fillmask.bundles.bundle import read_bundle
 from fillmask.cli.commands import RowOptions, Shard
 from fillmask.cli.errors import CommandError, RetryError
 from fillmask.cli.resume.job import Job, fingerprint, locked, parts_directory
+from fillmask.tables.delimited import Dialect
 from tests.service.conftest import EditBundle
 from tests.service.tiny import Tiny
 
@@ -22,7 +23,7 @@ def test_the_same_content_is_the_same_job(tiny: Tiny, tmp_path: Path) -> None:
     prints = []
     for name in ("a.jsonl", "b.jsonl"):
         (tmp_path / name).write_text("same")
-        prints.append(fingerprint(tmp_path / name, RowOptions({"top_k": 1}), bundle))
+        prints.append(fingerprint([tmp_path / name], RowOptions({"top_k": 1}), bundle))
     assert prints[0] == prints[1]
 
 
@@ -35,6 +36,10 @@ def test_the_same_content_is_the_same_job(tiny: Tiny, tmp_path: Path) -> None:
         ("shard", {"shard": Shard(0, 2)}),
         ("task", {"task": "score"}),
         ("text_pair_column", {"text_pair_column": "z"}),
+        ("delimiter", {"dialect": Dialect(";")}),
+        ("quoting", {"dialect": Dialect(quoting="none")}),
+        ("encoding", {"dialect": Dialect(encoding="cp1252")}),
+        ("output_prefix", {"output_prefix": "p_"}),
     ],
 )
 def test_changes_that_make_another_job(
@@ -45,7 +50,7 @@ def test_changes_that_make_another_job(
     for more in ({}, change):
         asked: dict[str, Any] = {"field": "x", "parameters": {"top_k": 1}, **more}
         path.write_text(asked.pop("content", "same"))
-        prints.append(fingerprint(path, RowOptions(**asked), read_bundle(tiny.path)))
+        prints.append(fingerprint([path], RowOptions(**asked), read_bundle(tiny.path)))
     assert [key for key in prints[0] if prints[0][key] != prints[1][key]] == [name]
 
 
@@ -55,7 +60,7 @@ def test_another_model_is_another_job(tiny: Tiny, tmp_path: Path, edit_bundle: E
     path.touch()
     other = edit_bundle(lambda bundle: bundle.update(name="other"))
     one, two = (
-        fingerprint(path, RowOptions({}), read_bundle(bundle)) for bundle in (tiny.path, other)
+        fingerprint([path], RowOptions({}), read_bundle(bundle)) for bundle in (tiny.path, other)
     )
     assert one["bundle"] != two["bundle"]
 

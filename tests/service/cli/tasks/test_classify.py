@@ -210,12 +210,15 @@ def test_a_resumed_job_has_the_same_labels(
     assert started == [2]
 
 
-def test_a_column_with_the_name_of_an_added_column(topics: Path, tmp_path: Path) -> None:
-    source = tmp_path / "in.csv"
+def test_labelled_texts_are_classified(topics: Path, tmp_path: Path) -> None:
+    source, output = tmp_path / "in.csv", tmp_path / "out.csv"
     source.write_text("inputs,label\na,b\n")
-    done = classify(topics, source, tmp_path / "out.csv")
-    assert done.code == 2
-    assert done.err == (
-        'in.csv has the field "label", which the output adds; rename the input\'s field.\n'
+    done = classify(topics, source, output)
+    assert done.code == 0
+    assert done.err.startswith(
+        "in.csv has fields with the names of results, which therefore begin with fillmask_ "
+        "(--output-prefix sets another beginning).\n"
     )
+    [row] = read_csv(output)
+    assert (row["label"], list(row)[2:]) == ("b", ["fillmask_label", "fillmask_score"])
     assert classify(topics, source, tmp_path / "out.jsonl").code == 0

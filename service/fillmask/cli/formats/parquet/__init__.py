@@ -1,13 +1,12 @@
 """Parquet, whose modules need pyarrow."""
 
-from fillmask.cli.formats.base import OutputOptions, Rows, RowWriter
-from fillmask.cli.formats.format import Format, Source
+from fillmask.cli.formats.base import Format, OutputOptions, Rows, RowWriter, Source
 
 
 def _read(source: Source) -> Rows:
     from fillmask.cli.formats.parquet.rows import ParquetRows  # noqa: PLC0415 - an optional extra
 
-    return ParquetRows(source.path)
+    return ParquetRows(source)
 
 
 def _write(rows: Rows, options: OutputOptions) -> RowWriter:
@@ -16,4 +15,4 @@ def _write(rows: Rows, options: OutputOptions) -> RowWriter:
     return ParquetRowWriter(rows, options)
 
 
-PARQUET = Format((".parquet",), _read, _write, compressible=False)
+PARQUET = Format((".parquet",), _read, _write, is_text=False)

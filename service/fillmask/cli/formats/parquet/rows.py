@@ -2,17 +2,19 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fillmask.cli.errors import CommandError
-from fillmask.cli.formats.base import BLOCK_ROWS, Block, Fields, Rows, UnreadableRow
+from fillmask.cli.formats.base import BLOCK_ROWS, Block, Fields, Rows, Source, UnreadableRow
 from fillmask.cli.formats.parquet.arrow_values import rows_of
 from fillmask.errors import quote
 
+# what Arrow raises for values or types that it cannot convert
+_UNREADABLE = (ValueError, NotImplementedError, TypeError)
 # maximum size of a block in bytes, so that blocks with long cells have fewer rows
 _BLOCK_BYTES = 2**20
 
@@ -25,7 +27,6 @@ class ParquetBlock(Block):
         columns: the requested columns.
     """
 
-    first: int
     columns: pa.RecordBatch
 
     def __len__(self) -> int:
@@ -33,7 +34,8 @@ class ParquetBlock(Block):
 
     def slice(self, start: int, stop: int) -> "ParquetBlock":
         """See `Block`."""
-        return ParquetBlock(self.first + start, self.columns.slice(start, stop - start))
+        columns = self.columns.slice(start, stop - start)
+        return replace(self, first=self.first + start, columns=columns)
 
     def fields(self) -> list[Fields | UnreadableRow]:
         """See `Block`. Dates, times and durations are strings.
@@ -43,27 +45,35 @@ class ParquetBlock(Block):
         """
         try:
             return list(rows_of(self.columns))
-        except ValueError:
+        except _UNREADABLE:
             each = range(len(self))
             return [_read_row(self.columns.slice(place, 1), self.first + place) for place in each]
 
 
 class ParquetRows(Rows):
-    """Rows of a Parquet file.
+    """Rows of Parquet files of the same columns, one file after the other.
 
     Raises:
-        CommandError: the file is not a Parquet file, or two columns have the same name.
+        CommandError: a file is not a Parquet file, or has other columns, or two columns have the
+            same name.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.name = path.name
-        self._path = path
-        with _reject_unreadable(f"{self.name} is not a Parquet file"), pq.ParquetFile(path) as file:
-            self.schema: pa.Schema = file.schema_arrow
-            self._group_rows = [
-                file.metadata.row_group(group).num_rows
-                for group in range(file.metadata.num_row_groups)
-            ]
+    def __init__(self, source: Source) -> None:
+        self.name = source.name
+        self._files: list[tuple[Path, list[int]]] = []  # with the rows of each row group
+        for path in source.files:
+            with (
+                _reject_unreadable(path.name, "is not a Parquet file"),
+                pq.ParquetFile(path) as file,
+            ):
+                self.schema = self.schema or file.schema_arrow
+                if not file.schema_arrow.equals(self.schema):
+                    raise CommandError(
+                        f"{self.name}: {path.name} has other columns or types than "
+                        f"{source.files[0].name}; make them equal, or run the command for each."
+                    )
+                groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
+                self._files.append((path, [group.num_rows for group in groups]))
         self.columns: tuple[str, ...] = tuple(self.schema.names)
         for place, column in enumerate(self.columns):
             if column in self.columns[:place]:
@@ -72,28 +82,42 @@ class ParquetRows(Rows):
 
     def count(self) -> int:
         """See `Rows`."""
-        return sum(self._group_rows)
+        return sum(sum(groups) for _, groups in self._files)
 
     def blocks(
         self, start: int = 0, stop: int | None = None, only: Sequence[str] | None = None
     ) -> Iterator[ParquetBlock]:
         """See `Rows`."""
         stop = self.count() if stop is None else stop
-        number, groups = 0, []
-        first = None
-        for group, rows in enumerate(self._group_rows):
-            if max(number, start) < min(number + rows, stop):
-                first = number if first is None else first
-                groups.append(group)
-            number += rows
-        if first is None:
-            return
+        number = 0
+        for path, group_rows in self._files:
+            groups: list[int] = []
+            first = number
+            for group, rows in enumerate(group_rows):
+                if max(number, start) < min(number + rows, stop):
+                    first = first if groups else number
+                    groups.append(group)
+                number += rows
+            if groups:
+                yield from self._read(path, groups, first, start, stop, only)
+
+    def _read(
+        self,
+        path: Path,
+        groups: list[int],
+        first: int,
+        start: int,
+        stop: int,
+        only: Sequence[str] | None,
+    ) -> Iterator[ParquetBlock]:
         columns = None if only is None else [name for name in only if name in self.columns]
         # With a buffer, pyarrow reads columns as needed. Without a buffer, pyarrow reads the whole
         # row group at once.
-        with pq.ParquetFile(self._path, buffer_size=_BLOCK_BYTES) as file:
-            batches = file.iter_batches(BLOCK_ROWS, groups, columns, use_threads=False)
-            for batch in self._checked(batches):
+        with (
+            _reject_unreadable(path.name, "is damaged"),
+            pq.ParquetFile(path, buffer_size=_BLOCK_BYTES) as file,
+        ):
+            for batch in file.iter_batches(BLOCK_ROWS, groups, columns, use_threads=False):
                 from_, to = max(start - first, 0), min(stop - first, batch.num_rows)
                 rows = max(1, batch.num_rows * _BLOCK_BYTES // max(1, batch.nbytes))
                 for place in range(from_, to, rows):
@@ -101,20 +125,21 @@ class ParquetRows(Rows):
                     yield ParquetBlock(first + place, part)
                 first += batch.num_rows
 
-    def _checked(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with _reject_unreadable(f"{self.name} is damaged"):
-            yield from batches
-
 
 @contextmanager
-def _reject_unreadable(message: str) -> Iterator[None]:
+def _reject_unreadable(name: str, problem: str) -> Iterator[None]:
     """Convert Arrow's errors to CommandError. Errors of the operating system pass unchanged."""
     try:
         yield
+    except pa.ArrowNotImplementedError as error:
+        raise CommandError(
+            f"pyarrow cannot read {name} ({error}); write it with other types of columns, or "
+            "another compression."
+        ) from error
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        raise CommandError(f"{message} ({error}); create the file again.") from error
+        raise CommandError(f"{name} {problem} ({error}); create the file again.") from error
 
 
 def _read_row(row: pa.RecordBatch, number: int) -> Fields | UnreadableRow:
@@ -122,8 +147,10 @@ def _read_row(row: pa.RecordBatch, number: int) -> Fields | UnreadableRow:
     try:
         [fields] = rows_of(row)
     except UnicodeDecodeError:
-        return UnreadableRow("The row is not valid UTF-8; encode it as UTF-8.")
-    except ValueError as error:
+        names = [name for name in row.schema.names if _is_readable(row.select([name]))]
+        [known] = rows_of(row.select(names))
+        return UnreadableRow("The row is not valid UTF-8; encode it as UTF-8.", known)
+    except _UNREADABLE as error:
         column = next(name for name in row.schema.names if not _is_readable(row.select([name])))
         raise CommandError(
             f"pyarrow cannot read the column {quote(column)} in row {number + 1} ({error}); change "
@@ -135,6 +162,6 @@ def _read_row(row: pa.RecordBatch, number: int) -> Fields | UnreadableRow:
 def _is_readable(rows: pa.RecordBatch) -> bool:
     try:
         list(rows_of(rows))
-    except ValueError:
+    except _UNREADABLE:
         return False
     return True

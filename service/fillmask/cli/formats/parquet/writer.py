@@ -14,13 +14,11 @@ from fillmask.cli.formats.base import (
     Block,
     OutputOptions,
     Rows,
-    UnreadableRow,
     Write,
-    reject_name_clash,
 )
-from fillmask.cli.formats.durable_files import create, sync
+from fillmask.cli.formats.durable_files import write_file
 from fillmask.cli.formats.parquet.layout import LAYOUTS
-from fillmask.cli.formats.parquet.rows import ParquetBlock, ParquetRows
+from fillmask.cli.formats.parquet.rows import ParquetBlock
 from fillmask.errors import quote
 
 _GROUP_ROWS, _GROUP_BYTES = 2**14, 2**26
@@ -34,58 +32,53 @@ class ParquetRowWriter:
             rows to find the columns.
 
     Raises:
-        CommandError: the rows have a field with the name of an added column, or a field whose
-            values do not fit in one column.
+        CommandError: the rows have a field whose values do not fit in one column.
     """
 
     def __init__(self, rows: Rows, options: OutputOptions) -> None:
         self._name = rows.name
-        reports_rows = rows.columns is None and options.report_errors
         self._layout = LAYOUTS[options.task.name]
         self._added = self._layout.columns
         if options.report_errors:
             self._added = self._added.append(pa.field(ERROR, pa.string()))
-        self.reserved = tuple(self._added.names) if reports_rows else ()
-        self._input = _schema_of(rows, self.reserved)
-        reject_name_clash(rows.name, self._input.names, self._added.names)
-        self._schema = pa.schema([*self._input, *self._added], metadata=self._input.metadata)
+        names = options.names(rows, self._layout.columns.names)
+        added = [field.with_name(names[field.name]) for field in self._added]
+        self._input = _schema_of(rows)
+        self._schema = pa.schema([*self._input, *added], metadata=self._input.metadata)
         with _as_command_error(self._name), pq.ParquetWriter(pa.BufferOutputStream(), self._schema):
             pass  # check the schema now, because writing starts after the last answer
 
     @contextmanager
     def open(self, path: Path) -> Iterator[Write]:
         """See `RowWriter`."""
-        with create(path) as stream:
-            with pq.ParquetWriter(stream, self._schema, compression="zstd") as writer:
-                group: list[pa.RecordBatch] = []
+        with (
+            write_file(path) as stream,
+            pq.ParquetWriter(stream, self._schema, compression="zstd") as writer,
+        ):
+            group: list[pa.RecordBatch] = []
 
-                def end_group() -> None:
-                    # combine_chunks makes the file independent of the lengths of the blocks
-                    writer.write_table(pa.Table.from_batches(group, self._schema).combine_chunks())
-                    group.clear()
+            def end_group() -> None:
+                # combine_chunks makes the file independent of the lengths of the blocks
+                writer.write_table(pa.Table.from_batches(group, self._schema).combine_chunks())
+                group.clear()
 
-                def write(block: Block, answers: Sequence[bytes]) -> None:
-                    with _as_command_error(self._name):
-                        group.append(self._batch(block, answers))
-                        rows = sum(batch.num_rows for batch in group)
-                        if rows >= _GROUP_ROWS or sum(b.nbytes for b in group) >= _GROUP_BYTES:
-                            end_group()
+            def write(block: Block, answers: Sequence[bytes]) -> None:
+                with _as_command_error(self._name):
+                    group.append(self._batch(block, answers))
+                    rows = sum(batch.num_rows for batch in group)
+                    if rows >= _GROUP_ROWS or sum(b.nbytes for b in group) >= _GROUP_BYTES:
+                        end_group()
 
-                yield write
-                if group:
-                    end_group()
-            sync(stream, path)
+            yield write
+            if group:
+                end_group()
 
     def _batch(self, block: Block, answers: Sequence[bytes]) -> pa.RecordBatch:
         problems = [parse_problem(answer) for answer in answers]
         if isinstance(block, ParquetBlock):
             columns = block.columns.columns
         else:
-            rows = [
-                {} if isinstance(row, UnreadableRow) or (problem and not problem.readable) else row
-                for row, problem in zip(block.fields(), problems, strict=True)
-            ]
-            columns = pa.RecordBatch.from_pylist(rows, self._input).columns
+            columns = pa.RecordBatch.from_pylist(block.known_fields(), self._input).columns
         results = [
             {ERROR: problem.message} if problem else self._layout.values(answer)
             for answer, problem in zip(answers, problems, strict=True)
@@ -94,19 +87,14 @@ class ParquetRowWriter:
         return pa.RecordBatch.from_arrays([*columns, *added], schema=self._schema)
 
 
-def _schema_of(rows: Rows, reserved: Sequence[str]) -> pa.Schema:
-    """Return the schema of the rows. The function ignores rows with reserved field names."""
-    if isinstance(rows, ParquetRows):
+def _schema_of(rows: Rows) -> pa.Schema:
+    if rows.schema is not None:
         return rows.schema
     if rows.columns is not None:
         return pa.schema([(column, pa.string()) for column in rows.columns])
     schema = pa.schema([])
     for block in rows.blocks():
-        fields = [
-            row
-            for row in block.fields()
-            if not isinstance(row, UnreadableRow) and row.keys().isdisjoint(reserved)
-        ]
+        fields = block.known_fields()
         names = dict.fromkeys(name for row in fields for name in row)
         for name in names:
             try:

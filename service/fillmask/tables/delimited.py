@@ -1,0 +1,367 @@
+r"""Tables with a delimiter between their cells, such as CSV and TSV, read row by row.
+
+Quotation marks have a meaning in CSV and are text in TSV, unless --quoting says otherwise. After a
+malformed row, reading goes on with the line after the one where the row begins.
+"""
+
+import argparse
+import codecs
+import csv
+import io
+import re
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Self, get_args
+
+from fillmask.errors import quote
+from fillmask.tables.streams import (
+    ENCODE,
+    MAX_LINE_BYTES,
+    Stream,
+    TableError,
+    open_text,
+    read_lines,
+    suffix_of,
+)
+
+Quoting = Literal["csv", "backslash", "none"]
+_READERS: dict[Quoting, dict[str, Any]] = {
+    "csv": {},
+    "backslash": {"doublequote": False, "escapechar": "\\"},
+    "none": {"quoting": csv.QUOTE_NONE},
+}
+_DELIMITERS = (",", "\t", ";", "|")
+_BACKSLASH = r"set --quoting backslash if \" stands for a quotation mark"
+BLANK = "is blank; remove it"
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """Options for reading a table. None means what the name and the start of the file say.
+
+    Attributes:
+        delimiter: character between cells.
+        quoting: meaning of quotation marks.
+        encoding: name of the encoding.
+    """
+
+    delimiter: str | None = None
+    quoting: Quoting | None = None
+    encoding: str | None = None
+
+    @classmethod
+    def of(cls, given: argparse.Namespace) -> Self:
+        """Return the options of a command line."""
+        return cls(*(getattr(given, one.name, None) for one in fields(cls)))
+
+    @staticmethod
+    def add_options(parser: argparse._ActionsContainer) -> None:
+        """Add the options to a command line."""
+        parser.add_argument(
+            "--delimiter",
+            type=_delimiter,
+            metavar="CHAR",
+            help="character between the cells of CSV and TSV, or tab (default by name and header)",
+        )
+        parser.add_argument(
+            "--quoting",
+            choices=get_args(Quoting),
+            metavar="|".join(get_args(Quoting)),
+            help="quotation marks enclose cells and are doubled in them (default for CSV), have a "
+            "backslash in them, or are text (default between tabs)",
+        )
+        parser.add_argument(
+            "--encoding",
+            type=_encoding,
+            metavar="NAME",
+            help="encoding of the text, such as cp1252 (default UTF-8, or by byte order mark)",
+        )
+
+
+def _delimiter(argument: str) -> str:
+    delimiter = {"tab": "\t", r"\t": "\t"}.get(argument, argument)
+    if len(delimiter) != 1 or delimiter in '"\\\r\n ':
+        raise argparse.ArgumentTypeError(
+            f"must be one character, such as ; or | or tab (got {quote(argument)})"
+        )
+    return delimiter
+
+
+def _encoding(argument: str) -> str:
+    try:
+        io.TextIOWrapper(io.BytesIO(), argument)
+    except (LookupError, ValueError) as error:
+        raise argparse.ArgumentTypeError(
+            f"must be an encoding of Python, such as cp1252 or utf-16 (got {quote(argument)})"
+        ) from error
+    return codecs.lookup(argument).name
+
+
+DEFAULT = Dialect()
+
+
+class Record(NamedTuple):
+    """Row of a table.
+
+    Attributes:
+        line: number of the line where the row begins, from 1.
+        cells: the cells, or as many as are known.
+        problem: what is wrong, as the end of a sentence that begins with the line.
+    """
+
+    line: int
+    cells: list[str]
+    problem: str | None = None
+
+
+class Table:
+    """Rows of a delimited file below its header, without the blank lines at its end.
+
+    Args:
+        name: name of the file, for messages.
+        wanted: a column of the table, which tells the delimiter if the file's name is wrong.
+        note: function that shows what is unusual about the file.
+
+    Raises:
+        TableError: the file has no valid header.
+
+    Attributes:
+        columns: names of the columns.
+    """
+
+    def __init__(
+        self, path: Path, name: str, dialect: Dialect, wanted: str, note: Callable[[str], object]
+    ) -> None:
+        self._path = path
+        self._name = name
+        self._dialect = dialect
+        self._note = note
+        self._has_noted_quotes = False
+        separator = self._separator()
+        delimiters = [
+            dialect.delimiter or separator or ("," if suffix_of(path) != ".tsv" else "\t")
+        ]
+        if not (dialect.delimiter or separator):
+            delimiters += _DELIMITERS
+        ways = [(one, quoting) for one in delimiters for quoting in self._quotings(one)]
+        headers = ((way, self._header(*way)) for way in ways)
+        first = next(headers)
+        found = (one for one in chain([first], headers) if wanted in one[1].cells)
+        (self._delimiter, self._quoting), header = next(found, first)
+        if (self._delimiter, self._quoting) != ways[0] or separator:
+            delimiter = "tab" if self._delimiter == "\t" else self._delimiter
+            note(
+                f"{name} is read with --delimiter {delimiter} and --quoting {self._quoting}, as "
+                f"its line {header.line} suggests with the column {quote(wanted)}."
+            )
+        if header.problem is not None:
+            raise TableError(f"{name}, line {header.line} {header.problem}.")
+        self._header_line = header.line
+        self.columns = self._columns(header)
+        # rows, but not the header, may end in delimiters
+        row = next((one for one in self._rows() if one.problem is None), header)
+        extra = row.cells[len(self.columns) :]
+        self._width = len(self.columns) + (0 if any(extra) else len(extra))
+
+    def records(self) -> Iterator[Record]:
+        """Read the rows, also those with a problem.
+
+        Raises:
+            TableError: the file is damaged, or its quotation marks have more than one meaning.
+        """
+        blanks, before = 0, None
+        for row in self._rows():
+            if row.problem == BLANK:
+                blanks += 1
+                continue
+            yield from (Record(row.line - n, [], BLANK) for n in range(blanks, 0, -1))
+            blanks = 0
+            if self._quoting == "none" and self._dialect.quoting is None:
+                self._check_quotes(row, before)
+            before = row
+            yield self._checked(row)
+
+    def _checked(self, row: Record) -> Record:
+        columns = len(self.columns)
+        problem, cells = row.problem, row.cells
+        text = "".join(cells)
+        if not text.isascii() and text != _printable(text):
+            problem = ENCODE
+        elif "\0" in text:
+            problem = "has a NUL character; remove it"
+        if problem is not None:
+            cells = [_printable(cell) for cell in cells]
+        elif len(cells) != self._width or any(cells[columns:]):
+            like = "header" if self._width == columns else "first row"
+            problem = f"must have {self._width} cells, like the {like} (got {len(cells)}); "
+            if len(cells) == self._width:
+                problem = "has a cell for which the header has no column; "
+            backslash = self._quoting == "csv" and any(cell.endswith("\\") for cell in cells)
+            problem += _BACKSLASH if backslash else "correct it, or set --delimiter or --quoting"
+        return Record(row.line, cells[:columns], problem)
+
+    def _check_quotes(self, row: Record, before: Record | None) -> None:
+        """Reject cells that look as if CSV's rules hold, of which a TSV file need not tell."""
+        last = before.cells[-1] if before and before.cells else ""
+        opened = before if last.startswith('"') and last.count('"') % 2 else None
+        for cell in [cell for cell in row.cells if cell.startswith('"')] or [""] * bool(opened):
+            inner = cell[1:-1]
+            whole = len(cell) > 1 and cell.endswith('"')
+            doubled = whole and '"' in inner and '"' not in inner.replace('""', "")
+            if doubled or len(row.cells) != self._width:
+                raise TableError(
+                    f"{self._name}, line {(opened or row).line} has a cell in the quotation marks "
+                    "of CSV, or one that begins with a quotation mark and goes on in the next cell "
+                    "or line; set --quoting csv, or none to read quotation marks as text."
+                )
+            if whole and '"' not in inner and not self._has_noted_quotes:
+                self._has_noted_quotes = True
+                self._note(
+                    f"{self._name}, line {row.line} has a cell in quotation marks, which are read "
+                    "as text; set --quoting csv if they enclose cells."
+                )
+
+    def _separator(self) -> str | None:
+        """Return the delimiter that Excel's first line names, such as `sep=;`."""
+        with open_text(self._path, self._dialect.encoding) as stream:
+            first = next(read_lines(stream), [None])[0] or b""
+        found = re.fullmatch(r'"?sep=(.)"?\s*', first.decode(errors="replace"), re.IGNORECASE)
+        self._skipped_lines = int(found is not None)
+        return found and found[1]
+
+    def _quotings(self, delimiter: str) -> tuple[Quoting, ...]:
+        if self._dialect.quoting is not None:
+            return (self._dialect.quoting,)
+        return ("none", "csv") if delimiter == "\t" else ("csv",)
+
+    def _header(self, delimiter: str, quoting: Quoting) -> Record:
+        rows = (row for row in self._parse(delimiter, quoting) if row.problem != BLANK)
+        header = next(rows, None)
+        if header is None:
+            raise TableError(f"{self._name} is empty; its first row must name the columns.")
+        invalid = any(cell != _printable(cell) for cell in header.cells)
+        return header._replace(problem=ENCODE) if invalid else header
+
+    def _columns(self, header: Record) -> tuple[str, ...]:
+        names = header.cells
+        blank = [place for place, name in enumerate(names) if not name.strip()]
+        if len(blank) > 1:
+            names = [f"column_{n}" if not name.strip() else name for n, name in enumerate(names, 1)]
+            new = ", ".join(names[place] for place in blank)
+            self._note(f"{self._name}: the columns without a name are called {new}.")
+        for place, name in enumerate(names):
+            if (first := names.index(name)) < place:
+                raise TableError(
+                    f"{self._name}, line {header.line} has two columns {quote(name)} "
+                    f"({first + 1} and {place + 1}); rename one."
+                )
+        return tuple(names)
+
+    def _rows(self) -> Iterator[Record]:
+        return (
+            row
+            for row in self._parse(self._delimiter, self._quoting)
+            if row.line > self._header_line
+        )
+
+    def _parse(self, delimiter: str, quoting: Quoting) -> Iterator[Record]:
+        # the cell of an unclosed quotation mark is long
+        csv.field_size_limit(MAX_LINE_BYTES)
+        with open_text(self._path, self._dialect.encoding) as stream:
+            lines = _Lines(stream, self._skipped_lines, backslash=quoting == "backslash")
+            while True:
+                reader = csv.reader(lines, delimiter=delimiter, strict=True, **_READERS[quoting])
+                try:
+                    for cells in reader:
+                        blank = not cells or (len(cells) == 1 and cells[0].isspace())
+                        yield Record(lines.first, *(([], BLANK) if blank else (cells, None)))
+                        lines.begin_record()
+                except csv.Error as error:
+                    known = lines.complete_cells(delimiter)
+                    yield Record(lines.first, known, lines.describe(error, quoting))
+                    lines.rewind()
+                else:
+                    return
+
+
+class _Lines:
+    """Lines of a file for a csv.reader, which can go back to the second line of a record."""
+
+    def __init__(self, stream: Stream, skipped: int, *, backslash: bool) -> None:
+        self._lines = islice(chain.from_iterable(read_lines(stream)), skipped, None)
+        self._backslash = backslash
+        self._returned: deque[bytes | None] = deque()
+        self._record: list[bytes | None] = []
+        self._bytes = 0
+        self._at_end = False
+        self.first = skipped + 1
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> str:
+        self._at_end = False
+        try:
+            line = self._returned.popleft() if self._returned else next(self._lines)
+        except StopIteration:
+            self._at_end = True
+            raise
+        self._record.append(line)
+        self._bytes += MAX_LINE_BYTES + 1 if line is None else len(line)
+        if line is None or self._bytes > MAX_LINE_BYTES:
+            raise csv.Error
+        text = line.decode(errors="surrogateescape")
+        # For csv.reader every backslash is an escape. Here one before another character is text.
+        return re.sub(r'\\(["\\]?)', _escape, text) if self._backslash else text
+
+    def begin_record(self) -> None:
+        """Begin a record after the last line."""
+        self.first += len(self._record)
+        self._record, self._bytes = [], 0
+
+    def rewind(self) -> None:
+        """Begin a record after the first line of this one."""
+        self._returned.extendleft(reversed(self._record[1:]))
+        self._record = self._record[:1]
+        self.begin_record()
+
+    def complete_cells(self, delimiter: str) -> list[str]:
+        """Return the cells of the record's first line before the first malformed one."""
+        line = (self._record[0] or b"").decode(errors="surrogateescape")
+        end = re.escape(delimiter)
+        cell = rf'(?:"[^"]*(?:""[^"]*)*"|[^"\r\n{end}]*){end}'
+        found = re.match(rf"(?:{cell})*", line)
+        return next(csv.reader([found[0] if found else ""], delimiter=delimiter), [""])[:-1]
+
+    def describe(self, error: csv.Error, quoting: Quoting) -> str:
+        """Return the end of a sentence about a malformed record."""
+        lines = [line for line in self._record if line is not None]
+        if len(lines) < len(self._record) or self._bytes > MAX_LINE_BYTES:
+            return (
+                f"begins a row of more than {MAX_LINE_BYTES} bytes; shorten it, or close its "
+                "quotation mark"
+            )
+        if quoting == "csv" and any(b'\\"' in line for line in lines):
+            return rf"begins a row with \" inside a cell; {_BACKSLASH}"
+        if str(error).startswith("new-line"):
+            return (
+                "begins a row with a carriage return outside quotation marks; quote its cell, or "
+                "end all lines with line feeds"
+            )
+        fault = "that never ends" if self._at_end else "with text after its end"
+        return (
+            f"begins a row with a cell in quotation marks {fault}; correct it, or set --quoting "
+            "none if quotation marks are text"
+        )
+
+
+def _escape(found: re.Match[str]) -> str:
+    return found[0] if found[1] else r"\\"
+
+
+def _printable(cell: str) -> str:
+    """Replace bytes without a meaning, and NUL."""
+    return cell.encode(errors="surrogateescape").decode(errors="replace").replace("\0", "\ufffd")
