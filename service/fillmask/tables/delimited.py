@@ -261,11 +261,8 @@ class Table:
         return tuple(names)
 
     def _rows(self) -> Iterator[Record]:
-        return (
-            row
-            for row in self._parse(self._delimiter, self._quoting)
-            if row.line > self._header_line
-        )
+        rows = self._parse(self._delimiter, self._quoting)
+        return (row for row in rows if row.line > self._header_line)
 
     def _parse(self, delimiter: str, quoting: Quoting) -> Iterator[Record]:
         # the cell of an unclosed quotation mark is long
@@ -338,24 +335,19 @@ class _Lines:
 
     def describe(self, error: csv.Error, quoting: Quoting) -> str:
         """Return the end of a sentence about a malformed record."""
-        lines = [line for line in self._record if line is not None]
-        if len(lines) < len(self._record) or self._bytes > MAX_LINE_BYTES:
-            return (
-                f"begins a row of more than {MAX_LINE_BYTES} bytes; shorten it, or close its "
-                "quotation mark"
+        cure = "correct it, or set --quoting none if quotation marks are text"
+        fault = f"a cell in quotation marks with text after its end; {cure}"
+        if self._bytes > MAX_LINE_BYTES:
+            fault = f"more than {MAX_LINE_BYTES} bytes; shorten it, or close its quotation mark"
+        elif quoting == "csv" and any(b'\\"' in (line or b"") for line in self._record):
+            fault = rf"\" inside a cell; {_BACKSLASH}"
+        elif str(error).startswith("new-line"):
+            fault = (
+                "a carriage return outside quotation marks; quote its cell, or convert line ends"
             )
-        if quoting == "csv" and any(b'\\"' in line for line in lines):
-            return rf"begins a row with \" inside a cell; {_BACKSLASH}"
-        if str(error).startswith("new-line"):
-            return (
-                "begins a row with a carriage return outside quotation marks; quote its cell, or "
-                "end all lines with line feeds"
-            )
-        fault = "that never ends" if self._at_end else "with text after its end"
-        return (
-            f"begins a row with a cell in quotation marks {fault}; correct it, or set --quoting "
-            "none if quotation marks are text"
-        )
+        elif self._at_end:
+            fault = f"a cell in quotation marks that never ends; {cure}"
+        return f"begins a row with {fault}"
 
 
 def _escape(found: re.Match[str]) -> str:

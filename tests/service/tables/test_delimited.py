@@ -262,7 +262,7 @@ def test_a_row_without_an_end_does_not_fill_the_memory(
     path.write_bytes(b"text\n" + row + b"\ny\n")
     first, *others = Read(path, Dialect()).rows
     assert first.line == 2
-    assert (first.problem or "").startswith("begins a row of more than 40 bytes; shorten it, or ")
+    assert (first.problem or "").startswith("begins a row with more than 40 bytes; shorten it, or ")
     assert [one.cells for one in others][-1] == ["y"]
     assert len(others) == 1 + row.count(b"\n")
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain, count
+from itertools import count
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
@@ -250,7 +250,7 @@ class OutputOptions:
         """
         results = (*results, ERROR) if self.report_errors else tuple(results)
         columns = rows.find_columns()
-        automatic = chain(("", "fillmask_"), (f"fillmask_{number}_" for number in count(2)))
+        automatic = ("fillmask_" * number for number in count())
         for prefix in automatic if self.prefix is None else (self.prefix,):
             names = {result: f"{prefix}{result}" for result in results}
             clash = describe_name_clash(columns, names.values())

@@ -72,7 +72,7 @@ def open_rows(path: Path, field: str, dialect: Dialect = DEFAULT) -> Rows:
         if value is not None and not (one.dialect or (name == "encoding" and one.is_text)):
             raise CommandError(f"--{name} has no meaning for {path.name}; remove it.")
     with _require_pyarrow(path):
-        rows = one.read(Source(path, files, field, dialect))
+        rows = one.read(Source(path if len(files) > 1 else files[0], files, field, dialect))
     rows.files = files
     return rows
 

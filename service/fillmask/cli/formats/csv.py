@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -35,26 +34,12 @@ from fillmask.tables.delimited import Record, Table
 _ESCAPES = {"\t": r"\t", "\n": r"\n", "\r": r"\r"}
 
 
-@dataclass(frozen=True)
 class CsvBlock(ListBlock):
-    """Block of CSV rows.
-
-    Attributes:
-        columns: names of the columns, from the header.
-    """
-
-    rows: Sequence[Record]
-    columns: tuple[str, ...]
+    """Block of CSV rows with their fields."""
 
     def fields(self) -> list[Fields | UnreadableRow]:
         """See `Block`."""
-        return [self._read(row) for row in self.rows]
-
-    def _read(self, row: Record) -> Fields | UnreadableRow:
-        fields = dict(zip(self.columns, row.cells, strict=False))
-        if row.problem is None:
-            return fields
-        return UnreadableRow(f"Line {row.line} {row.problem}.", fields)
+        return list(self.rows)
 
 
 class CsvRows(Rows):
@@ -83,10 +68,16 @@ class CsvRows(Rows):
         only: Sequence[str] | None = None,  # noqa: ARG002 - the parser reads all fields
     ) -> Iterator[Block]:
         """See `Rows`."""
-        rows = self._table.records()
+        rows = map(self._read, self._table.records())
         batches = iter(lambda: list(islice(rows, BLOCK_ROWS)), [])
         for first, batch in slice_batches(batches, start, stop):
-            yield CsvBlock(first, batch, self.columns)
+            yield CsvBlock(first, batch)
+
+    def _read(self, row: Record) -> Fields | UnreadableRow:
+        fields = dict(zip(self.columns, row.cells, strict=False))
+        if row.problem is None:
+            return fields
+        return UnreadableRow(f"Line {row.line} {row.problem}.", fields)
 
 
 class CsvRowWriter:

@@ -97,6 +97,14 @@ def test_parquet_without_pyarrow_says_how_to_get_it(
         open_rows(path, "inputs")
 
 
+@pytest.mark.parametrize("source", ["folder", "folder/a*.csv"])
+def test_a_single_file_of_a_folder_may_have_any_format(tmp_path: Path, source: str) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "a.csv").write_text("inputs\na\n")
+    rows = open_rows(tmp_path / source, "inputs")
+    assert (rows.name, rows.count()) == ("a.csv", 1)
+
+
 @pytest.mark.parametrize(
     ("name", "dialect"),
     [

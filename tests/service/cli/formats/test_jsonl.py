@@ -156,7 +156,7 @@ def test_problems_are_in_a_field_of_their_own() -> None:
     ("name", "content", "prefix"),
     [
         ("rows.csv", "inputs,error\na,b\n", "fillmask_"),
-        ("rows.csv", "inputs,fills,fillmask_error\na,b,c\n", "fillmask_2_"),
+        ("rows.csv", "inputs,fills,fillmask_error\na,b,c\n", "fillmask_fillmask_"),
         ("rows.jsonl", '{"inputs": "a"}\n{"fills": 1}\n', "fillmask_"),
         ("rows.jsonl", '{"inputs": "a", "fillsx": 1}\n', ""),
     ],
