@@ -35,8 +35,9 @@ def find_operators(version: int, *, fast: bool = True) -> NativeOperators:
     try:
         import fillmask_native  # noqa: PLC0415 - an optional package
 
-        found, library = fillmask_native.OPERATORS_VERSION, fillmask_native.LIBRARY
-        name, is_fast = fillmask_native.instruction_set(), fillmask_native.is_fast()
+        if (found := fillmask_native.OPERATORS_VERSION) == version:
+            name, is_fast = fillmask_native.instruction_set(), fillmask_native.is_fast()
+            operators = NativeOperators(fillmask_native.LIBRARY, name)
     except Exception as error:  # noqa: BLE001 - pip may leave any part of a package
         if isinstance(error, ModuleNotFoundError) and error.name == "fillmask_native":
             raise OperatorsUnavailableError("fillmask-native is not installed") from None
@@ -49,4 +50,4 @@ def find_operators(version: int, *, fast: bool = True) -> NativeOperators:
         )
     if fast and not is_fast:
         raise OperatorsUnavailableError("this CPU has no instructions for which they are faster")
-    return NativeOperators(library, name)
+    return operators
