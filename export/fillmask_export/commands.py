@@ -35,7 +35,7 @@ from fillmask_export.source import (
 )
 from fillmask_export.verification.golden import renew_golden_results
 from fillmask_model.checkpoints.checkpoint import load_checkpoint
-from fillmask_model.files import printable, read_text
+from fillmask_model.files import atomic_replace, printable, read_text
 from fillmask_model.output_files import reject_inputs
 
 
@@ -184,5 +184,6 @@ def _write_reference(options: argparse.Namespace) -> None:
     model = checkpoint.model
     graph = reference_graph(model.config, encoder_weights(model))
     onnx.checker.check_model(graph, full_check=True)
-    onnx.save(graph, file)
+    with atomic_replace(file) as temporary:
+        onnx.save(graph, temporary)
     print(f"written: {file} ({file.stat().st_size / 1e6:.1f} MB)")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -97,13 +99,38 @@ def atomic_replace(path: Path) -> Iterator[Path]:
     """
     temporary = _create_beside(path)
     try:
-        yield temporary
-        _sync(temporary)
-        temporary.replace(path)
+        with naming_a_full_disk(path):
+            yield temporary
+            _sync(temporary)
+            temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
     _sync(path.parent)
+
+
+@contextmanager
+def naming_a_full_disk(output: Path) -> Iterator[None]:
+    """Raise one error with the path of an output if the `with` block fills its disk.
+
+    numpy's OSError then has no number, torch's error no reason, and safetensors' is no OSError.
+
+    Raises:
+        OSError: no space is left.
+    """
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, OSError):
+            full = error.errno in {None, errno.ENOSPC, errno.EDQUOT}
+        else:
+            full = "No space left" in str(error) or not shutil.disk_usage(output.parent).free
+        if not full:
+            raise
+        raise OSError(
+            f"{output} cannot be written, because its disk is full; free some space, or choose "
+            "another output"
+        ) from error
 
 
 def _create_beside(path: Path) -> Path:

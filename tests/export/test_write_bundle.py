@@ -368,6 +368,26 @@ def test_renews_golden_prompts(
     assert "all verification texts have more than" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("output", ["--output", "--reference"])
+def test_a_full_disk_leaves_nothing(
+    output: str,
+    checkpoint_path: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fill(_: object, file: Path) -> None:
+        file.write_bytes(b"half of a graph")
+        raise OSError("4480 requested and 1856 written")
+
+    monkeypatch.setattr(onnx, "save", fill)
+    path = tmp_path / "new"
+    assert main([str(checkpoint_path), output, str(path)]) == 2
+    sentence = f"fillmask-export: {path} cannot be written, because its disk is full; free some"
+    assert capsys.readouterr().err.startswith(sentence)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_command_line_fails_with_one_sentence(
     checkpoint_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from safetensors import SafetensorError
 
 from fillmask_model.files import atomic_replace, read_object, read_text
 
@@ -34,17 +38,45 @@ def test_a_file_is_replaced_at_the_end(tmp_path: Path) -> None:
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
 
 
-def test_an_error_leaves_the_file_from_before(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("error", "free_bytes", "is_full"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), 0, True),
+        (OSError(errno.EDQUOT, "Disk quota exceeded"), 2**30, True),
+        (OSError("4480 requested and 1856 written"), 4096, True),  # of numpy
+        (RuntimeError("[enforce fail at inline_container.cc:672]"), 0, True),  # of torch
+        (SafetensorError("I/O error: No space left on device (os error 28)"), 4096, True),
+        (RuntimeError("[enforce fail at inline_container.cc:672]"), 2**30, False),
+        (OSError(errno.EACCES, "Permission denied"), 0, False),
+        (KeyboardInterrupt(), 0, False),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_an_error_leaves_the_file_from_before(
+    error: BaseException,
+    free_bytes: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    is_full: bool,
+) -> None:
+    usage = SimpleNamespace(free=free_bytes)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
     path = tmp_path / "file"
     path.write_text("before")
 
     def fail() -> None:
         with atomic_replace(path) as temporary:
             temporary.write_text("aft")
-            raise OSError("disk full")
+            raise error
 
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(OSError if is_full else type(error)) as caught:
         fail()
+    if is_full:
+        sentence = "cannot be written, because its disk is full; free some space, or choose another"
+        assert str(caught.value) == f"{path} {sentence} output"
+    else:
+        assert caught.value is error
     assert path.read_text() == "before"
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
 

@@ -39,6 +39,7 @@ from fillmask_export.sample_texts import GivenTexts, SampleTexts
 from fillmask_export.verification.expected_results import ExpectedResults
 from fillmask_export.verification.golden import golden_results, write_description
 from fillmask_model.checkpoints.checkpoint import Checkpoint
+from fillmask_model.files import naming_a_full_disk
 from fillmask_model.memory import page_out_files
 
 
@@ -117,7 +118,10 @@ def write_bundle(
     architecture = architecture_fields(config, head, fills=tasks != ("text-classification",))
 
     output.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=output.parent, prefix=".bundle-") as scratch:
+    with (
+        tempfile.TemporaryDirectory(dir=output.parent, prefix=".bundle-") as scratch,
+        naming_a_full_disk(output),
+    ):
         staging = Path(scratch) / output.name
         exact = Path(scratch) / "fp32" if metadata.precision == "int8" else staging
         fills = "fill-mask" in tasks
