@@ -5,6 +5,7 @@ import gzip
 import io
 import lzma
 import re
+import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -44,21 +45,21 @@ class Stream(Protocol):
 OpenStream = Callable[[], AbstractContextManager[Stream]]
 
 
-def missing_pyarrow(name: str) -> str:
-    """Return the message about a file that needs pyarrow."""
-    return (
-        f"{name} needs pyarrow, which is not installed here; use fillmask with its extra parquet "
-        "(docs/install.md), or a file of another format."
-    )
-
-
 def _open_zstd(path: Path) -> Any:
-    # The extra parquet installs pyarrow anyway, so that zstd needs no package of its own.
-    try:
-        import pyarrow as pa  # noqa: PLC0415 - an optional extra
-    except ModuleNotFoundError as error:
-        raise TableError(missing_pyarrow(path.name)) from error
-    return pa.input_stream(path, compression="zstd")
+    if sys.version_info >= (3, 14):
+        from compression import zstd  # noqa: PLC0415 - few files need it
+    else:
+        from backports import zstd  # noqa: PLC0415 - few files need it
+
+    class File(zstd.ZstdFile):
+        def readinto(self, buffer: Any) -> int:
+            try:
+                return super().readinto(buffer)
+            except zstd.ZstdError as error:
+                raise OSError(error) from error
+
+    # the largest window, of zstd --long=31
+    return File(path, options={zstd.DecompressionParameter.window_log_max: 31})
 
 
 # functions that open a compressed file, by the start of its content and the end of its name
@@ -105,13 +106,7 @@ def open_text(path: Path, encoding: str | None = None) -> Iterator[Stream]:
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        problem = f"is damaged ({error}); create the file again"
-        if "too much memory" in str(error):
-            problem = (
-                "has a zstd window of more than 128 MiB; compress it again, with zstd -dc "
-                f"--long=31 {path.name} | zstd > NEW.zst"
-            )
-        raise TableError(f"{path.name} {problem}.") from error
+        raise TableError(f"{path.name} is damaged ({error}); create the file again.") from error
 
 
 def _as_utf8(name: str, stream: io.BufferedReader, encoding: str | None) -> Stream:

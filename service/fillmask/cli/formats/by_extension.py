@@ -14,7 +14,7 @@ from fillmask.cli.formats.lines import TEXT
 from fillmask.cli.formats.parquet import PARQUET
 from fillmask.errors import quote
 from fillmask.tables.delimited import DEFAULT, Dialect
-from fillmask.tables.streams import COMPRESSIONS, GZIP, missing_pyarrow, suffix_of
+from fillmask.tables.streams import COMPRESSIONS, GZIP, suffix_of
 
 
 def _find_files(path: Path) -> list[Path]:
@@ -134,4 +134,7 @@ def _require_pyarrow(path: Path) -> Iterator[None]:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "pyarrow":
             raise
-        raise CommandError(missing_pyarrow(path.name)) from error
+        raise CommandError(
+            f"{path.name} needs pyarrow, which is not installed here; use fillmask with its extra "
+            "parquet (docs/install.md), or a file of another format."
+        ) from error
