@@ -11,7 +11,7 @@ from fillmask.observability.notices import READS_GOLDEN, notice
 from fillmask.parameters.texts import InputText, TextPair
 from fillmask.tokenization.encoded_text import EncodedText, EncodedWords
 from fillmask.tokenization.tokenizer import Tokenizer
-from fillmask.tokenization.truncation import cut, truncate
+from fillmask.tokenization.truncation import shorten, truncate
 from fillmask.tokenization.windows import Window, split_into_windows
 
 # Texts of white space or unknown words have many characters per token. No natural language has more
@@ -127,8 +127,10 @@ class TextReader:
         """
         self._check_pair(text, label)
         side = self._tokenizer.truncation_side
+        parts = [text.text, text.text_pair] if isinstance(text, TextPair) else [text]
         if may_truncate:
-            text = cut(text, self._max_tokens * MAX_CHARS_PER_TOKEN, side)
+            kept = [shorten(one, self._max_tokens, side, self._count) for one in parts]
+            text = TextPair(*kept) if isinstance(text, TextPair) else kept[0]
         else:
             self._check_chars(text, label)
         encoded = self._tokenizer.encode(text)
@@ -136,12 +138,18 @@ class TextReader:
         self._check_read(text, encoded.input_ids, label)
         if may_truncate and tokens > self._max_tokens:
             words = self._tokenizer.encode_words(text)
-            notice("truncated_texts", 1, f"{label} has {tokens} tokens and loses some.")
-            return truncate(words, self._max_tokens, label, side)
+            known = f"more than {self._max_tokens} tokens"
+            notice("truncated_texts", 1, f"{label} has {known} and loses some.")
+            growth = [len(one) / max(1, len(short)) for one, short in zip(parts, kept, strict=True)]
+            return truncate(words, self._max_tokens, label, side, [*growth, 1])
         self.check_tokens(tokens, label)
         if tokens == self._tokenizer.count_special_tokens(text):
             raise self._no_tokens(label)
         return encoded
+
+    def _count(self, text: str) -> int:
+        tokenizer = self._tokenizer
+        return len(tokenizer.encode(text).input_ids) - tokenizer.count_special_tokens(text)
 
     def check_tokens(self, tokens: int, label: str, cause: str = "") -> None:
         """Reject a text that exceeds the model's input.
