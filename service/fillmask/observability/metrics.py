@@ -40,6 +40,11 @@ LOG_LINES_DROPPED = Counter(
 )
 
 
+def known_method(method: str) -> str:
+    """Return a method, or "other" for one that HTTP lacks, which may be any text of a client."""
+    return method if method in _METHODS else "other"
+
+
 class Metrics:
     """Thread-safe metrics of one application.
 
@@ -140,12 +145,12 @@ class Metrics:
         """Count a completed request.
 
         Args:
-            method: HTTP method. Unknown methods share one label.
+            method: HTTP method.
             route: template such as `/models/{name}`. Paths with text of clients are not allowed,
                 because the metrics keep all routes.
             seconds: time from the head of the request to the end of its response.
         """
-        key = method if method in _METHODS else "other", route, status
+        key = known_method(method), route, status
         found = self._by_request.get(key)
         if found is None:
             found = self.requests.labels(*key), self.request_seconds.labels(*key[:2])

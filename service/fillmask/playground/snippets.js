@@ -1,6 +1,6 @@
 // Requests as code. JSON strings are also valid in Python and JavaScript.
 
-const PYTHON_KEY = 'os.environ["FILLMASK_API_KEY"]';
+const PYTHON_KEY = 'os.environ["API_KEY"]';
 
 // loops over responses whose texts are not in fields
 const LOOPS = {
@@ -36,7 +36,7 @@ export function snippets(url, request, { withKey }) {
 
 function curl(url, body, withKey) {
   const authorization = withKey ? ` \\
-  -H "Authorization: Bearer $FILLMASK_API_KEY"` : "";
+  -H "Authorization: Bearer $API_KEY"` : "";
   return `curl -s ${shell(url)}${authorization} \\
   -H 'Content-Type: application/json' \\
   -d ${shell(spaced(body))}`;

@@ -104,10 +104,12 @@ class ModelRegistry:
         able = [one for one in self._by_name.values() if task in one.bundle.tasks]
         if name is None and able:
             return able[0]
-        names = ", ".join(quote(one.name) for one in able)
-        advice = f"use a model with this task: {names}" if able else "use another task"
-        subject = "This service" if name is None else f"Model {quote(name)}"
-        raise InvalidRequestError(f"{subject} does not have the task {task}; {advice}.")
+        if name is None or not able:
+            model.refuse(task)
+        raise InvalidRequestError(
+            f"Model {quote(name)} does not have the task {task}; use a model with this task: "
+            f"{', '.join(quote(one.name) for one in able)}."
+        )
 
     def names_of(self, model: ServedModel) -> list[str]:
         """Return the name of a model, followed by its aliases."""

@@ -81,7 +81,7 @@ class ServedModel:
         Raises:
             InvalidRequestError: the model does not have the task fill-mask.
         """
-        return self.pipelines.fill_mask or self._refuse("fill-mask")
+        return self.pipelines.fill_mask or self.refuse("fill-mask")
 
     def require_scoring(self) -> ScoringPipeline:
         """Return the pipeline that scores texts.
@@ -89,7 +89,7 @@ class ServedModel:
         Raises:
             InvalidRequestError: the model does not have the task fill-mask.
         """
-        return self.pipelines.scoring or self._refuse("fill-mask")
+        return self.pipelines.scoring or self.refuse("fill-mask")
 
     def require_classification(self) -> ClassificationPipeline:
         """Return the pipeline that classifies texts.
@@ -97,7 +97,7 @@ class ServedModel:
         Raises:
             InvalidRequestError: the model does not have the task text-classification.
         """
-        return self.pipelines.classification or self._refuse("text-classification")
+        return self.pipelines.classification or self.refuse("text-classification")
 
     def require_sparse(self) -> SparsePipeline:
         """Return the pipeline that makes sparse vectors.
@@ -105,7 +105,7 @@ class ServedModel:
         Raises:
             InvalidRequestError: the model does not have the task sparse.
         """
-        return self.pipelines.sparse or self._refuse("sparse")
+        return self.pipelines.sparse or self.refuse("sparse")
 
     @property
     def reranks(self) -> bool:
@@ -128,7 +128,8 @@ class ServedModel:
             )
         return pipeline
 
-    def _refuse(self, task: Task) -> NoReturn:
+    def refuse(self, task: Task) -> NoReturn:
+        """Raise the InvalidRequestError for a task that the model lacks."""
         raise InvalidRequestError(
             f"Model {quote(self.name)} does not have the task {task}; use a task of this model: "
             f"{', '.join(self.info.tasks)}."

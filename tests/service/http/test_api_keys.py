@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -169,6 +170,15 @@ def test_what_is_no_regular_file_invalidates_all_keys(
         file.rename(file.with_name("away"))
     file.with_name("new").replace(file)
     assert keys.is_valid(KEYS[1].encode())
+    assert not keys.is_valid(KEYS[0].encode())
+
+
+def test_changes_apply_within_a_second(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = ApiKeys(file)
+    read_s = time.monotonic()
+    file.write_text(f"{KEYS[1]}\n")
+    clock = SimpleNamespace(monotonic=lambda: read_s + 0.7)
+    monkeypatch.setattr(api_keys, "time", clock)
     assert not keys.is_valid(KEYS[0].encode())
 
 

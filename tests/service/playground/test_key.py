@@ -29,7 +29,7 @@ OLD_KEY = "a-key-that-is-taken-back"
 TEXT = "The [MASK] barked."
 WANTED = "The service requires an API key. This page keeps the key until you close the page."
 REFUSED = "The API key is invalid. Enter another key."
-VARIABLE = {"FILLMASK_API_KEY": "a-key-for-programs"}
+VARIABLE = {"API_KEY": "a-key-for-programs"}
 START = "Paris is the [MASK] of France."
 
 
@@ -54,7 +54,7 @@ def bearer(key: str) -> dict[str, str]:
 def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keyed]:
     """Service with three API keys, one of which a test revokes."""
     file = tmp_path_factory.mktemp("keys") / "keys"
-    keys = [KEY, VARIABLE["FILLMASK_API_KEY"], OLD_KEY]
+    keys = [KEY, VARIABLE["API_KEY"], OLD_KEY]
     file.write_text("\n".join(keys), encoding="utf-8")
     with page_server("--api-keys-file", str(file)) as url:
         yield Keyed(url, file)
@@ -65,7 +65,7 @@ def locked(open_page: OpenPage, keyed: Keyed) -> Playground:
     """The page of a service with API keys, before the visitor enters a key."""
     playground = open_page(url=keyed.url, failing_requests=True)
     expect(field(playground)).to_be_visible()
-    return replace(playground, headers=bearer(VARIABLE["FILLMASK_API_KEY"]))
+    return replace(playground, headers=bearer(VARIABLE["API_KEY"]))
 
 
 def field(playground: Playground) -> Locator:
@@ -200,7 +200,7 @@ def test_alternatives_wait_for_a_key_too(locked: Playground) -> None:
 
 def test_an_answer_to_the_key_before(locked: Playground) -> None:
     # The page repeats a request that the service rejected because of an older key.
-    give(locked, VARIABLE["FILLMASK_API_KEY"])
+    give(locked, VARIABLE["API_KEY"])
     locked.wait_until_answered()
     held: list[Route] = []
 
@@ -251,7 +251,7 @@ def test_the_code_has_the_key_from_where_it_runs(locked: Playground, tmp_path: P
     # In a browser the code prompts for the key.
     give(locked, KEY)
     locked.wait_until_answered()
-    locked.page.on("dialog", lambda dialog: dialog.accept(VARIABLE["FILLMASK_API_KEY"]))
+    locked.page.on("dialog", lambda dialog: dialog.accept(VARIABLE["API_KEY"]))
     clients = []
     for mode in ("Tokens", "Whole words"):
         with locked.page.expect_response("**/fill-mask") as answered:

@@ -68,6 +68,8 @@ class InferRequest:
         binary = _flag(parameters, _BINARY_BY_DEFAULT, "parameters", default=False)
         seconds = tensors.pop(TEXT_PAIR, None)
         if task == "fill-mask" and TARGETS in tensors:
+            if parameters.get(TARGETS) is not None:
+                raise InvalidRequestError("targets is a tensor and a parameter; send only one.")
             parameters[TARGETS] = list(tensors.pop(TARGETS))
         if len(tensors) != 1:
             others = [TEXT_PAIR, TARGETS] if task == "fill-mask" else [TEXT_PAIR]

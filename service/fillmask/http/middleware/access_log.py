@@ -8,7 +8,7 @@ from typing import Literal
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fillmask.errors import safe_traceback
-from fillmask.observability.metrics import Metrics
+from fillmask.observability.metrics import Metrics, known_method
 from fillmask.observability.notices import notices_header
 from fillmask.observability.request_context import MODEL, NOTICES, TIMES, route_of
 from fillmask.observability.request_times import RequestTimes
@@ -89,7 +89,7 @@ def _level(status: int) -> int:
 def _fields(scope: Scope, start: Message, status: int, seconds: float) -> dict[str, object]:
     lengths = (value for name, value in start.get("headers", ()) if name == b"content-length")
     fields: dict[str, object] = {
-        "method": scope["method"],
+        "method": known_method(scope["method"]),
         "route": route_of(scope),
         "status": status,
         "duration_ms": round(seconds * 1000, 3),

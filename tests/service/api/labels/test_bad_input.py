@@ -262,12 +262,14 @@ def test_other_errors(client: TestClient) -> None:
 
 def test_a_task_that_no_model_has(labels: Path, tiny: Any) -> None:
     with TestClient(create_app(Settings(bundle=labels, threads=1))) as client:
-        message = "This service does not have the task fill-mask; use another task."
+        message = 'Model "labels" does not have the task fill-mask; '
+        message += "use a task of this model: text-classification."
         for path in ("/fill-mask", "/score"):
             check_refusal(client.post(path, json={"inputs": "[MASK]"}), 422, message)
         assert client.post("/", json={"inputs": "the"}).is_success
     with TestClient(create_app(Settings(bundle=tiny.path, threads=1))) as client:
-        message = "This service does not have the task text-classification; use another task."
+        message = 'Model "tiny" does not have the task text-classification; '
+        message += "use a task of this model: fill-mask."
         check_refusal(client.post("/classify", json={"inputs": "the"}), 422, message)
 
 

@@ -201,6 +201,10 @@ def test_data_may_be_nested_as_the_shape_is(client: TestClient) -> None:
     assert "id" not in answer.json()
 
 
+TARGETS_TWICE = body(parameters={"targets": ["city"]})
+TARGETS_TWICE["inputs"] += body(tensor={"name": "targets"})["inputs"]
+
+
 @pytest.mark.parametrize(
     ("request_body", "reason"),
     [
@@ -223,6 +227,7 @@ def test_data_may_be_nested_as_the_shape_is(client: TestClient) -> None:
         (body(tensor={"name": "a" * 5_000, "data": ["a"]}), f'"{"a" * 77}…" has no mask'),
         (body(parameters={"timeout": 5}), 'Unknown field "timeout" in parameters'),
         (body(parameters={"top_k": "3"}), "top_k must be a whole number"),
+        (TARGETS_TWICE, "targets is a tensor and a parameter; send only one."),
         (body(parameters={"binary_data_output": 1}), "must be true or false (got 1)."),
         (body(parameters={"a\n": DEEP}), "parameters.a\\n.list.0.list.0.list.0.list.0"),
         (body(parameters={"a": DEEP}), "… must be a value with fewer levels (got a list)."),

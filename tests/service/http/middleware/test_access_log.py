@@ -153,7 +153,7 @@ async def test_setting_decides_which_requests_are_logged(
 
 
 async def test_fields_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    # The log contains no path and no header.
+    # The log contains no path, no header and no method that a client has made up.
     async def answer(scope: Scope, _receive: Receive, send: Send) -> None:
         scope[MODEL] = "a model"
         headers = [(b"content-type", b"text/plain"), (b"content-length", b"12")]
@@ -162,7 +162,7 @@ async def test_fields_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
     app = partial(AccessLogMiddleware, metrics=Metrics(), logged="all")
     with caplog.at_level(logging.INFO, "fillmask.http.middleware.access_log"):
         await call(answer, app)
-        await call(silent, app)
+        await call(silent, app, method="A TEXT")
     answered, left = (vars(record) for record in caplog.records)
     named = {name: answered.get(name) for name in FIELDS}
     assert answered["duration_ms"] > 0
@@ -178,6 +178,7 @@ async def test_fields_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
     }
     assert (left["status"], left["answer_bytes"]) == (CLIENT_CLOSED_REQUEST, 0)
     assert "model" not in left
+    assert left["method"] == "other"
     assert "/a path" not in str(answered) + str(left)
 
 
