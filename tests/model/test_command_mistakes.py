@@ -128,6 +128,19 @@ MISTAKES: dict[str, tuple[Callable[[], Any], list[str], str]] = {
         [*TRAIN, "--resume", "--seed=7"],
         "another configuration",
     ),
+    "another run's texts": (
+        lambda: (
+            main([*TRAIN, "--until-step=1"]),
+            Path("text.txt").write_text("the dog ran\n" * 99),
+        ),
+        [*TRAIN, "--resume"],
+        "the texts differ from those of the run in run; give the same",
+    ),
+    "another run's held-out text": (
+        lambda: main([*TRAIN, "--until-step=1"]),
+        [*TRAIN, "--resume", "--held-out=text.txt"],
+        "the files of --held-out differ from those of the run in run",
+    ),
     "another encoder's state": (
         lambda: (
             main([*TRAIN, "--until-step=1"]),

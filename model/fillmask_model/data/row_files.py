@@ -88,7 +88,7 @@ def load_or_build_arrays(
     Raises:
         ValueError: the directory belongs to the user.
     """
-    if _read_key(directory) != key:
+    if read_key(directory) != key:
         reject_foreign_directory(directory)
         _write(directory, make(), key)
     return {path.stem: _map(path) for path in _own_files(directory) if path.suffix == ".npy"}
@@ -112,7 +112,7 @@ def reject_foreign_directory(directory: Path) -> None:
 
 def has_arrays(directory: Path) -> bool:
     """Return whether a directory has arrays of a run, also incomplete arrays."""
-    key = _read_key(directory)
+    key = read_key(directory)
     return key is not None and key.keys() >= _KEY_FIELDS
 
 
@@ -125,7 +125,7 @@ def sha256_of(files: Iterable[Path]) -> str:
     return together.hexdigest()
 
 
-def _read_key(directory: Path) -> dict[str, Any] | None:
+def read_key(directory: Path) -> dict[str, Any] | None:
     """Return the key of a directory, or None for a directory without a valid key."""
     path = directory / KEY_NAME
     try:

@@ -7,6 +7,7 @@ import dataclasses
 import hashlib
 import json
 import sys
+from collections.abc import Mapping
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from fillmask_model.data.corpus import (
 )
 from fillmask_model.data.masking import Masker
 from fillmask_model.data.pair_template import PairTemplate
-from fillmask_model.data.row_files import TrainingRows, load_or_build_rows, sha256_of
+from fillmask_model.data.row_files import TrainingRows, load_or_build_rows, read_key, sha256_of
 from fillmask_model.data.short_texts import LONGEST_TOKENS, ShortTexts, short_rows
 from fillmask_model.encoder.config import EncoderConfig
 from fillmask_model.encoder.counting import count_parameters
@@ -146,7 +147,9 @@ def _prepare_run(
         model, new = prepare_encoder(model, PairTemplate.from_tokenizer(tokenizer))
         print(f"new parts: {', '.join(new) or 'none'}", flush=True)
     print(f"{count_parameters(model.config).tied:,} parameters", flush=True)
-    rows = processes.in_turn(lambda: _rows(output / ROWS_NAME, files, held_out, tokenizer, config))
+    rows = processes.in_turn(
+        lambda: _rows(output / ROWS_NAME, files, held_out, tokenizer, config, resume=options.resume)
+    )
     return Pretraining(
         model=model,
         rows=rows.packed,
@@ -222,8 +225,14 @@ def _rows(
     held_out_files: list[Path],
     tokenizer: Tokenizer,
     config: TrainConfig,
+    *,
+    resume: bool,
 ) -> TrainingRows:
-    """Load the training rows, or create them from the text if the directory lacks them."""
+    """Load the training rows, or create them from the text if the directory lacks them.
+
+    Raises:
+        ValueError: a resumed run has other texts than before.
+    """
     special, row_tokens = SpecialTokens.from_tokenizer(tokenizer), config.row_tokens
     longest = min(LONGEST_TOKENS, row_tokens)
 
@@ -254,12 +263,24 @@ def _rows(
         key["next_sentence"] = True
     if config.short_share and config.stopless_share:
         key["stopless_share"] = config.stopless_share
+    if resume:
+        _reject_other_texts(directory, key)
     rows = load_or_build_rows(directory, key, tokenize)
     if not config.next_sentence:
         print(f"{rows.packed.size:,} training tokens, {rows.held_out.size:,} held out", flush=True)
     if rows.short:
         print(f"{sum(r.size for r in rows.short.values()):,} tokens in short texts", flush=True)
     return rows
+
+
+def _reject_other_texts(directory: Path, key: Mapping[str, Any]) -> None:
+    before = read_key(directory)
+    for name, given in (("texts", "the texts"), ("held_out", "the files of --held-out")):
+        if before is not None and before.get(name) != key[name]:
+            raise ValueError(
+                f"{given} differ from those of the run in {directory.parent}; give the same, or "
+                "start a new run with --init and another --output"
+            )
 
 
 def _pairs(
