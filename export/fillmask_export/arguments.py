@@ -101,7 +101,8 @@ def export_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--max-tokens",
         type=int,
-        help="maximum length of an input in tokens (default: all positions of the model)",
+        help="maximum length of an input in tokens (default: what the tokenizer's files say, or "
+        "all positions of the model)",
     )
     parser.add_argument(
         "--texts",

@@ -13,8 +13,8 @@ HEAD = """\
 
 Set an environment variable or the flag of the same name: `FILLMASK_MAX_TEXTS=8` does the same as
 `--max-texts 8`, and the flag wins if you set both. A typo can't go unnoticed, because the service
-doesn't start with an unknown `FILLMASK_` variable or a value that isn't allowed. In your terminal,
-`fillmask-serve --help` has the same list.
+doesn't start with an unknown `FILLMASK_` variable, or with a value that isn't allowed (unless a
+flag overrides it). In your terminal, `fillmask-serve --help` has the same list.
 """
 TABLE_HEAD = """\
 | Variable | Default | Allowed | Meaning |
