@@ -1,6 +1,7 @@
 """Calls of the Python library, which run a task on one text or on many."""
 
 from collections.abc import Callable, Coroutine, Mapping
+from operator import itemgetter
 from typing import Any
 
 from fillmask.errors import InvalidRequestError
@@ -35,53 +36,40 @@ class Calls:
 
     def fill(self, *arguments: Any) -> Coroutine[Any, Any, Any]:
         """Return the fills of the masks of each text."""
-        pipeline = self._model.require_fill_mask()
-
-        async def run(text: Any, options: Any, label: str, *, report: bool) -> Any:
-            result = await pipeline.fill([text], options, label, report_errors=report)
-            return result.of_text(0)
-
-        return self._run(self._read(FillMaskParameters, *arguments), run)
+        fill = self._model.require_fill_mask().fill
+        call = self._read(FillMaskParameters, *arguments)
+        return self._run(call, fill, lambda result: result.of_text(0))
 
     def score(self, *arguments: Any) -> Coroutine[Any, Any, Any]:
         """Return the score of each text."""
-        pipeline = self._model.require_scoring()
-
-        async def run(text: Any, options: Any, label: str, *, report: bool) -> Any:
-            [score] = await pipeline.score([text], [options], label, report_errors=report)
-            return score
-
-        return self._run(self._read(ScoreParameters, *arguments), run, rank_scores)
+        score = self._model.require_scoring().score
+        return self._run(self._read(ScoreParameters, *arguments), score, itemgetter(0), rank_scores)
 
     def classify(self, *arguments: Any) -> Coroutine[Any, Any, Any]:
         """Return the labels of each text."""
-        self._model.require_classification()
-        return self._run(self._read(ClassifyParameters, *arguments), self._labels)
+        classify = self._model.require_classification().classify
+        call = self._read(ClassifyParameters, *arguments)
+        return self._run(call, classify, lambda result: result.labels[0])
 
     def embed_sparse(self, *arguments: Any) -> Coroutine[Any, Any, Any]:
         """Return the sparse vector of each text."""
-        pipeline = self._model.require_sparse()
-
-        async def run(text: Any, options: Any, label: str, *, report: bool) -> Any:
-            [vector] = await pipeline.embed([text], [options], label, report_errors=report)
-            return vector
-
-        return self._run(self._read(SparseParameters, *arguments), run)
+        embed = self._model.require_sparse().embed
+        return self._run(self._read(SparseParameters, *arguments), embed, itemgetter(0))
 
     def rerank(
         self, query: object, texts: object, options: Mapping[str, Any]
     ) -> Coroutine[Any, Any, Any]:
         """Return texts by their relevance to a query."""
-        self._model.require_reranking()
+        classify = self._model.require_reranking().classify
         given = {"query": query, "texts": to_list(texts), **options}
         read = RerankParameters.read(given, ValidationContext(self._model.info.limits))
         call = Call(read.pairs, [read.options] * len(read.texts), field="texts")
-        return self._run(call, self._labels, lambda labels: rank_texts(labels, read.top_n))
-
-    async def _labels(self, text: Any, options: Any, label: str, *, report: bool) -> Any:
-        pipeline = self._model.require_classification()
-        result = await pipeline.classify([text], [options], label, report_errors=report)
-        return result.labels[0]
+        return self._run(
+            call,
+            classify,
+            lambda result: result.labels[0],
+            lambda labels: rank_texts(labels, read.top_n),
+        )
 
     def _read(self, model: type[TaskParameters], inputs: object, options: dict[str, Any]) -> Call:
         return read_call(model, inputs, options, self._model.info.limits)
@@ -89,16 +77,21 @@ class Calls:
     async def _run(
         self,
         call: Call,
-        run: Callable[..., Coroutine[Any, Any, Any]],
+        compute: Callable[..., Coroutine[Any, Any, Any]],
+        first: Callable[[Any], Any],
         finish: Callable[[list[Any]], list[Any]] = list,
     ) -> Any:
-        """Run a task on one text or on many, with full batches and in bounded memory."""
+        """Run a task on one text or on many, with full batches and in bounded memory.
+
+        `compute` is a method of a pipeline, and `first` takes the result of a text from its result.
+        """
 
         async def run_one(index: int) -> Any:
             text, label = call.texts[index], text_label(call.field, index, call.texts)
             if isinstance(text, InvalidRequestError):
                 return RejectedText(text.text)
-            return await run(text, call.options[index], label, report=call.report_errors)
+            own, report = [call.options[index]], call.report_errors
+            return first(await compute([text], own, label, report_errors=report))
 
         with self._model.in_use:
             feed = QueueFeed(self._model.batcher, self._batch_tokens)

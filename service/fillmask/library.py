@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, Unpack, overload
 
 from fillmask.calls import Calls
@@ -219,17 +218,12 @@ class FillMask:
         if self._loop.is_current:  # of an object that the garbage collector has found there
             self._forgotten()
         elif self._forgotten.detach() is not None:
-            _close(self._loop, self._model)
+            self._loop.close(self._model.retire())
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        exception_type: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __reduce__(self) -> tuple[Callable[[], Any], tuple[()]]:
@@ -245,10 +239,6 @@ def _close_elsewhere(loop: BackgroundLoop, model: ServedModel) -> None:
     def close() -> None:
         # the process may end meanwhile, which refuses work for threads and frees everything
         with suppress(RuntimeError):
-            _close(loop, model)
+            loop.close(model.retire())
 
     threading.Thread(target=close, name="fillmask-close").start()
-
-
-def _close(loop: BackgroundLoop, model: ServedModel) -> None:
-    loop.close(model.retire())
