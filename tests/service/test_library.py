@@ -214,7 +214,7 @@ def test_errors_name_the_text_or_take_its_place(model: FillMask) -> None:
     ("inputs", "sentence"),
     [
         (3, f"inputs must be a text, {PAIR} or a list of these (got 3)."),
-        ("", f"inputs is empty; it must be a text, {PAIR} or a list of these."),
+        ("", "inputs has no mask; write [MASK] in place of a word."),
         ([TEXT, None], f"inputs[1] must be a text or {PAIR} (got null)."),
         ([TEXT, b"x"], f"inputs[1] must be a text or {PAIR} (got a value of type bytes)."),
         (

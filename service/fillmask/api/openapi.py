@@ -3,17 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pydantic import BaseModel
-
-from fillmask.api.bodies.classify import ClassifyRequest
-from fillmask.api.bodies.fill_request import FillMaskRequest
-from fillmask.api.bodies.score import ScoreRequest
-from fillmask.api.operations import COMPONENTS
-from fillmask.api.protocols.infer_schema import InferClassifyRequest, InferFillMaskRequest
-from fillmask.api.protocols.predict_v1 import PredictClassifyRequest, PredictFillMaskRequest
-from fillmask.api.search.embed_sparse import EmbedSparseRequest
-from fillmask.api.search.predict_tei import TeiPredictRequest
-from fillmask.api.search.rerank import RankDocumentsRequest, RerankRequest
+from fillmask.api.operations import BODIES, COMPONENTS
 from fillmask.http.middleware.authentication import is_public
 
 # groups of operations, in the order of the document and of the page
@@ -63,19 +53,6 @@ of a request. A request that breaks one of these rules gets 422 and a reason.
 
 _API_KEY = "ApiKey"
 _LISTS = ("inputs", "instances", "parameters", "texts", "documents")  # with one item per text
-_BODIES: tuple[type[BaseModel], ...] = (
-    FillMaskRequest,
-    ScoreRequest,
-    ClassifyRequest,
-    PredictFillMaskRequest,
-    PredictClassifyRequest,
-    InferFillMaskRequest,
-    InferClassifyRequest,
-    RerankRequest,
-    RankDocumentsRequest,
-    TeiPredictRequest,
-    EmbedSparseRequest,
-)
 
 
 def complete(
@@ -96,7 +73,7 @@ def complete(
         api_keys: true if the service requires API keys.
     """
     schemas: dict[str, Any] = document["components"]["schemas"]
-    for model in _BODIES:
+    for model in sorted(BODIES, key=lambda body: body.__name__):
         schema = model.model_json_schema(ref_template=f"{COMPONENTS}{{model}}")
         schemas |= {**schema.pop("$defs", {}), model.__name__: schema}
     _add_limits(schemas, max_texts, max_top_k)

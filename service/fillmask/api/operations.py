@@ -1,12 +1,14 @@
 """Descriptions of routes that read their bodies themselves, and of their errors."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from fastapi import APIRouter
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
 from fillmask.api.bodies.request_body import ErrorResponse
+from fillmask.api.task_route import Endpoint, TaskRoute
 from fillmask.http.middleware.deadline import MAX_TIMEOUT_MS
 
 # errors of every operation
@@ -34,14 +36,18 @@ _TIMEOUT = {
     "schema": {"type": "integer", "minimum": 1, "maximum": MAX_TIMEOUT_MS},
 }
 COMPONENTS = "#/components/schemas/"
+BODIES: set[type[BaseModel]] = set()  # that `operation` has described
+_NAME = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
 
 
 def operation_id(route: APIRoute) -> str:
     """Return the id of an operation, which generators of clients use as the name of a function.
 
-    The id is the name of the endpoint's Python function. A path with a version and the path without
-    the version have the same function.
+    The id is the name of the endpoint's Python function. Paths with and without a version or the
+    name of a model have the same function.
     """
+    if route.path.startswith("/models/{name:path}/"):
+        return f"{route.name}_with_model"
     return f"{route.name}_of_version" if "{version}" in route.path else route.name
 
 
@@ -69,6 +75,7 @@ def operation(
         parameters: path parameters that are not in the signature of the route.
         keywords: further keyword arguments of the route.
     """
+    BODIES.update(reads)
     schemas = [{"$ref": f"{COMPONENTS}{model.__name__}"} for model in reads]
     schema = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
     body = {"required": True, "content": {"application/json": {"schema": schema}}}
@@ -80,3 +87,18 @@ def operation(
             "parameters": [_TIMEOUT, *parameters],
         },
     }
+
+
+def with_model(
+    route: type[TaskRoute], router: APIRouter, path: str, described: dict[str, Any]
+) -> Callable[[Endpoint], Endpoint]:
+    """Return a decorator that adds an endpoint, and once more below the name of a model."""
+    extra = described["openapi_extra"]
+    named = {**extra, "parameters": [_NAME, *extra["parameters"]]}
+
+    def add(endpoint: Endpoint) -> Endpoint:
+        route.post(router, path, **described)(endpoint)
+        below = f"/models/{{name:path}}{path}"
+        return route.post(router, below, **described | {"openapi_extra": named})(endpoint)
+
+    return add

@@ -7,7 +7,7 @@ from fillmask.api.bodies.fill_request import FillMaskRequest
 from fillmask.api.bodies.fill_response import FillMaskResponse
 from fillmask.api.bodies.score import ScoreRequest, ScoreResponse
 from fillmask.api.models import endpoints_of
-from fillmask.api.operations import operation
+from fillmask.api.operations import operation, with_model
 from fillmask.api.task_call import TaskCall, json_response, task_call
 from fillmask.api.task_route import ClassifyRoute, FillRoute, ScoreRoute, TaskRoute
 from fillmask.errors import InvalidRequestError, quote
@@ -48,14 +48,9 @@ def _add_scores(router: APIRouter) -> None:
         tags=["Scores"],
     )
 
-    @ScoreRoute.post(router, "/score", **scores)
+    @with_model(ScoreRoute, router, "/score", scores)
     async def score(request: Request) -> Response:
         async with task_call(request) as call:
-            return await score_texts(call)
-
-    @ScoreRoute.post(router, "/models/{name:path}/score", **scores)
-    async def score_with_model(request: Request, name: str) -> Response:
-        async with task_call(request, name) as call:
             return await score_texts(call)
 
 
@@ -67,14 +62,9 @@ def _add_labels(router: APIRouter) -> None:
         tags=["Labels"],
     )
 
-    @ClassifyRoute.post(router, "/classify", **labels)
+    @with_model(ClassifyRoute, router, "/classify", labels)
     async def classify(request: Request) -> Response:
         async with task_call(request) as call:
-            return await classify_texts(call)
-
-    @ClassifyRoute.post(router, "/models/{name:path}/classify", **labels)
-    async def classify_with_model(request: Request, name: str) -> Response:
-        async with task_call(request, name) as call:
             return await classify_texts(call)
 
 
@@ -97,17 +87,17 @@ def add_model_routes(router: APIRouter) -> None:
         return await run_first_task(request)
 
     @TaskRoute.post(router, "/models/{name:path}", **first)
-    async def run_model(request: Request, name: str) -> Response:
-        return await run_first_task(request, name)
+    async def run_model(request: Request, name: str) -> Response:  # noqa: ARG001 - for OpenAPI
+        return await run_first_task(request)
 
 
-async def run_first_task(request: Request, name: str | None = None) -> Response:
+async def run_first_task(request: Request) -> Response:
     """Respond with the fills or the labels of the texts of a request.
 
     Hugging Face's clients send the bodies of all tasks to the same path, without the name of the
     task. An error for a body without a mask therefore names the tasks of the model.
     """
-    async with task_call(request, name) as call:
+    async with task_call(request) as call:
         info = call.served.info
         try:
             fills = info.tasks[0] == "fill-mask"

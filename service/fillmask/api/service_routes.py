@@ -45,5 +45,11 @@ def add_service_routes(router: APIRouter) -> None:
         tags=["Service"],
         operation_id="get_model",
     )
+    @router.get(
+        "/models/{name:path}/info",
+        summary="Describe one model",
+        tags=["Service"],
+        operation_id="get_model_info",
+    )
     async def model(request: Request, name: str) -> ModelInfo:
         return get_registry(request.app).get(name).info

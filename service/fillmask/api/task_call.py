@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from fastapi import Request, Response
 
+from fillmask.api.models import get_registry
 from fillmask.api.response_memory import (
     fill_memory_bytes,
     label_memory_bytes,
@@ -16,7 +17,7 @@ from fillmask.api.response_memory import (
     vector_memory_bytes,
 )
 from fillmask.api.task_route import TaskRoute
-from fillmask.errors import ContentTypeError, quote
+from fillmask.errors import ContentTypeError, InvalidRequestError, quote
 from fillmask.http.disconnect import CancelOnDisconnect
 from fillmask.http.json_size import MAX_VALUES
 from fillmask.http.memory_budget import Claim
@@ -26,7 +27,7 @@ from fillmask.parameters.fill_mask import FillOptions
 from fillmask.parameters.limits import Limits
 from fillmask.parameters.score import ScoreOptions
 from fillmask.parameters.sparse import SparseOptions
-from fillmask.parameters.texts import InputText
+from fillmask.parameters.texts import InputText, TextPair
 from fillmask.registry.served_model import ServedModel
 from fillmask.results.fills import FillResult
 from fillmask.results.labels import ClassificationResult, LabelScore
@@ -111,14 +112,15 @@ class TaskCall:
         return await pipeline.run(planned)
 
     async def rerank(
-        self, pairs: Sequence[InputText], options: ClassificationOptions, label: str
+        self, query: str, texts: Sequence[str], options: ClassificationOptions, label: str
     ) -> tuple[list[list[LabelScore]], int]:
-        """Classify the pairs of a query, once the memory of the labels is claimed.
+        """Classify the query with each text, once the memory of the labels is claimed.
 
         Returns:
             The only label of each pair, and the tokens of all pairs.
         """
         pipeline = self.served.require_reranking()
+        pairs = [TextPair(query, text) for text in texts]
         planned = await pipeline.plan(pairs, [options] * len(pairs), label)
         self.claim.add(label_memory_bytes(planned))
         tokens = sum(len(one.input_ids) for one in planned.encoded)
@@ -140,9 +142,21 @@ class TaskCall:
         if repeats:
             self.claim.add(2 * len(self.body))
 
+    def check_named(self, field: str, name: str | None) -> None:
+        """Check that a field of the body names no other model than the path."""
+        allowed = get_registry(self.request.app).names_of(self.served)
+        if name is not None and name not in allowed:
+            raise InvalidRequestError(
+                f"{field} must be null or a name of the model in the path, "
+                f"{' or '.join(map(quote, allowed))} (got {quote(name)})."
+            )
+
     @contextmanager
     def of_model(self, name: str | None) -> Iterator["TaskCall"]:
         """Use the model that the body names within the `with` block. None keeps the model."""
+        if "name" in self.request.path_params:
+            self.check_named("model", name)
+            name = None
         if name is None:
             yield self
             return
@@ -154,11 +168,10 @@ class TaskCall:
 
 
 @asynccontextmanager
-async def task_call(request: Request, name: str | None = None) -> AsyncIterator[TaskCall]:
+async def task_call(request: Request) -> AsyncIterator[TaskCall]:
     """Run a `with` block for a request of a TaskRoute, which its client's disconnect cancels.
 
-    Args:
-        name: name of the model. None selects the default model of the route's task.
+    The model is the one that the path names, else the default model of the route's task.
 
     Raises:
         FillMaskError: the body is too large or encoded, or the model is no longer served.
@@ -170,7 +183,7 @@ async def task_call(request: Request, name: str | None = None) -> AsyncIterator[
     claim.add(_parsed_bytes(body))
     route: TaskRoute = request.scope["route"]
     # after the body, because a reload may have replaced the model in the meantime
-    served = route.find_model(request.app, name)
+    served = route.find_model(request.app, request.path_params.get("name"))
     with served.in_use, CancelOnDisconnect(request.receive):
         yield TaskCall(request, served, body, claim)
 

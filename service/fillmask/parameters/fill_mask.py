@@ -2,17 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Self, get_args
+from functools import partial
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 from typing_extensions import TypeAliasType
 
 from fillmask.parameters.call import CallKeywords
-from fillmask.parameters.targets import TargetList, check_target_list
+from fillmask.parameters.targets import TargetList
 from fillmask.parameters.validation import (
     TaskParameters,
-    check_choice,
     check_whole_number,
+    one_of,
     validation_context,
 )
 from fillmask.parameters.values import client_error
@@ -26,12 +27,6 @@ OnLongText = TypeAliasType("OnLongText", Literal["error", "window"])
 DEFAULT_TOP_K = 5
 DEFAULT_WORD_TOKENS = 3
 MAX_WORD_TOKENS = 5
-_CHOICES: dict[str, tuple[str, ...]] = {
-    "granularity": get_args(Granularity.__value__),
-    "strategy": get_args(Strategy.__value__),
-    "order": get_args(Order.__value__),
-    "on_long_text": get_args(OnLongText.__value__),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,61 +76,49 @@ class FillMaskParameters(TaskParameters):
         description=f"Maximum number of fills per mask. The default is {DEFAULT_TOP_K}. With "
         "`targets`, the default is the number of targets.",
     )
-    targets: TargetList | None = Field(
+    targets: TargetList = Field(
         default=None,
         description="Words or phrases to rank in place of each mask, without duplicates. A target "
         "of several tokens has one score for the whole word or phrase.",
     )
 
-    granularity: Granularity | None = Field(
+    granularity: Annotated[Granularity | None, one_of(Granularity)] = Field(
         default=None,
         description="With token (the default), a fill is a single token. With word, a fill is a "
         "word of one or more tokens.",
     )
-    max_word_tokens: int | None = Field(
+    max_word_tokens: Annotated[
+        int | None, BeforeValidator(partial(check_whole_number, maximum=MAX_WORD_TOKENS))
+    ] = Field(
         default=None,
         ge=1,
         le=MAX_WORD_TOKENS,
         description=f"Maximum number of tokens per word. The default is {DEFAULT_WORD_TOKENS}.",
     )
-    strategy: Strategy | None = Field(
+    strategy: Annotated[Strategy | None, one_of(Strategy)] = Field(
         default=None,
         description="With independent (the default), the model fills each mask on its own. With "
         "joint, the model fills all masks of a text together.",
     )
-    order: Order | None = Field(
+    order: Annotated[Order | None, one_of(Order)] = Field(
         default=None,
         description="Order in which the strategy joint fills the masks. With confidence (the "
         "default), the mask with the most probable token comes first. With left_to_right, the "
         "leftmost mask comes first.",
     )
 
-    on_long_text: OnLongText | None = Field(
+    on_long_text: Annotated[OnLongText | None, one_of(OnLongText)] = Field(
         default=None,
         description="With error (the default), the service rejects a text that is longer than the "
         "model's input. With window, the model reads as much text around the masks as fits into "
         "its input. Each fill of a long text contains the start and end of its window.",
     )
 
-    @field_validator("granularity", "strategy", "order", "on_long_text", mode="before")
-    @classmethod
-    def _check_choice(cls, value: object, info: ValidationInfo) -> object:
-        return check_choice(value, _CHOICES[info.field_name or ""], info)
-
-    @field_validator("max_word_tokens", mode="before")
-    @classmethod
-    def _check_max_word_tokens(cls, value: object, info: ValidationInfo) -> object:
-        return check_whole_number(value, info, MAX_WORD_TOKENS)
-
     @field_validator("top_k", mode="before")
     @classmethod
     def _check_top_k(cls, value: object, info: ValidationInfo) -> object:
-        return check_whole_number(value, info, validation_context(info).limits.max_top_k)
-
-    @field_validator("targets", mode="before")
-    @classmethod
-    def _check_targets(cls, value: object, info: ValidationInfo) -> object:
-        return check_target_list(value, info)
+        limits = validation_context(info).limits
+        return check_whole_number(value, info, limits.max_top_k, limits.top_k_cure)
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:

@@ -1,13 +1,24 @@
-"""Parameters of reranking in Python."""
+"""Parameters of reranking, over HTTP and in Python."""
 
-from typing import TypedDict
+from typing import Annotated, Any, TypedDict
 
-from pydantic import ValidationInfo, field_validator
+from pydantic import BaseModel, BeforeValidator, Field, ValidationInfo, field_validator
 
 from fillmask.parameters.classify import ClassificationOptions
-from fillmask.parameters.texts import TextPair, read_text
-from fillmask.parameters.validation import TaskParameters, check_flag, check_whole_number
-from fillmask.parameters.values import client_error, describe
+from fillmask.parameters.texts import TextPair, read_text, read_texts
+from fillmask.parameters.validation import (
+    Flag,
+    TaskParameters,
+    WholeNumber,
+    validation_context,
+)
+from fillmask.parameters.values import NOT_BLANK, client_error
+
+NonBlank = Annotated[
+    str,
+    Field(pattern=NOT_BLANK),
+    BeforeValidator(lambda value, info: read_text(value, info.field_name)),
+]
 
 
 class RerankKeywords(TypedDict, total=False):
@@ -24,38 +35,36 @@ class RerankKeywords(TypedDict, total=False):
     truncate: bool | None
 
 
-class RerankParameters(TaskParameters):
+class RankFields(BaseModel):
+    """Parameters that all interfaces share."""
+
+    query: NonBlank = Field(description="The query, the first text of every pair.")
+    top_n: WholeNumber = Field(
+        default=None, ge=1, description="Maximum number of texts in the response."
+    )
+    raw_scores: Flag = Field(
+        default=False, description="Whether a score is the logit instead of its sigmoid."
+    )
+
+    def options_of(self, **truncation: Any) -> ClassificationOptions:
+        """Return the options of each pair, with those of `TruncationOptions`."""
+        return ClassificationOptions(
+            function_to_apply="none" if self.raw_scores else "sigmoid", **truncation
+        )
+
+
+class RerankParameters(RankFields, TaskParameters):
     """Arguments of a call."""
 
-    query: str
     texts: list[str]
-    top_n: int | None = None
-    raw_scores: bool = False
-    truncate: bool = False
-
-    @field_validator("query", mode="before")
-    @classmethod
-    def _check_query(cls, value: object) -> str:
-        return read_text(value, "query")
+    truncate: Flag = False
 
     @field_validator("texts", mode="before")
     @classmethod
-    def _check_texts(cls, value: object) -> list[str]:
-        if not isinstance(value, list):
-            raise client_error(
-                f"texts must be a list of one or more texts (got {describe(value)})."
-            )
-        return [read_text(one, f"texts[{index}]") for index, one in enumerate(value)]
-
-    @field_validator("top_n", mode="before")
-    @classmethod
-    def _check_top_n(cls, value: object, info: ValidationInfo) -> object:
-        return check_whole_number(value, info)
-
-    @field_validator("raw_scores", "truncate", mode="before")
-    @classmethod
-    def _check_flags(cls, value: object, info: ValidationInfo) -> object:
-        return check_flag(value, info)
+    def _check_texts(cls, value: object, info: ValidationInfo) -> object:
+        if isinstance(value, list) and not value:  # in Python, no texts have no results
+            return value
+        return read_ranked(value, "texts", validation_context(info).limits.max_texts)
 
     @property
     def pairs(self) -> list[TextPair]:
@@ -65,6 +74,12 @@ class RerankParameters(TaskParameters):
     @property
     def options(self) -> ClassificationOptions:
         """Options of each pair."""
-        return ClassificationOptions(
-            function_to_apply="none" if self.raw_scores else "sigmoid", truncate=self.truncate
-        )
+        return self.options_of(truncate=self.truncate, cure="truncate to true")
+
+
+def read_ranked(value: object, label: str, max_texts: int, form: str = "a text") -> list[str]:
+    """Return texts to order, of which some may be blank. See `read_texts`."""
+    texts = read_texts(value, label, max_texts, form)
+    if not any(map(str.strip, texts)):
+        raise client_error(f"{label} has no tokens; write at least one word.")
+    return texts

@@ -2,23 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 from typing_extensions import TypeAliasType
 
 from fillmask.parameters.call import CallKeywords
-from fillmask.parameters.targets import TargetList, check_target_list
-from fillmask.parameters.validation import TaskParameters, check_choice, validation_context
+from fillmask.parameters.targets import TargetList
+from fillmask.parameters.validation import TaskParameters, one_of, validation_context
 from fillmask.parameters.values import client_error, describe, integer_of
 
 Variant = TypeAliasType("Variant", Literal["within_word", "original"])
 Part = TypeAliasType("Part", Literal["text", "text_pair"])
 DEFAULT_VARIANT: Variant = "within_word"
-_CHOICES: dict[str, tuple[str, ...]] = {
-    "variant": get_args(Variant.__value__),
-    "part": get_args(Part.__value__),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +53,7 @@ class ScoreKeywords(CallKeywords, total=False):
 class ScoreParameters(TaskParameters):
     """Parameters of a score request. A null has the same meaning as a missing field."""
 
-    variant: Variant | None = Field(
+    variant: Annotated[Variant | None, one_of(Variant)] = Field(
         default=None,
         description=f"With {DEFAULT_VARIANT} (the default), the model predicts a token without the "
         "later tokens of its word. With original, the model sees all other tokens of the text. "
@@ -75,27 +71,17 @@ class ScoreParameters(TaskParameters):
         description="Start and end of the part of the text to score, in characters. The rest of "
         "the text is only context. The response has the scores of the tokens in the span.",
     )
-    part: Part | None = Field(
+    part: Annotated[Part | None, one_of(Part)] = Field(
         default=None,
         description="Part of a pair to score. The other part is only context. For a pair, `prefix` "
         "and `span` apply to this part.",
     )
 
-    targets: TargetList | None = Field(
+    targets: TargetList = Field(
         default=None,
         description="Tokens whose log-probabilities in place of each scored token the response "
         "also has, such as the 20 amino acids.",
     )
-
-    @field_validator("variant", "part", mode="before")
-    @classmethod
-    def _check_choice(cls, value: object, info: ValidationInfo) -> object:
-        return check_choice(value, _CHOICES[info.field_name or ""], info)
-
-    @field_validator("targets", mode="before")
-    @classmethod
-    def _check_targets(cls, value: object, info: ValidationInfo) -> object:
-        return check_target_list(value, info)
 
     @field_validator("prefix", mode="before")
     @classmethod

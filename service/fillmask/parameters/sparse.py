@@ -2,41 +2,40 @@
 
 from dataclasses import dataclass
 from math import inf
-from typing import Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, ValidationInfo, field_validator
 from typing_extensions import TypeAliasType
 
 from fillmask.parameters.call import CallKeywords
-from fillmask.parameters.classify import ON_LONG_INPUT, OnLongInput
+from fillmask.parameters.classify import LongInputField, OnLongInput
+from fillmask.parameters.texts import TruncationOptions
 from fillmask.parameters.validation import (
     TaskParameters,
-    check_choice,
-    check_whole_number,
+    WholeNumber,
+    one_of,
     validation_context,
 )
 from fillmask.parameters.values import client_error, describe
 
 InputType = TypeAliasType("InputType", Literal["document", "query"])
-_INPUT_TYPES: tuple[InputType, ...] = get_args(InputType.__value__)
 
 
 @dataclass(frozen=True, slots=True)
-class SparseOptions:
+class SparseOptions(TruncationOptions):
     """Options for the sparse vector of a text.
 
     Attributes:
         input_type: whether the text is a document or a query.
         top_n: maximum number of dimensions. None means the maximum of the model.
         min_weight: smallest weight to return.
-        truncate: whether a text that exceeds the model's input loses its end. None means the
-            default of the model.
     """
+
+    reads_blank = True
 
     input_type: InputType = "document"
     top_n: int | None = None
     min_weight: float = 0.0
-    truncate: bool | None = None
 
 
 class SparseKeywords(CallKeywords, total=False):
@@ -51,12 +50,12 @@ class SparseKeywords(CallKeywords, total=False):
 class SparseFields(BaseModel):
     """Parameters that all interfaces share. A null has the same meaning as a missing field."""
 
-    input_type: InputType | None = Field(
+    input_type: Annotated[InputType | None, one_of(InputType)] = Field(
         default=None,
         description="Whether the texts are documents (the default) or queries. It matters to "
         "models that read queries without the encoder.",
     )
-    top_n: int | None = Field(
+    top_n: WholeNumber = Field(
         default=None,
         ge=1,
         description="Maximum number of dimensions per text, those with the largest weights. The "
@@ -65,16 +64,6 @@ class SparseFields(BaseModel):
     min_weight: float | None = Field(
         default=None, ge=0, description="Smallest weight to return (default 0)."
     )
-
-    @field_validator("input_type", mode="before")
-    @classmethod
-    def _check_input_type(cls, value: object, info: ValidationInfo) -> object:
-        return check_choice(value, _INPUT_TYPES, info)
-
-    @field_validator("top_n", mode="before")
-    @classmethod
-    def _check_top_n(cls, value: object, info: ValidationInfo) -> object:
-        return check_whole_number(value, info)
 
     @field_validator("min_weight", mode="before")
     @classmethod
@@ -86,30 +75,19 @@ class SparseFields(BaseModel):
         name = validation_context(info).label("min_weight")
         raise client_error(f"{name} must be a number of at least 0 (got {describe(value)}).")
 
-    def options_of(self, *, truncate: bool | None) -> SparseOptions:
-        """Return the parameters in the form that the pipeline reads, with its defaults."""
+    def options_of(self, **truncation: Any) -> SparseOptions:
+        """Return the parameters with those of `TruncationOptions`, as the pipeline reads them."""
         return SparseOptions(
-            self.input_type or "document", self.top_n, self.min_weight or 0.0, truncate
+            self.input_type or "document", self.top_n, self.min_weight or 0.0, **truncation
         )
 
 
 class SparseParameters(SparseFields, TaskParameters):
     """Parameters of a call or a command."""
 
-    on_long_text: OnLongInput | None = Field(
-        default=None,
-        description="With error, a text that exceeds the model's input is invalid. With truncate, "
-        "it loses its last tokens. The default is error, unless the model was published with a "
-        "maximum length to which it truncates.",
-    )
-
-    @field_validator("on_long_text", mode="before")
-    @classmethod
-    def _check_on_long_text(cls, value: object, info: ValidationInfo) -> object:
-        return check_choice(value, ON_LONG_INPUT, info)
+    on_long_text: LongInputField = None
 
     @property
     def options(self) -> SparseOptions:
         """Parameters in the form that the pipeline reads."""
-        given = self.on_long_text
-        return self.options_of(truncate=None if given is None else given == "truncate")
+        return self.options_of(truncate=self.on_long_text and self.on_long_text == "truncate")

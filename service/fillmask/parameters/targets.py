@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import Field, ValidationInfo, WithJsonSchema
+from pydantic import BeforeValidator, Field, ValidationInfo, WithJsonSchema
 
 from fillmask.errors import quote
 from fillmask.parameters.validation import validation_context
@@ -10,13 +10,8 @@ from fillmask.parameters.values import NOT_BLANK, client_error, describe
 
 MAX_TARGETS = 10_000  # in one object of parameters
 
-TargetList = Annotated[
-    list[Annotated[str, WithJsonSchema({"type": "string", "pattern": NOT_BLANK})]],
-    Field(min_length=1, max_length=MAX_TARGETS, json_schema_extra={"uniqueItems": True}),
-]
 
-
-def check_target_list(value: object, info: ValidationInfo) -> object:
+def _check_target_list(value: object, info: ValidationInfo) -> object:
     """Return the value of the parameter `targets` if it is null or a list of different texts.
 
     Raises:
@@ -39,3 +34,13 @@ def check_target_list(value: object, info: ValidationInfo) -> object:
             raise client_error(f"The target {quote(target)} is a duplicate; list it once.")
         seen.add(target)
     return value
+
+
+TargetList = Annotated[
+    Annotated[
+        list[Annotated[str, WithJsonSchema({"type": "string", "pattern": NOT_BLANK})]],
+        Field(min_length=1, max_length=MAX_TARGETS, json_schema_extra={"uniqueItems": True}),
+    ]
+    | None,
+    BeforeValidator(_check_target_list),
+]

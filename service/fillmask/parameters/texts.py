@@ -4,13 +4,14 @@ The checks are plain functions. A pydantic model per text takes more time than a
 type.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
+from fillmask.bundles.description import TruncationSide
 from fillmask.errors import InvalidRequestError, quote
 from fillmask.parameters.validation import described
 from fillmask.parameters.values import NOT_BLANK, client_error, describe
@@ -43,6 +44,25 @@ class TextPair:
         return len(self.text) + 1
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TruncationOptions:
+    """Options of tasks that may cut a text.
+
+    Attributes:
+        truncate: whether a text that exceeds the model's input loses tokens. None means the default
+            of the model or of the service.
+        side: side at which it loses tokens. None means the side of the model.
+        cure: what a client sets so that texts are cut, for error messages.
+        reads_blank: whether a text may have no tokens.
+    """
+
+    reads_blank: ClassVar[bool] = False
+
+    truncate: bool | None = None
+    side: TruncationSide | None = None
+    cure: str = "on_long_text to truncate"
+
+
 InputText = str | TextPair
 PAIR = 'a pair {"text", "text_pair"}'
 
@@ -72,16 +92,15 @@ def read_inputs(
     Raises:
         PydanticCustomError: the inputs are invalid. The message describes the first error.
     """
-    if isinstance(value, Mapping | TextPair) or (isinstance(value, str) and value):
+    if isinstance(value, str | Mapping | TextPair):
         return _read_item(value, label)
-    if not isinstance(value, str | list):
+    if not isinstance(value, list):
         raise client_error(
             f"{label} must be a text, {PAIR} or a list of these (got {describe(value)})."
         )
     if not value:
         raise client_error(f"{label} is empty; it must be a text, {PAIR} or a list of these.")
-    if len(value) > max_texts:
-        raise client_error(f"{label} must have at most {max_texts} texts (got {len(value)}).")
+    check_text_count(value, label, max_texts)
     texts: list[InputText | InvalidRequestError] = []
     for index, one in enumerate(value):
         try:
@@ -144,3 +163,28 @@ def plain_text(text: str, label: str) -> str:
             "the pair."
         ) from None
     return str.__str__(text)
+
+
+def read_texts(value: object, label: str, max_texts: int, form: str = "a text") -> list[str]:
+    """Return a list of texts, which may be blank.
+
+    Raises:
+        PydanticCustomError: the value is anything else, or has more texts than `max_texts`.
+    """
+    if not isinstance(value, list) or not value:
+        given = "an empty list" if value == [] else describe(value)
+        raise client_error(f"{label} must be a list of one or more texts (got {given}).")
+    check_text_count(value, label, max_texts)
+    for index, text in enumerate(value):
+        if not isinstance(text, str):
+            raise client_error(f"{label}[{index}] must be {form} (got {describe(text)}).")
+    return [plain_text(text, f"{label}[{index}]") for index, text in enumerate(value)]
+
+
+def check_text_count(texts: Sized, label: str, most: int) -> None:
+    """Reject a list of too many texts, as `read_texts` does."""
+    if len(texts) > most:
+        raise client_error(
+            f"{label} must have at most {most} texts (got {len(texts)}); send fewer or raise "
+            "FILLMASK_MAX_TEXTS."
+        )

@@ -4,11 +4,18 @@ HTTP, the command and Python validate here, so they refuse the same values in th
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
+from collections.abc import Callable
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, get_args
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError, ValidationInfo
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    JsonValue,
+    ValidationError,
+    ValidationInfo,
+)
 from typing_extensions import TypeAliasType
 
 from fillmask.errors import InvalidRequestError, quote
@@ -100,7 +107,7 @@ class TaskParameters(BaseModel):
         if len(value) > (most := context.limits.max_texts):
             raise InvalidRequestError(
                 f"{context.parameters} must have at most {most} objects, one per text "
-                f"(got {len(value)})."
+                f"(got {len(value)}); send fewer or raise FILLMASK_MAX_TEXTS."
             )
         each = []
         for index, item in enumerate(value):
@@ -167,16 +174,17 @@ def check_on_error(value: object) -> OnError | None:
     raise client_error(f"on_error must be {' or '.join(_ON_ERROR)} (got {describe(value)}).")
 
 
-def check_choice(value: object, allowed: Sequence[str], info: ValidationInfo) -> object:
-    """Return the value of a parameter if the value is null or one of the allowed strings.
+def one_of(choices: Any) -> BeforeValidator:
+    """Return the validator of a parameter that is null or one of the strings of a type."""
+    allowed = get_args(getattr(choices, "__value__", choices))
 
-    Raises:
-        PydanticCustomError: the parameter has another value.
-    """
-    if value is None or value in allowed:
-        return value
-    name = validation_context(info).label(info.field_name or "")
-    raise client_error(f"{name} must be {' or '.join(allowed)} (got {describe(value)}).")
+    def check(value: object, info: ValidationInfo) -> object:
+        if value is None or value in allowed:
+            return value
+        name = validation_context(info).label(info.field_name or "")
+        raise client_error(f"{name} must be {' or '.join(allowed)} (got {describe(value)}).")
+
+    return BeforeValidator(check)
 
 
 def check_flag(value: object, info: ValidationInfo) -> bool:
@@ -190,13 +198,23 @@ def check_flag(value: object, info: ValidationInfo) -> bool:
     raise client_error(f"{info.field_name} must be true or false (got {describe(value)}).")
 
 
-def check_whole_number(value: object, info: ValidationInfo, maximum: int | None = None) -> object:
+Flag = Annotated[bool, BeforeValidator(check_flag)]
+OptionalFlag = Annotated[
+    bool | None,
+    BeforeValidator(lambda value, info: None if value is None else check_flag(value, info)),
+]
+
+
+def check_whole_number(
+    value: object, info: ValidationInfo, maximum: int | None = None, cure: str = ""
+) -> object:
     """Return the value of a parameter as an integer, or None for null.
 
     Args:
         value: value to check.
         info: name of the parameter and context of the validation.
         maximum: largest allowed number. None means no maximum.
+        cure: end of the message about a number above `maximum`.
 
     Raises:
         PydanticCustomError: the value is neither null nor a whole number from 1 to `maximum`.
@@ -206,4 +224,8 @@ def check_whole_number(value: object, info: ValidationInfo, maximum: int | None 
         return number
     name = validation_context(info).label(info.field_name or "")
     allowed = "of at least 1" if maximum is None else f"from 1 to {maximum}"
-    raise client_error(f"{name} must be a whole number {allowed} (got {describe(value)}).")
+    end = cure if number is not None and number > 0 else ""
+    raise client_error(f"{name} must be a whole number {allowed} (got {describe(value)}){end}.")
+
+
+WholeNumber = Annotated[int | None, BeforeValidator(check_whole_number)]

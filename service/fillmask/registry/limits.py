@@ -6,12 +6,10 @@ from typing import Any
 from fillmask.bundles.bundle import Bundle
 from fillmask.bundles.discovery import directory_to_load
 from fillmask.errors import InvalidRequestError, SettingsError
-from fillmask.parameters.limits import Limits
+from fillmask.parameters.limits import MAX_LOCAL_PASSES, Limits
 from fillmask.parameters.values import describe, integer_of
 from fillmask.settings import MAX_THREADS, Settings
 
-# a text with this many passes takes about 200 MB of memory while it waits
-MAX_PASSES = 2**16
 _NO_LIMIT = 2**62
 _LIMITS = (
     "max_texts",
@@ -27,10 +25,10 @@ _LIMITS = (
 def without_limits(settings: Settings) -> Settings:
     """Return the settings of one bundle, without the limits that protect a server from its clients.
 
-    A command and a Python program bound their queued work themselves. Only the limit MAX_PASSES
+    A command and a Python program bound their queued work themselves. Only MAX_LOCAL_PASSES
     remains, which bounds the memory of a text.
     """
-    changes = {"max_passes": MAX_PASSES, "bundle": directory_to_load(settings.bundle)}
+    changes = {"max_passes": MAX_LOCAL_PASSES, "bundle": directory_to_load(settings.bundle)}
     return settings.model_copy(update={**dict.fromkeys(_LIMITS, _NO_LIMIT), **changes})
 
 
@@ -70,4 +68,5 @@ def limits_of(settings: Settings, bundle: Bundle) -> Limits:
         max_top_k=min(settings.max_top_k, ordinary_tokens),
         max_passes=settings.max_passes,
         max_body_bytes=settings.max_body_bytes,
+        top_k_cure="; raise FILLMASK_MAX_TOP_K" if settings.max_top_k < ordinary_tokens else "",
     )

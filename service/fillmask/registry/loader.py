@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pydantic import JsonValue
+
 from fillmask import __version__
 from fillmask.bundles.bundle import WEIGHTS_FILE, Bundle, read_bundle
 from fillmask.bundles.description import Pooling
@@ -134,7 +136,7 @@ async def _load(
         return ServedModel(
             bundle,
             seen,
-            _info(choice, limits, settings.threads),
+            _info(choice, limits, settings),
             pipelines,
             batcher,
             Probe(batcher, bundle.mask_token_id, fills=pipelines.fill_mask is not None),
@@ -142,7 +144,7 @@ async def _load(
         )
 
 
-def _info(choice: GraphChoice, limits: Limits, threads: int) -> ModelInfo:
+def _info(choice: GraphChoice, limits: Limits, settings: Settings) -> ModelInfo:
     bundle = choice.bundle
     head = bundle.classification
     return ModelInfo(
@@ -159,8 +161,29 @@ def _info(choice: GraphChoice, limits: Limits, threads: int) -> ModelInfo:
         graph=choice.kind,
         architecture=bundle.architecture,
         version=__version__,
-        threads=threads,
+        threads=settings.threads,
+        model_id=bundle.name,
+        model_dtype="float32" if bundle.precision == "fp32" else bundle.precision,
+        model_type=_model_type(bundle),
+        served_model_name=bundle.name,
+        max_concurrent_requests=settings.max_waiting_tokens // limits.max_tokens,
+        max_input_length=limits.max_tokens,
+        max_batch_tokens=settings.max_batch_tokens,
+        max_client_batch_size=limits.max_texts,
+        auto_truncate=settings.auto_truncate,
+        tokenization_workers=3,  # the event loop, and two threads for long texts
     )
+
+
+def _model_type(bundle: Bundle) -> dict[str, dict[str, JsonValue]]:
+    if bundle.classification is not None:
+        labels = bundle.classification.labels
+        names: dict[str, JsonValue] = {
+            "id2label": {str(index): label for index, label in enumerate(labels)},
+            "label2id": {label: index for index, label in enumerate(labels)},
+        }
+        return {"reranker" if bundle.pairs and len(labels) == 1 else "classifier": names}
+    return {} if bundle.sparse is None else {"embedding": {"pooling": "splade"}}
 
 
 def _read(path: Path) -> tuple[Bundle, Fingerprint]:

@@ -63,7 +63,7 @@ async def verified_pipelines(
         )
     if (head := bundle.classification) is not None:
         found.classification = ClassificationPipeline(
-            tokenizer, batcher, head, bundle.max_tokens, tracer
+            tokenizer, batcher, head, bundle.max_tokens, tracer, truncates=settings.auto_truncate
         )
         await check_golden_labels(bundle, found.classification)
     if bundle.sparse is not None:
@@ -74,7 +74,7 @@ async def verified_pipelines(
             max_tokens=bundle.max_tokens,
             vocab_size=bundle.architecture.vocab_size,
             tracer=tracer,
-            truncates=bundle.truncates,
+            truncates=bundle.truncates or settings.auto_truncate,
         )
         # with all dimensions, because others may be the strongest on this machine
         whole = bundle.sparse.model_copy(update={"max_active_dims": None})

@@ -4,7 +4,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, JsonValue
 
 from fillmask.bundles.bundle import Architecture, Bundle
 from fillmask.bundles.description import ProblemType, Task
@@ -45,6 +45,21 @@ class ModelInfo(BaseModel):
     architecture: Architecture
     version: str = Field(description="Version of the service.")
     threads: int = Field(description="Maximum number of batches that run at the same time.")
+    # the fields of text-embeddings-inference
+    model_id: str
+    model_sha: None = None
+    model_dtype: str
+    model_type: dict[str, dict[str, JsonValue]] = Field(
+        description="reranker, classifier or embedding, empty for a model that only fills masks."
+    )
+    served_model_name: str
+    max_concurrent_requests: int = Field(description="How many of the longest texts can wait.")
+    max_input_length: int
+    max_batch_tokens: int
+    max_batch_requests: None = None
+    max_client_batch_size: int
+    auto_truncate: bool
+    tokenization_workers: int
 
 
 @dataclass(frozen=True, slots=True)

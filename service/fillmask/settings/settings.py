@@ -67,8 +67,8 @@ class Settings(BaseSettings):
     )
     served_name: str = Field(
         default="",
-        pattern=r"^(\w[\w.-]*(=[^,]+)?\s*(,\s*|$))*$",
-        json_schema_extra={"allowed": "a list such as fillmask or fillmask,other=MODEL"},
+        pattern=r"^(\w[\w.-]*(/\w[\w.-]*)*(=[^,]+)?\s*(,\s*|$))*$",
+        json_schema_extra={"allowed": "a list such as fillmask or fillmask,org/other=MODEL"},
         description="comma-separated aliases: ALIAS of the default model, ALIAS=MODEL of any model",
     )
     reload_every_s: int = Field(
@@ -118,6 +118,12 @@ class Settings(BaseSettings):
         ge=1,
         description="maximum number of model passes per request for scores (one pass per token), "
         "targets, words and joint filling",
+    )
+    auto_truncate: bool = Field(
+        default=False,
+        description="whether texts to classify, to rerank or for sparse vectors that exceed the "
+        "model's input lose their end, unless the request says otherwise. Texts to fill or score "
+        "are never cut",
     )
     # A measurement with 32 clients on two CPUs gave the default (docs/decisions/005). A budget of
     # 128 tokens gave 10 % fewer requests/s. A budget of 256 tokens gave the same number of

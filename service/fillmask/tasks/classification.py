@@ -63,6 +63,7 @@ class ClassificationPipeline:
         head: labels, problem type and pooling of the classification head.
         max_tokens: maximum length of a text in tokens, including special tokens.
         tracer: tracer that records a span for tokenization. The batcher records its own spans.
+        truncates: whether a text that exceeds the model's input loses tokens by default.
     """
 
     def __init__(
@@ -72,8 +73,10 @@ class ClassificationPipeline:
         head: Classification,
         max_tokens: int,
         tracer: Tracer | None = None,
+        *,
+        truncates: bool = False,
     ) -> None:
-        self._texts = PlainTexts(tokenizer, max_tokens, tracer)
+        self._texts = PlainTexts(tokenizer, max_tokens, tracer, truncates=truncates)
         self._batcher = batcher
         self._head = head
         longest = sorted((len(name) + _SCORE_COST_CHARS for name in head.labels), reverse=True)
@@ -110,8 +113,7 @@ class ClassificationPipeline:
         Raises:
             InvalidRequestError: a text is invalid, without `report_errors`.
         """
-        truncates = [one.truncate for one in options]
-        encoded = await self._texts.read(texts, truncates, label, report_errors=report_errors)
+        encoded = await self._texts.read(texts, options, label, report_errors=report_errors)
         names = self._head.labels
         counts = [
             len(names) if one.top_k is None else min(one.top_k, len(names)) for one in options

@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from fillmask.errors import InvalidRequestError
 from fillmask.observability.request_times import timed_tokenization
 from fillmask.observability.tracing import Tracer
-from fillmask.parameters.texts import InputText
+from fillmask.parameters.texts import InputText, TruncationOptions
 from fillmask.results.rejected import RejectedText
 from fillmask.tokenization.encoded_text import EncodedText
 from fillmask.tokenization.reader import TextReader, text_label
@@ -19,11 +20,15 @@ class PlainTexts:
     Args:
         max_tokens: maximum length of a text in tokens, including special tokens.
         tracer: tracer that records a span.
+        truncates: whether a text that exceeds the model's input loses tokens by default.
     """
 
-    def __init__(self, tokenizer: Tokenizer, max_tokens: int, tracer: Tracer | None) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, max_tokens: int, tracer: Tracer | None, *, truncates: bool
+    ) -> None:
         self._reader = TextReader(tokenizer, max_tokens)
         self._tracer = tracer
+        self._truncates = truncates
 
     def read_one(self, text: InputText, label: str) -> EncodedText:
         """Tokenize one text.
@@ -36,7 +41,7 @@ class PlainTexts:
     async def read(
         self,
         texts: Sequence[InputText],
-        truncates: Sequence[bool],
+        options: Sequence[TruncationOptions],
         label: str,
         *,
         report_errors: bool,
@@ -44,7 +49,7 @@ class PlainTexts:
         """Tokenize texts or pairs.
 
         Args:
-            truncates: whether each text loses its end if it exceeds the model's input.
+            options: what becomes of each text that exceeds the model's input.
             label: the client's name for the texts, for error messages.
             report_errors: True if the result contains the errors of invalid texts.
 
@@ -52,9 +57,9 @@ class PlainTexts:
             InvalidRequestError: a text is invalid, without `report_errors`.
         """
         if sum(map(len, texts)) < LONG_TEXT_CHARS:
-            return self._read_all(texts, truncates, label, report_errors=report_errors)
+            return self._read_all(texts, options, label, report_errors=report_errors)
         return await asyncio.to_thread(
-            self._read_all, texts, truncates, label, report_errors=report_errors
+            self._read_all, texts, options, label, report_errors=report_errors
         )
 
     @property
@@ -68,16 +73,17 @@ class PlainTexts:
     def _read_each(
         self,
         texts: Sequence[InputText],
-        truncates: Sequence[bool],
+        options: Sequence[TruncationOptions],
         label: str,
         *,
         report_errors: bool,
     ) -> list[EncodedText | RejectedText]:
         encoded: list[EncodedText | RejectedText] = []
-        for index, (text, truncate) in enumerate(zip(texts, truncates, strict=True)):
+        for index, (text, own) in enumerate(zip(texts, options, strict=True)):
             name = text_label(label, index, texts)
+            chosen = replace(own, truncate=self._truncates) if own.truncate is None else own
             try:
-                encoded.append(self._reader.read_plain(text, name, may_truncate=truncate))
+                encoded.append(self._reader.read_plain(text, name, chosen))
             except InvalidRequestError as error:
                 if not report_errors:
                     raise

@@ -23,6 +23,7 @@ from fillmask.engine.passes import PassOutputs
 from fillmask.errors import InvalidRequestError, quote
 from fillmask.observability.request_times import timed_tokenization
 from fillmask.observability.tracing import Tracer
+from fillmask.parameters.limits import told_passes
 from fillmask.parameters.score import Part, ScoreOptions
 from fillmask.parameters.texts import InputText, TextPair
 from fillmask.results.rejected import RejectedText
@@ -137,8 +138,8 @@ class ScoringPipeline:
         if passes > self._max_passes:
             raise InvalidRequestError(
                 f"{label} needs {passes} passes of the model, one per scored token; the limit is "
-                f"{self._max_passes}. Use fewer or shorter texts, or set span or prefix to score "
-                "only a part of each text."
+                f"{told_passes(self._max_passes)}. Use fewer or shorter texts, or set span or "
+                "prefix to score only a part of each text."
             )
         return planned
 

@@ -72,8 +72,7 @@ class SparsePipeline:
         *,
         truncates: bool = False,
     ) -> None:
-        self._truncates = truncates
-        self._texts = PlainTexts(tokenizer, max_tokens, tracer)
+        self._texts = PlainTexts(tokenizer, max_tokens, tracer, truncates=truncates)
         self._tokenizer = tokenizer
         self._batcher = batcher
         self._max_dimensions = min(sparse.max_active_dims or vocab_size, vocab_size)
@@ -111,8 +110,7 @@ class SparsePipeline:
         Raises:
             InvalidRequestError: a text is invalid, without `report_errors`.
         """
-        truncates = [self._truncates if one.truncate is None else one.truncate for one in options]
-        encoded = await self._texts.read(texts, truncates, label, report_errors=report_errors)
+        encoded = await self._texts.read(texts, options, label, report_errors=report_errors)
         dimensions = [
             min(one.top_n or self._max_dimensions, self._max_dimensions) for one in options
         ]

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from fillmask.arrays import IntArray
 from fillmask.errors import InvalidRequestError, quote
 from fillmask.observability.notices import READS_GOLDEN, notice
-from fillmask.parameters.texts import InputText, TextPair
+from fillmask.parameters.texts import InputText, TextPair, TruncationOptions
 from fillmask.tokenization.encoded_text import EncodedText, EncodedWords
 from fillmask.tokenization.tokenizer import Tokenizer
 from fillmask.tokenization.truncation import shorten, truncate
@@ -20,6 +20,7 @@ from fillmask.tokenization.windows import Window, split_into_windows
 MAX_CHARS_PER_TOKEN = 64
 # the length of 50 pages, which take about 50 ms to tokenize
 MAX_WINDOWED_CHARS = 200_000
+_WINDOW, _DEFAULTS = "on_long_text to window", TruncationOptions()
 
 
 class TextReader:
@@ -45,9 +46,9 @@ class TextReader:
                 token.
         """
         self._check_pair(text, label)
-        self._check_chars(text, label)
+        self._check_chars(text, label, _WINDOW)
         encoded = self._tokenizer.encode(text)
-        self.check_tokens(len(encoded.input_ids), label)
+        self.check_tokens(len(encoded.input_ids), label, _WINDOW)
         if not encoded.mask_spans:
             raise self._no_mask(label)
         self._check_read(text, encoded.input_ids, label, masks=len(encoded.mask_spans))
@@ -113,37 +114,39 @@ class TextReader:
         self._check_read(text, words.input_ids, label, masks=0)
         return words
 
-    def read_plain(self, text: InputText, label: str, *, may_truncate: bool = False) -> EncodedText:
+    def read_plain(
+        self, text: InputText, label: str, options: TruncationOptions = _DEFAULTS
+    ) -> EncodedText:
         """Tokenize a text to classify, with or without masks.
 
         Args:
             text: the client's text or pair.
             label: name of the text in error messages.
-            may_truncate: whether a text that exceeds the model's input loses its end.
+            options: what becomes of a text that exceeds the model's input.
 
         Raises:
             InvalidRequestError: the text is too long, contains a special token other than the
                 mask, or has no tokens.
         """
         self._check_pair(text, label)
-        side = self._tokenizer.truncation_side
+        side = options.side or self._tokenizer.truncation_side
         parts = [text.text, text.text_pair] if isinstance(text, TextPair) else [text]
-        if may_truncate:
+        if options.truncate:
             kept = [shorten(one, self._max_tokens, side, self._count) for one in parts]
             text = TextPair(*kept) if isinstance(text, TextPair) else kept[0]
         else:
-            self._check_chars(text, label)
+            self._check_chars(text, label, options.cure)
         encoded = self._tokenizer.encode(text)
         tokens = len(encoded.input_ids)
         self._check_read(text, encoded.input_ids, label)
-        if may_truncate and tokens > self._max_tokens:
+        if options.truncate and tokens > self._max_tokens:
             words = self._tokenizer.encode_words(text)
             known = f"more than {self._max_tokens} tokens"
             notice("truncated_texts", 1, f"{label} has {known} and loses some.")
             growth = [len(one) / max(1, len(short)) for one, short in zip(parts, kept, strict=True)]
             return truncate(words, self._max_tokens, label, side, [*growth, 1])
-        self.check_tokens(tokens, label)
-        if tokens == self._tokenizer.count_special_tokens(text):
+        self.check_tokens(tokens, label, options.cure)
+        if tokens == self._tokenizer.count_special_tokens(text) and not options.reads_blank:
             raise self._no_tokens(label)
         return encoded
 
@@ -151,12 +154,13 @@ class TextReader:
         tokenizer = self._tokenizer
         return len(tokenizer.encode(text).input_ids) - tokenizer.count_special_tokens(text)
 
-    def check_tokens(self, tokens: int, label: str, cause: str = "") -> None:
+    def check_tokens(self, tokens: int, label: str, cure: str = "", cause: str = "") -> None:
         """Reject a text that exceeds the model's input.
 
         Args:
             tokens: length of the text, including special tokens.
             label: name of the text in error messages.
+            cure: what a client sets so that the model reads a part of the text, if anything.
             cause: part of the message that explains any tokens beyond the tokens of the text.
 
         Raises:
@@ -165,7 +169,7 @@ class TextReader:
         if tokens > self._max_tokens:
             raise InvalidRequestError(
                 f"{label} must have at most {self._max_tokens} tokens, special tokens included "
-                f"(got {tokens}{cause}); shorten it."
+                f"(got {tokens}{cause}); shorten it{cure and f' or set {cure}'}."
             )
 
     def _check_read(
@@ -238,12 +242,13 @@ class TextReader:
             f"{label} has no mask; write {self._tokenizer.mask_token} in place of a word."
         )
 
-    def _check_chars(self, text: InputText, label: str) -> None:
+    def _check_chars(self, text: InputText, label: str, cure: str = "") -> None:
         max_chars = self._max_tokens * MAX_CHARS_PER_TOKEN
         if len(text) > max_chars:
             raise InvalidRequestError(
                 f"{label} must have at most {max_chars} characters (got {len(text)}), because the "
-                f"model reads at most {self._max_tokens} tokens."
+                f"model reads at most {self._max_tokens} tokens; shorten it"
+                f"{cure and f' or set {cure}'}."
             )
 
 

@@ -21,7 +21,7 @@ BEYOND_THE_SCHEMA = re.compile(
     r"|set part to text or text_pair|has no text_pair; |must start with prefix|span must end at "
     r"|cuts the token|selects no token|has no tokens after prefix|must be less than its end"
     r"|must have at most \d+ (tokens|characters|JSON values|bytes in UTF-8|masks)"
-    r"|needs? (\d+|more than \d+) passes"
+    r"|needs? (\d+|more) passes"
     r"|The response could have"
     r"|parameters is a list but \S+ is one text|parameters must have one object per text of"
     r"|exclude each other|masks too far apart"

@@ -12,6 +12,8 @@ from tests.service.refusal import check_refusal
 JSON = {"content-type": "application/json"}
 PAIR = 'a pair {"text", "text_pair"}'
 LIST = f"it must be a text, {PAIR} or a list of these."
+FEWER = "send fewer or raise FILLMASK_MAX_TEXTS."
+WINDOW = "shorten it or set on_long_text to window."
 TOP_K = "top_k must be a whole number from 1 to 20 (got"
 TARGETS = "targets must be a list of 1 to 10000 texts (got"
 NO_OBJECT = "The body must be a JSON object (got"
@@ -79,7 +81,7 @@ INVALID: dict[str, tuple[Any, str]] = {
     ),
     "parameters of too many texts": (
         {"inputs": ["[MASK]"], "parameters": [{}] * 1000},
-        "parameters must have at most 4 objects, one per text (got 1000).",
+        f"parameters must have at most 4 objects, one per text (got 1000); {FEWER}",
     ),
     "parameters of a text a list": (
         {"inputs": ["[MASK]", "[MASK]"], "parameters": [{}, []]},
@@ -122,7 +124,7 @@ INVALID: dict[str, tuple[Any, str]] = {
         {"inputs": {"texts": "[MASK]"}},
         'Unknown field "texts" in inputs; allowed: text, text_pair.',
     ),
-    "inputs empty": ({"inputs": ""}, f"inputs is empty; {LIST}"),
+    "inputs empty": ({"inputs": ""}, NO_MASK),
     "inputs no texts": ({"inputs": []}, f"inputs is empty; {LIST}"),
     "a text empty": (
         {"inputs": ["[MASK]", ""]},
@@ -130,7 +132,10 @@ INVALID: dict[str, tuple[Any, str]] = {
     ),
     "a text null": ({"inputs": [None, "[MASK]"]}, f"inputs[0] {NOT_A_TEXT} null)."),
     "a text a list": ({"inputs": [["[MASK]"]]}, f"inputs[0] {NOT_A_TEXT} a list)."),
-    "too many texts": ({"inputs": ["[MASK]"] * 5}, "inputs must have at most 4 texts (got 5)."),
+    "too many texts": (
+        {"inputs": ["[MASK]"] * 5},
+        f"inputs must have at most 4 texts (got 5); {FEWER}",
+    ),
     "no mask": ({"inputs": "Paris is the capital."}, NO_MASK),
     "only white space": ({"inputs": "  \n"}, NO_MASK),
     "mask of another model": ({"inputs": "Paris is the <mask>."}, NO_MASK),
@@ -140,28 +145,28 @@ INVALID: dict[str, tuple[Any, str]] = {
     ),
     "too many masks": (
         {"inputs": ["[MASK] [MASK]"] * 3 + ["[MASK]"]},
-        "The request must have at most 6 masks (got 7).",
+        "The request must have at most 6 masks (got 7); send fewer or raise FILLMASK_MAX_MASKS.",
     ),
     "too long": (
         {"inputs": "the [MASK] " * 16},
-        "inputs must have at most 32 tokens, special tokens included (got 34); shorten it.",
+        f"inputs must have at most 32 tokens, special tokens included (got 34); {WINDOW}",
     ),
     "too long, of several": (
         {"inputs": ["[MASK]", "dog " * 50]},
-        "inputs[1] must have at most 32 tokens, special tokens included (got 52); shorten it.",
+        f"inputs[1] must have at most 32 tokens, special tokens included (got 52); {WINDOW}",
     ),
     "too many characters": (
         {"inputs": "[MASK]" + " " * 3000},
         (
             "inputs must have at most 2048 characters (got 3006), because the model reads at "
-            "most 32 tokens."
+            f"most 32 tokens; {WINDOW}"
         ),
     ),
     # top_k
     "top_k zero": (parameters(top_k=0), f"{TOP_K} 0)."),
     "top_k negative": (parameters(top_k=-3), f"{TOP_K} -3)."),
-    "top_k too large": (parameters(top_k=21), f"{TOP_K} 21)."),
-    "top_k huge": (parameters(top_k=10**100), f"{TOP_K} 1{'0' * 79})."),
+    "top_k too large": (parameters(top_k=21), f"{TOP_K} 21); raise FILLMASK_MAX_TOP_K."),
+    "top_k huge": (parameters(top_k=10**100), f"{TOP_K} 1{'0' * 79}); raise FILLMASK_MAX_TOP_K."),
     "top_k a float": (parameters(top_k=5.5), f"{TOP_K} 5.5)."),
     "top_k true": (parameters(top_k=True), f"{TOP_K} true)."),
     "top_k a text": (parameters(top_k="5"), f'{TOP_K} "5").'),

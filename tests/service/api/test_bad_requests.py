@@ -29,7 +29,10 @@ REQUESTS: dict[str, tuple[str, str, dict[str, str], bytes, int, str]] = {
         {"content-type": "application/json", "content-length": "160000"},
         b"x" * 160_000,
         413,
-        "The body must have at most 150000 bytes (got 160000); send fewer or shorter texts.",
+        (
+            "The body must have at most 150000 bytes (got 160000); send fewer or shorter texts, or "
+            "raise FILLMASK_MAX_BODY_BYTES."
+        ),
     ),
     "unknown path": (
         "GET",

@@ -131,7 +131,21 @@ def test_info(client: TestClient, tiny: Tiny) -> None:
         "graph": "stock",
         "version": __version__,
         "threads": 2,
+        # the fields of text-embeddings-inference
+        "model_id": "tiny",
+        "model_sha": None,
+        "model_dtype": "float32",
+        "model_type": {},
+        "served_model_name": "tiny",
+        "max_concurrent_requests": 1024,
+        "max_input_length": 32,
+        "max_batch_tokens": 192,
+        "max_batch_requests": None,
+        "max_client_batch_size": 4,
+        "auto_truncate": False,
+        "tokenization_workers": 3,
     }
+    assert client.get("/models/tiny/info").json() == info | {"architecture": architecture}
 
 
 def test_every_answer_has_a_request_id(client: TestClient) -> None:

@@ -65,7 +65,10 @@ def test_a_table_has_the_same_fills(tiny: Tiny) -> None:
         (
             "dog " * 40 + "[MASK]",
             [],
-            "The text must have at most 32 tokens, special tokens included (got 43); shorten it.",
+            (
+                "The text must have at most 32 tokens, special tokens included (got 43); shorten "
+                "it or set on_long_text to window."
+            ),
         ),
         (
             "[MASK]",

@@ -18,6 +18,7 @@ from fillmask.parameters.texts import TextPair, read_inputs
         ({"text_pair": "b", "text": "a"}, TextPair("a", "b")),
         (["a", {"text": " a"}, {"text": "a", "text_pair": "b "}], ["a", " a", TextPair("a", "b ")]),
         ([""], [""]),
+        ("", ""),
     ],
 )
 def test_texts_and_pairs(value: Any, expected: object) -> None:
@@ -29,10 +30,9 @@ def test_texts_and_pairs(value: Any, expected: object) -> None:
     [
         (None, "must be a text"),
         (True, "must be a text"),
-        ("", "is empty"),
         ([], "is empty"),
         ({}, "instances.text is missing"),
-        ([{"text": "a"}] * 4, r"must have at most 3 texts \(got 4\)."),
+        ([{"text": "a"}] * 4, r"must have at most 3 texts \(got 4\); send fewer"),
         (["a", {"text": "a", "text_pair": {}}], r"instances\[1\].text_pair must be a non-blank"),
         ([["a", "b"]], r"instances\[0\] must be a text or a pair"),
         ({"text": "a", "x" * 500: 1}, 'Unknown field "xxx'),

@@ -99,8 +99,12 @@ def test_variants_of_a_text_are_ranked(client: TestClient) -> None:
         ),
         (" \u200b", {}, "inputs has no tokens; write at least one word."),
         ("the " * 31, {}, "inputs must have at most 32 tokens, special tokens included (got 33); "),
-        ("", {}, "inputs is empty; it must be a text, a pair"),
-        (["a"] * 5, {}, "inputs must have at most 4 texts (got 5)."),
+        ("", {}, "inputs has no tokens; write at least one word."),
+        (
+            ["a"] * 5,
+            {},
+            "inputs must have at most 4 texts (got 5); send fewer or raise FILLMASK_MAX_TEXTS.",
+        ),
         (7, {}, 'inputs must be a text, a pair {"text", "text_pair"} or a list of these (got 7).'),
         ("the", {"variant": "other"}, 'must be within_word or original (got "other").'),
         ("the", {"variant": ["original"]}, "must be within_word or original (got a list)."),
@@ -124,7 +128,8 @@ def test_passes_are_bounded(tiny: Tiny) -> None:
         answer = client.post("/score", json={"inputs": ["a dog", "a cat . ."]})
     assert answer.status_code == 422
     assert answer.json()["error"] == (
-        "inputs needs 6 passes of the model, one per scored token; the limit is 5. Use fewer or "
+        "inputs needs 6 passes of the model, one per scored token; the limit is 5 "
+        "(FILLMASK_MAX_PASSES). Use fewer or "
         "shorter texts, or set span or prefix to score only a part of each text."
     )
 

@@ -4,7 +4,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, RootModel
 
 from fillmask.api.bodies.hugging_face import HuggingFaceRequest
 from fillmask.api.bodies.request_body import ErrorResponse, TextsRequest
-from fillmask.parameters.classify import ClassificationOptions, ClassifyParameters
+from fillmask.parameters.classify import ClassifyParameters
 from fillmask.parameters.texts import InputText
 from fillmask.parameters.validation import described
 
@@ -20,11 +20,6 @@ class TextsToClassify(TextsRequest):
     parameters_model = ClassifyParameters
 
     parameters: ClassifyParameters | list[ClassifyParameters] | None = None
-
-    @property
-    def options(self) -> list[ClassificationOptions]:
-        """Options of each text."""
-        return [parameters.options for parameters in self.parameters_of_texts]
 
 
 class ClassifyRequest(HuggingFaceRequest, TextsToClassify):

@@ -4,6 +4,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     ValidationError,
@@ -78,7 +79,20 @@ class JsonRequest(BaseModel):
             return unknown_field(str(error["loc"][-1]), "the body", cls)
         if error["type"] == "missing":
             return f"{error['loc'][-1]} is missing."
+        if error["loc"]:  # a field of `only`
+            name = str(error["loc"][0])
+            allowed, _, reason = (cls.model_fields[name].description or "").partition("; ")
+            given = describe(error["input"])
+            return f"{name} must be {allowed.removeprefix('Only ')} (got {given}); {reason}"
         return f"The body must be a JSON object (got {describe(error['input'])})."
+
+
+def only(allowed: str, reason: str) -> Any:
+    """Return the description of a field of another service that must not change the answer.
+
+    The refusal of another value says the same.
+    """
+    return Field(description=f"Only {allowed}; {reason}.")
 
 
 class InputsRequest(JsonRequest):
@@ -109,16 +123,11 @@ class TextsRequest(InputsRequest):
     inputs_form: ClassVar[str] = f"a text, {PAIR} or a list of these"
 
     parameters: Any = None
-    on_error: OnError | None = Field(
+    on_error: Annotated[OnError | None, BeforeValidator(check_on_error)] = Field(
         default=None,
         description="With error (the default), an invalid text fails the request. With report, the "
         "response contains an error in place of the text's results.",
     )
-
-    @field_validator("on_error", mode="before")
-    @classmethod
-    def _check_on_error(cls, value: object) -> object:
-        return check_on_error(value)
 
     # after a plain validator, pydantic does not check each text again
     @field_validator("inputs", mode="plain", json_schema_input_type=_Text | Pair | _Texts)
@@ -133,11 +142,11 @@ class TextsRequest(InputsRequest):
         return self
 
     @property
-    def parameters_of_texts(self) -> list[Any]:
-        """Parameters of each text. A request without parameters has the default parameters."""
+    def options(self) -> Any:
+        """Options of each text. A request without parameters has the default options."""
         if isinstance(self.parameters, list):
-            return self.parameters
-        return [self.parameters or self.parameters_model()] * len(self.texts)
+            return [one.options for one in self.parameters]
+        return [(self.parameters or self.parameters_model()).options] * len(self.texts)
 
     @property
     def report_errors(self) -> bool:

@@ -4,7 +4,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, RootModel
 
 from fillmask.api.bodies.request_body import ErrorResponse, TextsRequest
 from fillmask.api.bodies.schema import never_null
-from fillmask.parameters.score import Part, ScoreOptions, ScoreParameters
+from fillmask.parameters.score import Part, ScoreParameters
 from fillmask.parameters.texts import InputText
 from fillmask.parameters.validation import described
 
@@ -29,11 +29,6 @@ class ScoreRequest(TextsRequest):
         description="A text or a pair of texts without masks, or a list of these."
     )
     parameters: ScoreParameters | list[ScoreParameters] | None = None
-
-    @property
-    def options(self) -> list[ScoreOptions]:
-        """Options of each text."""
-        return [parameters.options for parameters in self.parameters_of_texts]
 
 
 class TokenScoreBody(BaseModel):

@@ -91,22 +91,6 @@ class InferRequest:
             outputs = dict(_selected(request.outputs, tuple(outputs), default=binary))
         return cls(request.id, request.model_name, checked, label, outputs)
 
-    def check_model_name(self, allowed: Sequence[str]) -> None:
-        """Check that the body names no other model than the path.
-
-        Args:
-            allowed: name and aliases of the model in the path.
-
-        Raises:
-            InvalidRequestError: the name in the body is not allowed.
-        """
-        if self.model_name is not None and self.model_name not in allowed:
-            names = " or ".join(map(quote, allowed))
-            raise InvalidRequestError(
-                f"model_name must be null or a name of the model in the path, {names} "
-                f"(got {quote(self.model_name)})."
-            )
-
 
 def _task(value: object, default: Task) -> Task:
     if value is None:

@@ -8,7 +8,7 @@ from fillmask.api.bodies.classify import ClassifyResponse, TextsToClassify
 from fillmask.api.bodies.fill_request import TextsToFill
 from fillmask.api.bodies.fill_response import MaskFills
 from fillmask.api.bodies.json_body import read_json
-from fillmask.api.bodies.request_body import ErrorResponse
+from fillmask.api.bodies.request_body import ErrorResponse, TextsRequest
 from fillmask.bundles.description import Task
 from fillmask.parameters.limits import Limits
 from fillmask.parameters.texts import InputText, Pair, read_inputs
@@ -20,43 +20,37 @@ from fillmask.results.labels import ClassificationResult, labels_to_json
 _INSTANCES = "instances"
 
 _FORM = "a list of texts or pairs"
-_Instances = Annotated[list[str | Pair], Field(min_length=1)]  # in JSON schemas
 
 
-def _read_instances(value: object, info: ValidationInfo) -> object:
-    if not isinstance(value, list):
-        raise client_error(f"{_INSTANCES} must be {_FORM} (got {describe(value)}).")
-    return read_inputs(value, _INSTANCES, validation_context(info).limits.max_texts)
+class _Instances(TextsRequest):
+    inputs_form = _FORM
+
+    inputs: list[InputText] = Field(alias="instances")
+
+    @field_validator(
+        "inputs",
+        mode="plain",
+        json_schema_input_type=Annotated[list[str | Pair], Field(min_length=1)],
+    )
+    @classmethod
+    def _check_inputs(cls, value: object, info: ValidationInfo) -> object:
+        if not isinstance(value, list):
+            raise client_error(f"{_INSTANCES} must be {_FORM} (got {describe(value)}).")
+        return read_inputs(value, _INSTANCES, validation_context(info).limits.max_texts)
 
 
-class PredictFillMaskRequest(TextsToFill):
+class PredictFillMaskRequest(_Instances, TextsToFill):
     """A request to fill the masks of instances."""
 
     model_config = ConfigDict(
         json_schema_extra=described({_INSTANCES: ["Paris is the [MASK] of France."]})
     )
-    inputs_form = _FORM
-
-    inputs: list[InputText] = Field(alias="instances")
-
-    @field_validator("inputs", mode="plain", json_schema_input_type=_Instances)
-    @classmethod
-    def _check_inputs(cls, value: object, info: ValidationInfo) -> object:
-        return _read_instances(value, info)
 
 
-class PredictClassifyRequest(TextsToClassify):
+class PredictClassifyRequest(_Instances, TextsToClassify):
     """A request to classify instances."""
 
     model_config = ConfigDict(json_schema_extra=described({_INSTANCES: ["I loved this film."]}))
-    inputs_form = _FORM
-
-    inputs: list[InputText] = Field(alias="instances")
-
-    @field_validator("inputs", mode="plain", json_schema_input_type=_Instances)
-    @classmethod
-    def _check_inputs(cls, value: object, info: ValidationInfo) -> object:
-        return _read_instances(value, info)
 
 
 class PredictFillMaskResponse(BaseModel):

@@ -121,16 +121,15 @@ def _add_infer(router: APIRouter, tags: list[Any]) -> None:
     @TaskRoute.post(router, f"{_VERSION}/infer", **with_version)
     async def infer(request: Request, name: str) -> Response:
         _check_version(request)
-        async with task_call(request, name) as call:
+        async with task_call(request) as call:
             json_bytes = request.headers.get(_JSON_BYTES)
-            registry = get_registry(request.app)
             parsed = await call.read(
                 lambda body, _type, limits: InferRequest.read(
                     body, json_bytes, limits, call.served.info.tasks[0]
                 )
             )
-            parsed.check_model_name(registry.names_of(call.served))
-            registry.get(name, parsed.task)
+            call.check_named("model_name", parsed.model_name)
+            get_registry(request.app).get(name, parsed.task)
             result = await _run(call, parsed.body, parsed.label)
             content, head_bytes = await asyncio.to_thread(response_to, parsed, name, result)
         if head_bytes is None:
@@ -175,8 +174,8 @@ def _add_predict(router: APIRouter) -> None:
     )
 
     @TaskRoute.post(router, "/v1/models/{name}:predict", **predicts)
-    async def predict(request: Request, name: str) -> Response:
-        async with task_call(request, name) as call:
+    async def predict(request: Request, name: str) -> Response:  # noqa: ARG001 - for OpenAPI
+        async with task_call(request) as call:
             task = call.served.info.tasks[0]
             parsed = await call.read(
                 lambda body, content_type, limits: parse_request(body, content_type, limits, task)

@@ -1,89 +1,78 @@
 """Request and response bodies of reranking.
 
-/rerank has the form of text-embeddings-inference. /v1/rerank and /v2/rerank have that of Cohere and
-Jina AI.
+The texts of text-embeddings-inference are the documents of Cohere, Jina AI, vLLM and others.
 """
 
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    StrictInt,
+    StrictStr,
+    ValidationInfo,
+    field_validator,
+)
 
-from fillmask.api.bodies.request_body import JsonRequest
+from fillmask.api.bodies.json_body import read_json
+from fillmask.api.bodies.request_body import JsonRequest, only
 from fillmask.api.bodies.schema import never_null
+from fillmask.api.search.truncation import TruncationFields
+from fillmask.errors import InvalidRequestError
 from fillmask.parameters.classify import ClassificationOptions
-from fillmask.parameters.texts import TextPair, read_text
+from fillmask.parameters.limits import Limits
+from fillmask.parameters.rerank import NonBlank, RankFields, read_ranked
 from fillmask.parameters.validation import (
-    check_flag,
-    check_whole_number,
+    Flag,
+    ValidationContext,
     described,
     validation_context,
 )
-from fillmask.parameters.values import NOT_BLANK, client_error, describe
 
 _QUERY, _BEST = "What do pandas eat?", "The panda eats bamboo."
-_Text = Annotated[str, Field(pattern=NOT_BLANK)]
+_DOCUMENT = 'a text or {"text": text}'
+
+# fields of Cohere, vLLM and xinference, which only confirm what the service does
+_Label = Annotated[StrictStr | None, only("a text or null", "it has no effect")]
+_Number = Annotated[StrictInt | None, only("a whole number or null", "it has no effect")]
+_Tokens = Annotated[StrictInt | None, only("a whole number or null", "only the model cuts texts")]
+_Null = Annotated[None, only("null", "the service adds nothing to texts")]
 
 
 class Document(BaseModel):
-    """A document as an object."""
+    """A document as an object, with any other fields."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="allow", frozen=True)
 
-    text: _Text
-
-
-class QueryRequest(JsonRequest):
-    """A query, the first text of every pair."""
-
-    query: _Text = Field(description="The query.")
-
-    @field_validator("query", mode="plain", json_schema_input_type=_Text)
-    @classmethod
-    def _check_query(cls, value: object) -> object:
-        return read_text(value, "query")
+    text: str
 
 
-class RerankRequest(QueryRequest):
+class QueryRequest(RankFields, JsonRequest):
+    """The fields of both forms."""
+
+    model: NonBlank | None = Field(
+        default=None, description="Name of the model. The default is the first that can rerank."
+    )
+
+
+class RerankRequest(TruncationFields, QueryRequest):
     """A request to order texts by their relevance to a query."""
 
     model_config = ConfigDict(
         json_schema_extra=described({"query": _QUERY, "texts": [_BEST, "It rains."]})
     )
 
-    texts: list[str] = Field(description="The texts to order.")
-    raw_scores: bool = Field(
-        default=False, description="Whether a score is the logit instead of its sigmoid."
-    )
-    return_text: bool = Field(default=False, description="Whether the response repeats the texts.")
-    truncate: bool = Field(
-        default=False,
-        description="Whether a pair that exceeds the model's input loses the end of its longer "
-        "text. Otherwise it is invalid.",
-    )
+    texts: list[str] = Field(description="The texts to order, of which some may be blank.")
+    return_text: Flag = Field(default=False, description="Whether the response repeats the texts.")
 
     @field_validator(
-        "texts", mode="plain", json_schema_input_type=Annotated[list[_Text], Field(min_length=1)]
+        "texts", mode="plain", json_schema_input_type=Annotated[list[str], Field(min_length=1)]
     )
     @classmethod
     def _check_texts(cls, value: object, info: ValidationInfo) -> object:
-        return [read_text(*one) for one in _items(value, info)]
-
-    @field_validator("raw_scores", "return_text", "truncate", mode="before")
-    @classmethod
-    def _check_flags(cls, value: object, info: ValidationInfo) -> bool:
-        return check_flag(value, info)
-
-    @property
-    def pairs(self) -> list[TextPair]:
-        """The query with each text."""
-        return [TextPair(self.query, text) for text in self.texts]
-
-    @property
-    def options(self) -> ClassificationOptions:
-        """Options of each pair."""
-        return ClassificationOptions(
-            function_to_apply="none" if self.raw_scores else "sigmoid", truncate=self.truncate
-        )
+        return read_ranked(value, "texts", validation_context(info).limits.max_texts)
 
 
 class RankBody(BaseModel):
@@ -97,9 +86,9 @@ class RankBody(BaseModel):
 
 
 class RankDocumentsRequest(QueryRequest):
-    """A request to order documents by their relevance to a query, for Cohere's and Jina's clients.
+    """A request to order documents by their relevance to a query.
 
-    A pair that exceeds the model's input loses the end of its longer text.
+    A pair that exceeds the model's input loses tokens of its longer text.
     """
 
     model_config = ConfigDict(
@@ -108,63 +97,64 @@ class RankDocumentsRequest(QueryRequest):
         )
     )
 
-    documents: list[str] = Field(description="The documents to order.")
-    model: str | None = Field(
-        default=None, description="Name of the model. The default is the first model with labels."
+    documents: list[JsonValue] = Field(
+        description="The documents to order, of which some may be blank."
     )
-    top_n: int | None = Field(
-        default=None, ge=1, description="Maximum number of documents in the response."
-    )
-    return_documents: bool = Field(
+    return_documents: Flag = Field(
         default=False, description="Whether the response repeats the documents."
     )
-    max_tokens_per_doc: None = Field(
-        default=None, description="Only null, because the model's input limits the documents."
-    )
+    rank_fields: Annotated[
+        list[Literal["text"]] | None, only('null or ["text"]', "put what matters into text")
+    ] = None
+    max_chunks_per_doc: Annotated[
+        StrictInt | None, Field(ge=1), only("null or at least 1", "each document is one chunk")
+    ] = None
+    max_tokens_per_doc: _Tokens = None
+    max_tokens_per_query: _Tokens = None
+    truncate_prompt_tokens: _Tokens = None
+    truncation_side: Annotated[
+        Literal["left", "right"] | None,
+        only("left or right", "by default, texts are cut as the model cuts them"),
+    ] = None
+    use_activation: Annotated[
+        Literal[True] | None, only("true or null", "use raw_scores for logits")
+    ] = None
+    instruction: _Null = None
+    mm_processor_kwargs: _Null = None
+    priority: _Number = None
+    user: _Label = None
+    request_id: _Label = None
+    cache_salt: _Label = None
 
     @field_validator(
         "documents",
         mode="plain",
-        json_schema_input_type=Annotated[list[_Text | Document], Field(min_length=1)],
+        json_schema_input_type=Annotated[list[str | Document], Field(min_length=1)],
     )
     @classmethod
     def _check_documents(cls, value: object, info: ValidationInfo) -> object:
-        return [
-            read_text(one["text"], f"{label}.text")
-            if isinstance(one, dict) and one.keys() == {"text"}
-            else read_text(one, label)
-            for one, label in _items(value, info)
-        ]
-
-    @field_validator("model", mode="before")
-    @classmethod
-    def _check_model(cls, value: object) -> object:
-        return value if value is None else read_text(value, "model")
-
-    @field_validator("top_n", mode="before")
-    @classmethod
-    def _check_top_n(cls, value: object, info: ValidationInfo) -> object:
-        return check_whole_number(value, info)
-
-    @field_validator("return_documents", mode="before")
-    @classmethod
-    def _check_flags(cls, value: object, info: ValidationInfo) -> bool:
-        return check_flag(value, info)
-
-    @field_validator("max_tokens_per_doc", mode="before")
-    @classmethod
-    def _check_null(cls, value: object, info: ValidationInfo) -> object:
-        if value is None:
-            return value
-        raise client_error(
-            f"{info.field_name} must be null (got {describe(value)}); the model's input limits the "
-            "documents."
-        )
+        texts = _texts(value) if isinstance(value, list) else value
+        read_ranked(texts, "documents", validation_context(info).limits.max_texts, _DOCUMENT)
+        return value
 
     @property
-    def pairs(self) -> list[TextPair]:
-        """The query with each document."""
-        return [TextPair(self.query, text) for text in self.documents]
+    def texts(self) -> list[str]:
+        """Texts of the documents."""
+        return _texts(self.documents)
+
+    def options(self, max_tokens: int) -> ClassificationOptions:
+        """Return the options of each pair, unless the request asks for shorter ones.
+
+        Raises:
+            InvalidRequestError: a limit is below the model's own.
+        """
+        for name in ("max_tokens_per_doc", "max_tokens_per_query", "truncate_prompt_tokens"):
+            if (most := getattr(self, name)) is not None and -1 != most < max_tokens:
+                raise InvalidRequestError(
+                    f"{name} must be null or at least {max_tokens}, the longest input of the model "
+                    f"(got {most}); send shorter texts."
+                )
+        return self.options_of(truncate=True, side=self.truncation_side)
 
 
 class RankedDocumentBody(BaseModel):
@@ -180,6 +170,7 @@ class RankedDocumentBody(BaseModel):
 class UsageBody(BaseModel):
     """Work of a request."""
 
+    prompt_tokens: int = Field(description="The same as total_tokens.")
     total_tokens: int = Field(description="Tokens of all pairs, special tokens included.")
 
 
@@ -190,13 +181,20 @@ class RankedDocumentsResponse(BaseModel):
     model: str = Field(description="Name of the model.")
     results: list[RankedDocumentBody]
     usage: UsageBody
+    meta: dict[str, dict[str, JsonValue]] = Field(
+        description="The version of Cohere's API, the tokens, and what the request costs: nothing."
+    )
 
 
-def _items(value: object, info: ValidationInfo) -> list[tuple[object, str]]:
-    """Return the items of a list with their labels in error messages."""
-    name, most = info.field_name, validation_context(info).limits.max_texts
-    if not isinstance(value, list) or not value:
-        raise client_error(f"{name} must be a list of one or more texts (got {describe(value)}).")
-    if len(value) > most:
-        raise client_error(f"{name} must have at most {most} texts (got {len(value)}).")
-    return [(one, f"{name}[{index}]") for index, one in enumerate(value)]
+def read_either(
+    body: bytes, content_type: str | None, limits: Limits
+) -> RerankRequest | RankDocumentsRequest:
+    """Read a request with texts or with documents, as `JsonRequest.read` does."""
+    value = read_json(body, content_type)
+    has_documents = isinstance(value, dict) and "documents" in value
+    form = RankDocumentsRequest if has_documents else RerankRequest
+    return form.check(value, ValidationContext(limits))
+
+
+def _texts(documents: list[Any]) -> list[Any]:
+    return [one.get("text", one) if isinstance(one, dict) else one for one in documents]

@@ -5,31 +5,31 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from pydantic_core import to_json
 
-from fillmask.api.operations import operation
+from fillmask.api.operations import operation, with_model
 from fillmask.api.search.predict_tei import TeiPredictRequest, TeiPredictResponse
 from fillmask.api.search.rerank import (
     RankBody,
     RankDocumentsRequest,
     RankedDocumentsResponse,
     RerankRequest,
+    read_either,
 )
 from fillmask.api.task_call import TaskCall, json_response, task_call
-from fillmask.api.task_route import ClassifyRoute, NamedRerankRoute, RerankRoute
+from fillmask.api.task_route import ClassifyRoute, NamedRerankRoute
 from fillmask.observability.request_context import REQUEST_ID
-from fillmask.parameters.classify import ClassificationOptions
+from fillmask.parameters.classify import ClassificationOptions, FunctionToApply
 from fillmask.results.labels import ClassificationResult, labels_to_json
 from fillmask.results.ranks import rank_texts
 
 _TAGS: list[Any] = ["Reranking"]
-_COHERE = ClassificationOptions(function_to_apply="sigmoid", truncate=True)
 
 
 def add_rerank_routes(router: APIRouter) -> None:
     """Add the endpoints."""
     ranks = operation(
-        [RerankRequest],
-        {"model": list[RankBody]},
-        summary="Order texts by their relevance to a query",
+        [RerankRequest, RankDocumentsRequest],
+        {"model": list[RankBody] | RankedDocumentsResponse},
+        summary="Order texts or documents by their relevance to a query",
         tags=_TAGS,
     )
     labels = operation(
@@ -45,71 +45,69 @@ def add_rerank_routes(router: APIRouter) -> None:
         tags=_TAGS,
     )
 
-    @RerankRoute.post(router, "/rerank", **ranks)
+    @with_model(NamedRerankRoute, router, "/rerank", ranks)
     async def rerank(request: Request) -> Response:
         async with task_call(request) as call:
             return await _rerank(call)
 
-    @RerankRoute.post(router, "/models/{name:path}/rerank", **ranks)
-    async def rerank_with_model(request: Request, name: str) -> Response:
-        async with task_call(request, name) as call:
-            return await _rerank(call)
-
-    @ClassifyRoute.post(router, "/predict", **labels)
+    @with_model(ClassifyRoute, router, "/predict", labels)
     async def predict_labels(request: Request) -> Response:
         async with task_call(request) as call:
             return await _predict(call)
 
-    @ClassifyRoute.post(router, "/models/{name:path}/predict", **labels)
-    async def predict_labels_with_model(request: Request, name: str) -> Response:
-        async with task_call(request, name) as call:
-            return await _predict(call)
-
+    @NamedRerankRoute.post(router, "/v2/rerank", **documents, operation_id="v2_rerank")
     @NamedRerankRoute.post(router, "/v1/rerank", **documents)
     async def v1_rerank(request: Request) -> Response:
         async with task_call(request) as call:
-            return await _rank_documents(call)
-
-    @NamedRerankRoute.post(router, "/v2/rerank", **documents)
-    async def v2_rerank(request: Request) -> Response:
-        async with task_call(request) as call:
-            return await _rank_documents(call)
+            return await _rank_documents(call, await call.read(RankDocumentsRequest.read))
 
 
 async def _rerank(call: TaskCall) -> Response:
-    body = await call.read(RerankRequest.read)
+    body = await call.read(read_either)
+    if isinstance(body, RankDocumentsRequest):
+        return await _rank_documents(call, body)
     call.claim_repeated(body.return_text)
-    labels, _ = await call.rerank(body.pairs, body.options, "texts")
+    with call.of_model(body.model) as chosen:
+        options = body.options_of(**body.truncation)
+        labels, _ = await chosen.rerank(body.query, body.texts, options, "texts")
     ranks = [
         {"index": one.index, "score": one.score}
         | ({"text": body.texts[one.index]} if body.return_text else {})
-        for one in rank_texts(labels)
+        for one in rank_texts(labels, body.top_n)
     ]
     return await json_response(to_json, ranks)
 
 
-async def _rank_documents(call: TaskCall) -> Response:
-    body = await call.read(RankDocumentsRequest.read)
+async def _rank_documents(call: TaskCall, body: RankDocumentsRequest) -> Response:
     call.claim_repeated(body.return_documents)
     with call.of_model(body.model) as chosen:
-        labels, tokens = await chosen.rerank(body.pairs, _COHERE, "documents")
-        results = [
-            {"index": one.index, "relevance_score": one.score}
-            | ({"document": {"text": body.documents[one.index]}} if body.return_documents else {})
-            for one in rank_texts(labels, body.top_n)
-        ]
-        response = {
-            "id": call.request.scope[REQUEST_ID].decode(),
-            "model": chosen.served.name,
-            "results": results,
-            "usage": {"total_tokens": tokens},
-        }
+        options = body.options(chosen.served.info.limits.max_tokens)
+        labels, tokens = await chosen.rerank(body.query, body.texts, options, "documents")
+    results: list[dict[str, Any]] = []
+    for one in rank_texts(labels, body.top_n):
+        results.append({"index": one.index, "relevance_score": one.score})
+        if body.return_documents:
+            document = body.documents[one.index]
+            results[-1]["document"] = {"text": document} if isinstance(document, str) else document
+    version = "2" if call.request.url.path.startswith("/v2") else "1"
+    response = {
+        "id": call.request.scope[REQUEST_ID].decode(),
+        "model": chosen.served.name,
+        "results": results,
+        "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
+        "meta": {
+            "api_version": {"version": version},
+            "billed_units": {"search_units": 0},
+            "tokens": {"input_tokens": tokens},
+        },
+    }
     return await json_response(to_json, response)
 
 
 async def _predict(call: TaskCall) -> Response:
     body = await call.read(TeiPredictRequest.read)
-    options = [body.options] * len(body.texts)
+    function: FunctionToApply | None = "none" if body.raw_scores else None
+    options = [ClassificationOptions(None, function, **body.truncation)] * len(body.texts)
     result = await call.classify(body.texts, options, report_errors=False)
     return await json_response(_labels_json, result, single=body.single, large=result.is_large)
 

@@ -161,4 +161,7 @@ class _Transfer:
 
     def _too_large(self, size_bytes: int) -> TooLargeError:
         allowed = f"at most {self._max} bytes (got {size_bytes})"
-        return TooLargeError(f"The body must have {allowed}; send fewer or shorter texts.")
+        return TooLargeError(
+            f"The body must have {allowed}; send fewer or shorter texts, or raise "
+            "FILLMASK_MAX_BODY_BYTES."
+        )

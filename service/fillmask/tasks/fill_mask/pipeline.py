@@ -10,6 +10,7 @@ from fillmask.errors import InvalidRequestError
 from fillmask.observability.request_times import timed_tokenization
 from fillmask.observability.tracing import Tracer
 from fillmask.parameters.fill_mask import FillOptions
+from fillmask.parameters.limits import told_passes
 from fillmask.parameters.texts import InputText
 from fillmask.results.fills import FillResult
 from fillmask.results.rejected import RejectedText
@@ -180,13 +181,15 @@ class FillMaskPipeline:
         masks = sum(plan.masks for plan in plans)
         if masks > self._max_masks:
             raise InvalidRequestError(
-                f"The request must have at most {self._max_masks} masks (got {masks})."
+                f"The request must have at most {self._max_masks} masks (got {masks}); send "
+                "fewer or raise FILLMASK_MAX_MASKS."
             )
         passes = sum(plan.passes for plan in plans)
         if passes > self._max_passes:
             raise InvalidRequestError(
                 f"The request needs {passes} passes of the model; the limit is "
-                f"{self._max_passes}. Use fewer texts, masks, fills or targets of several tokens."
+                f"{told_passes(self._max_passes)}. Use fewer texts, masks, fills or targets of "
+                "several tokens."
             )
 
 

@@ -160,7 +160,7 @@ class FillPlanner:
         encoded = self._texts.read_masked(text, label)
         if longest > 1:
             tokens = len(encoded.input_ids) - 1 + longest
-            self._texts.check_tokens(tokens, label, f" with {longest} in place of a mask")
+            self._texts.check_tokens(tokens, label, cause=f" with {longest} in place of a mask")
         return FillPlan(str(text), options, targets, [Window(encoded)])
 
     def _resolve(self, texts: tuple[str, ...]) -> Targets:

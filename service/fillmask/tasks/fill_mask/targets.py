@@ -9,6 +9,7 @@ import numpy as np
 
 from fillmask.arrays import IntArray
 from fillmask.errors import InvalidRequestError, quote
+from fillmask.parameters.limits import told_passes
 from fillmask.results.fills import RejectedTarget
 from fillmask.tokenization.tokenizer import Tokenizer
 
@@ -115,8 +116,8 @@ class Targets:
             first[ids] = text
             if len(found) > max_passes + 1:  # the group of one-token targets takes no pass per mask
                 raise InvalidRequestError(
-                    f"The targets need more than {max_passes} passes of the model per mask; use "
-                    "fewer targets of several tokens."
+                    "The targets need more passes of the model per mask than the limit, "
+                    f"{told_passes(max_passes)}; use fewer targets of several tokens."
                 )
         spaced = glued = TargetTokens(tuple(first), _prefix_groups(found))
         if tokenizer.has_spaces_in_tokens:

@@ -19,6 +19,7 @@ TOP_K = "top_k must be a whole number of at least 1 (got"
 FUNCTION = "function_to_apply must be softmax or sigmoid or none (got"
 NO_PAIRS = "is a pair, but this model reads only single texts; remove text_pair."
 LONG = "the cat sat " * 9
+CUT = "shorten it or set on_long_text to truncate."
 
 
 def pair(text: object = "the cat", text_pair: object = "the dog") -> dict[str, object]:
@@ -38,7 +39,7 @@ INVALID: dict[str, tuple[str, Any, Any, str]] = {
         CLASSIFY,
         "",
         None,
-        f"inputs is empty; it must be a text, {PAIR} or a list of these.",
+        "inputs has no tokens; write at least one word.",
     ),
     "a list of lists": (
         CLASSIFY,
@@ -99,13 +100,16 @@ INVALID: dict[str, tuple[str, Any, Any, str]] = {
         CLASSIFY,
         pair(LONG, "the dog"),
         None,
-        "inputs must have at most 24 tokens, special tokens included (got 32); shorten it.",
+        f"inputs must have at most 24 tokens, special tokens included (got 32); {CUT}",
     ),
     "second text too long": (
         BOTH,
         ["a [MASK]", pair("a [MASK]", LONG)],
         None,
-        "inputs[1] must have at most 24 tokens, special tokens included (got 32); shorten it.",
+        (
+            "inputs[1] must have at most 24 tokens, special tokens included (got 32); shorten it "
+            "or set on_long_text to window."
+        ),
     ),
     "pair of too many characters": (
         SCORE,
@@ -113,7 +117,7 @@ INVALID: dict[str, tuple[str, Any, Any, str]] = {
         None,
         (
             "inputs must have at most 1536 characters (got 2009), because the model reads at "
-            "most 24 tokens."
+            "most 24 tokens; shorten it."
         ),
     ),
     "second text too long for windows": (
@@ -163,13 +167,13 @@ INVALID: dict[str, tuple[str, Any, Any, str]] = {
         BOTH,
         [pair("[MASK] [MASK]", "[MASK] [MASK]")] * 2,
         None,
-        "The request must have at most 6 masks (got 8).",
+        "The request must have at most 6 masks (got 8); send fewer or raise FILLMASK_MAX_MASKS.",
     ),
     "too many pairs": (
         CLASSIFY,
         [pair()] * 5,
         None,
-        "inputs must have at most 4 texts (got 5).",
+        "inputs must have at most 4 texts (got 5); send fewer or raise FILLMASK_MAX_TEXTS.",
     ),
     # parameters of /classify
     "top_k zero": (CLASSIFY, "the", {"top_k": 0}, f"{TOP_K} 0)."),
@@ -292,8 +296,7 @@ def test_invalid_texts_are_reported(client: TestClient) -> None:
     first, second, third, last = answer.json()
     assert len(second) == len(last) == 3
     assert third == {
-        "error": "inputs[2] must have at most 24 tokens, special tokens included (got 32); "
-        "shorten it."
+        "error": f"inputs[2] must have at most 24 tokens, special tokens included (got 32); {CUT}"
     }
     assert first == {"error": "inputs[0] has no tokens; write at least one word."}
     alone = client.post(CLASSIFY, json={"inputs": "\u200b", "on_error": "report"})

@@ -168,7 +168,11 @@ BLANK["inputs"][1] |= {"data": [" "]}
             body("text", outputs=[{"name": "token"}]),
             'Unknown output "token"; allowed: label, score.',
         ),
-        ("labels", body("text", data=["the"] * 5), "text must have at most 4 texts (got 5)."),
+        (
+            "labels",
+            body("text", data=["the"] * 5),
+            "text must have at most 4 texts (got 5); send fewer or raise FILLMASK_MAX_TEXTS.",
+        ),
     ],
 )
 def test_bad_requests(client: TestClient, name: str, request_body: Any, reason: str) -> None:

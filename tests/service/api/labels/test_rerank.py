@@ -19,6 +19,8 @@ from tests.service.refusal import check_refusal
 QUERY = "where is the cat"
 TEXTS = ["the cat sat", "the dog lay by the door", "a ship"]
 LONG = "the dog lay by the door " * 10
+TOP_N = "top_n must be a whole number of at least 1 (got"
+MORE = "must have at most 4 texts (got 5); send fewer or raise FILLMASK_MAX_TEXTS."
 
 
 @pytest.fixture(scope="module")
@@ -60,13 +62,13 @@ def test_equal_texts_keep_their_order(client: TestClient) -> None:
     assert [one["index"] for one in ranks] == [0, 1, 2]
 
 
-@pytest.mark.parametrize("path", ["/v1/rerank", "/v2/rerank"])
+@pytest.mark.parametrize("path", ["/v1/rerank", "/v2/rerank", "/rerank", "/models/ranker/rerank"])
 def test_documents_have_the_form_of_cohere_and_jina(path: str, client: TestClient) -> None:
     ranks = post(client, "/rerank", query=QUERY, texts=TEXTS)
-    documents = [TEXTS[0], {"text": TEXTS[1]}, TEXTS[2]]
+    documents = [TEXTS[0], {"text": TEXTS[1], "title": "b", "year": 7}, TEXTS[2]]
     headers = {"X-Request-ID": "abc-1"}
     body = {"query": QUERY, "documents": documents, "top_n": 2, "return_documents": True}
-    answer = client.post(path, json=body | {"max_tokens_per_doc": None}, headers=headers)
+    answer = client.post(path, json=body, headers=headers)
     assert answer.status_code == 200, answer.text
     response = answer.json()
     assert (response["id"], response["model"]) == ("abc-1", "ranker")
@@ -74,11 +76,18 @@ def test_documents_have_the_form_of_cohere_and_jina(path: str, client: TestClien
         {
             "index": one["index"],
             "relevance_score": one["score"],
-            "document": {"text": TEXTS[one["index"]]},
+            "document": documents[1] if one["index"] == 1 else {"text": TEXTS[one["index"]]},
         }
         for one in ranks[:2]
     ]
-    assert response["usage"]["total_tokens"] > 3 * len(QUERY.split())
+    tokens = response["usage"]["total_tokens"]
+    assert tokens > 3 * len(QUERY.split())
+    assert response["usage"]["prompt_tokens"] == tokens
+    assert response["meta"] == {
+        "api_version": {"version": "2" if path == "/v2/rerank" else "1"},
+        "billed_units": {"search_units": 0},
+        "tokens": {"input_tokens": tokens},
+    }
     assert post(client, path, query=QUERY, documents=TEXTS)["results"][0].keys() == {
         "index",
         "relevance_score",
@@ -89,6 +98,12 @@ def test_the_body_names_the_model(client: TestClient) -> None:
     for name in ("ranker", "rerank-v3.5"):
         answer = post(client, "/v2/rerank", query=QUERY, documents=TEXTS, model=name)
         assert answer["model"] == "ranker"
+        assert post(client, "/rerank", query=QUERY, texts=TEXTS, model=name)
+        named = {"query": QUERY, "documents": TEXTS, "model": name}
+        assert post(client, "/models/rerank-v3.5/rerank", **named)["model"] == "ranker"
+        other = client.post("/models/both/rerank", json=named)
+        message = f'model must be null or a name of the model in the path, "both" (got "{name}").'
+        check_refusal(other, 422, message)
     unknown = {"query": QUERY, "documents": TEXTS, "model": "rerank-v9"}
     answer = client.post("/v2/rerank", json=unknown)
     check_refusal(
@@ -121,11 +136,97 @@ def test_long_texts_are_truncated_on_request(client: TestClient) -> None:
         if field == "texts":
             body["query"] = QUERY
         assert post(client, path, **body, truncate=True)
-        answer = client.post(path, json=body)
-        assert answer.status_code == 422
-        assert f"{field} must have at most 24 tokens" in answer.json()["error"]
+        for refused in (body, body | {"truncate": None}):
+            answer = client.post(path, json=refused)
+            assert answer.status_code == 422
+            assert f"{field} must have at most 24 tokens" in answer.json()["error"]
+            assert answer.json()["error"].endswith("; shorten it or set truncate to true.")
     # Cohere's clients expect that long documents are cut
-    assert post(client, "/v2/rerank", query=QUERY, documents=[LONG])["results"]
+    answer = client.post("/v2/rerank", json={"query": QUERY, "documents": [LONG]})
+    assert answer.json()["results"]
+    assert answer.headers["X-Warnings"].startswith("truncated_texts=1")
+
+
+def test_the_request_says_at_which_side_texts_are_cut(client: TestClient) -> None:
+    text = f"the cat {LONG}a ship"
+    body: dict[str, Any] = {"query": QUERY, "texts": [text], "truncate": True}
+    kept = {
+        side: post(client, "/rerank", **body, truncation_direction=side)
+        for side in ("Right", "right", None, "Left", "left")
+    }
+    assert kept["Right"] == kept["right"] == kept[None] == post(client, "/rerank", **body)
+    assert kept["Left"] == kept["left"] != kept["Right"]
+    [of_documents] = post(
+        client, "/v1/rerank", query=QUERY, documents=[text], truncation_side="left"
+    )["results"]
+    assert of_documents["relevance_score"] == kept["Left"][0]["score"]
+
+
+def test_a_service_may_cut_by_default(ranker: Path) -> None:
+    with TestClient(create_app(Settings(bundle=ranker, threads=1, auto_truncate=True))) as client:
+        assert client.get("/info").json()["auto_truncate"] is True
+        pair = {"text": QUERY, "text_pair": LONG}
+        for path, body, refusal in (
+            ("/rerank", {"query": QUERY, "texts": [LONG]}, {"truncate": False}),
+            ("/predict", {"inputs": [[QUERY, LONG]]}, {"truncate": False}),
+            ("/classify", {"inputs": pair}, {"parameters": {"on_long_text": "error"}}),
+        ):
+            answer = client.post(path, json=body)
+            assert answer.headers["X-Warnings"].startswith("truncated_texts=1")
+            assert client.post(path, json=body | refusal).status_code == 422
+
+
+def test_blank_texts_are_ranked(client: TestClient) -> None:
+    texts = ["the cat sat", "", " "]
+    ranks = post(client, "/rerank", query=QUERY, texts=texts)
+    assert {one["index"] for one in ranks} == {0, 1, 2}
+    by_index = {one["index"]: one["score"] for one in ranks}
+    assert by_index[1] == by_index[2] != by_index[0]
+    found = post(client, "/v1/rerank", query=QUERY, documents=texts)["results"]
+    assert {one["index"]: one["relevance_score"] for one in found} == by_index
+    [[blank], [other]] = post(
+        client, "/models/ranker/predict", inputs=[[QUERY, ""], ["", QUERY]], raw_scores=True
+    )
+    assert blank["score"] != other["score"]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"max_chunks_per_doc": None, "rank_fields": None, "return_documents": None},  # LangChain.js
+        {"max_chunks_per_doc": 10, "rank_fields": ["text"]},
+        {"max_tokens_per_doc": 4096, "priority": 5},  # haystack
+        {"max_tokens_per_doc": 24, "max_tokens_per_query": 100},
+        {"truncate_prompt_tokens": -1, "truncation_side": "right", "user": "a", "priority": 0},
+        {"use_activation": True, "instruction": None, "mm_processor_kwargs": None},
+        {"request_id": "1", "cache_salt": "x", "raw_scores": False},
+    ],
+)
+def test_fields_that_change_nothing_are_accepted(
+    fields: dict[str, Any], client: TestClient
+) -> None:
+    body = {"query": QUERY, "documents": TEXTS}
+    results = post(client, "/v1/rerank", **body)["results"]
+    for path in ("/v1/rerank", "/v2/rerank", "/rerank"):
+        assert post(client, path, **body, **fields)["results"] == results
+
+
+def test_raw_scores_and_the_best_texts_in_both_forms(client: TestClient) -> None:
+    ranks = post(client, "/rerank", query=QUERY, texts=TEXTS, top_n=2, raw_scores=True)
+    found = post(client, "/rerank", query=QUERY, documents=TEXTS, top_n=2, raw_scores=True)
+    assert [one["relevance_score"] for one in found["results"]] == [one["score"] for one in ranks]
+    assert len(ranks) == 2
+    assert any(not 0 < one["score"] < 1 for one in ranks)
+
+
+def test_info_has_the_type_of_the_model_as_in_text_embeddings_inference(
+    client: TestClient,
+) -> None:
+    # Dify's plugin reads it before its first request.
+    expected = {"id2label": {"0": "relevant"}, "label2id": {"relevant": 0}}
+    assert client.get("/models/ranker/info").json()["model_type"] == {"reranker": expected}
+    [(kind, names)] = client.get("/info").json()["model_type"].items()
+    assert (kind, list(names["id2label"].values())) == ("classifier", list(LABELS))
 
 
 # arguments of Python, which are the body of /rerank
@@ -134,12 +235,12 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"query": None, "texts": TEXTS}, "query must be a non-blank text (got null)."),
     ({"query": 3, "texts": TEXTS}, "query must be a non-blank text (got 3)."),
     ({"query": ["a"], "texts": TEXTS}, "query must be a non-blank text (got a list)."),
-    ({"query": QUERY, "texts": ["a", 3]}, "texts[1] must be a non-blank text (got 3)."),
-    ({"query": QUERY, "texts": ["a", None]}, "texts[1] must be a non-blank text (got null)."),
-    ({"query": QUERY, "texts": [["a"]]}, "texts[0] must be a non-blank text (got a list)."),
+    ({"query": QUERY, "texts": ["a", 3]}, "texts[1] must be a text (got 3)."),
+    ({"query": QUERY, "texts": ["a", None]}, "texts[1] must be a text (got null)."),
+    ({"query": QUERY, "texts": [["a"]]}, "texts[0] must be a text (got a list)."),
     (
         {"query": QUERY, "texts": [{"text": "a"}]},
-        "texts[0] must be a non-blank text (got an object).",
+        "texts[0] must be a text (got an object).",
     ),
     ({"query": QUERY, "texts": "a"}, 'texts must be a list of one or more texts (got "a").'),
     ({"query": QUERY, "texts": None}, "texts must be a list of one or more texts (got null)."),
@@ -148,13 +249,18 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         {"query": QUERY, "texts": TEXTS, "raw_scores": 1},
         "raw_scores must be true or false (got 1).",
     ),
+    ({"query": QUERY, "texts": ["", " "]}, "texts has no tokens; write at least one word."),
+    ({"query": QUERY, "texts": TEXTS, "truncate": 0}, "truncate must be true or false (got 0)."),
     (
         {"query": QUERY, "texts": TEXTS, "truncate": "no"},
         'truncate must be true or false (got "no").',
     ),
     (
         {"query": QUERY, "texts": ["a", LONG]},
-        "texts[1] must have at most 24 tokens, special tokens included (got 70); shorten it.",
+        (
+            "texts[1] must have at most 24 tokens, special tokens included (got 70); shorten it or "
+            "set truncate to true."
+        ),
     ),
 ]
 
@@ -169,40 +275,84 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         (
             "/rerank",
             {"query": QUERY, "texts": []},
-            "texts must be a list of one or more texts (got a list).",
+            "texts must be a list of one or more texts (got an empty list).",
         ),
+        ("/rerank", {"query": QUERY, "texts": ["a"] * 5}, f"texts {MORE}"),
         (
             "/rerank",
-            {"query": QUERY, "texts": ["a"] * 5},
-            "texts must have at most 4 texts (got 5).",
-        ),
-        (
-            "/rerank",
-            {"query": QUERY, "texts": TEXTS, "top_n": 1},
+            {"query": QUERY, "texts": TEXTS, "user": "a"},
             (
-                'Unknown field "top_n" in the body; allowed: query, texts, raw_scores, '
-                "return_text, truncate."
+                'Unknown field "user" in the body; allowed: query, top_n, raw_scores, model, '
+                "truncate, truncation_direction, texts, return_text."
             ),
         ),
         (
+            "/rerank",
+            {"query": QUERY, "texts": TEXTS, "truncation_direction": "up"},
+            (
+                'truncation_direction must be Left or Right (got "up"); by default, texts are cut '
+                "as the model cuts them."
+            ),
+        ),
+        (
+            "/rerank",
+            {"query": QUERY, "documents": []},
+            "documents must be a list of one or more texts (got an empty list).",
+        ),
+        (
             "/v2/rerank",
-            {"query": QUERY, "documents": [{"text": "a", "title": "b"}]},
-            "documents[0] must be a non-blank text (got an object).",
+            {"query": QUERY, "documents": [{"title": "b"}]},
+            'documents[0] must be a text or {"text": text} (got an object).',
         ),
         (
             "/v2/rerank",
             {"query": QUERY, "documents": [{"text": 1}]},
-            "documents[0].text must be a non-blank text (got 1).",
+            'documents[0] must be a text or {"text": text} (got 1).',
         ),
-        (
-            "/v2/rerank",
-            {"query": QUERY, "documents": TEXTS, "top_n": 0},
-            "top_n must be a whole number of at least 1 (got 0).",
+        *(
+            (path, {"query": QUERY, field: TEXTS, "top_n": 0}, f"{TOP_N} 0).")
+            for path, field in (("/rerank", "texts"), ("/v2/rerank", "documents"))
         ),
         (
             "/v2/rerank",
             {"query": QUERY, "documents": TEXTS, "max_tokens_per_doc": 5},
-            "max_tokens_per_doc must be null (got 5); the model's input limits the documents.",
+            (
+                "max_tokens_per_doc must be null or at least 24, the longest input of the model "
+                "(got 5); send shorter texts."
+            ),
+        ),
+        (
+            "/rerank",
+            {"query": QUERY, "documents": TEXTS, "truncate_prompt_tokens": 8},
+            (
+                "truncate_prompt_tokens must be null or at least 24, the longest input of the "
+                "model (got 8); send shorter texts."
+            ),
+        ),
+        (
+            "/v1/rerank",
+            {"query": QUERY, "documents": TEXTS, "max_chunks_per_doc": 0},
+            ("max_chunks_per_doc must be null or at least 1 (got 0); each document is one chunk."),
+        ),
+        (
+            "/v1/rerank",
+            {"query": QUERY, "documents": TEXTS, "rank_fields": ["title"]},
+            ('rank_fields must be null or ["text"] (got "title"); put what matters into text.'),
+        ),
+        (
+            "/rerank",
+            {"query": QUERY, "documents": TEXTS, "instruction": "Find it."},
+            'instruction must be null (got "Find it."); the service adds nothing to texts.',
+        ),
+        (
+            "/v2/rerank",
+            {"query": QUERY, "documents": TEXTS, "priority": "high"},
+            'priority must be a whole number or null (got "high"); it has no effect.',
+        ),
+        (
+            "/v2/rerank",
+            {"query": QUERY, "documents": TEXTS, "use_activation": False},
+            "use_activation must be true or null (got false); use raw_scores for logits.",
         ),
         (
             "/v2/rerank",
@@ -217,18 +367,22 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
                 "of [text] and [text, text]."
             ),
         ),
-        ("/predict", {"inputs": []}, "inputs must have 1 to 4 texts (got 0)."),
-        ("/predict", {"inputs": [["a"]] * 5}, "inputs must have 1 to 4 texts (got 5)."),
+        (
+            "/predict",
+            {"inputs": []},
+            (
+                "inputs is empty; send a text, a pair [text, text] or a list of [text] and [text, "
+                "text]."
+            ),
+        ),
+        ("/predict", {"inputs": [["a"]] * 5}, f"inputs {MORE}"),
         (
             "/predict",
             {"inputs": [["a"], "b"]},
             'inputs[1] must be [text] or [text, text] (got "b").',
         ),
-        (
-            "/predict",
-            {"inputs": [["a", None]]},
-            "inputs[0][1] must be a non-blank text (got null).",
-        ),
+        ("/predict", {"inputs": [["a", None]]}, "inputs[0][1] must be a text (got null)."),
+        ("/predict", {"inputs": [["", " "]]}, "inputs has no tokens; write at least one word."),
         ("/predict", {"inputs": 5}, "inputs must be a non-blank text (got 5)."),
     ],
 )
@@ -273,6 +427,10 @@ def test_python_ranks_as_http_does(ranker: Path, client: TestClient) -> None:
         assert asyncio.run(model.arerank(QUERY, TEXTS, top_n=2)) == ranks[:2]
         assert model.rerank(QUERY, []) == []
         assert model.rerank(QUERY, [LONG], truncate=True)
+        blank = post(client, "/rerank", query=QUERY, texts=["", *TEXTS])
+        assert [one.index for one in model.rerank(QUERY, ["", *TEXTS])] == [
+            one["index"] for one in blank
+        ]
         assert model.rerank(QUERY, iter(()), top_n=1, truncate=None) == []
         flag: Any = np.True_
         assert model.rerank(QUERY, np.array([LONG]), truncate=flag)
@@ -284,15 +442,15 @@ def test_python_ranks_as_http_does(ranker: Path, client: TestClient) -> None:
             *(
                 (
                     {"query": QUERY, "texts": [], "top_n": top_n},
-                    f"top_n must be a whole number of at least 1 (got {shown}).",
+                    f"{TOP_N} {shown}).",
                 )
                 for top_n, shown in ((0, "0"), (-1, "-1"), ("2", '"2"'), (1.5, "1.5"))
             ),
             (
                 {"query": QUERY, "texts": TEXTS, "on_error": "report"},
                 (
-                    'Unknown field "on_error" in parameters; allowed: query, texts, top_n, '
-                    "raw_scores, truncate."
+                    'Unknown field "on_error" in parameters; allowed: query, top_n, raw_scores, '
+                    "texts, truncate."
                 ),
             ),
         ]:

@@ -79,21 +79,53 @@ def test_a_long_text_is_refused_or_cut(client: TestClient) -> None:
         client.post("/embed_sparse", json={"inputs": ["a", LONG]}),
         422,
         f"inputs[1] must have at most {MAX_TOKENS} tokens, special tokens included (got "
-        f"{len(found)}); shorten it.",
+        f"{len(found)}); shorten it or set truncate to true.",
     )
     [cut] = post(client, inputs=LONG, truncate=True)
     assert cut
     assert cut == post(client, inputs=f"{LONG} {VERSES[0]}", truncate=True)[0]
 
 
+def test_a_blank_text_has_the_vector_of_the_special_tokens(
+    client: TestClient, splade: Path
+) -> None:
+    [blank, white, other] = post(client, inputs=["", " ", VERSES[0]])
+    assert blank == white != other
+    assert [blank] == post(client, inputs="")
+    with FillMask(splade, threads=1) as model:
+        assert model.embed_sparse("").to_dict() == model.embed_sparse([""])[0].to_dict()
+    query = {"inputs": "", "input_type": "query"}
+    ids = verse_vocabulary().encode("").ids
+    [found] = post(client, "/models/static/embed_sparse", **query)
+    assert found == [{"index": index, "value": index / 8} for index in sorted(ids)]
+
+
+def test_optional_fields_of_text_embeddings_inference(client: TestClient, splade: Path) -> None:
+    sides = {
+        side: post(client, inputs=LONG, truncate=True, truncation_direction=side, prompt_name=None)
+        for side in ("Left", "Right", None)
+    }
+    assert sides["Left"] != sides["Right"] == sides[None]
+    info = client.get("/models/splade/info").json()
+    assert info["model_type"] == {"embedding": {"pooling": "splade"}}
+    settings = Settings(bundle=splade, threads=1, auto_truncate=True)
+    with TestClient(create_app(settings)) as cutting:
+        assert post(cutting, inputs=LONG) == sides["Right"]
+        refused = cutting.post("/embed_sparse", json={"inputs": LONG, "truncate": False})
+        assert refused.status_code == 422
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [
         ({}, "inputs is missing."),
-        ({"inputs": []}, "inputs must have 1 to 4 texts (got 0)."),
-        ({"inputs": ["a"] * 5}, "inputs must have 1 to 4 texts (got 5)."),
-        ({"inputs": ["a", 3]}, "inputs[1] must be a non-blank text (got 3)."),
-        ({"inputs": {"text": "a"}}, "inputs must be a non-blank text (got an object)."),
+        ({"inputs": []}, "inputs must be a list of one or more texts (got an empty list)."),
+        (
+            {"inputs": ["a"] * 5},
+            "inputs must have at most 4 texts (got 5); send fewer or raise FILLMASK_MAX_TEXTS.",
+        ),
+        ({"inputs": ["a", 3]}, "inputs[1] must be a text (got 3)."),
+        ({"inputs": {"text": "a"}}, "inputs must be a text or a list of texts (got an object)."),
         ({"inputs": "a", "top_n": 0}, "top_n must be a whole number of at least 1 (got 0)."),
         (
             {"inputs": "a", "min_weight": "1"},
@@ -104,6 +136,10 @@ def test_a_long_text_is_refused_or_cut(client: TestClient) -> None:
             "min_weight must be a number of at least 0 (got true).",
         ),
         ({"inputs": "a", "truncate": 1}, "truncate must be true or false (got 1)."),
+        (
+            {"inputs": "a", "prompt_name": "query"},
+            'prompt_name must be null (got "query"); write the prompt before each text.',
+        ),
         (
             {"inputs": "a", "input_type": "passage"},
             'input_type must be document or query (got "passage").',

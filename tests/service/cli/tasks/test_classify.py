@@ -168,7 +168,7 @@ def test_errors_of_rows(topics: Path, tmp_path: Path, ending: str) -> None:
     long = too_long if ending == "parquet" else "text_pair must be a non-empty text (got"
     starts = [
         'inputs must be a non-empty text (got "").',
-        "inputs must have at most 32 tokens, special tokens included (got 42); shorten it.",
+        "inputs must have at most 32 tokens, special tokens included (got 42); shorten it or set",
         long,
         'Unknown field "strategy" in parameters; allowed: top_k, function_to_apply, on_long_text.',
         'function_to_apply must be softmax or sigmoid or none (got "tanh").',

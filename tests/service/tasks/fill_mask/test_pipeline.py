@@ -87,17 +87,27 @@ async def test_top_k_cuts_the_targets(tiny: Tiny) -> None:
         (
             ["[MASK]", "dog " * 40 + "[MASK]"],
             None,
-            "inputs[1] must have at most 32 tokens, special tokens included (got 43); shorten it.",
+            (
+                "inputs[1] must have at most 32 tokens, special tokens included (got 43); shorten "
+                "it or set on_long_text to window."
+            ),
         ),
         (
             [" " * 2049 + "[MASK]"],
             None,
             (
                 "inputs must have at most 2048 characters (got 2055), because the model reads at "
-                "most 32 tokens."
+                "most 32 tokens; shorten it or set on_long_text to window."
             ),
         ),
-        (["[MASK] " * 8] * 3, None, "The request must have at most 20 masks (got 24)."),
+        (
+            ["[MASK] " * 8] * 3,
+            None,
+            (
+                "The request must have at most 20 masks (got 24); send fewer or raise "
+                "FILLMASK_MAX_MASKS."
+            ),
+        ),
         (
             ["[MASK]"],
             ["Paris", "paris"],

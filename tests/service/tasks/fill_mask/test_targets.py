@@ -103,7 +103,8 @@ async def test_targets_that_begin_alike_share_passes(tiny: Tiny) -> None:
     assert len(found.spaced.groups) == 1 + 3 + 3
     assert found.longest == 3
     assert len((await fill(tiny, ["a [MASK]"], TARGETS, max_passes=7))[0][0]) == len(TARGETS)
-    with pytest.raises(InvalidRequestError, match=r"needs 7 passes of the model; the limit is 6\."):
+    limit = r"needs 7 passes of the model; the limit is 6 \(FILLMASK_MAX_PASSES\)\."
+    with pytest.raises(InvalidRequestError, match=limit):
         await fill(tiny, ["a [MASK]"], TARGETS, max_passes=6)
     with pytest.raises(InvalidRequestError, match="needs 13 passes"):
         await fill(tiny, [TEXT], TARGETS, max_passes=12)
@@ -180,7 +181,7 @@ def test_targets_of_many_tokens_are_rejected_before_all_are_tokenized(
     monkeypatch.setattr(tokenizer, "encode_target", count)
     words = [word for word in VOCABULARY if word.isalpha()]
     targets = [f"{a} {b} dog" for a in words for b in words]
-    with pytest.raises(InvalidRequestError, match="more than 20 passes of the model per mask"):
+    with pytest.raises(InvalidRequestError, match=r"per mask than the limit, 20 \(FILLMASK"):
         Targets.resolve(tokenizer, targets, max_passes=20)
     assert looked_up < 25
 
