@@ -73,9 +73,9 @@ def test_an_unknown_variable_is_refused(
         ("host", "a..b", 'an address or a name of this machine (got "a..b").'),
         ("host", "a" * 64, f'an address or a name of this machine (got "{64 * "a"}").'),
         ("reload_every_s", "9" * 20, f'a whole number from 0 to 31536000 (got "{20 * "9"}").'),
-        ("served_name", "a b", 'a list such as fillmask or fillmask,other=MODEL (got "a b").'),
-        ("served_name", "a/b", 'a list such as fillmask or fillmask,other=MODEL (got "a/b").'),
-        ("served_name", "a=", 'a list such as fillmask or fillmask,other=MODEL (got "a=").'),
+        ("served_name", "a b", 'a list such as fillmask or fillmask,org/other=MODEL (got "a b").'),
+        ("served_name", "a/", 'a list such as fillmask or fillmask,org/other=MODEL (got "a/").'),
+        ("served_name", "a=", 'a list such as fillmask or fillmask,org/other=MODEL (got "a=").'),
     ],
 )
 def test_a_bad_value_is_refused(

@@ -33,7 +33,8 @@ of a request. A request that breaks one of these rules gets 422 and a reason.
 
 - The model has the task (`tasks` in GET /info). Only a model with `pairs` reads pairs.
 - A text or a pair to fill contains at least one mask (`mask_token` in GET /info). A text to score
-  contains no mask. No text contains another special token. Every text has at least one token.
+  contains no mask. No text contains another special token. Every text has at least one token. Only
+  texts for sparse vectors and some, but not all, of the texts to order may be blank.
 - A request stays within the `limits` in GET /info for texts, fills, tokens, masks and passes. It
   has at most 65,536 JSON values and 262,144 bytes of targets.
 - The model's vocabulary can spell each target.
@@ -47,7 +48,8 @@ of a request. A request that breaks one of these rules gets 422 and a reason.
   `strategy` "joint", all masks of a text fit into one input of the model.
 - The shape of a tensor matches its number of elements. One tensor contains the texts. The tensors
   named "text_pair", with one element per text, and "targets" are optional.
-- `model_name` names the model in the path.
+- `model_name` names the model in the path, and so does `model` if a path has a name.
+- The maximum tokens of a query, of a document and of both are -1 or at least `max_tokens`.
 - Where a path reads two kinds of bodies, the model's first task or the parameter `task` decides.
 """
 

@@ -19,6 +19,7 @@ from tests.service.refusal import check_refusal
 QUERY = "where is the cat"
 TEXTS = ["the cat sat", "the dog lay by the door", "a ship"]
 LONG = "the dog lay by the door " * 10
+ALIASES = "rerank-v3.5=ranker, BAAI/bge-reranker-base=ranker"
 TOP_N = "top_n must be a whole number of at least 1 (got"
 MORE = "must have at most 4 texts (got 5); send fewer or raise FILLMASK_MAX_TEXTS."
 
@@ -31,7 +32,7 @@ def client(
     bundles = tmp_path_factory.mktemp("rerank")
     for path in (both, ranker):
         (bundles / path.name).symlink_to(path)
-    settings = Settings(bundle=bundles, threads=2, max_texts=4, served_name="rerank-v3.5=ranker")
+    settings = Settings(bundle=bundles, threads=2, max_texts=4, served_name=ALIASES)
     with TestClient(create_app(settings)) as test_client:
         yield test_client
 
@@ -95,21 +96,22 @@ def test_documents_have_the_form_of_cohere_and_jina(path: str, client: TestClien
 
 
 def test_the_body_names_the_model(client: TestClient) -> None:
-    for name in ("ranker", "rerank-v3.5"):
+    for name in ("ranker", "rerank-v3.5", "BAAI/bge-reranker-base"):
         answer = post(client, "/v2/rerank", query=QUERY, documents=TEXTS, model=name)
         assert answer["model"] == "ranker"
         assert post(client, "/rerank", query=QUERY, texts=TEXTS, model=name)
         named = {"query": QUERY, "documents": TEXTS, "model": name}
-        assert post(client, "/models/rerank-v3.5/rerank", **named)["model"] == "ranker"
+        for path in (name, name.replace("/", "%2F"), "rerank-v3.5"):
+            assert post(client, f"/models/{path}/rerank", **named)["model"] == "ranker"
         other = client.post("/models/both/rerank", json=named)
         message = f'model must be null or a name of the model in the path, "both" (got "{name}").'
-        check_refusal(other, 422, message)
+        assert (other.status_code, other.json()) == (422, {"error": message})
     unknown = {"query": QUERY, "documents": TEXTS, "model": "rerank-v9"}
     answer = client.post("/v2/rerank", json=unknown)
-    check_refusal(
-        answer,
-        404,
-        'Unknown model "rerank-v9"; use a served model: "both", "ranker", "rerank-v3.5".',
+    assert answer.status_code == 404
+    assert answer.json()["error"] == (
+        'Unknown model "rerank-v9"; use a served model: "both", "ranker", "rerank-v3.5", '
+        '"BAAI/bge-reranker-base".'
     )
 
 
