@@ -34,10 +34,12 @@ from fillmask.parameters.validation import (
 _QUERY, _BEST = "What do pandas eat?", "The panda eats bamboo."
 _DOCUMENT = 'a text or {"text": text}'
 
-# fields of Cohere, vLLM and xinference, which only confirm what the service does
+# fields of Cohere, vLLM and litellm that change nothing, or get a refusal by name
 _Label = Annotated[StrictStr | None, only("a text or null", "it has no effect")]
 _Number = Annotated[StrictInt | None, only("a whole number or null", "it has no effect")]
-_Tokens = Annotated[StrictInt | None, only("a whole number or null", "only the model cuts texts")]
+_Tokens = Annotated[
+    StrictInt | None, only("a whole number or null", "it is at least the longest input")
+]
 _Null = Annotated[None, only("null", "the service adds nothing to texts")]
 
 
