@@ -238,7 +238,7 @@ def test_http_command_and_python_decide_alike(
             source, output = write_rows(Path(name, "in.jsonl"), rows), Path(name, "out.jsonl")
             files = ("--input", source, "--output", output, "--on-error=report")
             done = fillmask("--task", task, "--bundle", bundles[task], "--threads=1", *files)
-            assert done.code == 0, done.err
+            assert done.code in {0, 2}, done.err
             lines = [json.loads(line) for line in output.read_bytes().splitlines()]
         field = TASKS[task].field
         for line, row, one in zip(lines, rows, expected, strict=True):

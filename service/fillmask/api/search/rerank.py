@@ -37,9 +37,7 @@ _DOCUMENT = 'a text or {"text": text}'
 # fields of Cohere, vLLM and litellm that change nothing, or get a refusal by name
 _Label = Annotated[StrictStr | None, only("a text or null", "it has no effect")]
 _Number = Annotated[StrictInt | None, only("a whole number or null", "it has no effect")]
-_Tokens = Annotated[
-    StrictInt | None, only("a whole number or null", "it is at least the longest input")
-]
+_Tokens = Annotated[StrictInt | None, only("a whole number or null", "no input may be longer")]
 _Null = Annotated[None, only("null", "the service adds nothing to texts")]
 
 
