@@ -35,8 +35,8 @@ of a request. A request that breaks one of these rules gets 422 and a reason.
 - A text or a pair to fill contains at least one mask (`mask_token` in GET /info). A text to score
   contains no mask. No text contains another special token. Every text has at least one token. Only
   texts for sparse vectors and some, but not all, of the texts to order may be blank.
-- A request stays within the `limits` in GET /info for texts, fills, tokens, masks and passes. It
-  has at most 65,536 JSON values and 262,144 bytes of targets.
+- A request stays within the `limits` in GET /info for texts, fills, tokens, masks and passes, and
+  within its time limit. It has at most 65,536 JSON values and 262,144 bytes of targets.
 - The model's vocabulary can spell each target.
 - A list of parameters requires a list with the same number of texts.
 - With `on_long_text` "window", an overlong pair has all its masks in `text`.

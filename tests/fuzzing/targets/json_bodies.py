@@ -108,9 +108,9 @@ class JsonBodies(Target):
             except FillMaskError as error:
                 check_message(error.text)
                 continue
-            if len(request.parameters_of_texts) != len(request.texts):
+            options = request.options
+            if isinstance(options, list) and len(options) != len(request.texts):
                 raise FindingError(f"{type(request).__name__}: parameters and texts differ")
-            assert request.options is not None
         try:
             InferRequest.read(data, None, LIMITS, "fill-mask")
         except FillMaskError as error:
