@@ -10,12 +10,13 @@ from tokenizers import Tokenizer as LibraryTokenizer
 
 from fillmask.bundles.description import TruncationSide
 from fillmask.errors import InvalidRequestError
-from fillmask.parameters.texts import InputText, TextPair
+from fillmask.parameters.texts import InputText, TextPair, TruncationOptions
 from fillmask.tokenization import truncation
 from fillmask.tokenization.encoded_text import EncodedText
 from fillmask.tokenization.reader import TextReader
 from fillmask.tokenization.tokenizer import Tokenizer
 
+CUT = TruncationOptions(truncate=True)
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 TEXT = ["the old town has rain and stone", "QUJDREVG", "12 345", "café naïve", "日本語", "!?"]
 SENTENCE_PIECES = pre_tokenizers.Sequence(
@@ -115,7 +116,7 @@ def check(kind: str, side: TruncationSide, text: InputText, max_tokens: int) -> 
     expected = made.encode(*parts).ids
     try:
         tokenizer = TOKENIZERS[kind, side]
-        encoded = TextReader(tokenizer, max_tokens).read_plain(text, "inputs", may_truncate=True)
+        encoded = TextReader(tokenizer, max_tokens).read_plain(text, "inputs", CUT)
         found = encoded.input_ids.tolist()
     except InvalidRequestError as error:
         found = [2, 3] if "has no tokens" in error.text else []
