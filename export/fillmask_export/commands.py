@@ -14,12 +14,13 @@ from pathlib import Path
 import onnx
 
 from fillmask.bundles.bundle import DESCRIPTION_FILE, FILES, read_bundle
-from fillmask.bundles.cache import cached_bundle, is_current
+from fillmask.bundles.cache import RECORD_FILE, cached_bundle, export_record, is_current
 from fillmask.bundles.validation import check_name
 from fillmask.engine.machine.native_operators import OperatorsUnavailableError
 from fillmask.errors import StartupError
 from fillmask.tokenization.tokenizer import Tokenizer
 from fillmask_export.arguments import export_parser
+from fillmask_export.bundle.description_fields import file_fields
 from fillmask_export.bundle.fused_graph import add_fused_graph
 from fillmask_export.bundle.output import check_output
 from fillmask_export.bundle.write_bundle import BundleMetadata, write_bundle
@@ -79,14 +80,16 @@ def _write_bundle(options: argparse.Namespace) -> None:
     name = Path(os.path.abspath(options.checkpoint)).name  # noqa: PTH100 - resolve follows links
     model_name = check_name(options.name or name)  # before a download
     if options.cache:
-        output = cached_bundle(options.checkpoint)
-        if is_current(output, options.checkpoint) and not options.overwrite:
+        output, choices = cached_bundle(options.checkpoint), _choices(options)
+        if is_current(output, options.checkpoint, choices) and not options.overwrite:
             print(f"in the cache: {output}; add --overwrite to export it again")
             return
         overwrite = True
     else:
         output, overwrite = options.output or options.bundles / name, options.overwrite
     check_output(output, overwrite=overwrite)
+    # before the files are read, so that the record never tells of a file what nobody has read
+    record = export_record(options.checkpoint, choices) if options.cache else None
     texts = _read_texts(options)
     source = _find_checkpoint(options)
     names = (*FILES, DESCRIPTION_FILE)
@@ -101,6 +104,7 @@ def _write_bundle(options: argparse.Namespace) -> None:
         precision=options.precision,
         special_tokens=options.special_tokens,
     )
+    (output / RECORD_FILE).unlink(missing_ok=True)
     with closing(ExportProgress(sys.stderr)) as progress:
         # without a variable for the checkpoint, so that `write_bundle` can free the model
         figures = write_bundle(
@@ -112,7 +116,11 @@ def _write_bundle(options: argparse.Namespace) -> None:
             overwrite=overwrite,
             report=progress.report,
         )
-    notes = figures.pop("notes", ())
+    notes = [*figures.pop("notes", ())]
+    if record is not None:
+        (output / RECORD_FILE).write_text(json.dumps(record))
+        if not is_current(output, options.checkpoint):
+            notes.append(f"{options.checkpoint} has changed during the export; export it again")
     print(json.dumps(figures, indent=2))
     for note in notes:
         print(f"fillmask-export: {printable(note)}", file=sys.stderr)
@@ -127,6 +135,15 @@ def _write_bundle(options: argparse.Namespace) -> None:
     print(f"verified and written: {output} ({size_bytes / 1e6:.1f} MB)")
     if not options.cache:
         print(f"to serve it, set FILLMASK_BUNDLE={output}")
+
+
+def _choices(options: argparse.Namespace) -> dict[str, object]:
+    """Return the options that change the bundle, and the hashes of the files that they name."""
+    return {
+        name: file_fields(value) if isinstance(value, Path) else value
+        for name, value in vars(options).items()
+        if name not in {"checkpoint", "overwrite"}
+    }
 
 
 def _find_checkpoint(options: argparse.Namespace) -> Source:

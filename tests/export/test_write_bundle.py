@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import weakref
 from collections.abc import Sequence
@@ -24,6 +25,7 @@ from fillmask_export.commands import main
 from fillmask_export.graph.files import save_graph
 from fillmask_export.graph.weights import encoder_weights
 from fillmask_export.sample_texts import SampleTexts
+from fillmask_export.source import load_source
 from fillmask_export.verification.fills import VerificationError
 from fillmask_model.checkpoints.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from fillmask_model.checkpoints.errors import CheckpointError
@@ -338,6 +340,38 @@ def test_command_line(
     assert json.loads((bundle / "bundle.json").read_text())["name"] == "tiny"
     assert main([str(checkpoint_path), "--reference", str(reference)]) == 0
     assert reference.stat().st_size > 0
+
+
+@pytest.mark.parametrize("change", ["nothing", "another option", "a file during the export"])
+def test_the_cache_needs_one_export_of_the_same_files(
+    change: str,
+    checkpoint_path: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    source = shutil.copytree(checkpoint_path, tmp_path / "tiny")
+    texts = tmp_path / "texts"
+    texts.write_text("\n".join(VERSES))
+    arguments = [str(source), "--cache", "--texts", str(texts)]
+
+    def load_and_change(*given: Any) -> Checkpoint:
+        if change == "a file during the export":
+            (source / "notes").mkdir()
+            (source / "notes" / "one").touch()
+        return load_source(*given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("fillmask_export.commands.load_source", load_and_change)
+        assert main(arguments) == 0
+    told = f"{source} has changed during the export; export it again"
+    assert (told in capsys.readouterr().err) == (change == "a file during the export")
+    if change == "another option":
+        texts.write_text("\n".join(VERSES[1:]))
+    for exported in (change != "nothing", False):
+        assert main(arguments) == 0
+        assert ("in the cache" in capsys.readouterr().out) != exported
 
 
 def test_renews_golden_prompts(

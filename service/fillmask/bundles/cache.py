@@ -11,12 +11,14 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from fillmask.bundles.bundle import DESCRIPTION_FILE, MAX_BYTES, SCHEMA_VERSION
 from fillmask.errors import StartupError, escape_unprintable, quote
-from fillmask.regular_files import read_regular_file
+from fillmask.regular_files import open_regular_file, read_regular_file
 
+RECORD_FILE = "export.json"  # of a cached bundle, which says what its export has read
 _PATH_DIGITS = 12  # 48 bits of a hash distinguish directories of the same name
 
 
@@ -38,24 +40,65 @@ def cached_bundle(checkpoint: str) -> Path:
     return cache / "fillmask" / checkpoint.replace("/", "--")
 
 
-def is_current(bundle: Path, checkpoint: str) -> bool:
+def is_current(bundle: Path, checkpoint: str, options: Mapping[str, object] | None = None) -> bool:
     """Return whether a cached bundle is complete and can stand for its checkpoint.
 
-    A bundle in the format of another release is not current, nor is a bundle that is older than a
-    file in the directory of its checkpoint. A repository on a hub is not asked for changes.
+    A bundle in the format of another release is not current, nor is one whose export read other
+    files. A repository on a hub is not asked for changes.
+
+    Args:
+        options: options that the export must have had, by default any.
     """
-    description = bundle / DESCRIPTION_FILE
+    most_bytes = MAX_BYTES[DESCRIPTION_FILE]
     try:
-        fields = json.loads(read_regular_file(description, MAX_BYTES[DESCRIPTION_FILE]))
-        if fields["schema_version"] != SCHEMA_VERSION:
-            return False
-        written_s = description.stat().st_mtime
-        path = Path(checkpoint)
-        return not path.is_dir() or all(
-            file.stat().st_mtime <= written_s for file in path.iterdir()
+        description = json.loads(read_regular_file(bundle / DESCRIPTION_FILE, most_bytes))
+        record = json.loads(read_regular_file(bundle / RECORD_FILE, most_bytes))
+        files, known = _files(checkpoint), record["files"]
+        return (
+            description["schema_version"] == SCHEMA_VERSION
+            and options in (None, record["options"])
+            and files.keys() == known.keys()
+            and all(_state(path, known[name])[3] == known[name][3] for name, path in files.items())
         )
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return False
+
+
+def export_record(checkpoint: str, options: Mapping[str, object]) -> dict[str, object]:
+    """Return what an export reads, for the file RECORD_FILE of its bundle.
+
+    Args:
+        options: options of the export that change its bundle.
+    """
+    files = {name: _state(path) for name, path in _files(checkpoint).items()}
+    return {"options": options, "files": files}
+
+
+def _files(checkpoint: str) -> dict[str, Path]:
+    """Return the files of a checkpoint by their path in its directory, without hidden ones."""
+    found: dict[str, Path] = {}
+    seen = set()
+    for folder, folders, names in os.walk(checkpoint, followlinks=True):
+        parent = Path(folder)
+        seen.add(parent.resolve())  # a link may lead to a directory that contains it
+        folders[:] = (one for one in folders if (parent / one).resolve() not in seen)
+        folders[:] = (one for one in folders if not one.startswith("."))
+        paths = (parent / name for name in names if not name.startswith("."))
+        found |= {str(path.relative_to(checkpoint)): path for path in paths if path.is_file()}
+    return found
+
+
+def _state(path: Path, known: Sequence[object] = ()) -> list[object]:
+    """Return the size, times and hash of a file, or `known` if size and times are the same.
+
+    The last time tells a file from a copy that kept the other one.
+    """
+    stat = path.stat()
+    state = [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns]
+    if state == known[:3]:
+        return list(known)
+    with open_regular_file(path) as stream:
+        return [*state, hashlib.file_digest(stream, "sha256").hexdigest()]
 
 
 def exported_bundle(checkpoint: str) -> Path:

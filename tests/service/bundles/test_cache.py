@@ -2,16 +2,18 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from fillmask.bundles.bundle import SCHEMA_VERSION
-from fillmask.bundles.cache import cached_bundle, exported_bundle, is_current
+from fillmask.bundles.cache import RECORD_FILE, cached_bundle, exported_bundle, is_current
 from fillmask.errors import StartupError
 
 pytestmark = pytest.mark.processes
@@ -27,10 +29,12 @@ cache, precision, int8, _, checkpoint = sys.argv[1:]
 assert (cache, precision, int8) == ("--cache", "--precision", "int8")
 if checkpoint == "org/bad":
     sys.exit(2)
-from fillmask.bundles.cache import cached_bundle
+from fillmask.bundles.cache import RECORD_FILE, cached_bundle, export_record
 bundle = cached_bundle(checkpoint)
+record = export_record(checkpoint, {{"precision": "int8"}})
 bundle.mkdir(parents=True, exist_ok=True)
 (bundle / "bundle.json").write_text(json.dumps({{"schema_version": {SCHEMA_VERSION}}}))
+(bundle / RECORD_FILE).write_text(json.dumps(record))
 print("an export writes to its standard output")
 """
 
@@ -42,7 +46,7 @@ def export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     package.mkdir(parents=True)
     (package / "__init__.py").touch()
     (package / "__main__.py").write_text(EXPORT)
-    monkeypatch.setenv("PYTHONPATH", str(package.parent))
+    monkeypatch.setenv("PYTHONPATH", str(package.parent), prepend=os.pathsep)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     return package
@@ -78,15 +82,69 @@ def test_the_second_start_exports_nothing(capfd: pytest.CaptureFixture[str]) -> 
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_bundle_is_exported_again_after_a_change_of_its_directory(tmp_path: Path) -> None:
-    checkpoint = tmp_path / "tiny"
-    checkpoint.mkdir()
-    (checkpoint / "config.json").touch()
+def _copy(source: str, target: str) -> None:
+    """Copy a file with its times, as cp -p does."""
+    shutil.copy2(source, target)
+
+
+def _move(source: str, target: str) -> None:
+    shutil.copy2(source, "moved")
+    Path("moved").rename(target)
+
+
+def _link(link: str, target: str) -> None:
+    Path(link).unlink(missing_ok=True)
+    Path(link).symlink_to(Path(target).resolve())
+
+
+# what happens to a checkpoint, and whether it is another one then
+CHANGES: dict[str, tuple[Callable[[], object], bool]] = {
+    "nothing": (lambda: None, False),
+    "a later time": (lambda: os.utime("tiny/config.json", (2e9, 2e9)), False),
+    "a copy of itself": (lambda: _move("tiny/weights", "tiny/weights"), False),
+    "a hidden file": (lambda: Path("tiny/.cache").touch(), False),
+    "a loop of links": (lambda: _link("tiny/loop", "tiny"), False),
+    "other content": (lambda: Path("tiny/config.json").write_text("{ }"), True),
+    "an older file by cp -p": (lambda: _copy("old", "tiny/weights"), True),
+    "an older file by mv": (lambda: _move("old", "tiny/weights"), True),
+    "a file of the same time and size by cp -p": (lambda: _copy("twin", "tiny/weights"), True),
+    "a file of the same time and size by mv": (lambda: _move("twin", "tiny/weights"), True),
+    "a folder's file": (lambda: Path("tiny/1_Pooling/config.json").write_text("[1]"), True),
+    "a linked folder's file": (lambda: Path("linked/config.json").write_text("[2]"), True),
+    "the target of a link": (lambda: Path("blob").write_text("{2}"), True),
+    "another target of a link": (lambda: _link("tiny/link", "old"), True),
+    "a new file": (lambda: Path("tiny/tokenizer.json").touch(), True),
+    "a new folder": (lambda: shutil.copytree("tiny/1_Pooling", "tiny/2_Normalize"), True),
+    "a file less": (lambda: Path("tiny/1_Pooling/config.json").unlink(), True),
+    "no record": (lambda: shutil.move(cached_bundle("tiny") / RECORD_FILE, "moved"), True),
+    "another record": (lambda: (cached_bundle("tiny") / RECORD_FILE).write_text("[]"), True),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_bundle_is_exported_again_after_a_change_of_its_directory(change: str) -> None:
+    for folder in ("tiny/1_Pooling", "linked"):
+        Path(folder).mkdir(parents=True)
+        Path(folder, "config.json").write_text("[0]")
+    Path("tiny/config.json").write_text("{}")
+    for file, content in {
+        "tiny/weights": "one",
+        "twin": "two",
+        "old": "old",
+        "blob": "{1}",
+    }.items():
+        Path(file).write_text(content)
+        os.utime(file, (1e9, 1e9 if file != "old" else 9e8))
+    _link("tiny/link", "blob")
+    _link("tiny/3_Linked", "linked")
     bundle = exported_bundle("tiny")
+    make, changed = CHANGES[change]
+    make()
+    assert is_current(bundle, "tiny") != changed
+    assert not is_current(bundle, "tiny", {"precision": "fp32"})
+    assert is_current(bundle, "tiny", {"precision": "int8"}) != changed
+    exported_bundle("tiny")
     assert is_current(bundle, "tiny")
-    later_s = (bundle / "bundle.json").stat().st_mtime + 1
-    os.utime(checkpoint / "config.json", (later_s, later_s))
-    assert not is_current(bundle, "tiny")
 
 
 def test_a_bundle_of_another_release_is_exported_again() -> None:
