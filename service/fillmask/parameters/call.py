@@ -65,8 +65,13 @@ def read_call(
         own = common.pop("parameters", None)
         report_errors = check_on_error(common.pop("on_error", None)) == "report"
         if not isinstance(texts, list) or texts:  # in Python, no texts have no results
-            most, label = limits.max_texts, context.texts
-            texts = read_inputs(texts, label, most, report_errors=report_errors)
+            texts = read_inputs(
+                texts,
+                context.texts,
+                limits.max_texts,
+                pairs=model.reads_pairs,
+                report_errors=report_errors,
+            )
         given = (
             [_merge(common, one) for one in own] if isinstance(own, list) else _merge(common, own)
         )

@@ -85,6 +85,8 @@ class SparseFields(BaseModel):
 class SparseParameters(SparseFields, TaskParameters):
     """Parameters of a call or a command."""
 
+    reads_pairs = False
+
     on_long_text: LongInputField = None
 
     @property

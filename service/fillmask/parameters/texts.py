@@ -65,6 +65,7 @@ class TruncationOptions:
 
 InputText = str | TextPair
 PAIR = 'a pair {"text", "text_pair"}'
+_ITEM = f"a text or {PAIR}"
 
 
 class Pair(BaseModel):
@@ -80,31 +81,37 @@ class Pair(BaseModel):
 
 
 def read_inputs(
-    value: object, label: str, max_texts: int, *, report_errors: bool = False
+    value: object,
+    label: str,
+    max_texts: int,
+    *,
+    pairs: bool = True,
+    report_errors: bool = False,
 ) -> InputText | list[Any]:
     """Return the inputs of a request, which are a text, a pair or a list of texts and pairs.
 
     Args:
         value: parsed JSON, or the same with pairs as TextPair or as another mapping.
         label: name of the field, for error messages.
+        pairs: whether the task reads pairs.
         report_errors: whether the list has the InvalidRequestError of each invalid item.
 
     Raises:
         PydanticCustomError: the inputs are invalid. The message describes the first error.
     """
-    if isinstance(value, str | Mapping | TextPair):
-        return _read_item(value, label)
+    item = _ITEM if pairs else "a text"
+    form = f"a text, {PAIR} or a list of these" if pairs else "a text or a list of texts"
+    if isinstance(value, str | Mapping | TextPair if pairs else str):
+        return _read_item(value, label, item)
     if not isinstance(value, list):
-        raise client_error(
-            f"{label} must be a text, {PAIR} or a list of these (got {describe(value)})."
-        )
+        raise client_error(f"{label} must be {form} (got {describe(value)}).")
     if not value:
-        raise client_error(f"{label} is empty; it must be a text, {PAIR} or a list of these.")
+        raise client_error(f"{label} is empty; it must be {form}.")
     check_text_count(value, label, max_texts)
     texts: list[InputText | InvalidRequestError] = []
     for index, one in enumerate(value):
         try:
-            texts.append(_read_item(one, f"{label}[{index}]"))
+            texts.append(_read_item(one, f"{label}[{index}]", item))
         except PydanticCustomError as error:
             if not report_errors:
                 raise
@@ -112,14 +119,14 @@ def read_inputs(
     return texts
 
 
-def _read_item(value: object, label: str) -> InputText:
+def _read_item(value: object, label: str, form: str) -> InputText:
     if isinstance(value, str):
         return plain_text(value, label)
-    if isinstance(value, TextPair):
+    if isinstance(value, TextPair) and form == _ITEM:
         return _read_pair({"text": value.text, "text_pair": value.text_pair}, label)
-    if isinstance(value, Mapping):
+    if isinstance(value, Mapping) and form == _ITEM:
         return _read_pair(dict(value), label)
-    raise client_error(f"{label} must be a text or {PAIR} (got {describe(value)}).")
+    raise client_error(f"{label} must be {form} (got {describe(value)}).")
 
 
 def _read_pair(value: dict[str, object], label: str) -> InputText:
@@ -172,13 +179,10 @@ def read_texts(value: object, label: str, max_texts: int, form: str = "a text") 
         PydanticCustomError: the value is anything else, or has more texts than `max_texts`.
     """
     if not isinstance(value, list) or not value:
-        given = "an empty list" if value == [] else describe(value)
+        given = "an empty list" if isinstance(value, list) else describe(value)
         raise client_error(f"{label} must be a list of one or more texts (got {given}).")
     check_text_count(value, label, max_texts)
-    for index, text in enumerate(value):
-        if not isinstance(text, str):
-            raise client_error(f"{label}[{index}] must be {form} (got {describe(text)}).")
-    return [plain_text(text, f"{label}[{index}]") for index, text in enumerate(value)]
+    return [str(_read_item(one, f"{label}[{index}]", form)) for index, one in enumerate(value)]
 
 
 def check_text_count(texts: Sized, label: str, most: int) -> None:

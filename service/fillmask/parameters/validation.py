@@ -63,7 +63,13 @@ def described(*examples: JsonValue) -> Callable[[dict[str, Any]], None]:
 
 
 class TaskParameters(BaseModel):
-    """Base class of the parameters of a task. A null has the same meaning as a missing field."""
+    """Base class of the parameters of a task. A null has the same meaning as a missing field.
+
+    Attributes:
+        reads_pairs: whether the task reads pairs of texts.
+    """
+
+    reads_pairs: ClassVar[bool] = True
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
         extra="forbid", frozen=True, json_schema_extra=described()
@@ -179,7 +185,7 @@ def one_of(choices: Any) -> BeforeValidator:
     allowed = get_args(getattr(choices, "__value__", choices))
 
     def check(value: object, info: ValidationInfo) -> object:
-        if value is None or value in allowed:
+        if value is None or (isinstance(value, str) and value in allowed):
             return value
         name = validation_context(info).label(info.field_name or "")
         raise client_error(f"{name} must be {' or '.join(allowed)} (got {describe(value)}).")

@@ -204,9 +204,45 @@ def test_the_sentence_is_the_same(
         assert str(caught.value) == sentence
 
 
-def test_an_integer_that_python_does_not_print_is_refused(models: dict[str, Any]) -> None:
-    with pytest.raises(InvalidRequestError, match=r"from 1 to 39 \(got a value of type int\)"):
-        models["fill-mask"]("the [MASK] .", top_k=10**5_000)
+class Missing:
+    """A value that is neither equal to another nor different, like NA of pandas."""
+
+    def __eq__(self, other: object) -> Any:
+        return self
+
+    def __bool__(self) -> bool:
+        raise TypeError
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"top_k": 10**5_000}, f"{TOP_K} a value of type int)."),
+        ({"top_k": Missing()}, f"{TOP_K} a value of type Missing)."),
+        ({"targets": Missing()}, f"{TARGETS} a value of type Missing)."),
+        ({"targets": ["tea", Missing()]}, f"targets[1] {NOT_BLANK} a value of type Missing)."),
+        (
+            {"strategy": Missing()},
+            "strategy must be independent or joint (got a value of type Missing).",
+        ),
+        (
+            {"on_error": Missing()},
+            "on_error must be error or report (got a value of type Missing).",
+        ),
+        (
+            {"parameters": {1: 2}},
+            f'Unknown field "1" in parameters; allowed: {FILLS}',
+        ),
+    ],
+)
+def test_values_without_a_counterpart_in_json(
+    models: dict[str, Any], options: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(InvalidRequestError) as caught:
+        models["fill-mask"]("the [MASK] .", **options)
+    assert str(caught.value) == sentence
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,8 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationInfo, fi
 from fillmask.api.bodies.request_body import InputsRequest, only
 from fillmask.api.search.truncation import TruncationFields
 from fillmask.parameters.sparse import SparseFields
-from fillmask.parameters.texts import InputText, read_texts
+from fillmask.parameters.texts import InputText, read_inputs
 from fillmask.parameters.validation import described, one_of, validation_context
-from fillmask.parameters.values import client_error, describe
 from fillmask.results.sparse import VectorFormat
 
 
@@ -44,11 +43,8 @@ class EmbedSparseRequest(SparseFields, TruncationFields, InputsRequest):
     )
     @classmethod
     def _check_inputs(cls, value: object, info: ValidationInfo) -> object:
-        if isinstance(value, str):
-            return value
-        if not isinstance(value, list):
-            raise client_error(f"inputs must be a text or a list of texts (got {describe(value)}).")
-        return read_texts(value, "inputs", validation_context(info).limits.max_texts)
+        most = validation_context(info).limits.max_texts
+        return read_inputs(value, "inputs", most, pairs=False)
 
 
 class WeightBody(BaseModel):

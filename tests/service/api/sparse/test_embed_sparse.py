@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-from fillmask import FillMask, InvalidRequestError, RejectedText
+from fillmask import FillMask, InvalidRequestError, RejectedText, TextPair
 from fillmask.app import create_app
 from fillmask.settings import Settings
 from tests.model.samples import VERSES
@@ -115,34 +115,37 @@ def test_optional_fields_of_text_embeddings_inference(client: TestClient, splade
         assert refused.status_code == 422
 
 
+# arguments of Python, which are the body of /embed_sparse
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"inputs": ["a", 3]}, "inputs[1] must be a text (got 3)."),
+    ({"inputs": ["a", None]}, "inputs[1] must be a text (got null)."),
+    ({"inputs": [{"text": "a"}]}, "inputs[0] must be a text (got an object)."),
+    ({"inputs": None}, "inputs must be a text or a list of texts (got null)."),
+    ({"inputs": {"text": "a"}}, "inputs must be a text or a list of texts (got an object)."),
+    ({"inputs": "a", "top_n": 0}, "top_n must be a whole number of at least 1 (got 0)."),
+    ({"inputs": "a", "min_weight": "1"}, 'min_weight must be a number of at least 0 (got "1").'),
+    ({"inputs": "a", "min_weight": True}, "min_weight must be a number of at least 0 (got true)."),
+    (
+        {"inputs": "a", "input_type": "passage"},
+        'input_type must be document or query (got "passage").',
+    ),
+]
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [
+        *REFUSED,
         ({}, "inputs is missing."),
-        ({"inputs": []}, "inputs must be a list of one or more texts (got an empty list)."),
+        ({"inputs": []}, "inputs is empty; it must be a text or a list of texts."),
         (
             {"inputs": ["a"] * 5},
             "inputs must have at most 4 texts (got 5); send fewer or raise FILLMASK_MAX_TEXTS.",
-        ),
-        ({"inputs": ["a", 3]}, "inputs[1] must be a text (got 3)."),
-        ({"inputs": {"text": "a"}}, "inputs must be a text or a list of texts (got an object)."),
-        ({"inputs": "a", "top_n": 0}, "top_n must be a whole number of at least 1 (got 0)."),
-        (
-            {"inputs": "a", "min_weight": "1"},
-            'min_weight must be a number of at least 0 (got "1").',
-        ),
-        (
-            {"inputs": "a", "min_weight": True},
-            "min_weight must be a number of at least 0 (got true).",
         ),
         ({"inputs": "a", "truncate": 1}, "truncate must be true or false (got 1)."),
         (
             {"inputs": "a", "prompt_name": "query"},
             'prompt_name must be null (got "query"); write the prompt before each text.',
-        ),
-        (
-            {"inputs": "a", "input_type": "passage"},
-            'input_type must be document or query (got "passage").',
         ),
         (
             {"inputs": "a", "format": "dense"},
@@ -198,11 +201,20 @@ def test_python_has_the_same_vectors(client: TestClient, splade: Path) -> None:
             np.testing.assert_array_max_ulp(vector.values, np.float32(body["values"]))
         one = model.embed_sparse(VERSES[0], on_long_text="truncate")
         assert [one.tokens[place] for place in np.argsort(one.values)[::-1][:2]]
-        with pytest.raises(InvalidRequestError, match="inputs is a pair, but this model"):
-            model.embed_sparse({"text": "a", "text_pair": "b"})
-        good, bad = model.embed_sparse([VERSES[0], LONG], on_error="report")
+        for arguments, message in REFUSED:
+            with pytest.raises(InvalidRequestError) as caught:
+                model.embed_sparse(**arguments)
+            assert str(caught.value) == message
+        assert model.embed_sparse([]) == model.embed_sparse(iter([]), on_error="report") == []
+        gaps: list[Any] = [VERSES[0], LONG, None, float("nan"), TextPair("a", "b")]
+        good, bad, *others = model.embed_sparse(gaps, on_error="report")
         assert isinstance(bad, RejectedText)
         assert len(good.indices)
+        assert others == [
+            RejectedText("inputs[2] must be a text (got null)."),
+            RejectedText("inputs[3] must be a text (got NaN)."),
+            RejectedText("inputs[4] must be a text (got a value of type TextPair)."),
+        ]
 
 
 def test_int8_bundles_are_served(tmp_path: Path) -> None:
