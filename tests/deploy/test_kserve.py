@@ -12,7 +12,7 @@ import pytest
 from fillmask.settings import Settings
 from tests.deploy import files, kustomize, pod_security
 from tests.deploy.kustomize import Objects
-from tests.kserve_python import kserve_python
+from tests.environments import python_of
 
 pytestmark = pytest.mark.processes
 
@@ -59,7 +59,7 @@ def patched_storage_container() -> dict[str, Any]:
 def errors(objects: Objects) -> list[list[str]]:
     """Return for each object its errors against the models of KServe's SDK."""
     done = subprocess.run(
-        [kserve_python(), CHECK],
+        [python_of("kserve"), CHECK],
         input=json.dumps(objects),
         capture_output=True,
         text=True,

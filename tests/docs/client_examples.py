@@ -10,7 +10,7 @@ import sys
 import warnings
 from pathlib import Path
 
-from tests.kserve_python import kserve_python
+from tests.environments import python_of
 
 KSERVE = "from kserve import"
 
@@ -19,7 +19,7 @@ def run_client(language: str, code: str) -> str:
     """Run the code of a client and return its standard output."""
     if language == "javascript":
         return run([str(Path(sys.executable).parent / "node"), "--input-type=module", "-e", code])
-    return run([kserve_python(), "-c", code]) if KSERVE in code else run_python(code)
+    return run([python_of("kserve"), "-c", code]) if KSERVE in code else run_python(code)
 
 
 def run(command: list[str]) -> str:

@@ -13,7 +13,7 @@ import httpx
 import numpy as np
 import pytest
 
-from tests.kserve_python import kserve_python
+from tests.environments import python_of
 from tests.service.server_process import start_process
 from tests.service.tiny import Tiny
 
@@ -31,7 +31,7 @@ def results(tiny: Tiny) -> dict[str, Any]:
     """Results of the calls, with the response of /fill-mask to the same texts."""
     with start_process("--bundle", str(tiny.path), "--served-name", ALIAS) as (_, url):
         done = subprocess.run(
-            [kserve_python(), SCRIPT, url, ALIAS, *TEXTS],
+            [python_of("kserve"), SCRIPT, url, ALIAS, *TEXTS],
             capture_output=True,
             text=True,
             check=False,
