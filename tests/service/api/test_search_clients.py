@@ -171,15 +171,20 @@ def test_python(case: Case, python_results: dict[str, Any], best: list[tuple[int
 
 
 @pytest.mark.slow
-def test_sparse_vectors_in_python(tmp_path: Path) -> None:
-    bundle = write_sparse_bundle(tmp_path / "splade")
-    with start_process("--bundle", str(bundle)) as (_, url), FillMask(bundle) as model:
-        [found] = call_in_python(url, [Case("haystack_sparse", texts=SHORT)])
-        expected = model.embed_sparse(SHORT)
-    assert isinstance(found, list), found
-    for one, vector in zip(found, expected, strict=True):
-        assert one["indices"] == list(vector.indices)
-        assert one["values"] == pytest.approx(list(vector.values))
+def test_server_that_truncates(ranker: Path, tmp_path: Path, best: list[tuple[int, float]]) -> None:
+    # These clients rely on it, as text-embeddings-inference does it by default.
+    splade = write_sparse_bundle(tmp_path / "splade")
+    (tmp_path / "ranker").symlink_to(ranker)
+    case = Case("llama_index_tei", 5)
+    with start_process("--bundle", str(tmp_path), "--auto-truncate", "true") as (_, url):
+        ranks, vectors = call_in_python(url, [case, Case("haystack_sparse")])
+    check(case, ranks, best)
+    with FillMask(splade) as model:
+        expected = model.embed_sparse(LONG, on_long_text="truncate")
+    assert isinstance(vectors, list), vectors
+    for found, vector in zip(vectors, expected, strict=True):
+        assert found["indices"] == list(vector.indices)
+        assert found["values"] == pytest.approx(list(vector.values))
 
 
 def test_javascript(url: str, best: list[tuple[int, float]]) -> None:

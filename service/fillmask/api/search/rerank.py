@@ -181,8 +181,9 @@ class RankedDocumentsResponse(BaseModel):
     model: str = Field(description="Name of the model.")
     results: list[RankedDocumentBody]
     usage: UsageBody
-    meta: dict[str, dict[str, JsonValue]] = Field(
-        description="The version of Cohere's API, the tokens, and what the request costs: nothing."
+    meta: dict[str, JsonValue] = Field(
+        description="The version of Cohere's API, the tokens, what the request costs (nothing) and "
+        "warnings."
     )
 
 

@@ -22,6 +22,8 @@ from fillmask.results.labels import ClassificationResult, labels_to_json
 from fillmask.results.ranks import rank_texts
 
 _TAGS: list[Any] = ["Reranking"]
+# vLLM's is an object and Infinity's a text, and litellm, which asks both alike, fails at the other
+_NOT_REPEATED = "Only /v1/rerank and /v2/rerank repeat the documents."
 
 
 def add_rerank_routes(router: APIRouter) -> None:
@@ -83,24 +85,27 @@ async def _rank_documents(call: TaskCall, body: RankDocumentsRequest) -> Respons
     with call.of_model(body.model) as chosen:
         options = body.options(chosen.served.info.limits.max_tokens)
         labels, tokens = await chosen.rerank(body.query, body.texts, options, "documents")
+    path = call.request.url.path
+    versioned = path.startswith(("/v1", "/v2"))
     results: list[dict[str, Any]] = []
     for one in rank_texts(labels, body.top_n):
         results.append({"index": one.index, "relevance_score": one.score})
-        if body.return_documents:
+        if body.return_documents and versioned:
             document = body.documents[one.index]
             results[-1]["document"] = {"text": document} if isinstance(document, str) else document
-    version = "2" if call.request.url.path.startswith("/v2") else "1"
     response = {
         "id": call.request.scope[REQUEST_ID].decode(),
         "model": chosen.served.name,
         "results": results,
         "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
         "meta": {
-            "api_version": {"version": version},
+            "api_version": {"version": "2" if path.startswith("/v2") else "1"},
             "billed_units": {"search_units": 0},
             "tokens": {"input_tokens": tokens},
         },
     }
+    if body.return_documents and not versioned:
+        response["meta"]["warnings"] = [_NOT_REPEATED]
     return await json_response(to_json, response)
 
 
