@@ -13,12 +13,12 @@ const clients = {
     const client = new CohereClient({ token: "none", environment: url });
     const documents = texts.map((pageContent, index) => new Document({ pageContent, metadata: { index } }));
     const found = await new CohereRerank({ client, model, ...own }).compressDocuments(documents, query);
-    return found.map(({ pageContent, metadata }) => [metadata.index, metadata.relevanceScore, pageContent]);
+    return found.map(({ metadata }) => [metadata.index, metadata.relevanceScore]);
   },
   async vercel({ url, model, query, texts, own }) {
     const cohere = createCohere({ baseURL: `${url}/v2`, apiKey: "none" });
     const found = await rerank({ model: cohere.reranking(model), query, documents: texts, ...own });
-    return found.ranking.map(({ originalIndex, score, document }) => [originalIndex, score, document]);
+    return found.ranking.map(({ originalIndex, score }) => [originalIndex, score]);
   },
 };
 

@@ -112,11 +112,7 @@ def litellm_rerank(to: Search, *, provider: str, **own: Any) -> Any:
     model = f"{provider}/{to.model}"
     found = litellm.rerank(model, to.query, to.texts, api_base=to.url, api_key=KEY, **own)
     return [
-        (
-            one["index"],
-            one["relevance_score"],
-            one["document"]["text"] if "document" in one else None,
-        )
+        (one["index"], one["relevance_score"], *one.get("document", {}).values())
         for one in found.results
     ]
 
