@@ -112,7 +112,12 @@ class TaskCall:
         return await pipeline.run(planned)
 
     async def rerank(
-        self, query: str, texts: Sequence[str], options: ClassificationOptions, label: str
+        self,
+        query: str,
+        texts: Sequence[str],
+        options: ClassificationOptions,
+        label: str,
+        check_tokens: Callable[[int], object] = int,
     ) -> tuple[list[list[LabelScore]], int]:
         """Classify the query with each text, once the memory of the labels is claimed.
 
@@ -123,8 +128,9 @@ class TaskCall:
         pairs = [TextPair(query, text) for text in texts]
         planned = await pipeline.plan(pairs, [options] * len(pairs), label)
         self.claim.add(label_memory_bytes(planned))
-        tokens = sum(len(one.input_ids) for one in planned.encoded)
-        return (await pipeline.run(planned)).accepted, tokens
+        tokens = [len(one.input_ids) for one in planned.encoded]
+        check_tokens(max(tokens))
+        return (await pipeline.run(planned)).accepted, sum(tokens)
 
     async def embed_sparse(
         self, texts: Sequence[InputText], options: Sequence[SparseOptions]

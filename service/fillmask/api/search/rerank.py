@@ -142,19 +142,23 @@ class RankDocumentsRequest(QueryRequest):
         """Texts of the documents."""
         return _texts(self.documents)
 
-    def options(self, max_tokens: int) -> ClassificationOptions:
-        """Return the options of each pair, unless the request asks for shorter ones.
+    @property
+    def options(self) -> ClassificationOptions:
+        """Options of each pair."""
+        return self.options_of(truncate=True, side=self.truncation_side)
+
+    def check_tokens(self, longest: int) -> None:
+        """Check that no limit of the request is below the tokens of its longest pair.
 
         Raises:
-            InvalidRequestError: a limit is below the model's own.
+            InvalidRequestError: a limit is below, so that it would cut more than the model does.
         """
         for name in ("max_tokens_per_doc", "max_tokens_per_query", "truncate_prompt_tokens"):
-            if (most := getattr(self, name)) is not None and -1 != most < max_tokens:
+            if (most := getattr(self, name)) is not None and -1 != most < longest:
                 raise InvalidRequestError(
-                    f"{name} must be null or at least {max_tokens}, the longest input of the model "
+                    f"{name} must be null or at least {longest}, the tokens of query and document "
                     f"(got {most}); send shorter texts."
                 )
-        return self.options_of(truncate=True, side=self.truncation_side)
 
 
 class RankedDocumentBody(BaseModel):

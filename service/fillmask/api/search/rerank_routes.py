@@ -83,8 +83,9 @@ async def _rerank(call: TaskCall) -> Response:
 async def _rank_documents(call: TaskCall, body: RankDocumentsRequest) -> Response:
     call.claim_repeated(body.return_documents)
     with call.of_model(body.model) as chosen:
-        options = body.options(chosen.served.info.limits.max_tokens)
-        labels, tokens = await chosen.rerank(body.query, body.texts, options, "documents")
+        labels, tokens = await chosen.rerank(
+            body.query, body.texts, body.options, "documents", body.check_tokens
+        )
     path = call.request.url.path
     versioned = path.startswith(("/v1", "/v2"))
     results: list[dict[str, Any]] = []

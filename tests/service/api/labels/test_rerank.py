@@ -199,7 +199,7 @@ def test_blank_texts_are_ranked(client: TestClient) -> None:
         {"max_chunks_per_doc": None, "rank_fields": None, "return_documents": None},  # LangChain.js
         {"max_chunks_per_doc": 10, "rank_fields": ["text"]},
         {"max_tokens_per_doc": 4096, "priority": 5},  # haystack
-        {"max_tokens_per_doc": 24, "max_tokens_per_query": 100},
+        {"max_tokens_per_doc": 16, "max_tokens_per_query": 100},
         {"truncate_prompt_tokens": -1, "truncation_side": "right", "user": "a", "priority": 0},
         {"use_activation": True, "instruction": None, "mm_processor_kwargs": None},
         {"request_id": "1", "cache_salt": "x", "raw_scores": False},
@@ -320,16 +320,16 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
             "/v2/rerank",
             {"query": QUERY, "documents": TEXTS, "max_tokens_per_doc": 5},
             (
-                "max_tokens_per_doc must be null or at least 24, the longest input of the model "
+                "max_tokens_per_doc must be null or at least 16, the tokens of query and document "
                 "(got 5); send shorter texts."
             ),
         ),
         (
             "/rerank",
-            {"query": QUERY, "documents": TEXTS, "truncate_prompt_tokens": 8},
+            {"query": QUERY, "documents": [LONG], "truncate_prompt_tokens": 23},
             (
-                "truncate_prompt_tokens must be null or at least 24, the longest input of the "
-                "model (got 8); send shorter texts."
+                "truncate_prompt_tokens must be null or at least 24, the tokens of query and "
+                "document (got 23); send shorter texts."
             ),
         ),
         (
