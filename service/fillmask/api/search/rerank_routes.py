@@ -86,12 +86,11 @@ async def _rank_documents(call: TaskCall, body: RankDocumentsRequest) -> Respons
         labels, tokens = await chosen.rerank(
             body.query, body.texts, body.options, "documents", body.check_tokens
         )
-    path = call.request.url.path
-    versioned = path.startswith(("/v1", "/v2"))
+    version = {"/v1/rerank": "1", "/v2/rerank": "2"}.get(call.request.url.path)
     results: list[dict[str, Any]] = []
     for one in rank_texts(labels, body.top_n):
         results.append({"index": one.index, "relevance_score": one.score})
-        if body.return_documents and versioned:
+        if body.return_documents and version:
             document = body.documents[one.index]
             results[-1]["document"] = {"text": document} if isinstance(document, str) else document
     response = {
@@ -100,13 +99,12 @@ async def _rank_documents(call: TaskCall, body: RankDocumentsRequest) -> Respons
         "results": results,
         "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
         "meta": {
-            "api_version": {"version": "2" if path.startswith("/v2") else "1"},
+            "api_version": {"version": version or "1"},
             "billed_units": {"search_units": 0},
             "tokens": {"input_tokens": tokens},
+            **({"warnings": [_NOT_REPEATED]} if body.return_documents and not version else {}),
         },
     }
-    if body.return_documents and not versioned:
-        response["meta"]["warnings"] = [_NOT_REPEATED]
     return await json_response(to_json, response)
 
 
