@@ -23,7 +23,7 @@ BEYOND_THE_SCHEMA = re.compile(
     r"|must have at most \d+ (tokens|characters|JSON values|bytes in UTF-8|masks)"
     r"|needs? (\d+|more) passes"
     r"|The response could have|which is too long for its time limit"
-    r"|must be null or (at least \d+, the longest input|a name of the model in the path)"
+    r"|must be null or (at least \d+, the tokens of query|a name of the model in the path)"
     r"|parameters is a list but \S+ is one text|parameters must have one object per text of"
     r"|exclude each other|masks too far apart"
     r"|The input .* has the shape|The input .* is a duplicate|must have either data or"
