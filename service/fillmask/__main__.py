@@ -15,7 +15,8 @@ def main() -> int:
         service cannot start.
     """
     # prints the traceback of a crash in native code
-    faulthandler.enable()
+    if sys.stderr is not None:  # not closed
+        faulthandler.enable()
     # Garbage collections take a tenth of the CPU time of a start and free almost no memory. The
     # server enables garbage collection after the start.
     gc.disable()

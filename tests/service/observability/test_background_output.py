@@ -9,6 +9,7 @@ import time
 import httpx
 import pytest
 
+from tests.chaos.process import free_port
 from tests.service.scrape import samples, value
 from tests.service.server_process import run_process, start_process
 from tests.service.tiny import Tiny
@@ -92,6 +93,32 @@ def test_output_in_the_background(case: str) -> None:
     done = run_process(START + CASES[case])
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "end\n" * (case == "the end of the process")
+
+
+# the service, which gets SIGTERM when it listens
+ENDING = """
+import os, signal, socket, sys, threading, time
+{}
+def end():
+    while socket.socket().connect_ex(("127.0.0.1", int(sys.argv[1].partition("=")[2]))):
+        time.sleep(0.05)
+    time.sleep(0.5)
+    os.kill(os.getpid(), signal.SIGTERM)
+threading.Thread(target=end).start()
+from fillmask.__main__ import main
+sys.exit(main())
+"""
+OUTPUTS = {
+    "the reader of standard output is gone": "r, w = os.pipe(); os.close(r); os.dup2(w, 1)",
+    "standard error is closed": "os.close(2); sys.stderr = None",
+    "standard output is closed": "os.close(1); sys.stdout = None",
+}
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_the_service_ends_without_its_outputs(output: str, tiny: Tiny) -> None:
+    flags = (f"--port={free_port()}", f"--bundle={tiny.path}", "--drain-delay-s=0")
+    assert run_process(ENDING.format(OUTPUTS[output]), *flags).returncode == 0
 
 
 # The service, whose model fails after SIGUSR1. Like native code, it prints to the descriptor.
