@@ -57,10 +57,12 @@ class TaskRoute(APIRoute):
                 unknown.
         """
         if scope["method"] == "POST":
-            served = self.find_model(scope["app"], scope["path_params"].get("name"))
+            name = scope["path_params"].get("name")
+            served = self.find_model(scope["app"], name)
             scope[MODEL] = served.info.name
+            is_known = name is not None or not self.body_names_model
             try:
-                if not self.body_names_model or len(get_registry(scope["app"]).by_name) == 1:
+                if is_known or len(get_registry(scope["app"]).by_name) == 1:
                     served.batcher.raise_if_overloaded(bulk=self.bulk)
             except OverloadedError:
                 await receive()  # an unread body would close the connection

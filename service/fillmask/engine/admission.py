@@ -200,10 +200,10 @@ class Admission:
         """
         max_tokens = self._max_tokens[bulk]
         if tokens > max_tokens:
-            scope = "over all its passes" if bulk else "in all"
+            scope, setting = ("over all its passes", "BULK") if bulk else ("in all", "WAITING")
             raise InvalidRequestError(
                 f"The request must have at most {max_tokens} tokens {scope} (got {tokens}); "
-                "send fewer or shorter texts."
+                f"send fewer or shorter texts, or raise FILLMASK_MAX_{setting}_TOKENS."
             )
         if self._is_overloaded(tokens, bulk=bulk, parts=parts):
             retry_after_s = self._retry_after_s(bulk=bulk)
