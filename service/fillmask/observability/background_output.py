@@ -85,6 +85,8 @@ def in_background(stream: TextIO | None) -> TextIO:
     """Return a stream to the file of another stream, which is None if the file is closed."""
     if stream is None:
         return Path(os.devnull).open("w")
+    if isinstance(stream.buffer, BackgroundFile):  # of an earlier start in this process
+        return stream
     # names of models may have characters that the encoding lacks
     file = BackgroundFile(stream.fileno())
     return io.TextIOWrapper(file, stream.encoding, "backslashreplace", line_buffering=True)

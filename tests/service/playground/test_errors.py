@@ -22,11 +22,14 @@ def test_a_request_that_is_not_done(refusing: Playground) -> None:
     # The page removes the fills of the previous text.
     masks = "[MASK] " * 129
     refusing.text.fill(masks)
-    expect(refusing.problem).to_have_text("The request must have at most 128 masks (got 129).")
+    expect(refusing.problem).to_have_text(
+        "The request must have at most 128 masks (got 129); send fewer or raise FILLMASK_MAX_MASKS."
+    )
     expect(refusing.page.locator("#problem")).to_have_attribute("data-kind", "error")
     expect(refusing.text).to_have_attribute("aria-invalid", "true")
     expect(refusing.text).to_have_accessible_description(
-        "The request must have at most 128 masks (got 129). Double-click a word to mask it."
+        "The request must have at most 128 masks (got 129); send fewer or raise "
+        "FILLMASK_MAX_MASKS. Double-click a word to mask it."
     )
     expect(refusing.page.locator("#view")).to_have_text("There is no result for this text.")
     expect(refusing.page.locator(".timing")).to_have_text(["", ""])

@@ -144,5 +144,5 @@ def test_tokens_over_all_passes_are_bounded(tiny: Tiny) -> None:
     assert answer.status_code == 422
     assert answer.json()["error"] == (
         "The request must have at most 30 tokens over all its passes (got 35); send fewer or "
-        "shorter texts."
+        "shorter texts, or raise FILLMASK_MAX_BULK_TOKENS."
     )

@@ -34,10 +34,11 @@ REQUESTS = (
         "known: a body after a reload meets the closed model",
         "api/task_call.py",
         "    body = await request.body()\n",
+        "    name = request.path_params.get('name')\n"
         "    served = request.scope['route'].find_model(request.app, name)\n"
         "    body = await request.body()\n",
         "api/task_call.py",
-        "    served = route.find_model(request.app, name)\n",
+        '    served = route.find_model(request.app, request.path_params.get("name"))\n',
         "",
     ),
     bug(
