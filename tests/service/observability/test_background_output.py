@@ -74,6 +74,8 @@ print("é", file=output)
 assert os.read(reader, 100) == b"\\\\xe9\\n"
 """,
     "a forked process": """
+import warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads, since 3.12
 if os.fork() == 0:
     print("child", file=output)
     sys.exit()
