@@ -81,8 +81,8 @@ def _files(checkpoint: str) -> dict[str, Path]:
     for folder, folders, names in os.walk(checkpoint, followlinks=True):
         parent = Path(folder)
         seen.add(parent.resolve())  # a link may lead to a directory that contains it
-        folders[:] = (one for one in folders if (parent / one).resolve() not in seen)
-        folders[:] = (one for one in folders if not one.startswith("."))
+        visible = (one for one in folders if not one.startswith("."))
+        folders[:] = (one for one in visible if (parent / one).resolve() not in seen)
         paths = (parent / name for name in names if not name.startswith("."))
         found |= {str(path.relative_to(checkpoint)): path for path in paths if path.is_file()}
     return found

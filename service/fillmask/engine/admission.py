@@ -234,14 +234,13 @@ class Admission:
 
     def bulk_share(self) -> float:
         """Return the share of batches by which all bulk requests end in time."""
-        now_s, ahead, share = time.monotonic(), 0, _MIN_SHARE
+        now_s, token_s = time.monotonic(), self._bulk_seconds_for(1)
+        ahead, share = 0, _MIN_SHARE
         for parts in self._promised:
             ahead += parts.left_tokens
-            if ahead and self._bulk_seconds_for(ahead) > share * (parts.due_s - now_s):
-                wait_s = max(parts.due_s - now_s, 1e-3)
-                share = min(self._bulk_seconds_for(ahead) / wait_s, 1 - _MIN_SHARE)
-        self._share = share
-        return share
+            share = max(share, ahead * token_s / max(parts.due_s - now_s, 1e-3))
+        self._share = min(share, 1 - _MIN_SHARE)
+        return self._share
 
     def _promise(self, parts: RequestParts, tokens: int) -> None:
         now_s = time.monotonic()
