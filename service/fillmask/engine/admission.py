@@ -92,7 +92,7 @@ _BULK_SHARE, _LONE_BULK_SHARE = 0.5, 0.8
 _DUE_SHARE = 0.8
 # The throughput of bulk batches, and that of all batches, is unknown this long after the last one,
 # so that a wrong estimate cannot refuse all bulk requests, which would correct it.
-_BULK_MEMORY_S, _MEMORY_S = 30.0, 300.0
+_BULK_MEMORY_S, _MEMORY_S = 5.0, 300.0
 _MIN_SHARE = 1 / BATCHES_PER_BULK_BATCH
 # names of the lanes, where True is the bulk lane
 _LANES = {False: "interactive", True: "bulk"}
