@@ -18,7 +18,7 @@ export ORT_DISABLE_TELEMETRY := 1
 # Lets Python write bytecode, because pip writes none into the tests' environment.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: serve export dist native-wheel release-check release-notes release-manifests simulate simulate-bugs test test-slow test-fast test-python check lint types collect suite format settings-page image-check export-image-check push-image arm-check policy-check lock train-default train-check gpu-pack gpu-rehearsal classification search comparison scale-check fuzz api-fuzz attack-check hostile-check properties audit sbom clean help
+.PHONY: serve export dist native-wheel release-check release-notes release-manifests simulate simulate-bugs test test-slow test-fast test-python check lint types collect suite format settings-page image-check export-image-check push-image arm-check policy-check lock train-default train-check gpu-pack gpu-rehearsal classification search comparison scale-check fuzz api-fuzz attack-check properties audit sbom clean help
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
@@ -315,9 +315,6 @@ properties: $(DEV)/.installed  ## run the property-based tests with random examp
 
 attack-check: $(DEV)/.installed  ## run all attacks on memory together for a minute in 512 MiB (needs root, for the limit)
 	ATTACK_S=60 $(DEV)/bin/python -m pytest -s tests/chaos/test_all_attacks.py
-
-hostile-check: $(DEV)/.installed  ## send 100 kinds of hostile byte streams beside polite clients (10 minutes, SEED=NUMBER for other kinds)
-	$(DEV)/bin/python -m benchmarks.hostile.streams --kinds 100 --seconds 5 $(if $(SEED),--seed $(SEED))
 
 audit: $(TOOLS)/.installed  ## check the serving dependencies for known vulnerabilities (queries pypi.org)
 	$(TOOLS)/bin/pip-audit --requirement constraints/serve.txt --no-deps --disable-pip

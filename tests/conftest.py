@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
-from benchmarks.running_server import SOURCE_ROOTS
+from tests.running_server import SOURCE_ROOTS
 
 # The processes of the tests import this checkout, not the one that is installed.
 INHERITED = [path for path in [os.environ.get("PYTHONPATH")] if path]

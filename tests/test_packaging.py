@@ -16,10 +16,10 @@ from zipfile import ZipFile
 
 import pytest
 
-from benchmarks.running_server import running_server
 from tests.docs import pages
 from tests.docs.python_examples import python_script
 from tests.docs.shell_examples import EXAMPLE, TOLERANCE, numbers, words
+from tests.running_server import running_server
 
 pytestmark = [pytest.mark.processes, pytest.mark.slow]  # builds and installs the distribution
 

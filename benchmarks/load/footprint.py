@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.running_server import running_server
+from tests.running_server import running_server
 
 ROOT = Path(__file__).parents[2]
 STARTS = 3

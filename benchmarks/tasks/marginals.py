@@ -28,7 +28,7 @@ from transformers import EsmConfig, EsmForMaskedLM, EsmTokenizer
 
 from benchmarks import generated_block
 from benchmarks.comparison.machine import hardware
-from benchmarks.running_server import running_server
+from tests.running_server import running_server
 
 PAGE = Path(__file__).parents[2] / "docs" / "scoring.md"
 AMINO_ACIDS = "ACDEFGHIKLMNPQRSTVWY"

@@ -29,8 +29,8 @@ from transformers import BertConfig, BertForSequenceClassification
 from benchmarks import generated_block
 from benchmarks.comparison.machine import hardware
 from benchmarks.comparison.texts import FILE
-from benchmarks.running_server import running_server
 from fillmask.bundles.bundle import default_bundle_path
+from tests.running_server import running_server
 
 PAGE = Path(__file__).parents[2] / "docs" / "rerank.md"
 TEXTS, CLIENTS, ROUNDS, SECONDS = 32, 4, 3, 6.0

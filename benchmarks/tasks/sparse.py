@@ -29,8 +29,8 @@ from transformers import BertConfig, BertForMaskedLM
 from benchmarks import generated_block
 from benchmarks.comparison.machine import hardware
 from benchmarks.comparison.texts import FILE
-from benchmarks.running_server import running_server
 from fillmask.bundles.bundle import default_bundle_path
+from tests.running_server import running_server
 
 PAGE = Path(__file__).parents[2] / "docs" / "sparse.md"
 TOKENS, DOCUMENTS, ROUNDS, ACTIVE_WORDS = 128, 32, 5, 200

@@ -22,7 +22,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from benchmarks.running_server import ROOT, running_server
 from fillmask.bundles.bundle import default_bundle_path
 from fillmask_export.bundle.write_bundle import BundleMetadata, write_bundle
 from fillmask_export.sample_texts import TEXTS, SampleTexts, read_lines
@@ -36,6 +35,7 @@ from tests.broken_bundles import (
     saturate_products,
     shift_vocabulary,
 )
+from tests.running_server import ROOT, running_server
 
 # CPUs without dot products, with dot products, and with int8 matrix products and SVE. `max` has a
 # fast pointer authentication, because QEMU's default takes most of the time.

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from benchmarks.hostile.attacks import ATTACKS, under
+from tests.chaos.attacks import ATTACKS, under
 from tests.chaos.cgroup import memory_group, unavailable
 from tests.chaos.load import ask_until
 from tests.chaos.process import serving

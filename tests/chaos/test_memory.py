@@ -8,8 +8,8 @@ from itertools import chain
 
 import pytest
 
-from benchmarks.hostile.attacks import ATTACKS, under
 from fillmask.engine.machine.memory import RETURN_EVERY_S
+from tests.chaos.attacks import ATTACKS, under
 from tests.chaos.load import Client, Outcome, ask_until
 from tests.chaos.memory import MB, forget_peak, peak_bytes, resident_bytes
 from tests.chaos.process import serving
@@ -34,6 +34,7 @@ BOUNDS_MB = {
     ("wide texts",): 200,
     ("targets", "expansion", "axes", "scores"): 60,
     ("trailers", "chunk extensions", "small chunks", "slow heads", "odd requests"): 30,
+    ("chunk floods", "head floods"): 30,
 }
 
 

@@ -24,9 +24,9 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from benchmarks.running_server import running_server
 from fillmask import __version__, health_check
 from tests.deploy import files
+from tests.running_server import running_server
 
 STAGES = files.stages(files.DOCKERFILE.read_text())
 IMAGE = STAGES[-1]

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from benchmarks.running_server import SOURCE_ROOTS
 from fillmask.app import create_app
 from fillmask.settings import Settings
 from tests.docs import pages
+from tests.running_server import SOURCE_ROOTS
 
 FIRST_CELL = re.compile(r"^\| (`(?:GET|POST) /[^|]*) \|", re.MULTILINE)
 ROUTE = re.compile(r"`((?:GET|POST) /\S*)`")

@@ -14,9 +14,9 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from benchmarks.running_server import ROOT
 from tests.fuzzing.process import Outcome, fuzz
 from tests.fuzzing.target import NAMES, find_target, run_input
+from tests.running_server import ROOT
 
 _SHOWN_BYTES = 8_000  # all of most inputs, because a CI machine loses its files
 _DIRECTORY = ROOT / "build" / "fuzzing"

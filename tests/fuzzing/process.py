@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.running_server import ROOT, SOURCE_ROOTS
+from tests.running_server import ROOT, SOURCE_ROOTS
 
 # Watchdog of libFuzzer, in wall time. An input that takes more than a second of CPU time is a
 # finding already (`run_input`).

@@ -22,7 +22,6 @@ import transformers
 from huggingface_hub import constants
 from safetensors.torch import load_file, save_file
 
-from benchmarks.running_server import running_server
 from fillmask.bundles.bundle import read_bundle
 from fillmask_export.hub import download as hub_module
 from fillmask_export.hub.download import download_checkpoint
@@ -33,6 +32,7 @@ from fillmask_model.checkpoints.errors import CheckpointError
 from tests.export.hub.commands import NAME, download, export
 from tests.export.hub.local_hub import ONE, OTHER, LocalHub, Repository
 from tests.model.samples import assert_same_weights, change_config
+from tests.running_server import running_server
 from tests.service.server_process import start_process
 
 ROOT = Path(__file__).parents[3]

@@ -15,7 +15,6 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from benchmarks.running_server import SOURCE_ROOTS
 from fillmask_model.checkpoints import checkpoint as checkpoint_module
 from fillmask_model.checkpoints.checkpoint import load_checkpoint, save_checkpoint
 from fillmask_model.checkpoints.errors import CheckpointError
@@ -32,6 +31,7 @@ from tests.model.samples import (
     small_config,
 )
 from tests.model.tokenizers.tokenizer_samples import TOKENIZER_JSON
+from tests.running_server import SOURCE_ROOTS
 
 CONFIGS = {
     "bert": small_config(),

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from benchmarks.running_server import ROOT
+from tests.running_server import ROOT
 
 
 def recipe_commands(*variables: str) -> list[list[str]]:

@@ -14,8 +14,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.running_server import ROOT
 from tests.model.recipes import recipe_commands
+from tests.running_server import ROOT
 
 STEPS = 100
 LEAST_TOP_1 = 0.198  # 20.3 % on a Zen 5 server CPU; other CPUs round differently

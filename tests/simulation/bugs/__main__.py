@@ -9,7 +9,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.running_server import SOURCE_ROOTS
+from tests.running_server import SOURCE_ROOTS
 from tests.simulation.bugs.bug import Bug
 from tests.simulation.bugs.engine import ENGINE
 from tests.simulation.bugs.requests import REQUESTS

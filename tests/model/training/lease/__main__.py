@@ -21,8 +21,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.running_server import ROOT, SOURCE_ROOTS
 from tests.model.training.lease.test_commands import ABSENT
+from tests.running_server import ROOT, SOURCE_ROOTS
 
 EVERYDAY = ROOT / "model" / "fillmask_model" / "recipes" / "everyday.txt.xz"
 TOKENIZER = ROOT / "service" / "fillmask" / "bundles" / "default" / "tokenizer.json"

@@ -1,6 +1,6 @@
-"""Attacks on the memory of a service on this machine, for tests and benchmarks.
+"""Attacks on a service on this machine: on its memory, and on the time of its event loop.
 
-    .venv-dev/bin/python -m benchmarks.hostile.attacks PORT SEED SECONDS NAME...
+    .venv-dev/bin/python -m tests.chaos.attacks PORT SEED SECONDS NAME...
 
 Each attack runs until the caller cancels the attack.
 """
@@ -16,8 +16,8 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 
-from benchmarks.hostile.requests import PAUSE_S, ask, connected, head, many, post, random_word
 from fillmask.bundles.bundle import default_bundle_path
+from tests.chaos.requests import PAUSE_S, ask, connected, head, many, post, random_word
 from tests.service.http.conformance.cases import CASES
 
 MIB = 2**20
@@ -117,7 +117,7 @@ async def unread_answers(port: int, draw: random.Random) -> None:
         request = post("/fill-mask", {"inputs": text, "parameters": {"top_k": 25}})
         with contextlib.suppress(OSError):
             async with connected(port) as (reader, writer):
-                reader._transport.pause_reading()  # type: ignore[attr-defined]  # noqa: SLF001
+                reader._transport.pause_reading()  # type: ignore[attr-defined]
                 for _ in range(5):
                     writer.write(request)
                     await asyncio.sleep(1 + draw.random())
@@ -138,6 +138,39 @@ async def chunk_extensions(port: int, _draw: random.Random) -> None:
 async def small_chunks(port: int, _draw: random.Random) -> None:
     """Send a body in chunks of one byte with extensions."""
     await _endless(port, b"", b"1;ab=cdefgh\r\nx\r\n" * 4_000)
+
+
+async def chunk_floods(port: int, draw: random.Random) -> None:
+    """Send chunks of one byte or of line ends as fast as possible, and reset the connection.
+
+    h11 once parsed such chunks without a pause, so that no other client got an answer.
+    """
+
+    async def one() -> None:
+        part = draw.choice((b"1\r\nx\r\n", b"4\r\n\r\n\r\n\r\n")) * 100_000
+        with contextlib.suppress(OSError, TimeoutError):
+            async with asyncio.timeout(3), connected(port) as (reader, writer):
+                writer.write(head("/fill-mask", None))
+                while not reader.at_eof():
+                    writer.write(part)
+                    await writer.drain()
+
+    await many(30, one)
+
+
+async def head_floods(port: int, draw: random.Random) -> None:
+    """Pipeline requests whose heads consist of thousands of tiny fields, and reconnect at once."""
+
+    async def one() -> None:
+        fields = b"a:\r\n" * draw.choice((4_000, 30_000))
+        request = b"POST /fill-mask HTTP/1.1\r\nHost: x\r\n" + fields + b"\r\n"
+        with contextlib.suppress(OSError, TimeoutError):
+            async with asyncio.timeout(3), connected(port) as (reader, writer):
+                while not reader.at_eof():
+                    writer.write(request * 20)
+                    await writer.drain()
+
+    await many(30, one)
 
 
 async def _endless(port: int, start: bytes, part: bytes) -> None:
@@ -228,6 +261,8 @@ ATTACKS: dict[str, Attack] = {
     "trailers": trailers,
     "chunk extensions": chunk_extensions,
     "small chunks": small_chunks,
+    "chunk floods": chunk_floods,
+    "head floods": head_floods,
     "slow heads": slow_heads,
     "scores": scores,
     "wide texts": wide_texts,
@@ -259,12 +294,12 @@ async def under(
     """Run attacks during the block, in a separate process that does not slow down other clients."""
     arguments = [str(port), str(seed), str(seconds), *names]
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "benchmarks.hostile.attacks", *arguments
+        sys.executable, "-m", "tests.chaos.attacks", *arguments
     )
     try:
         yield
         code = process.returncode
-        assert code is None, f"the attacks have ended early (exit code {code})"  # noqa: S101
+        assert code is None, f"the attacks have ended early (exit code {code})"
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.kill()

@@ -52,7 +52,7 @@ def running_server(
         arguments, stdout=subprocess.PIPE, stderr=errors, text=True, **options
     ) as process:
         try:
-            assert process.stdout is not None  # noqa: S101 - stdout is a pipe
+            assert process.stdout is not None
             found = _URL.search(line := process.stdout.readline())
             if found is None:
                 raise RuntimeError(f"the service must print its URL (got {line!r})")

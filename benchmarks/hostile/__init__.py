@@ -1,1 +1,0 @@
-"""Hostile clients of the service, and what polite clients get beside them."""
