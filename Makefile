@@ -4,7 +4,6 @@ SERVE  := .venv
 EXPORT := .venv-export
 DEV    := .venv-dev
 COMPARISON := .venv-comparison
-SCALE  := .venv-scale
 KSERVE := .venv-kserve
 CLIENTS := .venv-clients
 POLICY := .venv-policy
@@ -18,7 +17,7 @@ export ORT_DISABLE_TELEMETRY := 1
 # Lets Python write bytecode, because pip writes none into the tests' environment.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: serve export dist native-wheel release-check release-notes release-manifests simulate simulate-bugs test test-slow test-fast test-python check lint types collect suite format settings-page image-check export-image-check push-image arm-check policy-check lock train-default train-check gpu-pack gpu-rehearsal classification search comparison scale-check fuzz api-fuzz attack-check properties audit sbom clean help
+.PHONY: serve export dist native-wheel release-check release-notes release-manifests simulate simulate-bugs test test-slow test-fast test-python check lint types collect suite format settings-page image-check export-image-check push-image arm-check policy-check lock train-default train-check gpu-pack gpu-rehearsal classification search comparison fuzz api-fuzz attack-check properties audit sbom clean help
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
@@ -285,15 +284,6 @@ $(COMPARISON)/.installed: pyproject.toml constraints/comparison.txt
 	$(COMPARISON)/bin/pip install --quiet --disable-pip-version-check -c constraints/comparison.txt -e '.[train]' --group comparison
 	@touch $@
 
-scale-check: $(DEV)/.installed $(SCALE)/.installed  ## run and measure the recipes of docs/scale-out.md with Ray and Spark (12 minutes, with Java)
-	$(DEV)/bin/python -m benchmarks.scale --environment $(SCALE)
-
-$(SCALE)/.installed: pyproject.toml constraints/scale.txt
-	$(PYTHON) -m venv $(SCALE)
-	$(SCALE)/bin/pip install --quiet --disable-pip-version-check $(NEW_PIP)
-	$(SCALE)/bin/pip install --quiet --disable-pip-version-check -c constraints/scale.txt -e '.[parquet]' --group scale
-	@touch $@
-
 # The seed of the mutations is the date, so that each day tries other inputs. build/fuzzing keeps the corpora.
 FUZZ_S ?= 1200
 fuzz: $(DEV)/.installed  ## fuzz the parsers of bodies, bundles, tokenizers and configurations (an hour, FUZZ_S=1200 per target)
@@ -330,4 +320,4 @@ $(TOOLS)/.installed: Makefile
 	@touch $@
 
 clean:           ## remove environments and caches
-	rm -rf $(SERVE) $(EXPORT) $(DEV) $(DEV)-* $(COMPARISON) $(SCALE) $(KSERVE) $(CLIENTS) $(POLICY) $(TOOLS) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(SERVE) $(EXPORT) $(DEV) $(DEV)-* $(COMPARISON) $(KSERVE) $(CLIENTS) $(POLICY) $(TOOLS) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

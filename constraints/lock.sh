@@ -4,7 +4,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-for kind in serve dev native kserve clients scale; do
+for kind in serve dev native kserve clients; do
     case "$kind" in
         serve) packages=(".[parquet]") ;; # the extra parquet belongs to the serving install
         dev) packages=(".[otel,parquet,train]" --group dev) ;;
@@ -12,7 +12,6 @@ for kind in serve dev native kserve clients scale; do
         kserve) packages=(kserve) ;; # the client that the tests run in its own environment
         clients) packages=(haystack-ai cohere-haystack jina-haystack huggingface-api-haystack langchain-cohere litellm
             llama-index-postprocessor-{cohere,jinaai,tei}-rerank) ;; # of rerankers, in their own environment, too
-        scale) packages=(".[parquet]" --group scale) ;; # the environment of make scale-check
     esac
     "${PYTHON:-python3}" -m venv "$scratch/$kind"
     "$scratch/$kind/bin/pip" install --quiet pip==26.3 # for --group
