@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from benchmarks.load import capacity, pod_size
+from benchmarks.load import pod_size
 from fillmask import __version__
 from fillmask.app import create_app
 from tests.deploy import files, kustomize
@@ -104,15 +104,6 @@ def test_requests_and_limits_come_from_the_measurement() -> None:
     memory_mb = int(limits["memory"].removesuffix("Mi")) * 2**20 / 1e6
     peak_mb = max(size.peak_mb for size in measured)
     assert 2 * peak_mb < memory_mb < 4 * peak_mb
-
-
-def test_queue_that_scales_is_a_fraction_of_a_seconds_work() -> None:
-    # The threshold of queued tokens is 1/8 to 1/5 of a pod's tokens per second.
-    production = kustomize.rendered(files.K8S / "overlays" / "production")
-    scaled = kustomize.one(production, "ScaledObject")["spec"]
-    (waiting,) = (each for each in scaled["triggers"] if each["type"] == "prometheus")
-    seconds = float(waiting["metadata"]["threshold"]) / capacity.pod_tokens_per_s()
-    assert 1 / 8 < seconds < 1 / 5
 
 
 def test_request_of_the_page_is_answered() -> None:
