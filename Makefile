@@ -17,7 +17,7 @@ export ORT_DISABLE_TELEMETRY := 1
 # Lets Python write bytecode, because pip writes none into the tests' environment.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: serve export dist native-wheel release-check release-notes release-manifests simulate simulate-bugs test test-slow test-fast test-python check lint types collect suite format settings-page image-check export-image-check push-image arm-check policy-check lock train-default train-check gpu-pack gpu-rehearsal classification search comparison fuzz api-fuzz attack-check properties audit sbom clean help
+.PHONY: serve export dist native-wheel release-check release-notes release-manifests simulate simulate-bugs test test-slow test-fast test-python check lint types collect suite format settings-page image-check export-image-check push-image arm-check policy-check lock train-default train-check classification search comparison fuzz api-fuzz attack-check properties audit sbom clean help
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
@@ -256,15 +256,6 @@ train-default: $(DEV)/.installed  ## train and export the built-in model (two da
 		--description "English, uncased: all-MiniLM-L6-v2 trained on as a masked language model"
 	$(DEV)/bin/python -m benchmarks.quality.bundle_accuracy service/fillmask/bundles/default $(RUN)/phase_10 \
 		$(CORPUS)/heldout.txt $(CORPUS)/wikitext2-test.norm.txt
-
-# What a borrowed machine needs, from the built-in model and the text of its last phases (model/fillmask_model/recipes).
-gpu-pack: $(DEV)/.installed  ## pack text and weights for training on a borrowed GPU to runs/default/pack (a quarter of an hour, with the corpus)
-	$(call mix,7,$(EVERYDAY).txt.xz,$(EVERYDAY)_titles.tsv.xz,$(PROBES))
-	$(DEV)/bin/python -m fillmask_export.restore service/fillmask/bundles/default $(RUN)/start
-	$(TRAIN) lease pack $(RUN)/corpus_7.txt --held-out $(CORPUS)/heldout.txt --init $(RUN)/start --output $(RUN)/pack
-
-gpu-rehearsal: $(DEV)/.installed  ## rehearse the training on a borrowed GPU at toy size, from text to bundle (a minute)
-	$(DEV)/bin/python -m tests.model.training.lease
 
 train-check: $(DEV)/.installed  ## run the first 100 steps of train-default (5 minutes, with the corpus)
 	$(DEV)/bin/python -m tests.model.recipes CORPUS=$(CORPUS)

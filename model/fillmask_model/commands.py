@@ -10,7 +10,6 @@ import fillmask_model.classification.commands
 import fillmask_model.data.commands
 import fillmask_model.sparse.commands
 import fillmask_model.training.commands
-import fillmask_model.training.lease.commands
 from fillmask_model.checkpoints.checkpoint import read_own_config
 from fillmask_model.encoder.counting import count_parameters
 from fillmask_model.files import read_object
@@ -38,7 +37,6 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="fillmask-train", description=__doc__)
     commands = parser.add_subparsers(required=True)
     fillmask_model.training.commands.add_commands(commands)
-    fillmask_model.training.lease.commands.add_commands(commands)
     fillmask_model.classification.commands.add_commands(commands)
     fillmask_model.sparse.commands.add_commands(commands)
     fillmask_model.data.commands.add_commands(commands)

@@ -1,30 +1,13 @@
-"""Early stop of a training run after a time limit or on SIGTERM, and the age of its process."""
+"""Early stop of a training run after a time limit or on SIGTERM."""
 
 from __future__ import annotations
 
-import os
 import signal
 import time
-from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Self
 
 SECONDS_PER_HOUR = 3600
-
-
-def process_age() -> float:
-    """Return how long this process has been running, from 0 to 60 seconds.
-
-    The import of PyTorch alone may take ten seconds of a step on a bare machine. The value is 0
-    outside of Linux, and limited because a sandbox may simulate another start.
-    """
-    try:
-        stat = Path("/proc/self/stat").read_text(encoding="utf-8")
-    except OSError:
-        return 0.0
-    start_ticks = int(stat.rpartition(")")[2].split()[19])  # field 22 in proc(5)
-    age = time.clock_gettime(time.CLOCK_BOOTTIME) - start_ticks / os.sysconf("SC_CLK_TCK")
-    return min(max(age, 0.0), 60.0)
 
 
 class StopRequest:
