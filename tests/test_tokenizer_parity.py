@@ -17,8 +17,8 @@ from transformers.pipelines.fill_mask import FillMaskPipeline
 
 from fillmask.errors import InvalidRequestError
 from fillmask.tokenization.tokenizer import Tokenizer
-from fillmask_model.data.corpus import read_tokenizer
 from fillmask_model.tokenizers.loading import read_tokenizer_files
+from fillmask_model.tokenizers.special_tokens import read_tokenizer
 from tests.model.tokenizers.tokenizer_directories import (
     KINDS,
     Kind,

@@ -20,18 +20,14 @@ from fillmask.bundles.bundle import default_bundle_path, read_bundle
 from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import ModelPass
 from fillmask.engine.runtime import Runtime
+from fillmask_model.bootstrap import EVALUATION_SEED
 from fillmask_model.checkpoints.checkpoint import load_checkpoint
-from fillmask_model.data.corpus import SpecialTokens, pack_rows, read_documents, read_tokenizer
+from fillmask_model.data.corpus import pack_rows
 from fillmask_model.data.masking import MaskedBatch, Masker
 from fillmask_model.data.short_texts import short_rows
-from fillmask_model.training.evaluation import (
-    EVALUATION_SEED,
-    TOP_K,
-    Predictions,
-    RowScores,
-    evaluate,
-    score,
-)
+from fillmask_model.documents import read_documents
+from fillmask_model.tokenizers.special_tokens import SpecialTokens, read_tokenizer
+from fillmask_model.training.evaluation import TOP_K, Predictions, RowScores, evaluate, score
 
 ROW_TOKENS = (128, 256)
 

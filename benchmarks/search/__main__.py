@@ -22,7 +22,7 @@ from fillmask.bundles.bundle import default_bundle_path
 from fillmask_export.commands import main as export_main
 from fillmask_export.restore import main as restore_main
 from fillmask_model.commands import main as train_main
-from fillmask_model.training.interruption import StopRequest
+from fillmask_model.interruption import StopRequest
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "sparse.md"

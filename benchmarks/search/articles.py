@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from fillmask_model.data.corpus import open_text, read_documents
+from fillmask_model.documents import open_text, read_documents
 
 DATA = Path(__file__).parent / "data"
 HEADER = ("query", "document")

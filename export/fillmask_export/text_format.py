@@ -9,8 +9,8 @@ from typing import Self
 from fillmask.parameters.texts import InputText, TextPair
 from fillmask.tokenization.encoded_text import EncodedText
 from fillmask.tokenization.tokenizer import Tokenizer
-from fillmask_model.data.corpus import read_tokenizer
 from fillmask_model.encoder.config import EncoderConfig
+from fillmask_model.tokenizers.special_tokens import read_tokenizer
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import shutil
@@ -71,6 +72,15 @@ def read_object(path: Path) -> dict[str, Any]:
     if not isinstance(fields, dict):
         raise ValueError(f"{path} must contain a JSON object (got {type(fields).__name__})")  # noqa: TRY004 - an invalid file is a ValueError
     return fields
+
+
+def sha256_of(files: Iterable[Path]) -> str:
+    """Return the SHA-256 over the SHA-256 digests of files."""
+    together = hashlib.sha256()
+    for file in files:
+        with file.open("rb") as stream:
+            together.update(hashlib.file_digest(stream, "sha256").digest())
+    return together.hexdigest()
 
 
 def printable(text: str) -> str:

@@ -29,9 +29,9 @@ from fillmask_export.source import load_source
 from fillmask_export.verification.fills import VerificationError
 from fillmask_model.checkpoints.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from fillmask_model.checkpoints.errors import CheckpointError
-from fillmask_model.data.corpus import read_tokenizer
 from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.quantization.rounding import RoundedEncoder
+from fillmask_model.tokenizers.special_tokens import read_tokenizer
 from tests.model.samples import VERSES, plan_of, random_encoder
 
 

@@ -12,8 +12,9 @@ import torch
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from fillmask_model.data.corpus import SpecialTokens, pack_rows
+from fillmask_model.data.corpus import pack_rows
 from fillmask_model.encoder.encoder import TiedEncoder
+from fillmask_model.tokenizers.special_tokens import SpecialTokens
 from fillmask_model.training import loop
 from fillmask_model.training.config import TrainConfig
 from fillmask_model.training.loop import Pretraining

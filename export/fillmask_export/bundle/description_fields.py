@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from fillmask_model.checkpoints.errors import CheckpointError
-from fillmask_model.data.corpus import read_tokenizer
 from fillmask_model.encoder.classifier import ClassificationHead, ClassifierConfig
 from fillmask_model.encoder.config import EncoderConfig
 from fillmask_model.encoder.counting import count_parameters
 from fillmask_model.encoder.sparse import SparseSettings
+from fillmask_model.tokenizers.special_tokens import read_tokenizer
 
 # published tables have far fewer unused rows, so more unused rows mean a truncated vocabulary
 MAX_UNUSED_IDS = 1024

@@ -21,8 +21,8 @@ from fillmask.engine.runtime import Runtime
 from fillmask.tokenization.tokenizer import Tokenizer
 from fillmask_export.progress import COMPARISON, PREDICTION, Report, no_report
 from fillmask_export.verification.fills import INT8_ADVICE, TOP_K, VerificationError, encoder_logits
-from fillmask_model.data.equal_lengths import batches_of_equal_length
 from fillmask_model.encoder.encoder import TiedEncoder
+from fillmask_model.equal_lengths import batches_of_equal_length
 from fillmask_model.memory import release_memory
 
 MIN_AGREEMENT = 0.9  # minimum share of masks with the same top token in int8 and fp32

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from fillmask_model.bootstrap import CONFIDENCE
 from fillmask_model.checkpoints.checkpoint import load_checkpoint, save_checkpoint
 from fillmask_model.classification.metrics import LOWER_IS_BETTER, bootstrap_intervals
 from fillmask_model.classification.prediction import LabelledTexts, predict
@@ -20,7 +21,6 @@ from fillmask_model.classification.report import (
 from fillmask_model.classification.training import Epoch, FineTuning
 from fillmask_model.encoder.classifier import ClassifierConfig
 from fillmask_model.fine_tuning.history import HISTORY_NAME, NO_EPOCH, append_history
-from fillmask_model.training.evaluation import CONFIDENCE
 
 
 class BestCheckpoint:

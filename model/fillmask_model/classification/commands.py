@@ -34,9 +34,9 @@ from fillmask_model.fine_tuning.tokens import (
     describe_truncated_texts,
     tokenize,
 )
+from fillmask_model.interruption import StopRequest
 from fillmask_model.memory import keep_freed_memory, limit_kernel_cache
 from fillmask_model.output_files import reject_foreign_files, reject_inputs
-from fillmask_model.training.interruption import StopRequest
 
 PROBLEM_TYPES: dict[str, ProblemType] = {
     "single-label": "single_label_classification",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fillmask_model.fine_tuning.config import FineTuneConfig
-from fillmask_model.training.hyperparameters import flag
+from fillmask_model.hyperparameters import flag
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fillmask_model.bootstrap import bootstrap_bounds
 from fillmask_model.classification.data.labels import Targets
 from fillmask_model.encoder.classifier import ProblemType
-from fillmask_model.training.evaluation import CONFIDENCE, EVALUATION_SEED, RESAMPLES
 
 # by default, the first metric of a problem type selects the best epoch
 METRICS: Mapping[ProblemType, tuple[str, ...]] = {
@@ -99,21 +99,15 @@ def compute_metrics(
 def bootstrap_intervals(
     problem_type: ProblemType, logits: NDArray[np.float32], targets: Targets
 ) -> dict[str, tuple[float, float]]:
-    """Return 95 % percentile bootstrap confidence intervals of the metrics.
+    """Return 95 % bootstrap confidence intervals of the metrics over the rows."""
+    names = METRICS[problem_type]
 
-    Efron and Tibshirani 1993, section 13.3, describe the method. The bootstrap resamples rows. The
-    intervals therefore describe the variation between samples of rows, but not the variation
-    between training runs.
-    """
-    rng, rows = np.random.default_rng(EVALUATION_SEED), len(targets)
-    samples = (rng.integers(rows, size=rows) for _ in range(RESAMPLES))
-    drawn = [compute_metrics(problem_type, logits[rows], targets[rows]) for rows in samples]
-    tail = (1 - CONFIDENCE) / 2
-    bounds = {}
-    for name in METRICS[problem_type]:
-        low, high = np.quantile([metrics[name] for metrics in drawn], [tail, 1 - tail])
-        bounds[name] = (float(low), float(high))
-    return bounds
+    def statistics(drawn: NDArray[np.int64]) -> NDArray[np.float64]:
+        metrics = compute_metrics(problem_type, logits[drawn], targets[drawn])
+        return np.array([metrics[name] for name in names])
+
+    low, high = bootstrap_bounds(len(targets), statistics)
+    return dict(zip(names, zip(low, high, strict=True), strict=True))
 
 
 def count_labels(

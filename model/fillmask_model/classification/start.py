@@ -9,18 +9,15 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from fillmask_model.data.corpus import read_tokenizer
 from fillmask_model.encoder.classifier import ClassifierConfig
-from fillmask_model.encoder.config import EncoderConfig
+from fillmask_model.encoder.config import EncoderConfig, new_encoder_config
 from fillmask_model.encoder.encoder import TiedEncoder
-from fillmask_model.files import read_object
 from fillmask_model.fine_tuning.start import load_start
 from fillmask_model.fine_tuning.tables import Dataset
-from fillmask_model.tokenizers.word_pieces import train_word_pieces
-from fillmask_model.training.commands import DEFAULT_ENCODER, DEFAULT_VOCAB_SIZE
+from fillmask_model.tokenizers.special_tokens import read_tokenizer
+from fillmask_model.tokenizers.word_pieces import DEFAULT_VOCAB_SIZE, train_word_pieces
 
 DEFAULT_MAX_POSITIONS = 512
-_DEFAULT_ENCODER = DEFAULT_ENCODER | {"max_positions": DEFAULT_MAX_POSITIONS}
 _HEAD = "classifier."
 
 
@@ -64,18 +61,13 @@ class Start:
             ValueError: a file is invalid, or the file at config_path is missing.
             FileNotFoundError: the file at tokenizer_path is missing.
         """
-        fields = read_object(config_path) if config_path else _DEFAULT_ENCODER
-        if "vocab_size" in fields:
-            raise ValueError(
-                f"{config_path} has vocab_size, which the tokenizer sets; remove vocab_size"
-            )
         if tokenizer_path:
             tokenizer = read_tokenizer(tokenizer_path.read_bytes())
         else:
             texts = (t for e in dataset.examples for t in (e.text, e.text_pair) if t is not None)
             tokenizer = train_word_pieces(texts, DEFAULT_VOCAB_SIZE)
-        sizes = fields | {"vocab_size": tokenizer.get_vocab_size()}
-        return cls(EncoderConfig.from_dict(sizes), None, tokenizer)
+        size = tokenizer.get_vocab_size()
+        return cls(new_encoder_config(config_path, size, DEFAULT_MAX_POSITIONS), None, tokenizer)
 
     def without_weights(self) -> Start:
         """Return the same sizes and tokenizer with random weights."""

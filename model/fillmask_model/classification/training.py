@@ -23,8 +23,9 @@ from fillmask_model.classification.metrics import compute_metrics
 from fillmask_model.classification.prediction import LabelledTexts, predict
 from fillmask_model.encoder.classifier import ClassificationHead
 from fillmask_model.encoder.encoder import TiedEncoder
-from fillmask_model.fine_tuning.loop import autocast, fine_tune
+from fillmask_model.fine_tuning.loop import fine_tune
 from fillmask_model.fine_tuning.tokens import Batch, shuffled_batches
+from fillmask_model.optimization import autocast
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ import argparse
 from itertools import chain
 from pathlib import Path
 
-from fillmask_model.data.corpus import read_documents, text_files
 from fillmask_model.data.decontamination import SentenceFilter, evaluation_sentences
 from fillmask_model.data.mixture import Mixture, mix, read_document_sources
+from fillmask_model.documents import read_documents, text_files
 from fillmask_model.files import atomic_replace
 from fillmask_model.output_files import reject_inputs
 

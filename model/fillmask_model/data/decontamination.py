@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from fillmask_model.data.corpus import read_documents
+from fillmask_model.documents import read_documents
 
 NGRAM_WORDS = 13  # number of consecutive words that make a match (Brown et al. 2020, appendix C)
 START_WORDS = 3

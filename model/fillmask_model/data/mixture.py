@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from fillmask_model.data.corpus import open_text
+from fillmask_model.documents import open_text
 from fillmask_model.files import read_object
 
 COLUMNS = 4

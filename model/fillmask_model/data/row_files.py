@@ -7,10 +7,9 @@ can drop.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -114,15 +113,6 @@ def has_arrays(directory: Path) -> bool:
     """Return whether a directory has arrays of a run, also incomplete arrays."""
     key = read_key(directory)
     return key is not None and key.keys() >= _KEY_FIELDS
-
-
-def sha256_of(files: Iterable[Path]) -> str:
-    """Return the SHA-256 over the SHA-256 digests of files."""
-    together = hashlib.sha256()
-    for file in files:
-        with file.open("rb") as stream:
-            together.update(hashlib.file_digest(stream, "sha256").digest())
-    return together.hexdigest()
 
 
 def read_key(directory: Path) -> dict[str, Any] | None:

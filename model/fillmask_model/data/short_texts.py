@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from fillmask_model.data.corpus import SpecialTokens, TokenRows, epoch_order
+from fillmask_model.data.corpus import TokenRows, epoch_order
 from fillmask_model.data.sentences import SENTENCE_END
+from fillmask_model.tokenizers.special_tokens import SpecialTokens
 
 SHORTEST_TOKENS, LONGEST_TOKENS = 6, 64  # length of a row, special tokens included
 MOST_SENTENCES = 3

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, Self
 
 from fillmask_model.encoder.validation import check_encoder_config
+from fillmask_model.files import read_object
 
 NormPlacement = Literal["pre", "post"]
 NormKind = Literal["layer", "rms"]
@@ -15,6 +17,7 @@ HeadActivation = Literal[Activation, "same"]
 Positions = Literal["learned", "fixed", "none"]
 FfnBias = Literal["none", "input", "output", "both"]
 
+_NEW_ENCODER = {"d_model": 256, "num_layers": 4, "num_heads": 4, "d_ff": 1024}
 _CHOICES: dict[str, Any] = {
     "norm_placement": NormPlacement,
     "norm_kind": NormKind,
@@ -220,3 +223,24 @@ class EncoderConfig:
     def to_dict(self) -> dict[str, Any]:
         """Return all fields by name."""
         return dataclasses.asdict(self)
+
+
+def new_encoder_config(path: Path | None, vocab_size: int, max_positions: int) -> EncoderConfig:
+    """Return the configuration of a new encoder.
+
+    Args:
+        path: JSON file with the fields of `EncoderConfig` except `vocab_size`. None for a small
+            encoder with BERT's architecture.
+        vocab_size: number of tokens of the tokenizer.
+        max_positions: maximum length of an input of the small encoder in tokens.
+
+    Raises:
+        ValueError: the file is invalid or missing.
+    """
+    if path is None:
+        fields = {**_NEW_ENCODER, "max_positions": max_positions}
+    else:
+        fields = read_object(path)
+        if "vocab_size" in fields:
+            raise ValueError(f"{path} has vocab_size, which the tokenizer sets; remove vocab_size")
+    return EncoderConfig.from_dict({**fields, "vocab_size": vocab_size})

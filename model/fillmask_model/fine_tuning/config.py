@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-import torch
-
-from fillmask_model.training.hyperparameters import check_numbers, flag
+from fillmask_model.hyperparameters import add_flags, check_numbers, flag, from_flags
+from fillmask_model.optimization import add_device_flag, choose_device, learning_rate
 
 LEAST_TOKENS = 8  # the special tokens of a pair and some words
 
@@ -46,28 +44,25 @@ class FineTuneConfig:
     def learning_rate_at(self, step: int, steps: int) -> float:
         """Return the learning rate of a step, counted from 1, in a run of `steps` steps."""
         warmup = round(self.warmup_share * steps)
-        rise = step / warmup if warmup else 1.0
-        fall = (steps - step + 1) / (steps - warmup + 1)
-        return self.learning_rate * min(rise, fall, 1.0)
+        return learning_rate(
+            self.learning_rate,
+            step,
+            warmup_steps=warmup,
+            decay_steps=steps - warmup + 1,
+            zero_step=steps + 1,
+        )
 
     @classmethod
     def add_options(cls, parser: argparse.ArgumentParser) -> None:
         """Add the hyperparameters and the device to a command."""
-        cuda = "cuda" if torch.cuda.is_available() else "cpu"
-        device_help = "processor for the training (default: %(default)s)"
-        parser.add_argument("--device", choices=("cpu", "cuda"), default=cuda, help=device_help)
-        for field in dataclasses.fields(cls):
-            name, meaning = "--" + field.name.replace("_", "-"), field.metadata["help"]
-            kind = float if field.type == "float" else int
-            help_text = f"{meaning} (default: %(default)s)"
-            parser.add_argument(name, type=kind, default=field.default, help=help_text)
+        add_device_flag(parser)
+        add_flags(parser, cls)
 
     @classmethod
     def from_options(cls, options: argparse.Namespace) -> Self:
         """Return the hyperparameters from the command line."""
-        return cls(
-            **{field.name: getattr(options, field.name) for field in dataclasses.fields(cls)}
-        )
+        options.device = choose_device(options.device)
+        return from_flags(cls, options)
 
 
 def max_tokens_of(options: argparse.Namespace, max_positions: int) -> int:

@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.fine_tuning.config import FineTuneConfig
-from fillmask_model.training.loop import has_bfloat16
+from fillmask_model.optimization import adamw
 
 _Batch = TypeVar("_Batch")
 
@@ -45,7 +45,7 @@ def fine_tune(
     Raises:
         FloatingPointError: the loss is infinite or NaN.
     """
-    optimizer = _optimizer(model, config)
+    optimizer = adamw(model, config.learning_rate, config.weight_decay)
     steps, step = config.epochs * steps_per_epoch, 0
     torch.manual_seed(config.seed)  # for dropout
     with tqdm(total=steps, desc=description, unit=" steps", dynamic_ncols=True) as bar:
@@ -68,11 +68,6 @@ def fine_tune(
     return True
 
 
-def autocast(device: torch.device) -> torch.autocast:
-    """Return a context in which matrix products use bfloat16, where the device supports it."""
-    return torch.autocast(device.type, torch.bfloat16, enabled=has_bfloat16(device.type))
-
-
 def _backward(loss: Tensor, step: int) -> float:
     loss.backward()  # type: ignore[no-untyped-call]  # torch publishes no type for it
     value = float(loss.detach())
@@ -81,12 +76,3 @@ def _backward(loss: Tensor, step: int) -> float:
             f"the loss must be finite (got {value} at step {step}); reduce learning_rate"
         )
     return value
-
-
-def _optimizer(model: TiedEncoder, config: FineTuneConfig) -> torch.optim.AdamW:
-    parameters = list(model.parameters())
-    groups = [
-        {"params": [p for p in parameters if p.ndim > 1], "weight_decay": config.weight_decay},
-        {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
-    ]
-    return torch.optim.AdamW(groups, lr=config.learning_rate, fused=True)

@@ -8,7 +8,7 @@ from tokenizers import Tokenizer
 
 from fillmask_model.checkpoints.checkpoint import Checkpoint, load_checkpoint
 from fillmask_model.checkpoints.errors import CheckpointError
-from fillmask_model.data.corpus import read_tokenizer
+from fillmask_model.tokenizers.special_tokens import read_tokenizer
 
 
 def load_start(directory: Path) -> tuple[Checkpoint, Tokenizer]:

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from tokenizers import Encoding, Tokenizer
 from torch import Tensor
 
-from fillmask_model.data.corpus import SpecialTokens
 from fillmask_model.fine_tuning.tables import Dataset
+from fillmask_model.tokenizers.special_tokens import SpecialTokens
 
 OnLongText = Literal["error", "truncate"]
 ON_LONG_TEXT: tuple[OnLongText, ...] = get_args(OnLongText)

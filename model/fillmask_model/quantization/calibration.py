@@ -12,8 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fillmask_model.data.equal_lengths import batches_of_equal_length
 from fillmask_model.encoder.encoder import TiedEncoder
+from fillmask_model.equal_lengths import batches_of_equal_length
 from fillmask_model.memory import release_memory
 from fillmask_model.quantization.input_recorder import InputRecorder, InputStatistics
 from fillmask_model.quantization.layer_precision import (

@@ -26,13 +26,13 @@ import copy
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from fillmask_model.data.corpus import TokenRows
 from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.quantization.calibration import collect_statistics
 from fillmask_model.quantization.input_recorder import InputStatistics
@@ -99,7 +99,7 @@ class RoundingPlan:
 
     @classmethod
     def from_rows(
-        cls, model: TiedEncoder, rows: TokenRows, mask_token_id: int, seed: int
+        cls, model: TiedEncoder, rows: NDArray[np.integer[Any]], mask_token_id: int, seed: int
     ) -> RoundingPlan:
         """Choose smoothing factors and float32 channels from a sample of training rows.
 

@@ -17,12 +17,12 @@ from fillmask_model.fine_tuning.config import max_tokens_of
 from fillmask_model.fine_tuning.history import HISTORY_NAME, NO_EPOCH, append_history
 from fillmask_model.fine_tuning.start import load_start
 from fillmask_model.fine_tuning.tokens import ON_LONG_TEXT
+from fillmask_model.interruption import StopRequest
 from fillmask_model.memory import keep_freed_memory, limit_kernel_cache
 from fillmask_model.output_files import reject_foreign_files, reject_inputs
 from fillmask_model.sparse.config import SparseConfig
 from fillmask_model.sparse.pairs import PairTokens, read_pairs, tokenize_pairs
 from fillmask_model.sparse.training import Epoch, SparseTraining
-from fillmask_model.training.interruption import StopRequest
 
 
 def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -14,8 +14,8 @@ from scipy.sparse import csr_array, vstack
 
 from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.encoder.sparse import SparsePooling
-from fillmask_model.fine_tuning.loop import autocast
 from fillmask_model.fine_tuning.tokens import TokenizedTexts, sorted_batches
+from fillmask_model.optimization import autocast
 from fillmask_model.sparse.pairs import PairTokens
 from fillmask_model.sparse.pooling import embed
 

@@ -19,8 +19,9 @@ from torch.nn import functional as F
 
 from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.encoder.sparse import SparsePooling
-from fillmask_model.fine_tuning.loop import autocast, fine_tune
+from fillmask_model.fine_tuning.loop import fine_tune
 from fillmask_model.fine_tuning.tokens import TokenizedTexts, make_batch
+from fillmask_model.optimization import autocast
 from fillmask_model.sparse.config import SparseConfig
 from fillmask_model.sparse.pairs import PairBatch, PairTokens, shuffled_pairs
 from fillmask_model.sparse.pooling import embed, pooled_logits

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import hashlib
 import json
 import sys
@@ -16,29 +15,27 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 
+from fillmask_model.bootstrap import CONFIDENCE, EVALUATION_SEED
 from fillmask_model.checkpoints.checkpoint import load_checkpoint
 from fillmask_model.checkpoints.errors import CheckpointError
-from fillmask_model.data.corpus import (
-    SpecialTokens,
-    check_vocabulary,
-    pack_rows,
-    read_documents,
-    read_tokenizer,
-    text_files,
-)
+from fillmask_model.data.corpus import pack_rows
 from fillmask_model.data.masking import Masker
 from fillmask_model.data.pair_template import PairTemplate
-from fillmask_model.data.row_files import TrainingRows, load_or_build_rows, read_key, sha256_of
+from fillmask_model.data.row_files import TrainingRows, load_or_build_rows, read_key
 from fillmask_model.data.short_texts import LONGEST_TOKENS, ShortTexts, short_rows
-from fillmask_model.encoder.config import EncoderConfig
+from fillmask_model.documents import read_documents, text_files
+from fillmask_model.encoder.config import new_encoder_config
 from fillmask_model.encoder.counting import count_parameters
 from fillmask_model.encoder.encoder import TiedEncoder
-from fillmask_model.files import read_object
+from fillmask_model.files import sha256_of
+from fillmask_model.hyperparameters import add_flags, from_flags
+from fillmask_model.interruption import StopRequest
 from fillmask_model.memory import keep_freed_memory, limit_kernel_cache
-from fillmask_model.tokenizers.word_pieces import train_word_pieces
+from fillmask_model.optimization import add_device_flag, choose_device
+from fillmask_model.tokenizers.special_tokens import SpecialTokens, check_vocabulary, read_tokenizer
+from fillmask_model.tokenizers.word_pieces import DEFAULT_VOCAB_SIZE, train_word_pieces
 from fillmask_model.training.config import TrainConfig
-from fillmask_model.training.evaluation import CONFIDENCE, EVALUATION_SEED, evaluate
-from fillmask_model.training.interruption import StopRequest
+from fillmask_model.training.evaluation import evaluate
 from fillmask_model.training.loop import Pretraining
 from fillmask_model.training.objectives.next_sentence import (
     NextSentence,
@@ -50,8 +47,6 @@ from fillmask_model.training.processes import Processes
 from fillmask_model.training.state import ROWS_NAME, SENTENCES_NAME, check_output
 
 HELD_OUT_ONE_IN = 100  # without --held-out, one row in 100 is held-out text
-DEFAULT_VOCAB_SIZE = 30_000
-DEFAULT_ENCODER = {"d_model": 256, "num_layers": 4, "num_heads": 4, "d_ff": 1024}
 
 
 def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -79,17 +74,8 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     hours_help = "save and stop after this many hours, as on SIGTERM (--resume continues the run)"
     train.add_argument("--hours", type=float, help=hours_help)
-    cuda = "cuda" if torch.cuda.is_available() else "cpu"
-    device_help = "processor for the training (default: %(default)s)"
-    train.add_argument("--device", choices=("cpu", "cuda"), default=cuda, help=device_help)
-    for field in dataclasses.fields(TrainConfig):
-        flag, meaning = "--" + field.name.replace("_", "-"), field.metadata["help"]
-        if field.type == "bool":
-            train.add_argument(flag, action="store_true", help=meaning)
-            continue
-        kind = float if field.type == "float" else int
-        help_text = f"{meaning} (default: %(default)s)"
-        train.add_argument(flag, type=kind, default=field.default, help=help_text)
+    add_device_flag(train)
+    add_flags(train, TrainConfig)
 
     score = commands.add_parser("evaluate", help=evaluate_command.__doc__)
     score.set_defaults(command=evaluate_command)
@@ -106,8 +92,8 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def pretrain_command(options: argparse.Namespace) -> None:
     """Train on plain text, from scratch or from a checkpoint."""
-    fields = {field.name: getattr(options, field.name) for field in dataclasses.fields(TrainConfig)}
-    config = TrainConfig(**fields)
+    config = from_flags(TrainConfig, options)
+    options.device = choose_device(options.device)
     torch.manual_seed(config.seed)
     keep_freed_memory()
     limit_kernel_cache()
@@ -141,7 +127,11 @@ def _prepare_run(
     content = _tokenizer(options, inherited, files).to_str() if processes.is_first else ""
     tokenizer = read_tokenizer(processes.from_first(content).encode())
     special = SpecialTokens.from_tokenizer(tokenizer)
-    model = start.model if start else TiedEncoder(_encoder_config(options, tokenizer, config))
+    if start:
+        model = start.model
+    else:
+        size = tokenizer.get_vocab_size()
+        model = TiedEncoder(new_encoder_config(options.config, size, config.row_tokens))
     check_vocabulary(tokenizer, model.config.vocab_size)
     if config.next_sentence:
         model, new = prepare_encoder(model, PairTemplate.from_tokenizer(tokenizer))
@@ -304,16 +294,3 @@ def _pairs(
 def _short_texts(rows: TrainingRows, config: TrainConfig) -> ShortTexts | None:
     count = config.batch_rows * config.row_tokens
     return ShortTexts(rows.short, count, config.seed) if config.short_share else None
-
-
-def _encoder_config(
-    options: argparse.Namespace, tokenizer: Tokenizer, config: TrainConfig
-) -> EncoderConfig:
-    fields = dict(DEFAULT_ENCODER, max_positions=config.row_tokens)
-    if options.config:
-        fields = read_object(options.config)
-        if "vocab_size" in fields:
-            raise ValueError(
-                f"{options.config} has vocab_size, which the tokenizer sets; remove vocab_size"
-            )
-    return EncoderConfig.from_dict({**fields, "vocab_size": tokenizer.get_vocab_size()})

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fillmask_model.training.hyperparameters import check_numbers, flag
+from fillmask_model import optimization
+from fillmask_model.hyperparameters import check_numbers, flag
 
 _MAY_BE_ZERO = {
     "average_decay",
@@ -20,9 +21,13 @@ _MAY_BE_ZERO = {
 
 def learning_rate(config: TrainConfig, step: int) -> float:
     """Return the learning rate of a step, counted from 1."""
-    rise = step / config.warmup_steps if config.warmup_steps else 1.0
-    fall = (config.steps - step) / _decay_steps(config)
-    return config.learning_rate * min(rise, fall, 1.0)
+    return optimization.learning_rate(
+        config.learning_rate,
+        step,
+        warmup_steps=config.warmup_steps,
+        decay_steps=_decay_steps(config),
+        zero_step=config.steps,
+    )
 
 
 def in_decay(config: TrainConfig, step: int) -> bool:

@@ -11,15 +11,13 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional as F
 
+from fillmask_model.bootstrap import EVALUATION_SEED, bootstrap_bounds
 from fillmask_model.data.corpus import TokenRows
 from fillmask_model.data.masking import MaskedBatch, Masker
 from fillmask_model.encoder.encoder import TiedEncoder
 
-EVALUATION_SEED = 20_181_011  # fixed, so that all evaluations predict the same positions
 BATCH_ROWS = 32  # fixed, because the masks depend on the number of rows in a batch
 TOP_K = 5
-RESAMPLES = 2000
-CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,21 +99,18 @@ class RowScores:
         count = int(self.predicted.sum())
         return HeldOutMetrics(float(loss), math.exp(loss), float(top_1), float(top_5), count)
 
-    def intervals(self, resamples: int = RESAMPLES, confidence: float = CONFIDENCE) -> Intervals:
-        """Compute percentile bootstrap intervals (Efron and Tibshirani 1993, section 13.3).
+    def intervals(self) -> Intervals:
+        """Compute bootstrap intervals over rows, whose positions share topic and context.
 
-        The bootstrap resamples rows instead of positions, because the positions of a row share
-        topic and context. The intervals describe the variation between samples of similar rows, but
-        not the variation between masks or between kinds of text.
+        The intervals do not describe the variation between masks or between kinds of text.
         """
-        sums, rng = self._sums(), np.random.default_rng(EVALUATION_SEED)
-        rows = len(sums)
-        samples = (rng.integers(rows, size=rows) for _ in range(resamples))
-        drawn = np.array([sums[sample].sum(axis=0) for sample in samples])
-        drawn = drawn[drawn[:, 3] > 0]  # a sample of few short rows may have no selected position
-        tail = (1 - confidence) / 2
-        low, high = np.quantile(self._means(drawn.T), [tail, 1 - tail], axis=1)
-        loss, top_1, top_5 = zip(low.tolist(), high.tolist(), strict=True)
+        sums = self._sums()
+        # a sample of few short rows may have no selected position
+        with np.errstate(invalid="ignore"):
+            low, high = bootstrap_bounds(
+                len(sums), lambda drawn: self._means(sums[drawn].sum(axis=0))
+            )
+        loss, top_1, top_5 = zip(low, high, strict=True)
         return Intervals(loss, (math.exp(loss[0]), math.exp(loss[1])), top_1, top_5)
 
     def _sums(self) -> NDArray[np.float64]:

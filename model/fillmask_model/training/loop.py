@@ -16,13 +16,15 @@ from torch.nn import functional as F
 from tqdm import tqdm
 
 from fillmask_model.checkpoints.checkpoint import save_checkpoint
-from fillmask_model.data.corpus import SpecialTokens, TokenRows
+from fillmask_model.data.corpus import TokenRows
 from fillmask_model.data.masking import MaskedBatch, Masker
 from fillmask_model.data.short_texts import ShortTexts
 from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.memory import release_memory
+from fillmask_model.optimization import adamw, autocast
 from fillmask_model.quantization.rounding import RoundedEncoder
 from fillmask_model.quantization.rounding_plan import RoundingPlan
+from fillmask_model.tokenizers.special_tokens import SpecialTokens
 from fillmask_model.training.batches import TrainingBatches
 from fillmask_model.training.config import TrainConfig, in_decay, learning_rate
 from fillmask_model.training.evaluation import evaluate
@@ -86,7 +88,7 @@ class Pretraining:
         self.config, self.directory, self.device = config, directory, torch.device(device)
         self.masker = Masker(model.config.vocab_size, special.mask, special.all, config.select_rate)
         self.evaluation_masker = Masker(model.config.vocab_size, special.mask, special.all)
-        self.optimizer = _optimizer(self.model, config)
+        self.optimizer = adamw(self.model, config.learning_rate, config.weight_decay, ADAM_BETAS)
         decay = config.average_decay
         # only process 0 evaluates and saves the average
         self.average = WeightAverage(self.model, decay) if decay and processes.is_first else None
@@ -215,7 +217,7 @@ class Pretraining:
             if part.start == part.stop:
                 continue
             masked = whole.rows(part)
-            with self._autocast():
+            with autocast(self.device):
                 # one divisor for all passes, so that every predicted token has the same weight
                 if whole_pair is None:
                     loss = self._summed_loss(masked, sample) / predicted
@@ -255,13 +257,9 @@ class Pretraining:
             return self.rounded.rounded_copy()
         return self.average.model if self.average else self.model
 
-    def _autocast(self) -> torch.autocast:
-        kind = self.device.type
-        return torch.autocast(kind, torch.bfloat16, enabled=has_bfloat16(kind))
-
     def _evaluate(self, log: MetricsLog, tokens: int, write: Callable[[str], None]) -> None:
         rows = self.held_out[: self.config.evaluation_rows]
-        with self._autocast():
+        with autocast(self.device):
             model = self._published_model()
             figures = evaluate(model, [rows], self.evaluation_masker).metrics()
             pairs = self.next_sentence and self.next_sentence.held_out.evaluate(
@@ -275,20 +273,3 @@ class Pretraining:
         log.append(step=self.step, tokens=tokens, **held_out)
         draw_curve(log)
         write(report)
-
-
-def has_bfloat16(device: str) -> bool:
-    """Return whether the device multiplies bfloat16 matrices natively."""
-    if device == "cuda":
-        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
-    return bool(torch.cpu.get_capabilities().get("avx512_bf16"))
-
-
-def _optimizer(model: TiedEncoder, config: TrainConfig) -> torch.optim.AdamW:
-    matrices = [p for p in model.parameters() if p.ndim > 1]
-    vectors = [p for p in model.parameters() if p.ndim <= 1]
-    groups = [
-        {"params": matrices, "weight_decay": config.weight_decay},
-        {"params": vectors, "weight_decay": 0.0},
-    ]
-    return torch.optim.AdamW(groups, lr=config.learning_rate, betas=ADAM_BETAS, fused=True)

@@ -11,15 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from fillmask_model.data.corpus import SpecialTokens, TokenRows, pack_rows, read_documents
+from fillmask_model.bootstrap import EVALUATION_SEED
+from fillmask_model.data.corpus import TokenRows, pack_rows
 from fillmask_model.data.pair_drawing import longest_sentence
 from fillmask_model.data.pair_template import PairTemplate
 from fillmask_model.data.pairs import PairBatches, PairRows
-from fillmask_model.data.row_files import TrainingRows, load_or_build_arrays, sha256_of
+from fillmask_model.data.row_files import TrainingRows, load_or_build_arrays
 from fillmask_model.data.sentences import Sentences, read_sentences
 from fillmask_model.data.short_texts import LONGEST_TOKENS, short_rows
+from fillmask_model.documents import read_documents
+from fillmask_model.files import sha256_of
+from fillmask_model.tokenizers.special_tokens import SpecialTokens
 from fillmask_model.training.config import TrainConfig
-from fillmask_model.training.evaluation import EVALUATION_SEED
 from fillmask_model.training.objectives.next_sentence import HeldOutPairs, NextSentence
 
 # without held-out files, one document in 100 is held-out text

@@ -20,9 +20,9 @@ from fillmask_model.classification import best_checkpoint
 from fillmask_model.classification.prediction import predict
 from fillmask_model.classification.training import FineTuning
 from fillmask_model.commands import main
-from fillmask_model.data.corpus import read_tokenizer
 from fillmask_model.encoder.classifier import ClassifierConfig
 from fillmask_model.fine_tuning.tokens import tokenize
+from fillmask_model.tokenizers.special_tokens import read_tokenizer
 from tests.model.classification.samples import (
     LABELS,
     TINY,

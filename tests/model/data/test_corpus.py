@@ -10,7 +10,9 @@ import pytest
 from tokenizers import AddedToken, Tokenizer
 
 from fillmask_model.data import corpus
-from fillmask_model.data.corpus import SpecialTokens, pack_rows, read_documents, text_files
+from fillmask_model.data.corpus import pack_rows
+from fillmask_model.documents import read_documents, text_files
+from fillmask_model.tokenizers.special_tokens import SpecialTokens
 from tests.model.samples import VERSES
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from fillmask_model.data.corpus import TokenRows
-from fillmask_model.data.row_files import TrainingRows, has_arrays, load_or_build_rows, sha256_of
+from fillmask_model.data.row_files import TrainingRows, has_arrays, load_or_build_rows
+from fillmask_model.files import sha256_of
 from fillmask_model.training import commands
 from tests.model.command_line import pretrain
 from tests.model.samples import repetitive_text

@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from fillmask_model.data.corpus import SpecialTokens
 from fillmask_model.data.short_texts import LONGEST_TOKENS, ShortTexts, short_rows
+from fillmask_model.tokenizers.special_tokens import SpecialTokens
 from fillmask_model.tokenizers.word_pieces import train_word_pieces
 from fillmask_model.training.loop import Pretraining
 from tests.model.samples import ROW_TOKENS, VERSES, random_ids

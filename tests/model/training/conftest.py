@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from fillmask_model.training import loop
+from fillmask_model import optimization
 from tests.model.training.pair_runs import MakeRun, pair_run
 
 
 @pytest.fixture
 def run_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MakeRun:
     """Function that makes a tiny run on pairs in float32, for a tolerance of 1e-5 nats."""
-    monkeypatch.setattr(loop, "has_bfloat16", lambda _: False)
+    monkeypatch.setattr(optimization, "has_bfloat16", lambda _: False)
     return partial(pair_run, tmp_path)

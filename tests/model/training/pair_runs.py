@@ -10,13 +10,14 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
-from fillmask_model.data.corpus import SpecialTokens, pack_rows
+from fillmask_model.data.corpus import pack_rows
 from fillmask_model.data.pair_drawing import longest_sentence
 from fillmask_model.data.pair_template import PairTemplate
 from fillmask_model.data.pairs import PairBatches, PairRows
 from fillmask_model.data.sentences import read_sentences
 from fillmask_model.encoder.classifier import ClassifierConfig
 from fillmask_model.encoder.encoder import TiedEncoder
+from fillmask_model.tokenizers.special_tokens import SpecialTokens
 from fillmask_model.training.config import TrainConfig
 from fillmask_model.training.loop import Pretraining
 from fillmask_model.training.objectives.next_sentence import HeldOutPairs, NextSentence

@@ -9,9 +9,10 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+from fillmask_model.bootstrap import EVALUATION_SEED
 from fillmask_model.data.masking import Masker
 from fillmask_model.encoder.encoder import TiedEncoder
-from fillmask_model.training.evaluation import EVALUATION_SEED, RowScores, evaluate
+from fillmask_model.training.evaluation import RowScores, evaluate
 from tests.model import oracle
 from tests.model.samples import random_encoder, random_ids, small_config
 

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from fillmask_model.checkpoints.checkpoint import load_checkpoint
-from fillmask_model.training.interruption import StopRequest
+from fillmask_model.interruption import StopRequest
 from tests.model.command_line import QUICK, pretrain
 from tests.model.samples import assert_same_weights, metrics_of
 

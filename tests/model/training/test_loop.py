@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from torch import Tensor
 
+from fillmask_model import optimization
 from fillmask_model.checkpoints.checkpoint import load_checkpoint
 from fillmask_model.data.masking import MaskedBatch
 from fillmask_model.encoder.encoder import TiedEncoder
@@ -23,7 +24,7 @@ from tests.model.samples import ROW_TOKENS, assert_same_weights, metrics_of, ran
 @pytest.fixture
 def fp32(monkeypatch: pytest.MonkeyPatch) -> None:
     """Computation in float32, even on a CPU with bfloat16, for a tolerance of 1e-5 nats."""
-    monkeypatch.setattr(loop, "has_bfloat16", lambda _: False)
+    monkeypatch.setattr(optimization, "has_bfloat16", lambda _: False)
 
 
 def test_a_run_learns_and_leaves_what_it_promised(pretraining: Any) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from fillmask_model import optimization
 from fillmask_model.checkpoints.checkpoint import load_checkpoint
 from fillmask_model.commands import main
 from fillmask_model.training import loop
@@ -22,6 +23,7 @@ STEPS, STOP_STEP = 50, 30
 PROGRAM = f"""
 import os, signal, sys, time
 from fillmask_model.commands import main
+from fillmask_model import optimization
 from fillmask_model.training import loop
 append = loop.MetricsLog.append
 def append_and_stop(log, *, step, **values):
@@ -31,7 +33,7 @@ def append_and_stop(log, *, step, **values):
     if step >= {STOP_STEP}:
         time.sleep(0.5)
 loop.MetricsLog.append = append_and_stop
-loop.has_bfloat16 = lambda _: False
+optimization.has_bfloat16 = lambda _: False
 loop.LOG_EVERY_STEPS = 1
 sys.exit(main(sys.argv[1:]))
 """
@@ -73,7 +75,7 @@ def test_the_number_of_processes_changes_a_run_only_by_rounding(
     assert STOP_STEP <= last < STEPS, stopped.stderr
     assert torch.load("two/train_state.pt", weights_only=True)["step"] == last
     load_checkpoint(Path("two"))
-    monkeypatch.setattr(loop, "has_bfloat16", lambda _: False)
+    monkeypatch.setattr(optimization, "has_bfloat16", lambda _: False)
     monkeypatch.setattr(loop, "LOG_EVERY_STEPS", 1)
     assert main([*COMMAND, "--output=two", "--resume"]) == 0
     assert main([*COMMAND, "--output=one"]) == 0

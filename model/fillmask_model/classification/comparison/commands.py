@@ -33,14 +33,14 @@ from fillmask_model.classification.options import (
 from fillmask_model.classification.prediction import LabelledTexts
 from fillmask_model.classification.report import write_json
 from fillmask_model.classification.start import Start
-from fillmask_model.data.row_files import sha256_of
 from fillmask_model.encoder.classifier import ClassifierConfig, ProblemType
+from fillmask_model.files import sha256_of
 from fillmask_model.fine_tuning.config import max_tokens_of
 from fillmask_model.fine_tuning.tables import Dataset
 from fillmask_model.fine_tuning.tokens import describe_truncated_texts, tokenize
+from fillmask_model.interruption import StopRequest
 from fillmask_model.memory import keep_freed_memory, limit_kernel_cache
 from fillmask_model.output_files import reject_foreign_files, reject_inputs
-from fillmask_model.training.interruption import StopRequest
 
 RESULTS_NAME = "results.json"
 PLOT_NAME = "comparison.png"

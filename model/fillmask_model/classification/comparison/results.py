@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from fillmask_model.training.evaluation import CONFIDENCE
+from fillmask_model.bootstrap import CONFIDENCE
 
 Method = Literal["majority", "bag_of_words", "from_scratch", "pretrained"]
 METHODS: tuple[Method, ...] = get_args(Method)

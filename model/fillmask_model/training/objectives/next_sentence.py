@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
+from fillmask_model.bootstrap import bootstrap_bounds
 from fillmask_model.data.masking import MaskedBatch
 from fillmask_model.data.pair_drawing import Pairs
 from fillmask_model.data.pair_template import PairTemplate
@@ -24,7 +25,7 @@ from fillmask_model.data.pairs import PairBatch, PairBatches, PairRows
 from fillmask_model.encoder.classifier import NEXT_SENTENCE_LABELS, ClassifierConfig
 from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.encoder.extension import extend_encoder
-from fillmask_model.training.evaluation import BATCH_ROWS, CONFIDENCE, EVALUATION_SEED, RESAMPLES
+from fillmask_model.training.evaluation import BATCH_ROWS
 from fillmask_model.training.objectives.cross_entropy import summed_cross_entropy
 from fillmask_model.training.progress import NEXT_SENTENCE_ACCURACY, NEXT_SENTENCE_LOSS
 
@@ -99,18 +100,13 @@ class PairScores:
     def metrics(self) -> PairMetrics:
         """Compute the metrics over all pairs.
 
-        The confidence interval is a percentile bootstrap interval (Efron and Tibshirani 1993,
-        section 13.3). The bootstrap resamples documents instead of pairs, because the pairs of a
-        document share their topic.
+        The bootstrap resamples documents, because the pairs of a document share their topic.
         """
         _, document = np.unique(self.documents, return_inverse=True)
-        pairs = np.bincount(document)
-        correct = np.bincount(document, self.correct)
-        generator = np.random.default_rng(EVALUATION_SEED)
-        samples = (generator.integers(len(pairs), size=len(pairs)) for _ in range(RESAMPLES))
-        drawn = [correct[sample].sum() / pairs[sample].sum() for sample in samples]
-        tail = (1 - CONFIDENCE) / 2
-        low, high = np.quantile(drawn, [tail, 1 - tail]).tolist()
+        pairs, correct = np.bincount(document), np.bincount(document, self.correct)
+        [low], [high] = bootstrap_bounds(
+            len(pairs), lambda drawn: correct[drawn].sum(keepdims=True) / pairs[drawn].sum()
+        )
         accuracy, loss = float(self.correct.mean()), float(self.loss.mean())
         return PairMetrics(accuracy, loss, len(self.correct), (low, high))
 

@@ -13,10 +13,10 @@ import torch
 from numpy.typing import NDArray
 from transformers import BertConfig, BertForPreTraining
 
+from fillmask_model.bootstrap import CONFIDENCE
 from fillmask_model.checkpoints.checkpoint import load_checkpoint
 from fillmask_model.data.masking import MaskedBatch
 from fillmask_model.encoder.encoder import TiedEncoder
-from fillmask_model.training.evaluation import CONFIDENCE
 from fillmask_model.training.loop import Pretraining
 from fillmask_model.training.objectives.next_sentence import (
     PairScores,

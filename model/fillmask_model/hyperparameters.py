@@ -1,19 +1,40 @@
-"""Fields of hyperparameters with help texts and checks."""
+"""Hyperparameters as fields of a dataclass, with flags of the command line and checks."""
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import math
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
+_Config = TypeVar("_Config", bound="DataclassInstance")
 
 
 def flag(default: Any, meaning: str) -> Any:
     """Return a dataclass field with a default and the help text of its command-line flag."""
     return dataclasses.field(default=default, metadata={"help": meaning})
+
+
+def add_flags(parser: argparse.ArgumentParser, config: type[DataclassInstance]) -> None:
+    """Add a flag for each field of a configuration to a command."""
+    for field in dataclasses.fields(config):
+        name, meaning = "--" + field.name.replace("_", "-"), field.metadata["help"]
+        if field.type == "bool":
+            parser.add_argument(name, action="store_true", help=meaning)
+            continue
+        kind = float if field.type == "float" else int
+        help_text = f"{meaning} (default: %(default)s)"
+        parser.add_argument(name, type=kind, default=field.default, help=help_text)
+
+
+def from_flags(config: type[_Config], options: argparse.Namespace) -> _Config:
+    """Return a configuration from the command line."""
+    fields = dataclasses.fields(config)
+    return config(**{field.name: getattr(options, field.name) for field in fields})
 
 
 def check_numbers(config: DataclassInstance, may_be_zero: Collection[str]) -> None:
