@@ -12,7 +12,7 @@ from pathlib import Path
 # CPU flags that determine the choice of matrix kernels
 FLAGS = ("avx2", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "amx_int8", "amx_bf16")
 PACKAGES = (
-    *("onnxruntime", "openvino", "nncf", "torch", "transformers", "litserve"),
+    *("onnxruntime", "openvino", "nncf", "ctranslate2", "torch", "transformers"),
     *("fastapi", "uvicorn", "uvloop", "httptools", "tokenizers", "numpy"),
 )
 

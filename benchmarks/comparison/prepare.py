@@ -22,24 +22,11 @@ from pathlib import Path
 import torch
 from transformers import BertConfig, BertForMaskedLM
 
-from benchmarks.comparison.engines.ctranslate2_engine import (
-    NUMPY,
-    ONNXRUNTIME,
-    PYTORCH,
-    CTranslate2Engine,
-)
-from benchmarks.comparison.engines.ctranslate2_model import convert
-from benchmarks.comparison.engines.graphs import padded_inputs
-from benchmarks.comparison.http.correctness import CANDIDATES
+from benchmarks.comparison.contenders.ctranslate2 import CTranslate2Engine, convert
+from benchmarks.comparison.contenders.engine import padded_inputs
+from benchmarks.comparison.correctness import CANDIDATES
 from benchmarks.comparison.texts import masked_texts
-from benchmarks.comparison.workspace import (
-    COMPARISON_SIZES,
-    LARGE_VOCABULARY,
-    LARGE_VOCABULARY_SIZE,
-    PRECISIONS,
-    ROOT,
-    Workspace,
-)
+from benchmarks.comparison.workspace import PRECISIONS, ROOT, Workspace
 from fillmask.tokenization.encoded_text import EncodedText
 
 SEED = 0
@@ -52,23 +39,20 @@ def prepare(workspace: Workspace) -> None:
     comparison = ROOT / "benchmarks" / "comparison"
     shared = [
         comparison / "prepare.py",
-        comparison / "engines" / "ctranslate2_model.py",
-        comparison / "engines" / "graphs.py",
+        comparison / "contenders" / "ctranslate2.py",
+        comparison / "contenders" / "engine.py",
         comparison / "texts.py",
         comparison / "texts.txt",
     ]
-    with_peers = workspace.size in COMPARISON_SIZES
     with made_from(shared, workspace.peers) as outdated:
         if outdated:
             _make_checkpoint(workspace)
-        if outdated and with_peers:
             _make_peers(workspace)
     with made_from(shared + export_sources(), workspace.ours) as outdated:
         if outdated:
             for precision in PRECISIONS:
                 bundle = str(workspace.bundle(precision))
                 _export(workspace, "--output", bundle, "--precision", precision)
-        if outdated and with_peers:
             _export(workspace, "--reference", str(workspace.gather))
             _quantize(workspace, workspace.gather, workspace.gather_int8)
 
@@ -105,10 +89,6 @@ def _make_checkpoint(workspace: Workspace) -> None:
     torch.manual_seed(SEED)
     if workspace.size == "minilm":
         model = BertForMaskedLM.from_pretrained(minilm)
-    elif workspace.size == LARGE_VOCABULARY_SIZE:
-        config = BertConfig.from_pretrained(minilm)
-        config.vocab_size = LARGE_VOCABULARY
-        model = BertForMaskedLM(config)
     else:
         model = BertForMaskedLM(BertConfig())
     model.save_pretrained(workspace.checkpoint)
@@ -173,14 +153,13 @@ def _check_ctranslate2(workspace: Workspace, model: BertForMaskedLM) -> None:
     tokenizer = workspace.tokenizer()
     texts = [tokenizer.encode(text) for text in masked_texts()[:CALIBRATION_TEXTS]]
     expected_MV = torch.cat([_logits_at_masks(model, text) for text in texts]).numpy()
-    for head in (NUMPY, PYTORCH, ONNXRUNTIME):
-        found_MV = CTranslate2Engine(workspace.ctranslate2, "float32", head, 1, 1).logits(texts)
-        difference = float(abs(found_MV - expected_MV).max() / abs(expected_MV).max())
-        if not difference <= CTRANSLATE2_TOLERANCE:
-            raise RuntimeError(
-                f"CTranslate2's logits with the head in {head} must differ from transformers' by "
-                f"at most {CTRANSLATE2_TOLERANCE} of the largest (got {difference:.2g})"
-            )
+    found_MV = CTranslate2Engine(workspace.ctranslate2, "float32", "fp32", 1, 1).logits(texts)
+    difference = float(abs(found_MV - expected_MV).max() / abs(expected_MV).max())
+    if not difference <= CTRANSLATE2_TOLERANCE:
+        raise RuntimeError(
+            f"CTranslate2's logits must differ from transformers' by at most "
+            f"{CTRANSLATE2_TOLERANCE} of the largest (got {difference:.2g})"
+        )
 
 
 @torch.inference_mode()

@@ -97,9 +97,7 @@ def on_cpus(command: Sequence[str], cpus: Sequence[int]) -> list[str]:
 
 
 @contextlib.contextmanager
-def running(
-    command: Sequence[str], cpus: Sequence[int], ready_path: str, log_name: str
-) -> Iterator[Server]:
+def running(command: Sequence[str], cpus: Sequence[int], log_name: str) -> Iterator[Server]:
     """Run a server on a free port until the end of the block.
 
     The block starts when the server is ready.
@@ -107,7 +105,6 @@ def running(
     Args:
         command: command that accepts `--port N`.
         cpus: CPUs of the server.
-        ready_path: path that returns 200 when the server is ready.
         log_name: name of the log file in the cache.
 
     Raises:
@@ -129,7 +126,7 @@ def running(
             start_new_session=True,  # one signal can then end the whole process group
         )
     try:
-        while not _answers(port, ready_path):
+        while not _answers(port):
             waited_s = time.perf_counter() - started_s
             if process.poll() is not None or waited_s > START_LIMIT_S:
                 raise ServerError(
@@ -150,10 +147,10 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _answers(port: int, path: str) -> bool:
+def _answers(port: int) -> bool:
     connection = http.client.HTTPConnection(HOST, port, timeout=5)
     try:
-        connection.request("GET", path)
+        connection.request("GET", "/health/ready")
         return connection.getresponse().status == 200
     except (OSError, http.client.HTTPException):
         return False

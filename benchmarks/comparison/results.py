@@ -2,41 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import ClassVar, Self
+from typing import Self
 
 from pydantic import BaseModel
 
 from benchmarks.comparison.workspace import CACHE
 
-
-class Kept(BaseModel):
-    """Results in a file of the cache.
-
-    Attributes:
-        FILE: name of the file in CACHE, which each subclass sets.
-    """
-
-    FILE: ClassVar[str]
-
-    @classmethod
-    def path(cls) -> Path:
-        """Return the path of the file."""
-        return CACHE / cls.FILE
-
-    @classmethod
-    def read(cls) -> Self | None:
-        """Read the results of the latest run.
-
-        Returns:
-            None if no run has written the file.
-        """
-        return cls.model_validate_json(cls.path().read_text()) if cls.path().is_file() else None
-
-    def write(self) -> None:
-        """Write the results to the file."""
-        self.path().parent.mkdir(parents=True, exist_ok=True)
-        self.path().write_text(self.model_dump_json(indent=2))
+FILE = CACHE / "comparison.json"
 
 
 class Cell(BaseModel):
@@ -62,8 +34,7 @@ class Visit(BaseModel):
     Attributes:
         ready_s: seconds from the start of the process until it is ready.
         peak_rss_bytes: sum of the peak memory of all processes.
-        agreement: share of masks with transformers' best token, or of texts with transformers' best
-            label.
+        agreement: share of masks with transformers' best token.
         cells: figures by concurrency.
     """
 
@@ -96,7 +67,7 @@ class SizeResults(BaseModel):
     latency_ms: dict[str, dict[str, dict[int, list[float]]]] = {}
 
 
-class Comparison(Kept):
+class Comparison(BaseModel):
     """Results of a run of the comparison.
 
     Attributes:
@@ -104,19 +75,25 @@ class Comparison(Kept):
         machine: description of the machine, line by line.
         cpus: number of CPUs of servers and in-process variants.
         seconds: duration of each measurement.
-        rounds: number of rounds of each measurement.
-        null_server: figures of a server that computes nothing, by concurrency.
+        rounds: number of finished rounds.
         sizes: results by model size.
-        installed_bytes: installed size by kind of installation.
+        installed_bytes: installed size by contender.
     """
-
-    FILE = "comparison.json"
 
     date: str
     machine: list[str]
     cpus: int
     seconds: float
-    rounds: int
-    null_server: dict[int, Cell] = {}
+    rounds: int = 0
     sizes: dict[str, SizeResults] = {}
     installed_bytes: dict[str, int] = {}
+
+    @classmethod
+    def read(cls) -> Self:
+        """Read the results of the latest run."""
+        return cls.model_validate_json(FILE.read_text())
+
+    def write(self) -> None:
+        """Write the results to the cache."""
+        FILE.parent.mkdir(parents=True, exist_ok=True)
+        FILE.write_text(self.model_dump_json(indent=2))

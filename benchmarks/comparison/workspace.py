@@ -12,10 +12,7 @@ from fillmask.tokenization.tokenizer import Tokenizer
 ROOT = Path(__file__).parents[2]
 CACHE = ROOT / "build" / ".comparison-cache"
 
-COMPARISON_SIZES = ("minilm", "bert-base")
-# the MiniLM encoder with the vocabulary size of multilingual models, for scaling only
-LARGE_VOCABULARY_SIZE = "minilm-250k"
-LARGE_VOCABULARY = 250_002
+SIZES = ("minilm", "bert-base")
 PRECISIONS = ("fp32", "int8")
 
 
@@ -57,7 +54,7 @@ class Workspace:
 
     @property
     def ctranslate2(self) -> Path:
-        """Directory of CTranslate2's encoder and the heads (`ctranslate2_model`)."""
+        """Directory of CTranslate2's encoder and its heads."""
         return self.peers / "ctranslate2"
 
     @property

@@ -121,7 +121,7 @@ def main() -> None:
     usable = sorted(os.sched_getaffinity(0))
     servers, clients = usable[: (len(usable) + 1) // 2], usable[(len(usable) + 1) // 2 :] or usable
     machine = hardware(servers, clients)
-    with running([sys.executable, "-m", "fillmask"], servers, "/health/ready", NAME) as server:
+    with running([sys.executable, "-m", "fillmask"], servers, NAME) as server:
         os.sched_setaffinity(0, clients)
         before_mb = server.peak_rss_bytes() / 1e6
         rounds = [measure(server, seconds, times) for _ in range(ROUNDS)]

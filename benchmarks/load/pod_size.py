@@ -3,27 +3,24 @@
     .venv-dev/bin/python -m benchmarks.load.pod_size
 
 `taskset` binds the service with the built-in model to one or two CPUs. The service then uses as
-many threads as a pod with that number of CPUs (`service/fillmask/host.py`). The clients of a closed
-loop run on the other CPUs, if any. The script needs Linux and a quiet machine.
+many threads as a pod with that number of CPUs (`service/fillmask/host.py`). wrk runs on the other
+CPUs, if any. The script needs Linux, wrk and a quiet machine.
 """
 
 from __future__ import annotations
 
-import asyncio
 import os
 import statistics
 import sys
-import time
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import cycle
 from pathlib import Path
 
 from benchmarks import generated_block
+from benchmarks.comparison.load import check_wrk, load
 from benchmarks.comparison.machine import hardware
-from benchmarks.comparison.process import HOST, ServerError, running
+from benchmarks.comparison.over_http import write_bodies
+from benchmarks.comparison.process import running
 from benchmarks.comparison.texts import masked_texts
-from benchmarks.load.http_load import REQUESTS
 from fillmask.bundles.bundle import default_bundle_path, read_bundle
 from fillmask.tokenization.tokenizer import Tokenizer
 
@@ -31,19 +28,10 @@ PAGE = Path(__file__).parents[2] / "docs" / "deploy.md"
 NAME = "load/pod_size"
 CPUS, CLIENTS = (1, 2), (8, 32)
 ROUNDS, SECONDS, WARM_UP_S = 3, 10.0, 3.0
-HEAD = (
-    "| CPUs | clients | requests/s | tokens/s | p50 ms | p99 ms | peak memory MB |\n"
-    "| --: | --: | --: | --: | --: | --: | --: |"
+HEADER = (
+    *("CPUs", "clients", "requests/s", "tokens/s", "p50 ms", "p99 ms"),
+    "peak memory MB",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Load:
-    """Throughput and latencies that the clients measured."""
-
-    requests_per_s: float
-    p50_ms: float
-    p99_ms: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +46,18 @@ class PodSize:
     p99_ms: float
     peak_mb: float
 
-    def __str__(self) -> str:
+    def cells(self) -> list[str]:
         """Format the row."""
-        return (
-            f"| {self.cpus} | {self.clients} | {self.requests_per_s:.0f} | {self.tokens_per_s:.0f} "
-            f"| {self.p50_ms:.1f} | {self.p99_ms:.1f} | {self.peak_mb:.0f} |"
-        )
+        figures = (f"{self.requests_per_s:.0f}", f"{self.tokens_per_s:.0f}")
+        times = (f"{self.p50_ms:.1f}", f"{self.p99_ms:.1f}")
+        return [str(self.cpus), str(self.clients), *figures, *times, f"{self.peak_mb:.0f}"]
 
 
 def main() -> None:
     """Print the measurements and write them to docs/deploy.md."""
+    check_wrk()
     sizes = [size for cpus in CPUS for size in measure(cpus)]
-    table = "\n".join([HEAD, *map(str, sizes)])
+    table = generated_block.table(HEADER, [size.cells() for size in sizes])
     print(table)
     usable = sorted(os.sched_getaffinity(0))
     machine = hardware(usable[: max(CPUS)], usable[max(CPUS) :] or usable)
@@ -84,12 +72,6 @@ def read_sizes() -> list[PodSize]:
     return [PodSize(int(row[0]), int(row[1]), *row[2:]) for row in cells]
 
 
-def tokens_per_request() -> float:
-    """Return the mean number of tokens per text, special tokens included."""
-    tokenizer = Tokenizer.from_bundle(read_bundle(default_bundle_path()))
-    return statistics.mean(len(tokenizer.encode(text).input_ids) for text in masked_texts())
-
-
 def measure(cpus: int) -> list[PodSize]:
     """Measure a pod with each number of clients.
 
@@ -98,72 +80,36 @@ def measure(cpus: int) -> list[PodSize]:
     usable = sorted(os.sched_getaffinity(0))
     if len(usable) < cpus:
         raise SystemExit(f"the measurement needs {cpus} CPUs (got {len(usable)})")
-    tokens = tokens_per_request()
+    texts = masked_texts()
+    bodies = write_bodies("bodies", texts)
+    tokenizer = Tokenizer.from_bundle(read_bundle(default_bundle_path()))
+    tokens = statistics.mean(len(tokenizer.encode(text).input_ids) for text in texts)
     sizes = []
-    command = [sys.executable, "-m", "fillmask"]
-    with running(command, usable[:cpus], "/health/ready", f"pod-{cpus}") as server:
-        os.sched_setaffinity(0, usable[cpus:] or usable)
-        try:
-            for clients in CLIENTS:
-                asyncio.run(load(server.port, clients, WARM_UP_S))
-                rounds = [asyncio.run(load(server.port, clients, SECONDS)) for _ in range(ROUNDS)]
-                rate = statistics.median(each.requests_per_s for each in rounds)
-                size = PodSize(
-                    cpus=cpus,
-                    clients=clients,
-                    requests_per_s=rate,
-                    tokens_per_s=rate * tokens,
-                    p50_ms=statistics.median(each.p50_ms for each in rounds),
-                    p99_ms=statistics.median(each.p99_ms for each in rounds),
-                    peak_mb=server.peak_rss_bytes() / 1e6,
+    with running([sys.executable, "-m", "fillmask"], usable[:cpus], f"pod-{cpus}") as server:
+        for clients in CLIENTS:
+            _, *rounds = [
+                load(
+                    server.port,
+                    bodies,
+                    concurrency=clients,
+                    seconds=seconds,
+                    first=0,
+                    cpus=usable[cpus:] or usable,
                 )
-                sizes.append(size)
-        finally:
-            os.sched_setaffinity(0, usable)
+                for seconds in (WARM_UP_S, *[SECONDS] * ROUNDS)
+            ]
+            rate = statistics.median(each.requests_per_s for each in rounds)
+            size = PodSize(
+                cpus=cpus,
+                clients=clients,
+                requests_per_s=rate,
+                tokens_per_s=rate * tokens,
+                p50_ms=statistics.median(each.p50_ms for each in rounds),
+                p99_ms=statistics.median(each.p99_ms for each in rounds),
+                peak_mb=server.peak_rss_bytes() / 1e6,
+            )
+            sizes.append(size)
     return sizes
-
-
-async def load(port: int, clients: int, seconds: float) -> Load:
-    """Load a server with clients that send the next request after each response.
-
-    Raises:
-        ServerError: a response has a status other than 200.
-    """
-    started = time.perf_counter()
-    shares = [
-        [*REQUESTS[i % len(REQUESTS) :], *REQUESTS[: i % len(REQUESTS)]]
-        for i in range(0, clients * 7, 7)
-    ]
-    asked = [_ask(port, share, started + seconds) for share in shares]
-    latencies_s = [each for client in await asyncio.gather(*asked) for each in client]
-    percentiles = statistics.quantiles(latencies_s, n=100)
-    elapsed_s = time.perf_counter() - started
-    return Load(len(latencies_s) / elapsed_s, 1e3 * percentiles[49], 1e3 * percentiles[98])
-
-
-async def _ask(port: int, requests: Sequence[bytes], end_s: float) -> list[float]:
-    """Send requests on one connection until a given time.
-
-    Returns:
-        The latency of each request in seconds.
-    """
-    reader, writer = await asyncio.open_connection(HOST, port)
-    latencies_s = []
-    try:
-        for request in cycle(requests):
-            started = time.perf_counter()
-            if started > end_s:
-                break
-            writer.write(request)
-            answered = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
-            await reader.readexactly(int(answered.split("content-length: ")[1].split("\r\n")[0]))
-            if not answered.startswith("http/1.1 200 "):
-                raise ServerError(f"the status must be 200 (got {answered.splitlines()[0]})")
-            latencies_s.append(time.perf_counter() - started)
-    finally:
-        writer.close()
-        await writer.wait_closed()
-    return latencies_s
 
 
 if __name__ == "__main__":

@@ -12,8 +12,6 @@ import contextlib
 import os
 import random
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -28,7 +26,8 @@ from transformers import EsmConfig, EsmForMaskedLM, EsmTokenizer
 
 from benchmarks import generated_block
 from benchmarks.comparison.machine import hardware
-from tests.running_server import running_server
+from benchmarks.comparison.page import median_ratio
+from benchmarks.tasks.checkpoints import OURS, bundle_of, export, serving
 
 PAGE = Path(__file__).parents[2] / "docs" / "scoring.md"
 AMINO_ACIDS = "ACDEFGHIKLMNPQRSTVWY"
@@ -39,7 +38,6 @@ ALPHABET = [
 RESIDUES, ROUNDS = 200, 5
 TOLERANCE = 1e-4  # log-probabilities in fp32 against transformers, in nats
 THEIRS = "transformers, one position per run"
-OURS = ("fillmask fp32", "fillmask int8")
 Table = NDArray[np.float32]
 
 
@@ -54,10 +52,9 @@ def main() -> None:
             THEIRS: lambda: one_by_one(model, tokenizer, protein)
         }
         for name in OURS:
-            bundle = directory.with_name(name.rpartition(" ")[2])
-            export(directory, bundle, protein)
-            served = servers.enter_context(running_server("--bundle", str(bundle)))
-            contenders[name] = lambda url=served.url: over_http(url, protein)  # type: ignore[misc]
+            export(directory, name, *proteins(directory, protein))
+            url, _ = servers.enter_context(serving(bundle_of(directory, name)))
+            contenders[name] = lambda url=url: over_http(url, protein)  # type: ignore[misc]
         seconds: dict[str, list[float]] = {name: [] for name in contenders}
         tables = {name: compute() for name, compute in contenders.items()}  # and a warm-up
         for _ in range(ROUNDS):
@@ -66,16 +63,20 @@ def main() -> None:
                 compute()
                 seconds[name].append(time.perf_counter() - start_s)
     differences = {name: float(np.abs(tables[name] - tables[THEIRS]).max()) for name in contenders}
-    if differences[OURS[0]] > TOLERANCE:
-        raise SystemExit(f"log-probabilities in fp32 differ by {differences[OURS[0]]}")
+    if differences[OURS[1]] > TOLERANCE:
+        raise SystemExit(f"log-probabilities in fp32 differ by {differences[OURS[1]]}")
     cpus = sorted(os.sched_getaffinity(0))
-    lines = ["| contender | seconds | transformers / this | largest difference |"]
-    lines.append("| --- | --: | --: | --: |")
-    for name, own in seconds.items():
-        ratio = statistics.median(a / b for a, b in zip(seconds[THEIRS], own, strict=True))
-        median = statistics.median(own)
-        lines.append(f"| {name} | {median:.2f} | {ratio:.1f}x | {differences[name]:.0e} |")
-    block = "\n".join([*lines, "", hardware(cpus, cpus)[0]])
+    rows = [
+        [
+            name,
+            f"{statistics.median(own):.2f}",
+            f"{median_ratio(seconds[THEIRS], own):.1f}x",
+            f"{differences[name]:.0e}",
+        ]
+        for name, own in seconds.items()
+    ]
+    header = ("contender", "seconds", "transformers / this", "largest difference")
+    block = f"{generated_block.table(header, rows)}\n\n{hardware(cpus, cpus)[0]}"
     print(block)
     generated_block.write(PAGE, "tasks/marginals", block)
 
@@ -109,17 +110,14 @@ def make_checkpoint(directory: Path) -> tuple[Any, Any]:
     return model, tokenizer
 
 
-def export(directory: Path, bundle: Path, protein: str) -> None:
-    """Export a bundle in the precision that its directory names, with proteins as its texts."""
-    shuffled = random.Random(1)  # noqa: S311 - no secret
+def proteins(directory: Path, protein: str) -> list[str]:
+    """Write proteins as texts of the export, and return its options."""
+    draw = random.Random(1)  # noqa: S311 - no secret
     for name in ("texts", "calibration"):
-        proteins = ["".join(shuffled.sample(protein, RESIDUES)) for _ in range(40)]
-        (directory / f"{name}.txt").write_text("\n".join(proteins))
-    command = [sys.executable, "-m", "fillmask_export", str(directory), "--output", str(bundle)]
-    texts = ["--texts", str(directory / "texts.txt")]
-    texts += ["--calibrate", str(directory / "calibration.txt")]
-    precision = ["--precision", bundle.name]
-    subprocess.run([*command, *texts, *precision], check=True, stdout=subprocess.DEVNULL)
+        texts = ["".join(draw.sample(protein, RESIDUES)) for _ in range(40)]
+        (directory / f"{name}.txt").write_text("\n".join(texts))
+    texts_file, calibration = directory / "texts.txt", directory / "calibration.txt"
+    return ["--texts", str(texts_file), "--calibrate", str(calibration)]
 
 
 def over_http(url: str, protein: str) -> Table:

@@ -1,6 +1,6 @@
 """FastAPI application that reranks with transformers, as a user would write it.
 
-python -m benchmarks.tasks.rerank_server CHECKPOINT PORT
+python -m benchmarks.tasks.rerank_server CHECKPOINT --port PORT
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Body(BaseModel):
 
 def main() -> None:
     """Serve until SIGTERM, with one run at a time on all CPUs."""
-    checkpoint, port = sys.argv[1:]
+    checkpoint, _, port = sys.argv[1:]
     torch.set_num_threads(len(os.sched_getaffinity(0)))
     tokenizer = AutoTokenizer.from_pretrained(checkpoint)
     model = AutoModelForSequenceClassification.from_pretrained(checkpoint).eval()

@@ -24,18 +24,25 @@ from typing import Any
 import httpx
 import torch
 from tokenizers import Tokenizer
-from transformers import BertConfig, BertForMaskedLM
+from transformers import BertForMaskedLM
 
 from benchmarks import generated_block
 from benchmarks.comparison.machine import hardware
+from benchmarks.comparison.page import median_ratio
 from benchmarks.comparison.texts import FILE
+from benchmarks.tasks.checkpoints import (
+    OURS,
+    SIZES,
+    bundle_of,
+    config_of,
+    export,
+    save_with_tokenizer,
+    serving,
+)
 from fillmask.bundles.bundle import default_bundle_path
-from tests.running_server import running_server
 
 PAGE = Path(__file__).parents[2] / "docs" / "sparse.md"
 TOKENS, DOCUMENTS, ROUNDS, ACTIVE_WORDS = 128, 32, 5, 200
-SIZES = {"MiniLM": (384, 6, 1536), "BERT-base": (768, 12, 3072)}  # width, layers, inner width
-OURS = ("fillmask int8", "fillmask fp32")
 BACKENDS = ("torch", "onnx", "onnx int8", "openvino")
 ALL_LOGITS = "onnxruntime, all logits in NumPy"
 MEMORY_TEXTS, MEMORY_TOKENS = 32, 512
@@ -45,17 +52,17 @@ def main() -> None:
     """Measure the contenders in turns and write the tables to the page."""
     peers = sys.argv[1]
     rows, memory = [], ""
-    for size, shape in SIZES.items():
+    for size in SIZES:
         with tempfile.TemporaryDirectory() as scratch:
             checkpoint, documents = Path(scratch) / "checkpoint", Path(scratch) / "texts.json"
             texts = write_documents(DOCUMENTS, TOKENS)
             documents.write_text(json.dumps(texts))
-            make_checkpoint(checkpoint, shape, texts)
+            make_checkpoint(checkpoint, size, texts)
             for name in OURS:
-                export(checkpoint, name)
+                export(checkpoint, name, "--task", "sparse", "--rounding", "nearest")
             rows += measure(size, peers, checkpoint, documents)
             if not memory:
-                memory = memory_mb(checkpoint.with_name("int8"))
+                memory = memory_mb(bundle_of(checkpoint, OURS[0]))
     cpus = sorted(os.sched_getaffinity(0))
     lines = [
         "| size | contender | documents/s | fillmask int8 / this |",
@@ -74,7 +81,7 @@ def measure(size: str, peers: str, checkpoint: Path, documents: Path) -> list[st
         workers = {}
         for name in names:
             interpreter = sys.executable if name in OURS else peers
-            source = checkpoint.with_name(name.rpartition(" ")[2]) if name in OURS else checkpoint
+            source = bundle_of(checkpoint, name) if name in OURS else checkpoint
             command = [interpreter, "-m", "benchmarks.tasks.sparse_contenders"]
             workers[name] = running.enter_context(
                 subprocess.Popen(
@@ -93,7 +100,7 @@ def measure(size: str, peers: str, checkpoint: Path, documents: Path) -> list[st
     rows = []
     for name, own in seconds.items():
         speed = DOCUMENTS / statistics.median(own)
-        ratio = statistics.median(a / b for a, b in zip(own, seconds[OURS[0]], strict=True))
+        ratio = median_ratio(own, seconds[OURS[0]])
         rows.append(f"| {size} | {name} | {speed:.1f} | {ratio:.1f}x |")
         print(rows[-1], file=sys.stderr, flush=True)
     return rows
@@ -127,61 +134,32 @@ def write_documents(count: int, tokens: int) -> list[str]:
 
 
 @torch.inference_mode()
-def make_checkpoint(directory: Path, shape: Sequence[int], texts: Sequence[str]) -> None:
+def make_checkpoint(directory: Path, size: str, texts: Sequence[str]) -> None:
     """Write a random masked language model whose head leaves few words per text."""
     torch.manual_seed(0)
-    width, layers, inner = shape
-    make_config: Any = BertConfig
-    config = make_config(
-        vocab_size=30522,
-        hidden_size=width,
-        num_hidden_layers=layers,
-        num_attention_heads=12,
-        intermediate_size=inner,
-    )
-    model: Any = BertForMaskedLM(config)
+    model: Any = BertForMaskedLM(config_of(size))
     model.eval()
-    tokenizer = json.loads((default_bundle_path() / "tokenizer.json").read_bytes())
-    ids = [Tokenizer.from_str(json.dumps(tokenizer)).encode(text).ids for text in texts[:4]]
+    tokenizer = Tokenizer.from_file(str(default_bundle_path() / "tokenizer.json"))
+    ids = [tokenizer.encode(text).ids for text in texts[:4]]
     best = model(torch.tensor(ids)).logits.amax(1)
     threshold = best.topk(ACTIVE_WORDS, dim=1).values[:, -1].mean()
     model.cls.predictions.bias.sub_(threshold)
-    model.save_pretrained(directory)
-    (directory / "tokenizer.json").write_text(json.dumps(tokenizer))
-    special = {"cls": "[CLS]", "sep": "[SEP]", "pad": "[PAD]", "unk": "[UNK]", "mask": "[MASK]"}
-    settings: dict[str, Any] = {f"{name}_token": token for name, token in special.items()}
-    settings |= {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 512}
-    (directory / "tokenizer_config.json").write_text(json.dumps(settings))
-
-
-def export(checkpoint: Path, name: str) -> None:
-    """Export a bundle beside the checkpoint, in the precision at the end of the name."""
-    precision = name.rpartition(" ")[2]
-    output = checkpoint.with_name(precision)
-    command = [sys.executable, "-m", "fillmask_export", str(checkpoint), "--task", "sparse"]
-    command += ["--output", str(output), "--precision", precision, "--rounding", "nearest"]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    save_with_tokenizer(model, directory)
 
 
 def memory_mb(bundle: Path) -> str:
     """Return a sentence about the memory of a service with long texts."""
     texts = write_documents(MEMORY_TEXTS, MEMORY_TOKENS)
-    with running_server("--bundle", str(bundle)) as served:
-        process = Path(f"/proc/{served.process.pid}")
-        idle_kb = _status_kb(process, "VmRSS")
-        (process / "clear_refs").write_text("5")  # resets the peak
-        answer = httpx.post(f"{served.url}/embed_sparse", json={"inputs": texts}, timeout=120)
+    with serving(bundle) as (url, server):
+        idle_mb = server.rss_bytes() / 2**20
+        Path(f"/proc/{server.pid}/clear_refs").write_text("5")  # resets the peak
+        answer = httpx.post(f"{url}/embed_sparse", json={"inputs": texts}, timeout=120)
         answer.raise_for_status()
-        peak_kb = _status_kb(process, "VmHWM")
+        peak_mb = server.peak_rss_bytes() / 2**20
     return (
         f"One request with {MEMORY_TEXTS} texts of {MEMORY_TOKENS} tokens raises the memory of an "
-        f"idle service with the int8 MiniLM from {idle_kb / 1024:.0f} to {peak_kb / 1024:.0f} MiB."
+        f"idle service with the int8 MiniLM from {idle_mb:.0f} to {peak_mb:.0f} MiB."
     )
-
-
-def _status_kb(process: Path, name: str) -> int:
-    lines = (process / "status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any, Literal
+from typing import Any
 
 import anyio.to_thread
 import uvicorn
@@ -18,6 +18,8 @@ from pydantic import BaseModel
 
 from benchmarks.comparison.process import HOST
 
+# what pip installs for it
+APP = ("fastapi", "uvicorn")
 Answer = Callable[[str, int], Any]
 
 
@@ -39,8 +41,6 @@ def serve(
     *,
     runs: int,
     port: int,
-    path: str = "/fill-mask",
-    http: Literal["auto", "h11"] = "auto",
 ) -> None:
     """Serve a function until SIGTERM.
 
@@ -49,7 +49,6 @@ def serve(
             call the function concurrently.
         runs: number of concurrent runs.
         port: port on this machine.
-        http: uvicorn's HTTP parser, "auto" for the fastest that is installed.
     """
 
     @asynccontextmanager
@@ -59,7 +58,7 @@ def serve(
 
     app = FastAPI(lifespan=lifespan)
 
-    @app.post(path)
+    @app.post("/fill-mask")
     def endpoint(body: Body) -> JSONResponse:
         return JSONResponse(answer(body.inputs, body.parameters.top_k))
 
@@ -67,4 +66,4 @@ def serve(
     async def ready() -> dict[str, str]:
         return {"status": "ready"}
 
-    uvicorn.run(app, host=HOST, port=port, http=http, log_level="warning", access_log=False)
+    uvicorn.run(app, host=HOST, port=port, log_level="warning", access_log=False)

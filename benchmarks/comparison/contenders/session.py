@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.comparison.engines.ctranslate2_engine import HEADS, CTranslate2Engine
-from benchmarks.comparison.engines.graphs import Engine, OnnxRuntimeEngine, OpenVinoEngine
-from benchmarks.comparison.servers.minimal_app import serve
+from benchmarks.comparison.contenders.app import serve
+from benchmarks.comparison.contenders.ctranslate2 import HEADS, CTranslate2Engine
+from benchmarks.comparison.contenders.engine import Engine
+from benchmarks.comparison.contenders.onnxruntime import OnnxRuntimeEngine
+from benchmarks.comparison.contenders.openvino import OpenVinoEngine
 from benchmarks.comparison.workspace import Workspace
 from fillmask.arrays import FloatArray
 from fillmask.tokenization.encoded_text import EncodedText

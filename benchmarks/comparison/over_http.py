@@ -1,11 +1,10 @@
-"""Comparison over HTTP, with one process per contender and round."""
+"""Requests/s with many clients, with one process per contender and round."""
 
 from __future__ import annotations
 
 import http.client
 import json
 import re
-import statistics
 import sys
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -13,14 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.comparison.http.contenders import Contender, Setting
-from benchmarks.comparison.http.correctness import (
-    Agreement,
-    best_ordinary_tokens,
-    compare,
-    read_reference,
-)
-from benchmarks.comparison.http.load import load
+from benchmarks.comparison.contenders.contender import Contender, Setting
+from benchmarks.comparison.correctness import best_ordinary_tokens, compare, read_reference
+from benchmarks.comparison.load import load
 from benchmarks.comparison.process import HOST, Server, ServerError, running
 from benchmarks.comparison.results import Cell, SizeResults, Visit
 from benchmarks.comparison.texts import masked_texts, request_body
@@ -50,14 +44,17 @@ class Plan:
     client_cpus: tuple[int, ...]
 
 
-class HttpComparison:
-    """Comparison of one model size over HTTP.
+class BusyComparison:
+    """Comparison of one model size with many clients.
 
     Args:
+        known: contenders, in the order of measurement.
         results: object to which the methods add figures.
     """
 
-    def __init__(self, workspace: Workspace, plan: Plan, results: SizeResults) -> None:
+    def __init__(
+        self, workspace: Workspace, plan: Plan, known: list[Contender], results: SizeResults
+    ) -> None:
         self._workspace = workspace
         self._plan = plan
         self._results = results
@@ -65,23 +62,23 @@ class HttpComparison:
         self._bodies = write_bodies("bodies", self._texts)
         self._reference = read_reference(workspace.reference)
         self._special = workspace.tokenizer().special_token_ids
-        self._chosen: dict[str, Setting] = {}
+        self._chosen = {contender: self._choose(contender) for contender in known}
 
-    def choose_setting(self, contender: Contender) -> None:
-        """Select the contender's setting with the most requests/s in a trial."""
+    def round(self, number: int) -> None:
+        """Measure every contender once."""
+        for contender, setting in self._chosen.items():
+            visit = self._visit(contender, setting, self._plan.concurrencies, number)
+            self._results.visits.setdefault(contender.name, []).append(visit)
+
+    def _choose(self, contender: Contender) -> Setting:
+        """Return the contender's setting with the most requests/s in a trial."""
         speeds = {}
         for setting in contender.settings if len(contender.settings) > 1 else ():
             cells = self._visit(contender, setting, (TRIAL_CONCURRENCY,), 0).cells
             speeds[setting] = cells[TRIAL_CONCURRENCY].requests_per_s
         best = max(speeds, key=speeds.__getitem__, default=contender.settings[0])
-        self._chosen[contender.name] = best
         self._results.chosen[contender.name] = best.label
-
-    def visit(self, contender: Contender, number: int) -> None:
-        """Measure one contender in one round."""
-        setting = self._chosen[contender.name]
-        visit = self._visit(contender, setting, self._plan.concurrencies, number)
-        self._results.visits.setdefault(contender.name, []).append(visit)
+        return best
 
     def _visit(
         self,
@@ -90,25 +87,22 @@ class HttpComparison:
         concurrencies: tuple[int, ...],
         number: int,
     ) -> Visit:
-        command = (*contender.command, *setting.arguments)
-        log_name = re.sub(r"\W+", "-", f"{self._workspace.size} {contender.name} {setting.label}")
-        with running(command, self._plan.server_cpus, contender.ready_path, log_name) as server:
+        name = log_name(self._workspace, contender, setting)
+        with running(setting.command, self._plan.server_cpus, name) as server:
             agreement = self._check(contender, server)  # also a warm-up with every text
+            self._load(server, TRIAL_CONCURRENCY, number)  # a warm-up with concurrent requests
             cells = {}
-            # warm-up with concurrent requests
-            self._load(server, TRIAL_CONCURRENCY, number)
             for concurrency in concurrencies:
                 cells[concurrency] = cell = self._load(server, concurrency, number)
                 print(
-                    f"{self._workspace.size} round {number}: {contender.name} at {concurrency}: "
-                    f"{cell.requests_per_s:.1f} requests/s, p50 {cell.p50_ms:.1f} ms, "
-                    f"p99 {cell.p99_ms:.1f} ms",
+                    f"round {number}: {name} at {concurrency}: {cell.requests_per_s:.1f} "
+                    f"requests/s, p50 {cell.p50_ms:.1f} ms, p99 {cell.p99_ms:.1f} ms",
                     file=sys.stderr,
                 )
             return Visit(
                 ready_s=server.ready_s,
                 peak_rss_bytes=server.peak_rss_bytes(),
-                agreement=agreement.share,
+                agreement=agreement,
                 cells=cells,
             )
 
@@ -122,45 +116,26 @@ class HttpComparison:
             cpus=self._plan.client_cpus,
         )
 
-    def _check(self, contender: Contender, server: Server) -> Agreement:
-        """Compare the server's response to every text with the reference.
+    def _check(self, contender: Contender, server: Server) -> float:
+        """Return the share of masks at which the server has transformers' best token.
 
         Raises:
-            ServerError: an fp32 contender disagrees with the reference, or a response has a status
-                other than 200.
+            ServerError: a contender in fp32 misses one, or a status is not 200.
         """
         with ThreadPoolExecutor(len(self._plan.server_cpus)) as pool:
-            answers = list(pool.map(lambda text: ask(server.port, "/fill-mask", text), self._texts))
+            answers = list(pool.map(lambda text: ask(server.port, text), self._texts))
         tokens = [best_ordinary_tokens(answer, self._special) for answer in answers]
-        agreement = compare(self._reference, tokens)
-        if contender.exact and agreement.same < agreement.masks:
+        share = compare(self._reference, tokens)
+        if contender.exact and share < 1:
             raise ServerError(
-                f"{contender.name} must agree with transformers on all {agreement.masks} masks "
-                f"(got {agreement.same})"
+                f"{contender.name} must agree with transformers on all masks (got {share:.2%})"
             )
-        return agreement
+        return share
 
 
-def measure_null_server(plan: Plan) -> dict[int, Cell]:
-    """Measure the load generator against a server that computes nothing.
-
-    Returns:
-        Figures by concurrency.
-    """
-    bodies = write_bodies("bodies", masked_texts())
-    command = (sys.executable, "-m", "benchmarks.comparison.servers.nothing")
-    with running(command, plan.server_cpus, "/", "nothing") as server:
-        return {
-            concurrency: load(
-                server.port,
-                bodies,
-                concurrency=concurrency,
-                seconds=plan.seconds,
-                first=0,
-                cpus=plan.client_cpus,
-            )
-            for concurrency in plan.concurrencies
-        }
+def log_name(workspace: Workspace, contender: Contender, setting: Setting) -> str:
+    """Return the name of the log file of a contender with a setting."""
+    return re.sub(r"\W+", "-", f"{workspace.size} {contender.name} {setting.label}")
 
 
 def write_bodies(name: str, texts: Iterable[str]) -> Path:
@@ -171,26 +146,7 @@ def write_bodies(name: str, texts: Iterable[str]) -> Path:
     return path
 
 
-def describe_texts(workspace: Workspace) -> tuple[list[int], list[int]]:
-    """Return the number of tokens and the number of masks of each text."""
-    tokenizer = workspace.tokenizer()
-    encoded = [tokenizer.encode(text) for text in masked_texts()]
-    return [len(e.input_ids) for e in encoded], [len(e.mask_positions) for e in encoded]
-
-
-def median_cell(visits: list[Visit], concurrency: int) -> Cell:
-    """Return the sum of the requests and the medians of the other figures over the rounds."""
-    cells = [visit.cells[concurrency] for visit in visits]
-    return Cell(
-        requests=sum(cell.requests for cell in cells),
-        requests_per_s=statistics.median(cell.requests_per_s for cell in cells),
-        p50_ms=statistics.median(cell.p50_ms for cell in cells),
-        p99_ms=statistics.median(cell.p99_ms for cell in cells),
-        client_cpu_us=statistics.median(cell.client_cpu_us for cell in cells),
-    )
-
-
-def ask(port: int, path: str, text: str) -> Any:
+def ask(port: int, text: str) -> Any:
     """Send one text to a measured server and return the JSON of its response.
 
     Raises:
@@ -199,7 +155,7 @@ def ask(port: int, path: str, text: str) -> Any:
     connection = http.client.HTTPConnection(HOST, port, timeout=_ANSWER_LIMIT_S)
     try:
         headers = {"Content-Type": "application/json"}
-        connection.request("POST", path, request_body(text), headers)
+        connection.request("POST", "/fill-mask", request_body(text), headers)
         response = connection.getresponse()
         content = response.read()
     finally:

@@ -1,29 +1,118 @@
-"""Conversion of BERT checkpoints to CTranslate2's encoder, which has no masked-language-model head.
+"""CTranslate2's encoder in int8, with a masked-language-model head in onnxruntime.
 
-CTranslate2's own converter does not work with the transformers version of the comparison. This
-module fills CTranslate2's public model specification instead. The head becomes an ONNX graph and
-NumPy arrays.
+CTranslate2 has no such head, and its own converter does not work with the transformers version of
+the comparison, so that this module fills CTranslate2's public model specification.
 
-Shapes: M masks, D width of the encoder, V tokens of the vocabulary.
+Shapes: M masks of all texts, D width of the encoder, V tokens of the vocabulary.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
-import onnxruntime.quantization as ort_quantization
-from onnx import TensorProto, helper, numpy_helper
 
-from benchmarks.comparison.engines.ctranslate2_engine import HEAD, HEAD_ARRAYS, HEAD_INT8
+from benchmarks.comparison.contenders.app import APP
+from benchmarks.comparison.contenders.contender import (
+    Contender,
+    Job,
+    Setting,
+    Variant,
+    server,
+    split,
+)
+from benchmarks.comparison.contenders.engine import at_masks, grouped
+from benchmarks.comparison.contenders.onnxruntime import session
+from benchmarks.comparison.workspace import Workspace
 from fillmask.arrays import FloatArray
+from fillmask.tokenization.encoded_text import EncodedText
 
+NAME = "CTranslate2 int8"
+# file of the head by its precision
+HEADS = {"fp32": "head.onnx", "int8": "head-int8.onnx"}
 OPSET = 20  # first version with Gelu
 
 Weights = Mapping[str, FloatArray]
+
+
+def busy(workspace: Workspace, cpus: int) -> list[Contender]:
+    """Return its row."""
+    command = (*_command(workspace), "--runs", str(cpus))
+    return [
+        Contender(
+            name=NAME,
+            settings=_heads(command, split(cpus, cpus)),
+            requirements=(*APP, "ctranslate2", "onnxruntime", "tokenizers", "numpy"),
+            note="The encoder. CTranslate2 has no masked-language-model head, so onnxruntime "
+            "computes the head at the masks.",
+        )
+    ]
+
+
+def alone(workspace: Workspace, cpus: int) -> list[Contender]:
+    """Return its row with all threads for each text."""
+    command = (*_command(workspace), "--runs", "1", "--threads", str(cpus))
+    return [Contender(NAME, _heads(command, "all threads"))]
+
+
+def variants(workspace: Workspace) -> list[Variant]:
+    """Return its row without HTTP, with one thread per run."""
+
+    def jobs(head: str, number: int, texts: Sequence[EncodedText], threads: int) -> list[Job]:
+        engine = CTranslate2Engine(workspace.ctranslate2, "int8", head, threads, 1)
+        return grouped(engine, texts, number, by_length=number > 1)
+
+    settings = {
+        f"{number} texts of similar length per run, head in {head}": partial(jobs, head, number)
+        for number in (1, 8, 16)
+        for head in HEADS
+    }
+    return [Variant(f"{NAME}, gather head", settings)]
+
+
+def _heads(command: tuple[str, ...], label: str) -> tuple[Setting, ...]:
+    return tuple(Setting(f"{label}, head in {head}", (*command, "--head", head)) for head in HEADS)
+
+
+def _command(workspace: Workspace) -> tuple[str, ...]:
+    arguments = ("--engine", "ctranslate2", "--graph", str(workspace.ctranslate2))
+    return server("session", "--size", workspace.size, *arguments)
+
+
+class CTranslate2Engine:
+    """CTranslate2 with a head in onnxruntime.
+
+    Args:
+        directory: directory of `convert`.
+        precision: precision of the encoder, "int8" or "float32".
+        head: precision of the head, one of HEADS.
+        workers: number of concurrent runs (`inter_threads`).
+        threads: number of threads per run (`intra_threads`).
+    """
+
+    def __init__(
+        self, directory: Path, precision: str, head: str, workers: int, threads: int
+    ) -> None:
+        # imported here, because only the environment of `make comparison` has CTranslate2
+        import ctranslate2  # type: ignore[import-not-found]  # noqa: PLC0415
+
+        self._encoder = ctranslate2.Encoder(
+            str(directory),
+            compute_type=precision,
+            inter_threads=workers,
+            intra_threads=threads,
+        )
+        self._head = session(directory / HEADS[head], threads)
+
+    def logits(self, texts: Sequence[EncodedText]) -> FloatArray:
+        """Compute the logits (M, V) at the masks of texts. Several threads may call the method."""
+        output = self._encoder.forward_batch([text.input_ids.tolist() for text in texts])
+        hidden_MD = at_masks(np.asarray(output.last_hidden_state), texts)
+        logits_MV: FloatArray = self._head.run(["logits"], {"hidden": hidden_MD})[0]
+        return logits_MV
 
 
 def convert(weights: Weights, config: Any, vocabulary: list[str], directory: Path) -> None:
@@ -90,12 +179,12 @@ def _fill_norm(spec: Any, weights: Weights, name: str) -> None:
 
 
 def write_head(weights: Weights, epsilon: float, directory: Path) -> None:
-    """Write the head as NumPy arrays, as an ONNX graph and as the same graph in int8.
+    """Write the head as an ONNX graph, and the same graph in int8."""
+    # imported here, because these packages would add to the memory of the server
+    import onnx  # noqa: PLC0415
+    import onnxruntime.quantization as ort_quantization  # noqa: PLC0415
+    from onnx import TensorProto, helper, numpy_helper  # noqa: PLC0415
 
-    Args:
-        weights: tensors of transformers' BertForMaskedLM by name.
-        epsilon: constant of the layer norm.
-    """
     transform = "cls.predictions.transform"
     arrays = {
         "dense": weights[f"{transform}.dense.weight"].T,
@@ -106,8 +195,6 @@ def write_head(weights: Weights, epsilon: float, directory: Path) -> None:
         "bias": weights["cls.predictions.bias"],
     }
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    stored: dict[str, Any] = {**arrays, "epsilon": np.float32(epsilon)}
-    np.savez(directory / HEAD_ARRAYS, **stored)
     nodes = [
         helper.make_node("MatMul", ["hidden", "dense"], ["product"]),
         helper.make_node("Add", ["product", "dense_bias"], ["sum"]),
@@ -128,7 +215,10 @@ def write_head(weights: Weights, epsilon: float, directory: Path) -> None:
         graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=onnx.IR_VERSION - 1
     )
     onnx.checker.check_model(model, full_check=True)
-    onnx.save(model, directory / HEAD)
+    onnx.save(model, directory / HEADS["fp32"])
     ort_quantization.quantize_dynamic(
-        directory / HEAD, directory / HEAD_INT8, per_channel=True, op_types_to_quantize=["MatMul"]
+        directory / HEADS["fp32"],
+        directory / HEADS["int8"],
+        per_channel=True,
+        op_types_to_quantize=["MatMul"],
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,26 +13,6 @@ TIE = 1e-3
 
 # log-probabilities of the best tokens by id, for each mask of each text
 Reference = list[list[dict[int, float]]]
-
-
-@dataclass(frozen=True, slots=True)
-class Agreement:
-    """Number of masks at which a server and the reference have the same best token.
-
-    A token that ties with the reference's best token counts as the same token.
-
-    Attributes:
-        masks: number of all masks.
-        same: number of masks with the same best token.
-    """
-
-    masks: int
-    same: int
-
-    @property
-    def share(self) -> float:
-        """Share of masks with the same best token, from 0 to 1."""
-        return self.same / self.masks
 
 
 def read_reference(path: Path) -> Reference:
@@ -62,20 +41,15 @@ def best_ordinary_tokens(answer: Any, special_token_ids: Collection[int]) -> lis
     ]
 
 
-def compare(reference: Reference, tokens: Sequence[Sequence[int | None]]) -> Agreement:
-    """Count the masks at which a server and the reference have the same best token.
+def compare(reference: Reference, tokens: Sequence[Sequence[int | None]]) -> float:
+    """Return the share of masks at which a server has the reference's best token, or one that ties.
 
     Raises:
         ValueError: a response and the reference have different numbers of masks.
     """
-    same = 0
-    for number, (expected, answered) in enumerate(zip(reference, tokens, strict=True)):
-        if len(expected) != len(answered):
-            raise ValueError(
-                f"the response to text {number} must have {len(expected)} masks "
-                f"(got {len(answered)})"
-            )
-        for candidates, token in zip(expected, answered, strict=True):
-            best = max(candidates.values())
-            same += token is not None and candidates.get(token, -1e30) >= best - TIE
-    return Agreement(masks=sum(map(len, reference)), same=same)
+    same = [
+        token is not None and candidates.get(token, -1e30) >= max(candidates.values()) - TIE
+        for expected, answered in zip(reference, tokens, strict=True)
+        for candidates, token in zip(expected, answered, strict=True)
+    ]
+    return sum(same) / len(same)

@@ -1,1 +1,0 @@
-"""Runtimes of the contenders with a common interface."""

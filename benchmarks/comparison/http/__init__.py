@@ -1,1 +1,0 @@
-"""Comparison over HTTP: contenders, load, correctness, memory and installed sizes."""

@@ -1,1 +1,0 @@
-"""Comparison without HTTP: throughput and scaling."""

@@ -1,1 +1,0 @@
-"""Writer of docs/performance.md and its pictures."""

@@ -1,1 +1,0 @@
-"""Servers of the contenders other than fillmask."""
