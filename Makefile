@@ -69,12 +69,13 @@ WORKERS ?= 4
 suite: collect
 	OMP_NUM_THREADS=1 $(DEV)/bin/python -m pytest -m "$(SUITE)" --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder $(TESTS)
 
-check: lint types  ## check lint, format, types and architecture
+check: lint types  ## check lint, format, types, architecture and the lines of each room
 
 lint: $(DEV)/.installed
 	$(DEV)/bin/ruff check .
 	$(DEV)/bin/ruff format --check .
 	$(DEV)/bin/lint-imports
+	$(DEV)/bin/python -m tests.budget
 
 types: $(DEV)/.installed
 	$(DEV)/bin/mypy
