@@ -30,8 +30,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from fillmask_model.data.mixture import Mixture, mix
 from fillmask_model.documents import open_text, read_documents
+from fillmask_model.pretraining.mixture import Mixture, mix
 
 DATA = Path(__file__).parent / "data"
 RECIPES = Path(__file__).parents[2] / "model" / "fillmask_model" / "recipes"

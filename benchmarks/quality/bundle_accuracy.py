@@ -22,12 +22,12 @@ from fillmask.engine.passes import ModelPass
 from fillmask.engine.runtime import Runtime
 from fillmask_model.bootstrap import EVALUATION_SEED
 from fillmask_model.checkpoints.checkpoint import load_checkpoint
-from fillmask_model.data.corpus import pack_rows
-from fillmask_model.data.masking import MaskedBatch, Masker
-from fillmask_model.data.short_texts import short_rows
 from fillmask_model.documents import read_documents
+from fillmask_model.pretraining.evaluation import TOP_K, Predictions, RowScores, evaluate, score
+from fillmask_model.pretraining.masking import MaskedBatch, Masker
+from fillmask_model.pretraining.rows import pack_rows
+from fillmask_model.pretraining.short_texts import short_rows
 from fillmask_model.tokenizers.special_tokens import SpecialTokens, read_tokenizer
-from fillmask_model.training.evaluation import TOP_K, Predictions, RowScores, evaluate, score
 
 ROW_TOKENS = (128, 256)
 

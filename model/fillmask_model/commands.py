@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import fillmask_model.classification.commands
-import fillmask_model.data.commands
+import fillmask_model.pretraining.commands
+import fillmask_model.pretraining.mix_command
 import fillmask_model.sparse.commands
-import fillmask_model.training.commands
 from fillmask_model.checkpoints.checkpoint import read_own_config
 from fillmask_model.encoder.counting import count_parameters
 from fillmask_model.files import read_object
@@ -36,10 +36,10 @@ def parameters_command(options: argparse.Namespace) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="fillmask-train", description=__doc__)
     commands = parser.add_subparsers(required=True)
-    fillmask_model.training.commands.add_commands(commands)
+    fillmask_model.pretraining.commands.add_commands(commands)
     fillmask_model.classification.commands.add_commands(commands)
     fillmask_model.sparse.commands.add_commands(commands)
-    fillmask_model.data.commands.add_commands(commands)
+    fillmask_model.pretraining.mix_command.add_commands(commands)
     count = commands.add_parser("parameters", help=parameters_command.__doc__)
     count.set_defaults(command=parameters_command)
     count.add_argument("config", type=Path, help="config.json of a checkpoint")

@@ -12,12 +12,12 @@ import torch
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from fillmask_model.data.corpus import pack_rows
 from fillmask_model.encoder.encoder import TiedEncoder
+from fillmask_model.pretraining import loop
+from fillmask_model.pretraining.config import TrainConfig
+from fillmask_model.pretraining.loop import Pretraining
+from fillmask_model.pretraining.rows import pack_rows
 from fillmask_model.tokenizers.special_tokens import SpecialTokens
-from fillmask_model.training import loop
-from fillmask_model.training.config import TrainConfig
-from fillmask_model.training.loop import Pretraining
 from tests.model.command_line import ENCODER
 from tests.model.samples import ROW_TOKENS, VERSES, repetitive_text, small_config, verse_tokenizer
 

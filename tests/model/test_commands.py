@@ -14,11 +14,11 @@ from tokenizers import Tokenizer
 
 from fillmask_model.checkpoints.checkpoint import load_checkpoint, save_checkpoint
 from fillmask_model.commands import main
-from fillmask_model.data.corpus import pack_rows
 from fillmask_model.documents import read_documents
 from fillmask_model.encoder.classifier import ClassifierConfig
+from fillmask_model.pretraining import commands
+from fillmask_model.pretraining.rows import pack_rows
 from fillmask_model.tokenizers.special_tokens import SpecialTokens
-from fillmask_model.training import commands
 from tests.model.command_line import ENCODER, pretrain, save_small
 from tests.model.samples import random_encoder, repetitive_text, small_config
 

@@ -13,10 +13,10 @@ from tokenizers import Tokenizer
 
 from fillmask_model.checkpoints.checkpoint import load_checkpoint, save_checkpoint
 from fillmask_model.commands import main
-from fillmask_model.data.row_files import load_or_build_arrays
 from fillmask_model.encoder.classifier import ClassifierConfig
 from fillmask_model.encoder.encoder import TiedEncoder
-from fillmask_model.training import pair_data
+from fillmask_model.pretraining import pair_data
+from fillmask_model.pretraining.row_files import load_or_build_arrays
 from tests.model.command_line import pretrain, save_small
 from tests.model.samples import repetitive_text, small_config
 

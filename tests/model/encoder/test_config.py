@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fillmask_model.encoder.config import EncoderConfig
-from fillmask_model.training.config import TrainConfig
+from fillmask_model.pretraining.config import TrainConfig
 from tests.model.samples import SMALL, small_config
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from fillmask_model.data.commands import add_commands as add_data_commands
-from fillmask_model.training.commands import add_commands
-from fillmask_model.training.config import TrainConfig
+from fillmask_model.pretraining.commands import add_commands
+from fillmask_model.pretraining.config import TrainConfig
+from fillmask_model.pretraining.mix_command import add_commands as add_data_commands
 from tests.model.recipes import recipe_commands
 
 

@@ -1,1 +1,0 @@
-"""Preparation of training data, with masking, mixtures and decontamination."""

@@ -1,0 +1,76 @@
+"""Batches of a pretraining run by their number.
+
+The batch of a number depends only on text and configuration, so that a resumed run continues with
+the same batches.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fillmask_model.pretraining.config import TrainConfig
+from fillmask_model.pretraining.pairs import PairBatch, PairBatches
+from fillmask_model.pretraining.rows import TokenRows, epoch_order
+from fillmask_model.pretraining.short_texts import ShortTexts
+
+
+class TrainingBatches:
+    """Packed rows or pairs of segments, with batches of short texts at regular intervals.
+
+    Args:
+        rows: (rows, row_tokens) packed rows. A run on pairs ignores them.
+        short_texts: batches of short texts. None if `short_share` is 0.
+        pairs: batches of pairs. None for a run on packed rows.
+
+    Raises:
+        ValueError: the rows do not fill a batch.
+    """
+
+    def __init__(
+        self,
+        rows: TokenRows,
+        config: TrainConfig,
+        short_texts: ShortTexts | None = None,
+        pairs: PairBatches | None = None,
+    ) -> None:
+        if pairs is None and len(rows) < config.batch_rows:
+            raise ValueError(
+                f"the number of rows of {config.row_tokens} tokens in the text must be at least "
+                f"batch_rows, {config.batch_rows} (got {len(rows)}); add text or reduce batch_rows"
+            )
+        self.rows, self.short_texts, self._pairs = rows, short_texts, pairs
+        self._config = config
+
+    def tokens(self, number: int) -> Tensor:
+        """Return the token ids (N, T) of a batch of packed rows or short texts, int64."""
+        short_before, is_short = self._count_short(number)
+        if self.short_texts and is_short:
+            rows = self.short_texts.batch(short_before)
+        else:
+            rows = self.packed(number - short_before)
+        return torch.from_numpy(rows.astype(np.int64))
+
+    def pairs(self, number: int) -> PairBatch | None:
+        """Return a batch of pairs, or None if the batch has packed rows or short texts."""
+        if self._pairs is None:
+            return None
+        short_before, is_short = self._count_short(number)
+        return None if is_short else self._pairs.batch(number - short_before)
+
+    def packed(self, number: int) -> TokenRows:
+        """Return the token ids (batch_rows, row_tokens) of a batch, counted without short texts."""
+        rows, size = len(self.rows), self._config.batch_rows
+        epoch, index = divmod(number, rows // size)
+        order = epoch_order(rows, self._config.seed, epoch)
+        batch: TokenRows = self.rows[order[index * size : (index + 1) * size]]
+        return batch
+
+    def _count_short(self, number: int) -> tuple[int, bool]:
+        """Count earlier batches of short texts and check if batch `number` has short texts."""
+        share = self._config.short_share
+        before = math.floor(number * share)
+        return before, math.floor((number + 1) * share) > before

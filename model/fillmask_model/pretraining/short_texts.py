@@ -1,0 +1,115 @@
+"""Training rows of single short texts, similar to the requests of clients.
+
+Packed rows are always full. They begin and end in the middle of sentences. Training on packed rows
+alone gives an encoder that is less accurate on single sentences (docs/decisions/019).
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from fillmask_model.pretraining.rows import TokenRows, epoch_order
+from fillmask_model.pretraining.sentences import SENTENCE_END
+from fillmask_model.tokenizers.special_tokens import SpecialTokens
+
+SHORTEST_TOKENS, LONGEST_TOKENS = 6, 64  # length of a row, special tokens included
+MOST_SENTENCES = 3
+TEXTS_PER_CALL = 2_000
+
+
+class ShortTexts:
+    """Batches of texts of equal length, without padding.
+
+    Args:
+        rows: (N, T) token ids with special tokens, by T.
+        batch_tokens: maximum number of tokens in a batch of several rows.
+        seed: seed of the order of texts and batches.
+    """
+
+    def __init__(self, rows: Mapping[int, TokenRows], batch_tokens: int, seed: int) -> None:
+        self._rows, self._seed = rows, seed
+        self._batches = [
+            (tokens, part)
+            for tokens, texts in sorted(rows.items())
+            for size in [max(1, batch_tokens // tokens)]
+            for part in (slice(start, start + size) for start in range(0, len(texts), size))
+        ]
+
+    def batch(self, number: int) -> TokenRows:
+        """Return a batch (N, T) of the run by its number, from 0.
+
+        Each epoch shuffles the texts again.
+        """
+        epoch, index = divmod(number, len(self._batches))
+        tokens, part = self._batches[epoch_order(len(self._batches), self._seed, epoch)[index]]
+        texts = self._rows[tokens]
+        order = np.random.default_rng([self._seed, epoch, tokens]).permutation(len(texts))
+        chosen: TokenRows = texts[order[part]]
+        return chosen
+
+
+def short_rows(
+    documents: Iterable[str],
+    tokenizer: Tokenizer,
+    special: SpecialTokens,
+    seed: int,
+    longest_tokens: int = LONGEST_TOKENS,
+    stopless_share: float = 0.0,
+) -> dict[int, NDArray[np.int32]]:
+    """Cut documents into rows `[CLS] text [SEP]`, grouped by length.
+
+    A text consists of one to three sentences of a line. The result excludes rows of fewer than 6
+    tokens.
+
+    Args:
+        documents: texts of any length.
+        tokenizer: tokenizer, used without its post-processor.
+        seed: seed of the number of sentences per text, and of the lost full stops.
+        longest_tokens: maximum length of a row in tokens.
+        stopless_share: share of the texts with a final full stop that lose it. Clients often send
+            texts without one, and an encoder that has read few such texts expects the full stop
+            in a final mask.
+
+    Raises:
+        ValueError: no text has an allowed length.
+    """
+    texts = _drop_stops(_texts(documents, np.random.default_rng(seed)), seed, stopless_share)
+    # an array takes 4 bytes per token instead of a list's 40, for up to 150 million tokens
+    ids: dict[int, array[int]] = defaultdict(lambda: array("i"))
+    while call := list(islice(texts, TEXTS_PER_CALL)):
+        for encoding in tokenizer.encode_batch_fast(call, add_special_tokens=False):
+            row = [special.cls, *encoding.ids, special.sep]
+            if SHORTEST_TOKENS <= len(row) <= longest_tokens:
+                ids[len(row)].extend(row)
+    if not ids:
+        raise ValueError(
+            f"the corpus has no texts of {SHORTEST_TOKENS} to {longest_tokens} tokens; add text"
+        )
+    return {n: np.frombuffer(ids[n], np.int32).reshape(-1, n) for n in sorted(ids)}
+
+
+def _texts(documents: Iterable[str], generator: np.random.Generator) -> Iterator[str]:
+    for document in documents:
+        for line in document.splitlines():
+            sentences = iter(SENTENCE_END.split(line.strip()))
+            while text := " ".join(islice(sentences, _draw_sentence_count(generator))):
+                yield text
+
+
+def _drop_stops(texts: Iterator[str], seed: int, share: float) -> Iterator[str]:
+    # a generator of its own, so that the share changes no other draw
+    generator = np.random.default_rng([seed, 1])
+    for text in texts:
+        lost = generator.random() < share and text.endswith(".") and not text.endswith("..")
+        yield text[:-1] if lost else text
+
+
+def _draw_sentence_count(generator: np.random.Generator) -> int:
+    return int(generator.integers(1, MOST_SENTENCES + 1))

@@ -1,0 +1,83 @@
+"""Files of a run in its output, and the training state from which the run can resume."""
+
+from __future__ import annotations
+
+import argparse
+import pickle
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from fillmask_model.checkpoints.checkpoint import FILES, is_own_checkpoint
+from fillmask_model.files import atomic_replace
+from fillmask_model.output_files import reject_foreign_files, reject_inputs
+from fillmask_model.pretraining.config import TrainConfig
+from fillmask_model.pretraining.progress import CURVE_NAME, LOG_NAME
+from fillmask_model.pretraining.row_files import has_arrays, reject_foreign_directory
+
+STATE_NAME = "train_state.pt"
+ROWS_NAME, SENTENCES_NAME = "rows", "sentences"
+# a resumed run may change only its length, decay and intervals
+MAY_CHANGE = {"steps", "decay_steps", "evaluate_every_steps", "checkpoint_every_steps"}
+
+
+def write_state(directory: Path, config: TrainConfig, state: dict[str, Any]) -> None:
+    """Replace the state in a directory atomically."""
+    with atomic_replace(directory / STATE_NAME) as temporary:
+        torch.save({"config": asdict(config), **state}, temporary)
+
+
+def read_state(directory: Path, config: TrainConfig) -> dict[str, Any]:
+    """Read the state of a run, with all tensors on the CPU.
+
+    Args:
+        config: configuration of the resumed run. Only its length, decay and intervals may change.
+
+    Raises:
+        ValueError: the state is missing or incomplete, or belongs to another configuration.
+    """
+    path = directory / STATE_NAME
+    if not path.is_file():
+        raise ValueError(f"{path} does not exist; start the run without --resume")
+    try:
+        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+    except (RuntimeError, pickle.UnpicklingError, EOFError):
+        raise ValueError(f"{path} is incomplete or not a training state; start a new run") from None
+    # states of earlier versions lack newer fields, whose defaults change nothing
+    defaults = {field.name: field.default for field in fields(TrainConfig)}
+    before, now = defaults | state["config"], asdict(config)
+    changed = [
+        f"{name} must be {before.get(name)!r} (got {now.get(name)!r})"
+        for name in sorted(before.keys() | now.keys())
+        if name not in MAY_CHANGE and before.get(name) != now.get(name)
+    ]
+    if changed:
+        raise ValueError(
+            f"{path} has another configuration: {', '.join(changed)}; "
+            f"change only {', '.join(sorted(MAY_CHANGE))}"
+        )
+    if state["step"] > config.steps:
+        raise ValueError(
+            f"steps must be at least {state['step']}, the step of {path} (got {config.steps})"
+        )
+    return state
+
+
+def check_output(options: argparse.Namespace, texts: list[Path]) -> None:
+    """Reject an output in which the run would replace its inputs or files of the user."""
+    output = options.output
+    caches = [output / ROWS_NAME, *([output / SENTENCES_NAME] if options.next_sentence else [])]
+    reject_inputs([*texts, options.init, options.tokenizer, options.config], caches)
+    names, logs = [*FILES, STATE_NAME], [LOG_NAME, CURVE_NAME]
+    if not options.resume:  # a resumed run replaces only files of its own
+        start = [options.init / name for name in FILES] if options.init else []
+        written = [output / name for name in (*names, *logs)]
+        reject_inputs([*texts, *start, options.tokenizer, options.config], written)
+    for directory in caches:
+        reject_foreign_directory(directory)
+    own = is_own_checkpoint(output)
+    reject_foreign_files(output, names, own=own)
+    # the logs begin before the first checkpoint
+    reject_foreign_files(output, logs, own=own or has_arrays(output / ROWS_NAME))

@@ -1,0 +1,173 @@
+"""Packed rows from text files."""
+
+from __future__ import annotations
+
+import lzma
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tokenizers import AddedToken, Tokenizer
+
+from fillmask_model.documents import read_documents, text_files
+from fillmask_model.pretraining import corpus
+from fillmask_model.pretraining.rows import pack_rows
+from fillmask_model.tokenizers.special_tokens import SpecialTokens
+from tests.model.samples import VERSES
+
+
+@pytest.mark.parametrize(
+    ("text", "documents"),
+    [
+        ("one\n", ["one"]),
+        ("one\ntwo\n\nthree\n", ["one\ntwo", "three"]),
+        ("one\n\n\n\ntwo", ["one", "two"]),
+        ("\n\none\n \t\ntwo\n\n", ["one", "two"]),
+        ("one\r\ntwo\r\n\r\nthree\r\n", ["one\ntwo", "three"]),
+        ("", []),
+        ("\n\n", []),
+    ],
+)
+def test_documents_part_at_blank_lines(tmp_path: Path, text: str, documents: list[str]) -> None:
+    # Several blank lines are one separator.
+    (tmp_path / "a.txt").write_bytes(text.encode())
+    assert [text.strip() for text in read_documents([tmp_path / "a.txt"])] == documents
+
+
+def test_a_file_ends_its_last_document(tmp_path: Path) -> None:
+    # Documents are in the order in which the caller names the files.
+    (tmp_path / "a.txt").write_text("first")
+    (tmp_path / "b.txt").write_text("second\n")
+    files = [tmp_path / "b.txt", tmp_path / "a.txt", tmp_path / "b.txt"]
+    assert [text.strip() for text in read_documents(files)] == ["second", "first", "second"]
+
+
+def test_documents_laid_end_to_end_stay_apart(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\ntwo\n\nthree")
+    (tmp_path / "b.txt").write_text("four")
+    documents = list(read_documents([tmp_path / "a.txt", tmp_path / "b.txt"]))
+    (tmp_path / "c.txt").write_text("\n\n".join(documents))
+    assert list(read_documents([tmp_path / "c.txt"])) == documents
+
+
+def test_xz_files_are_read_as_they_are(tmp_path: Path) -> None:
+    # The sample has characters beyond ASCII.
+    text = "caf\N{LATIN SMALL LETTER E WITH ACUTE}\nnoir\n\n\N{SNOWMAN}\n"
+    (tmp_path / "a.txt").write_text(text, encoding="utf-8")
+    with lzma.open(tmp_path / "b.txt.xz", "wt", encoding="utf-8") as stream:
+        stream.write(text)
+    plain, packed = ([*read_documents([tmp_path / name])] for name in ("a.txt", "b.txt.xz"))
+    assert len(plain) == 2
+    assert packed == plain
+
+
+def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+    # Bytes that are not UTF-8 raise a ValueError with the file's name.
+    (tmp_path / "image.txt").write_bytes(b"good\n\n\x89PNG\n")
+    with pytest.raises(ValueError, match=r"image\.txt must be UTF-8 text"):
+        list(read_documents([tmp_path / "image.txt"]))
+
+
+@pytest.mark.parametrize("kept_bytes", [0, 20, 60])
+def test_a_broken_xz_file_is_named(tmp_path: Path, kept_bytes: int) -> None:
+    # A truncated archive raises a ValueError with the archive's name.
+    whole = lzma.compress("\n\n".join(VERSES).encode())
+    path = tmp_path / "broken.txt.xz"
+    path.write_bytes(whole[:kept_bytes] or b"no archive at all")
+    with pytest.raises(ValueError, match=r"broken\.txt\.xz"):
+        list(read_documents([path]))
+
+
+def test_files_are_found_in_directories(tmp_path: Path) -> None:
+    # Files in directories must end in .txt or .txt.xz. A named file may have any suffix.
+    for name in ("b.txt", "a.txt.xz", "c.json", "d.txt.gz"):
+        (tmp_path / name).touch()
+    found = text_files([tmp_path / "c.json", tmp_path])
+    assert [path.name for path in found] == ["c.json", "a.txt.xz", "b.txt"]
+
+
+def test_paths_without_text_are_named(tmp_path: Path) -> None:
+    # The ValueError names a missing path or a directory without text.
+    with pytest.raises(ValueError, match=r"nowhere\.txt does not exist"):
+        text_files([tmp_path / "nowhere.txt"])
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match=r"empty must contain a \.txt or \.txt\.xz file"):
+        text_files([tmp_path / "empty"])
+
+
+def token_stream(tokenizer: Tokenizer, documents: list[str]) -> list[int]:
+    """Return the tokens of every document, each document followed by the separator."""
+    separator = SpecialTokens.from_tokenizer(tokenizer).sep
+    stream: list[int] = []
+    for document in documents:
+        stream += [*tokenizer.encode(document, add_special_tokens=False).ids, separator]
+    return stream
+
+
+@pytest.mark.parametrize("row_tokens", [8, 13, 64])
+@pytest.mark.parametrize("count", [1, 5, 300])
+def test_rows_contain_all_tokens(tokenizer: Tokenizer, count: int, row_tokens: int) -> None:
+    # Rows are consecutive tokens between [CLS] and [SEP], without an incomplete last row.
+    documents = [VERSES[i % 3] for i in range(count)]
+    special = SpecialTokens.from_tokenizer(tokenizer)
+    rows = pack_rows(documents, tokenizer, special, row_tokens)
+    stream = token_stream(tokenizer, documents)
+    assert rows.dtype == np.int32
+    assert rows.shape == (len(stream) // (row_tokens - 2), row_tokens)
+    assert set(rows[:, 0].tolist()) <= {tokenizer.token_to_id("[CLS]")}
+    assert set(rows[:, -1].tolist()) <= {tokenizer.token_to_id("[SEP]")}
+    kept = rows[:, 1:-1].flatten().tolist()
+    assert kept == stream[: len(kept)]
+    assert len(stream) - len(kept) < row_tokens - 2
+
+
+def test_packing_does_not_depend_on_how_documents_are_grouped(
+    tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The number of documents per call of the tokenizer changes no row.
+    special = SpecialTokens.from_tokenizer(tokenizer)
+    whole = pack_rows(VERSES, tokenizer, special, 9)
+    monkeypatch.setattr(corpus, "DOCUMENTS_PER_CALL", 2)
+    np.testing.assert_array_equal(pack_rows(iter(VERSES), tokenizer, special, 9), whole)
+
+
+def test_no_text_gives_no_row(tokenizer: Tokenizer) -> None:
+    # The text has no documents, or the documents are too short for a row.
+    special = SpecialTokens.from_tokenizer(tokenizer)
+    assert pack_rows([], tokenizer, special, 16).shape == (0, 16)
+    assert pack_rows(["the cat"], tokenizer, special, 16).shape == (0, 16)
+
+
+def test_special_tokens_are_found(tokenizer: Tokenizer) -> None:
+    # The result has the four framing ids and every special token of the tokenizer.
+    own = Tokenizer.from_str(tokenizer.to_str())
+    own.add_special_tokens([AddedToken("[EXTRA]", special=True)])
+    own.add_tokens(["ordinary"])
+    special = SpecialTokens.from_tokenizer(own)
+    framing = [special.pad, special.cls, special.sep, special.mask]
+    assert framing == [own.token_to_id(name) for name in ("[PAD]", "[CLS]", "[SEP]", "[MASK]")]
+    assert {own.id_to_token(i) for i in special.all if i not in framing} == {"[UNK]", "[EXTRA]"}
+    assert list(special.all) == sorted(set(special.all))
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("<s>", "</s>", "<mask>", "<pad>"), ("<cls>", "<eos>", "<mask>", "<pad>")],
+)
+def test_special_tokens_of_other_families(names: tuple[str, ...], tokenizer: Tokenizer) -> None:
+    # Tokens with BERT's names, such as [MASK], do not count if they are not special tokens.
+    text = tokenizer.to_str()
+    for usual, name in zip(("[CLS]", "[SEP]", "[MASK]", "[PAD]"), names, strict=True):
+        text = text.replace(usual, name)
+    other = Tokenizer.from_str(text)
+    expected = [other.token_to_id(name) for name in names]
+    other.add_tokens(["[CLS]", "[SEP]", "[MASK]", "[PAD]"])
+    special = SpecialTokens.from_tokenizer(other)
+    assert [special.cls, special.sep, special.mask, special.pad] == expected
+
+
+def test_a_tokenizer_without_mask_is_refused(tokenizer: Tokenizer) -> None:
+    # The error lists the missing special tokens.
+    renamed = tokenizer.to_str().replace("[MASK]", "[BLANK]").replace("[PAD]", "[FILL]")
+    with pytest.raises(ValueError, match=r"\(missing: \[MASK\] or <mask>, \[PAD\] or <pad>\);"):
+        SpecialTokens.from_tokenizer(Tokenizer.from_str(renamed))

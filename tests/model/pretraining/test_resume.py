@@ -1,0 +1,153 @@
+"""Interrupted runs and their exact continuation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from fillmask_model.checkpoints.checkpoint import load_checkpoint
+from fillmask_model.encoder.encoder import TiedEncoder
+from fillmask_model.pretraining.loop import Pretraining
+from fillmask_model.pretraining.state import read_state
+from tests.model.samples import assert_same_weights, metrics_of, small_config
+
+pytestmark = pytest.mark.slow
+
+
+def interrupt_at(run: Pretraining, step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Interrupt a run in the middle of a step."""
+    clip = torch.nn.utils.clip_grad_norm_
+
+    def dying(*arguments: Any) -> Any:
+        if run.step + 1 == step:
+            raise KeyboardInterrupt
+        return clip(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(torch.nn.utils, "clip_grad_norm_", dying)
+        with pytest.raises(KeyboardInterrupt):
+            run.run()
+
+
+@pytest.mark.parametrize("accumulate_passes", [1, 3])
+def test_an_interrupted_run_resumes_bit_exact(
+    pretraining: Any, no_curve: None, monkeypatch: pytest.MonkeyPatch, accumulate_passes: int
+) -> None:
+    # The log is the same as without the interruption.
+    # 20 steps of 8 or 24 rows are several epochs of 56 rows. The interruption in step 17 leaves log
+    # lines after the checkpoint of step 10. The resumed run repeats the steps of these lines.
+    changes = {"steps": 20, "checkpoint_every_steps": 10, "accumulate_passes": accumulate_passes}
+    whole = pretraining(name="whole", **changes)
+    whole.run()
+    killed = pretraining(name="killed", **changes)
+    interrupt_at(killed, 17, monkeypatch)
+    assert metrics_of(killed.directory)[-1]["step"] == 15
+    resumed = pretraining(name="killed", weights_seed=9, **changes)
+    resumed.resume()
+    assert resumed.step == 10
+    resumed.run()
+    assert_same_weights(resumed.model, whole.model)
+    assert_same_weights(load_checkpoint(resumed.directory).model, whole.model)
+    logs = [(run.directory / "metrics.jsonl").read_bytes() for run in (whole, resumed)]
+    assert logs[0] == logs[1]
+
+
+def test_a_run_may_stop_early_and_go_on(pretraining: Any, no_curve: None) -> None:
+    # The weights are those of an uninterrupted run.
+    whole, halves = pretraining(name="whole", steps=20), pretraining(name="halves", steps=20)
+    whole.run()
+    halves.run(until_step=10)
+    assert halves.step == 10
+    second = pretraining(name="halves", weights_seed=9, steps=20)
+    second.resume()
+    second.run()
+    assert_same_weights(second.model, whole.model)
+
+
+def test_until_step_0_does_nothing(pretraining: Any, no_curve: None) -> None:
+    run = pretraining()
+    run.run(until_step=0)
+    assert run.step == 0
+    assert not (run.directory / "model.safetensors").exists()
+
+
+def test_resuming_nothing_is_refused(pretraining: Any) -> None:
+    with pytest.raises(ValueError, match=r"train_state\.pt does not exist"):
+        pretraining().resume()
+
+
+def test_resuming_another_run_is_refused(pretraining: Any, no_curve: None) -> None:
+    pretraining().run(until_step=1)
+    with pytest.raises(ValueError, match="another configuration"):
+        pretraining(learning_rate=1e-3).resume()
+    other = pretraining()
+    other.model = TiedEncoder(small_config(d_ff=8))
+    with pytest.raises(ValueError, match="another encoder"):
+        other.resume()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"steps": 30},
+        {"decay_steps": 8},
+        {"evaluate_every_steps": 7},
+        {"checkpoint_every_steps": 3},
+    ],
+)
+def test_length_decay_and_intervals_may_change(
+    pretraining: Any, no_curve: None, changes: dict[str, int]
+) -> None:
+    # The resumed run follows the new configuration after step 10.
+    before = {"steps": 20, "decay_steps": 5}
+    pretraining(**before).run(until_step=10)
+    resumed = pretraining(**(before | changes))
+    resumed.resume()
+    resumed.run()
+    assert resumed.step == resumed.config.steps
+    assert metrics_of(resumed.directory)[-1]["step"] == resumed.config.steps
+
+
+def test_a_longer_run_is_the_run_that_was_planned_so(pretraining: Any, no_curve: None) -> None:
+    # Runs of 15 and of 25 steps are the same before the decay.
+    whole = pretraining(name="whole", steps=25, decay_steps=5)
+    whole.run()
+    pretraining(name="longer", steps=15, decay_steps=5).run(until_step=10)
+    longer = pretraining(name="longer", steps=25, decay_steps=5, weights_seed=9)
+    longer.resume()
+    longer.run()
+    assert_same_weights(longer.model, whole.model)
+
+
+def test_states_of_earlier_versions_lack_new_fields(pretraining: Any, no_curve: None) -> None:
+    # A field that is missing in the state gets its default value.
+    pretraining().run(until_step=2)
+    path = pretraining().directory / "train_state.pt"
+    state = torch.load(path, weights_only=True)
+    assert state["config"].pop("next_sentence") is False
+    torch.save(state, path)
+    resumed = pretraining()
+    resumed.resume()
+    assert resumed.step == 2
+    with pytest.raises(ValueError, match=r"next_sentence must be False \(got True\)"):
+        read_state(resumed.directory, replace(resumed.config, next_sentence=True))
+
+
+def test_a_run_cannot_end_before_its_state(pretraining: Any, no_curve: None) -> None:
+    pretraining(steps=10).run(until_step=8)
+    with pytest.raises(ValueError, match=r"steps must be at least 8.*\(got 7\)"):
+        pretraining(steps=7).resume()
+
+
+def test_the_error_names_what_differs(pretraining: Any, no_curve: None) -> None:
+    # The message lists the old values, the new values and the fields that may change.
+    pretraining().run(until_step=1)
+    message = (
+        r"configuration: select_rate must be 0\.3 \(got 0\.2\), .*; "
+        "change only checkpoint_every_steps"
+    )
+    with pytest.raises(ValueError, match=message):
+        pretraining(select_rate=0.2, warmup_steps=6).resume()
