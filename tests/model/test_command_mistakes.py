@@ -32,20 +32,8 @@ def bigger_tokenizer() -> None:
     tokenizer.save("bigger.json")
 
 
-def mixing(**changes: Any) -> Callable[[], None]:
-    """Return a function that writes a mixture and a table with too few rows for text.txt."""
-
-    def write() -> None:
-        Path("titles.tsv").write_text("x\tA\tB\t1\n")
-        mixture = {"shares": {"x": 1}, "only_authors": {}, "seed": 0}
-        Path("mixture.json").write_text(json.dumps(mixture | changes))
-
-    return write
-
-
 START = ["pretrain", "text.txt", *QUICK, "--output=run"]
 TRAIN = [*START, "--config=encoder.json"]
-MIX = ["mix", "text.txt", "--titles=titles.tsv", "--mixture=mixture.json", "--output=mixed.txt"]
 MISTAKES: dict[str, tuple[Callable[[], Any], list[str], str]] = {
     "no such text": (list, ["pretrain", "nowhere.txt", "--output=run"], "nowhere.txt does not"),
     "an empty directory": (
@@ -161,13 +149,6 @@ MISTAKES: dict[str, tuple[Callable[[], Any], list[str], str]] = {
         ["evaluate", "run", "--held-out=text.txt"],
         "run must have a tokenizer.json",
     ),
-    "a table of other documents": (
-        mixing(),
-        MIX,
-        "the table has fewer rows than the corpus has documents",
-    ),
-    "a negative share": (mixing(shares={"x": -1}), MIX, "must map sources to finite numbers"),
-    "no such table": (list, MIX, "titles.tsv"),
     "parameters of nothing": (list, ["parameters", "nowhere.json"], "nowhere.json"),
     "parameters of a list": (
         text("list.json", "[]"),

@@ -139,24 +139,6 @@ def test_short_texts_are_trained_on_and_evaluated(capsys: pytest.CaptureFixture[
     assert figures[0]["predicted_tokens"] != figures[1]["predicted_tokens"] > 100
 
 
-def test_mixing_writes_a_text_that_reads_as_its_documents(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    # The last document of a file may lack a line end.
-    Path("texts").mkdir()
-    Path("texts/a.txt").write_text("one\nmore\n\ntwo")
-    Path("texts/b.txt").write_text("three")
-    Path("titles.tsv").write_text("x\tA\tB\t1\nx\tA\tB\t1\ny\tA\tB\t1\n")
-    Path("mixture.json").write_text(
-        json.dumps({"shares": {"x": 2, "y": 1}, "only_authors": {}, "seed": 0})
-    )
-    command = ["mix", "texts", "--titles=titles.tsv", "--mixture=mixture.json"]
-    assert main([*command, "--output=new/mixed.txt"]) == 0
-    documents = Path("new/mixed.txt").read_text().rstrip("\n").split("\n\n")
-    assert sorted(documents) == ["one\nmore", "one\nmore", "three", "two", "two"]
-    assert "5 documents" in capsys.readouterr().out
-
-
 def test_parameters_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
     saved = save_small("run", None)
     assert main(["parameters", "run/config.json"]) == 0

@@ -239,7 +239,7 @@ def _rows(
         if not config.short_share:
             return TrainingRows(packed, held_out, {})
         texts = read_documents(files)
-        short = short_rows(texts, tokenizer, special, config.seed, longest, config.stopless_share)
+        short = short_rows(texts, tokenizer, special, config.seed, longest)
         return TrainingRows(packed, held_out, short)
 
     key = {
@@ -251,8 +251,6 @@ def _rows(
     }
     if config.next_sentence:
         key["next_sentence"] = True
-    if config.short_share and config.stopless_share:
-        key["stopless_share"] = config.stopless_share
     if resume:
         _reject_other_texts(directory, key)
     rows = load_or_build_rows(directory, key, tokenize)

@@ -8,12 +8,9 @@ from fillmask_model import optimization
 from fillmask_model.hyperparameters import check_numbers, flag
 
 _MAY_BE_ZERO = {
-    "average_decay",
     "decay_steps",
-    "sampled_tokens",
     "seed",
     "short_share",
-    "stopless_share",
     "warmup_steps",
     "weight_decay",
 }
@@ -28,11 +25,6 @@ def learning_rate(config: TrainConfig, step: int) -> float:
         decay_steps=_decay_steps(config),
         zero_step=config.steps,
     )
-
-
-def in_decay(config: TrainConfig, step: int) -> bool:
-    """Return whether a step, counted from 1, is one of the final steps with a linear decay."""
-    return step > config.steps - _decay_steps(config)
 
 
 def _decay_steps(config: TrainConfig) -> int:
@@ -57,26 +49,12 @@ class TrainConfig:
         "number of final steps with a linear decay to zero, or 0 for a decay over all steps after "
         "the warm-up",
     )
-    # fillmask_model.pretraining.weight_average
-    average_decay: float = flag(
-        0.0,
-        "share of the weights' exponential average that each step keeps, or 0 for no average. "
-        "Evaluation and checkpoints use the average.",
-    )
     # Loshchilov & Hutter 2019
     weight_decay: float = flag(0.01, "weight decay of AdamW for matrices, but not for vectors")
     clip_norm: float = flag(1.0, "maximum of the global gradient norm")
     select_rate: float = flag(0.15, "share of tokens to predict")
-    # fillmask_model.pretraining.objectives.sampled_softmax
-    sampled_tokens: int = flag(
-        0,
-        "number of random tokens in the sample of the vocabulary for the softmax, or 0 for the "
-        "whole vocabulary. The decay always uses the whole vocabulary.",
-    )
-    frequent_tokens: int = flag(4096, "number of the most frequent tokens in every sample")
     # fillmask_model.pretraining.short_texts
     short_share: float = flag(0.0, "share of batches with short texts")
-    stopless_share: float = flag(0.0, "share of the short texts that lose their final full stop")
     seed: int = flag(0, "seed of initial weights, order of rows and masking")
     evaluate_every_steps: int = flag(500, "number of steps between held-out evaluations")
     evaluation_rows: int = flag(256, "maximum number of held-out rows per evaluation")
@@ -104,24 +82,10 @@ class TrainConfig:
             raise ValueError(f"select_rate must be below 1 (got {self.select_rate!r})")
         if not self.short_share <= 1:
             raise ValueError(f"short_share must be at most 1 (got {self.short_share!r})")
-        if not self.stopless_share <= 1:
-            raise ValueError(f"stopless_share must be at most 1 (got {self.stopless_share!r})")
-        if not self.average_decay < 1:
-            raise ValueError(f"average_decay must be below 1 (got {self.average_decay!r})")
-        if self.average_decay and self.round_weights:
-            raise ValueError(
-                "average_decay must be 0 with round_weights, because training does not round "
-                f"averages (got {self.average_decay})"
-            )
         if self.next_sentence and self.round_weights:
             raise ValueError(
                 "next_sentence and round_weights, which trains on packed rows, exclude each other; "
                 "remove one of them"
-            )
-        if self.sampled_tokens and (self.next_sentence or self.round_weights):
-            raise ValueError(
-                "sampled_tokens must be 0 with next_sentence or round_weights, which use the whole "
-                f"vocabulary (got {self.sampled_tokens})"
             )
         if self.next_sentence and self.short_share == 1:
             raise ValueError(
@@ -138,9 +102,4 @@ class TrainConfig:
             raise ValueError(
                 f"the sum of warmup_steps and decay_steps must be at most steps, {self.steps} "
                 f"(got {self.warmup_steps} and {self.decay_steps})"
-            )
-        if self.sampled_tokens and not self.decay_steps:
-            raise ValueError(
-                "decay_steps must be at least 1 with sampled_tokens, because the decay uses the "
-                "whole vocabulary (got 0)"
             )

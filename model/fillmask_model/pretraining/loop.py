@@ -20,21 +20,16 @@ from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.memory import release_memory
 from fillmask_model.optimization import adamw, autocast
 from fillmask_model.pretraining.batches import TrainingBatches
-from fillmask_model.pretraining.config import TrainConfig, in_decay, learning_rate
+from fillmask_model.pretraining.config import TrainConfig, learning_rate
 from fillmask_model.pretraining.evaluation import evaluate
 from fillmask_model.pretraining.masking import MaskedBatch, Masker
 from fillmask_model.pretraining.objectives.cross_entropy import summed_cross_entropy
 from fillmask_model.pretraining.objectives.next_sentence import NextSentence, summed_losses
-from fillmask_model.pretraining.objectives.sampled_softmax import (
-    VocabularySample,
-    VocabularySampler,
-)
 from fillmask_model.pretraining.processes import Gradients, Processes
 from fillmask_model.pretraining.progress import MetricsLog, draw_curve
 from fillmask_model.pretraining.rows import TokenRows
 from fillmask_model.pretraining.short_texts import ShortTexts
 from fillmask_model.pretraining.state import STATE_NAME, read_state, write_state
-from fillmask_model.pretraining.weight_average import WeightAverage
 from fillmask_model.quantization.rounding import RoundedEncoder
 from fillmask_model.quantization.rounding_plan import RoundingPlan
 from fillmask_model.tokenizers.special_tokens import SpecialTokens
@@ -92,14 +87,6 @@ class Pretraining:
         self.masker = Masker(model.config.vocab_size, special.mask, special.all, config.select_rate)
         self.evaluation_masker = Masker(model.config.vocab_size, special.mask, special.all)
         self.optimizer = adamw(self.model, config.learning_rate, config.weight_decay, ADAM_BETAS)
-        decay = config.average_decay
-        # only process 0 evaluates and saves the average
-        self.average = WeightAverage(self.model, decay) if decay and processes.is_first else None
-        self.sampler: VocabularySampler | None = None
-        if config.sampled_tokens:
-            self.sampler = VocabularySampler.from_rows(
-                rows, model.config.vocab_size, config.frequent_tokens, config.sampled_tokens
-            )
         self.rounded: RoundedEncoder | None = None
         self.step = 0
         directory.mkdir(parents=True, exist_ok=True)
@@ -121,8 +108,6 @@ class Pretraining:
             ) from None
         self.optimizer.load_state_dict(state["optimizer"])
         self.step = state["step"]
-        if self.average:
-            self.average.model.load_state_dict(state["average"])
         if state["rounding"] is not None:
             self.rounded = RoundedEncoder(self.model, RoundingPlan(state["rounding"]))
 
@@ -189,7 +174,6 @@ class Pretraining:
         state = {
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
-            "average": self.average.model.state_dict() if self.average else None,
             "step": self.step,
             "rounding": plan.factors if plan else None,
         }
@@ -209,13 +193,11 @@ class Pretraining:
             self.masker(self.batches.tokens(number) if pair is None else pair.input_ids, generator)
             for number, pair in zip(numbers, pairs, strict=True)
         ]
-        sampler = None if in_decay(config, self.step + 1) else self.sampler
-        samples = [sampler(masked.labels, generator) if sampler else None for masked in passes]
         # at least 1, so that the loss without selected tokens is 0 instead of 0 / 0
         predicted = max(1, sum(len(masked.labels) for masked in passes))
         classified = sum(len(pair.labels) for pair in pairs if pair is not None)
         loss_sum = 0.0
-        for whole, whole_pair, sample in zip(passes, pairs, samples, strict=True):
+        for whole, whole_pair in zip(passes, pairs, strict=True):
             part = self.processes.part(len(whole.input_ids))
             if part.start == part.stop:
                 continue
@@ -223,7 +205,7 @@ class Pretraining:
             with autocast(self.device):
                 # one divisor for all passes, so that every predicted token has the same weight
                 if whole_pair is None:
-                    loss = self._summed_loss(masked, sample) / predicted
+                    loss = self._summed_loss(masked) / predicted
                 else:
                     losses = summed_losses(self.model, masked, whole_pair.rows(part))
                     loss = losses[0] / predicted + losses[1] / classified
@@ -238,11 +220,9 @@ class Pretraining:
         self.gradients.sum()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), config.clip_norm)
         self.optimizer.step()
-        if self.average:
-            self.average.update()
         return loss_sum
 
-    def _summed_loss(self, masked: MaskedBatch, sample: VocabularySample | None) -> torch.Tensor:
+    def _summed_loss(self, masked: MaskedBatch) -> torch.Tensor:
         """Return the sum of the cross-entropy over the selected positions, in nats."""
         input_ids, selected = masked.input_ids.to(self.device), masked.selected.to(self.device)
         labels = masked.labels.to(self.device)
@@ -251,14 +231,11 @@ class Pretraining:
             return F.cross_entropy(logits_MV.float(), labels, reduction="sum")
         hidden_ME = self.model.head(self.model.hidden(input_ids, selected=selected))
         table_VE, bias_V = self.model.output_projection(), self.model.head_bias
-        cross_entropy = sample.cross_entropy if sample else summed_cross_entropy
-        return cross_entropy(hidden_ME, table_VE, bias_V, labels)
+        return summed_cross_entropy(hidden_ME, table_VE, bias_V, labels)
 
     def _published_model(self) -> TiedEncoder:
-        """Return the rounded, averaged or unchanged encoder to save and evaluate."""
-        if self.rounded:
-            return self.rounded.rounded_copy()
-        return self.average.model if self.average else self.model
+        """Return the rounded or unchanged encoder to save and evaluate."""
+        return self.rounded.rounded_copy() if self.rounded else self.model
 
     def _evaluate(self, log: MetricsLog, tokens: int, write: Callable[[str], None]) -> None:
         rows = self.held_out[: self.config.evaluation_rows]

@@ -55,7 +55,7 @@ def rows_beside_pairs(
     if config.short_share:
         texts = training_documents(files, held_out_files)
         longest = min(LONGEST_TOKENS, row_tokens)
-        short = short_rows(texts, tokenizer, special, config.seed, longest, config.stopless_share)
+        short = short_rows(texts, tokenizer, special, config.seed, longest)
     return TrainingRows(
         packed=np.empty((0, row_tokens), np.int32),
         held_out=pack_rows(held_out, tokenizer, special, row_tokens),

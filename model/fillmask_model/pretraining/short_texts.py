@@ -61,7 +61,6 @@ def short_rows(
     special: SpecialTokens,
     seed: int,
     longest_tokens: int = LONGEST_TOKENS,
-    stopless_share: float = 0.0,
 ) -> dict[int, NDArray[np.int32]]:
     """Cut documents into rows `[CLS] text [SEP]`, grouped by length.
 
@@ -71,16 +70,13 @@ def short_rows(
     Args:
         documents: texts of any length.
         tokenizer: tokenizer, used without its post-processor.
-        seed: seed of the number of sentences per text, and of the lost full stops.
+        seed: seed of the number of sentences per text.
         longest_tokens: maximum length of a row in tokens.
-        stopless_share: share of the texts with a final full stop that lose it. Clients often send
-            texts without one, and an encoder that has read few such texts expects the full stop
-            in a final mask.
 
     Raises:
         ValueError: no text has an allowed length.
     """
-    texts = _drop_stops(_texts(documents, np.random.default_rng(seed)), seed, stopless_share)
+    texts = _texts(documents, np.random.default_rng(seed))
     # an array takes 4 bytes per token instead of a list's 40, for up to 150 million tokens
     ids: dict[int, array[int]] = defaultdict(lambda: array("i"))
     while call := list(islice(texts, TEXTS_PER_CALL)):
@@ -101,14 +97,6 @@ def _texts(documents: Iterable[str], generator: np.random.Generator) -> Iterator
             sentences = iter(SENTENCE_END.split(line.strip()))
             while text := " ".join(islice(sentences, _draw_sentence_count(generator))):
                 yield text
-
-
-def _drop_stops(texts: Iterator[str], seed: int, share: float) -> Iterator[str]:
-    # a generator of its own, so that the share changes no other draw
-    generator = np.random.default_rng([seed, 1])
-    for text in texts:
-        lost = generator.random() < share and text.endswith(".") and not text.endswith("..")
-        yield text[:-1] if lost else text
 
 
 def _draw_sentence_count(generator: np.random.Generator) -> int:

@@ -45,12 +45,16 @@ def read_state(directory: Path, config: TrainConfig) -> dict[str, Any]:
         state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     except (RuntimeError, pickle.UnpicklingError, EOFError):
         raise ValueError(f"{path} is incomplete or not a training state; start a new run") from None
-    # states of earlier versions lack newer fields, whose defaults change nothing
+    # states of earlier versions lack newer fields, whose defaults change nothing, and have fields
+    # that are gone, which changed nothing if they were 0
     defaults = {field.name: field.default for field in fields(TrainConfig)}
+    gone = {
+        name for name, value in state["config"].items() if name == "frequent_tokens" or not value
+    }
     before, now = defaults | state["config"], asdict(config)
     changed = [
         f"{name} must be {before.get(name)!r} (got {now.get(name)!r})"
-        for name in sorted(before.keys() | now.keys())
+        for name in sorted(now.keys() | (before.keys() - gone))
         if name not in MAY_CHANGE and before.get(name) != now.get(name)
     ]
     if changed:

@@ -45,9 +45,3 @@ def test_pairs_need_passes_without_rounding() -> None:
         TrainConfig(next_sentence=True, short_share=1.0)
     with pytest.raises(ValueError, match=r"next_sentence and round_weights, .* exclude each other"):
         TrainConfig(next_sentence=True, round_weights=True)
-
-
-def test_all_short_texts_may_lose_their_full_stop_but_not_more() -> None:
-    assert TrainConfig(short_share=0.5, stopless_share=1.0).stopless_share == 1
-    with pytest.raises(ValueError, match=r"stopless_share must be at most 1 \(got 1\.5\)"):
-        TrainConfig(stopless_share=1.5)

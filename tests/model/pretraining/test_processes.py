@@ -37,11 +37,11 @@ optimization.has_bfloat16 = lambda _: False
 loop.LOG_EVERY_STEPS = 1
 sys.exit(main(sys.argv[1:]))
 """
-# uneven parts of batches, short texts, samples of the vocabulary and an average of the weights
+# uneven parts of batches, and short texts
 COMMAND = [
     *("pretrain", "text.txt", "--config=encoder.json", "--tokenizer=tokenizer.json"),
     *("--device=cpu", "--row-tokens=16", "--batch-rows=5", "--accumulate-passes=2"),
-    *("--short-share=0.5", "--average-decay=0.9", "--sampled-tokens=8", "--frequent-tokens=8"),
+    "--short-share=0.5",
     *(f"--steps={STEPS}", "--learning-rate=1e-2", "--warmup-steps=5", "--decay-steps=10"),
     *("--evaluate-every-steps=10", "--checkpoint-every-steps=100"),
 ]

@@ -83,28 +83,6 @@ def test_texts_that_are_all_too_long_are_an_error() -> None:
         short_rows([" ".join(["the"] * 80)], TOKENIZER, SPECIAL, 0)
 
 
-def test_a_share_of_the_texts_loses_the_final_full_stop() -> None:
-    # No other text changes: dots of an ellipsis and other marks stay.
-    lines = ["Nobody did know that he left.", "Nobody knew that he left...", "Did he know that?"]
-    texts = [line for line in lines for _ in range(200)]
-
-    def rows(share: float) -> Counter[str]:
-        cut = short_rows(["\n".join(texts)], TOKENIZER, SPECIAL, 0, stopless_share=share)
-        return Counter(
-            TOKENIZER.decode(row[1:-1].tolist()) for part in cut.values() for row in part
-        )
-
-    stop, ellipsis, question = map(written, lines)
-    without = written(lines[0].removesuffix("."))
-    assert rows(0.0) == {stop: 200, ellipsis: 200, question: 200}
-    assert rows(1.0) == {without: 200, ellipsis: 200, question: 200}
-    half = rows(0.5)
-    assert half[ellipsis] == half[question] == 200
-    assert half[stop] + half[without] == 200
-    assert 60 < half[without] < 140
-    assert rows(0.5) == half
-
-
 def groups() -> dict[int, NDArray[np.int32]]:
     """Return texts of three lengths.
 

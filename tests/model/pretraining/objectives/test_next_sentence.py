@@ -63,7 +63,7 @@ def test_shuffled_labels_leave_chance(
     assert 0.4 < accuracy_after(run) < 0.6
 
 
-@pytest.mark.parametrize("changes", [{"accumulate_passes": 2}, {"average_decay": 0.9}])
+@pytest.mark.parametrize("changes", [{"accumulate_passes": 2}])
 def test_an_interrupted_run_resumes_bit_exact(
     run_of: MakeRun, no_curve: None, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]
 ) -> None:

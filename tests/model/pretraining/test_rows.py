@@ -10,7 +10,7 @@ import pytest
 from tokenizers import AddedToken, Tokenizer
 
 from fillmask_model.documents import read_documents, text_files
-from fillmask_model.pretraining import corpus
+from fillmask_model.pretraining import rows as packed_rows
 from fillmask_model.pretraining.rows import pack_rows
 from fillmask_model.tokenizers.special_tokens import SpecialTokens
 from tests.model.samples import VERSES
@@ -127,7 +127,7 @@ def test_packing_does_not_depend_on_how_documents_are_grouped(
     # The number of documents per call of the tokenizer changes no row.
     special = SpecialTokens.from_tokenizer(tokenizer)
     whole = pack_rows(VERSES, tokenizer, special, 9)
-    monkeypatch.setattr(corpus, "DOCUMENTS_PER_CALL", 2)
+    monkeypatch.setattr(packed_rows, "DOCUMENTS_PER_CALL", 2)
     np.testing.assert_array_equal(pack_rows(iter(VERSES), tokenizer, special, 9), whole)
 
 
