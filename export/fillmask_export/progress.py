@@ -1,4 +1,4 @@
-"""Progress of an export and of a download, as a bar on a terminal or as lines in a log."""
+"""Progress of an export, as a bar on a terminal or as lines in a log."""
 
 from __future__ import annotations
 
@@ -24,14 +24,12 @@ def no_report(stage: str, share: float, layer: str = "") -> None:
     """Ignore the progress."""
 
 
-class ProgressDisplay:
-    """Bar on a terminal, or lines in any other stream.
+class ExportProgress:
+    """Progress of an export in int8.
 
     A terminal shows a bar from the first share until `close`. Any other stream gets a line at the
-    start of each stage and every 30 seconds.
-
-    Args:
-        stream: stream of the bar or of the lines.
+    start of each stage and every 30 seconds. The estimate of the remaining time assumes that each
+    stage takes the same share of the time as in an export of BERT-base.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -45,18 +43,14 @@ class ProgressDisplay:
         if self._bar is not None:
             self._bar.close()
 
-    def show(self, stage: str, done: float, detail: str = "") -> None:
-        """Show a stage, its detail and the finished share of the entire work from 0 to 1."""
-        description = f"{stage} {detail}".strip()
+    def report(self, stage: str, share: float, layer: str = "") -> None:
+        """Show a stage and its finished share from 0 to 1."""
+        before = list(_SHARES).index(stage)
+        done = sum(list(_SHARES.values())[:before]) + share * _SHARES[stage]
+        description = f"{stage} {layer}".strip()
         if self._stream.isatty():
             if self._bar is None:
-                self._bar = tqdm(
-                    total=1.0,
-                    desc=description,
-                    file=self._stream,
-                    bar_format=_BAR,
-                    dynamic_ncols=True,
-                )
+                self._bar = tqdm(total=1.0, file=self._stream, bar_format=_BAR, dynamic_ncols=True)
             self._bar.set_description_str(description, refresh=False)
             self._bar.update(done - self._bar.n)
             return
@@ -67,39 +61,4 @@ class ProgressDisplay:
         line = tqdm.format_meter(
             done, 1.0, now_s - self._started_s, prefix=description, bar_format=_LINE
         )
-        self._stream.write(f"{line}\n")
-        self._stream.flush()
-
-
-class ExportProgress(ProgressDisplay):
-    """Progress of an export in int8.
-
-    The estimate of the remaining time assumes that each stage takes the same share of the time as
-    in an export of BERT-base.
-    """
-
-    def report(self, stage: str, share: float, layer: str = "") -> None:
-        """Show a stage and its finished share from 0 to 1."""
-        before = list(_SHARES).index(stage)
-        done = sum(list(_SHARES.values())[:before]) + share * _SHARES[stage]
-        self.show(stage, done, layer)
-
-
-class DownloadProgress(ProgressDisplay):
-    """Progress of a download.
-
-    Args:
-        stream: stream of the bar or of the lines.
-        total_bytes: size of all files. With 0, an unknown size, no progress is shown.
-    """
-
-    def __init__(self, stream: TextIO, total_bytes: int) -> None:
-        super().__init__(stream)
-        self._total_bytes, self._done_bytes = total_bytes, 0.0
-
-    def add(self, count_bytes: float) -> None:
-        """Add received bytes. A negative number removes bytes that are received again."""
-        self._done_bytes += count_bytes
-        if self._total_bytes:
-            share = min(1.0, self._done_bytes / self._total_bytes)
-            self.show(f"download of {self._total_bytes / 1e6:.1f} MB", share)
+        print(line, file=self._stream, flush=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 from contextlib import closing
 
 import pytest
@@ -13,7 +12,6 @@ from fillmask_export.progress import (
     PREDICTION,
     ROUNDING,
     SMOOTHING,
-    DownloadProgress,
     ExportProgress,
 )
 
@@ -54,17 +52,3 @@ def test_a_terminal_gets_a_bar_that_ends_at_100_percent() -> None:
         report_all(progress)
     assert "100 %" in stream.getvalue().split("\r")[-1]
     assert COMPARISON in stream.getvalue()
-
-
-def test_a_download_shows_its_size_and_share() -> None:
-    stream, log, nothing = Terminal(), io.StringIO(), io.StringIO()
-    for progress in (DownloadProgress(stream, 2_500_000), DownloadProgress(log, 2_500_000)):
-        with closing(progress):
-            for count_bytes in (0, 2_000_000, -500_000, 1_000_000):
-                progress.add(count_bytes)
-    assert re.findall(r"download of 2\.5 MB *(\d+) %", stream.getvalue())[-1] == "100"
-    assert log.getvalue().startswith("download of 2.5 MB: 0 %, 00:00, ")
-    assert log.getvalue().count("\n") == 1
-    with closing(DownloadProgress(nothing, 0)) as progress:
-        progress.add(10)
-    assert nothing.getvalue() == ""

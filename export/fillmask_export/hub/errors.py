@@ -30,6 +30,11 @@ def hub_address() -> str:
     return _without_user(constants.ENDPOINT)
 
 
+def absent_file(repository: str, revision: str, name: str) -> str:
+    """Return the message about a file that the repository lacks."""
+    return f"{repository} at {revision} has no file {name}; name another revision"
+
+
 @contextmanager
 def readable_errors(repository: str, revision: str) -> Iterator[None]:
     """Convert the errors of huggingface_hub and of its HTTP client.
@@ -85,8 +90,7 @@ def _explain_response(error: HfHubHTTPError, repository: str, revision: str) -> 
             f"{repository} has no revision {revision!r}; name a branch, a tag or a full commit hash"
         )
     if isinstance(error, EntryNotFoundError):
-        file = error.response.url.path.rpartition("/")[2]
-        return f"{repository} at {revision} has no file {file}; name another revision"
+        return absent_file(repository, revision, error.response.url.path.rpartition("/")[2])
     if status == 404 or isinstance(error, RepositoryNotFoundError):
         return (
             f"the directory {repository} does not exist, and {hub} has no repository of this name "

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import httpx2
 from huggingface_hub import get_session
+from huggingface_hub.hf_api import RepoSibling
 
 from fillmask_export.hub.errors import HubError, hub_address
 
@@ -22,7 +23,7 @@ _NAMES = {
     "x-linked-etag": re.compile(r'(W/)?"?[A-Za-z0-9_+=-]{1,128}"?'),
     "x-repo-commit": re.compile(r"[0-9a-f]{40}"),
 }
-_CHUNK_BYTES = 2**20
+_GIT_LENGTH = 40
 
 
 def is_commit(text: str) -> bool:
@@ -42,8 +43,9 @@ def limit_answers(largest_bytes: int) -> None:
 
     def check(response: httpx2.Response) -> None:
         _check_headers(response)
-        is_file = "/resolve/" in str(response.request.url) or not response.is_success
-        most = max(largest_bytes, MAX_ANSWER_BYTES) if is_file else MAX_ANSWER_BYTES
+        path = response.request.url.path
+        is_list = "/api/models/" in path and "/resolve/" not in path
+        most = MAX_ANSWER_BYTES if is_list else max(largest_bytes, MAX_ANSWER_BYTES)
         response.stream = _LimitedStream(response.stream, most)
 
     session = get_session()
@@ -87,29 +89,27 @@ def _check_headers(response: httpx2.Response) -> None:
         )
 
 
-def check_content(path: Path, digest: str) -> None:
-    """Compare a file with the hash that the hub has listed, and remove another file.
+def check_content(path: Path, listed: RepoSibling) -> None:
+    """Compare a file with the hash that the hub has listed, if any, and remove another file.
 
-    Args:
-        digest: SHA-256 of a large file, SHA-1 of Git's object of any other, or "" for no check.
+    The hub lists SHA-256 of a large file, and SHA-1 of Git's object of any other.
 
     Raises:
         HubError: the content has another hash.
     """
+    digest = listed.lfs.sha256 if listed.lfs else listed.blob_id
     if not digest:
         return
-    git = len(digest) == hashlib.sha1().digest_size * 2  # noqa: S324 - Git's own hash
-    hashed = hashlib.sha1() if git else hashlib.sha256()  # noqa: S324 - the same
-    if git:
-        hashed.update(f"blob {path.stat().st_size}\0".encode())
+    hashed = hashlib.sha256()
+    if len(digest) == _GIT_LENGTH:
+        hashed = hashlib.sha1(b"blob %d\0" % path.stat().st_size)  # noqa: S324 - Git's own hash
     with path.open("rb") as file:
-        while part := file.read(_CHUNK_BYTES):
-            hashed.update(part)
-    if hashed.hexdigest() == digest:
+        found = hashlib.file_digest(file, lambda: hashed).hexdigest()
+    if found == digest:
         return
     path.resolve().unlink()
     path.unlink(missing_ok=True)
     raise HubError(
-        f"{path.name} must have the hash {digest}, which {hub_address()} lists (got "
-        f"{hashed.hexdigest()}); run the command again, or correct HF_ENDPOINT or the proxy"
+        f"{path.name} must have the hash {digest}, which {hub_address()} lists (got {found}); run "
+        "the command again, or correct HF_ENDPOINT or the proxy"
     )

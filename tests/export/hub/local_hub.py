@@ -121,7 +121,7 @@ class _Handler(BaseHTTPRequestHandler):
 class _HubHandler(_Handler):
     def respond(self, request: Request) -> None:
         path, token = request.path, request.token
-        info = re.fullmatch(r"/api/models/(.+?)(?:/revision/(.+))?", path)
+        info = re.fullmatch(r"/api/models/(.+?)(?:/(?:revision|tree)/(.+))?", path)
         file = re.fullmatch(r"/(.+?)/resolve/([^/]+)/(.+)", path)
         found = info or file
         if found is None:
@@ -135,15 +135,17 @@ class _HubHandler(_Handler):
             return self.send(404, X_Error_Code="RevisionNotFound")
         directory = repository.commits[commit]
         if file is None:
-            return self._describe(name, commit, directory)
+            return self._describe(name, commit, directory, as_tree="/tree/" in path)
         if repository.gated and token is None:
             return self.send(401, X_Error_Code="GatedRepo")
         return self._send_file(directory / file[3], commit)
 
-    def _describe(self, name: str, commit: str, directory: Path) -> None:
+    def _describe(self, name: str, commit: str, directory: Path, *, as_tree: bool) -> None:
         paths = sorted(path for path in directory.rglob("*") if path.is_file())
         files = [_description(path, str(path.relative_to(directory))) for path in paths]
-        answer = {"id": name, "sha": commit, "siblings": files}
+        answer: Any = {"id": name, "sha": commit, "siblings": files}
+        if as_tree:
+            answer = [{"type": "file", "path": one["rfilename"], **one} for one in files]
         self.send(200, json.dumps(answer).encode(), Content_Type="application/json")
 
     def _send_file(self, file: Path, commit: str) -> None:
@@ -171,9 +173,10 @@ def _description(file: Path, name: str) -> dict[str, Any]:
     described = {"rfilename": name, "size": len(content)}
     if file.suffix in _LARGE:
         digest = hashlib.sha256(content).hexdigest()
-        return described | {"lfs": {"sha256": digest, "size": len(content), "pointerSize": 130}}
+        large = {"sha256": digest, "oid": digest, "size": len(content), "pointerSize": 130}
+        return described | {"oid": digest, "lfs": large}
     git = hashlib.sha1(b"blob %d\0" % len(content) + content)  # noqa: S324 - Git's own hash
-    return described | {"blobId": git.hexdigest()}
+    return described | {"oid": git.hexdigest(), "blobId": git.hexdigest()}
 
 
 class _StorageHandler(_Handler):
