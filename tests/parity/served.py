@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,15 +11,28 @@ from typing import Any
 import torch
 import transformers
 from fastapi.testclient import TestClient
+from torch import Tensor
 
 from fillmask.app import create_app
 from fillmask.settings import Settings
 from fillmask_export.commands import main as export_main
+from tests.model.samples import randomise
 from tests.model.tokenizers.tokenizer_directories import KINDS, write_directory
-from tests.test_pipeline_parity import make_model
 
 TOLERANCE = 1e-4  # scores, fp32 bundle against transformers on the same weights
 TEXTS = ("The capital of France is Paris.", "She drank a cup of tea.", "Rome is old!")
+CLASSES = {
+    "albert": "Albert",
+    "bert": "Bert",
+    "camembert": "Camembert",
+    "distilbert": "DistilBert",
+    "electra": "Electra",
+    "esm": "Esm",
+    "modernbert": "ModernBert",
+    "mpnet": "MPNet",
+    "roberta": "Roberta",
+    "xlm-roberta": "XLMRoberta",
+}
 
 
 @dataclass(frozen=True)
@@ -27,19 +40,16 @@ class Served:
     """Service of a bundle with the bundle's checkpoint in transformers.
 
     Attributes:
-        directory: directory of the checkpoint.
+        kind: key of KINDS.
         model: the checkpoint as a model of transformers.
         tokenizer: the checkpoint's tokenizer in transformers.
     """
 
+    kind: str
     client: TestClient
-    directory: Path
+    bundle: Path
     model: Any
     tokenizer: Any
-
-    def encode(self, text: str, text_pair: str) -> Any:
-        """Return a pair as tensors of transformers."""
-        return self.tokenizer(text, text_pair, return_tensors="pt")
 
     def post(self, path: str, inputs: object, **parameters: Any) -> Any:
         """Return the response to a request, which must succeed."""
@@ -48,40 +58,83 @@ class Served:
         assert answer.status_code == 200, answer.text
         return answer.json()
 
+    def encode(self, *texts: str, **options: Any) -> Any:
+        """Return a text or a pair as tensors of transformers."""
+        return self.tokenizer(*texts, return_tensors="pt", **options)
+
+    @torch.inference_mode()
+    def logits(self, *texts: str, **options: Any) -> Tensor:
+        """Return the logits of a text or a pair, without the dimension of the batch."""
+        logits: Tensor = self.model(**self.encode(*texts, **options)).logits[0]
+        return logits
+
+    @torch.inference_mode()
+    def log_probs(self, encoded: Any, hidden: Sequence[Sequence[int]] = ((),)) -> Tensor:
+        """Return the log-probabilities (N, T, V) of N copies of an input.
+
+        Args:
+            hidden: positions of further masks by copy.
+        """
+        copies = {name: values.repeat(len(hidden), 1) for name, values in encoded.items()}
+        for row, positions in zip(copies["input_ids"], hidden, strict=True):
+            row[list(positions)] = self.tokenizer.mask_token_id
+        return torch.log_softmax(self.model(**copies).logits, -1)
+
+    def mask_positions(self, encoded: Any) -> list[int]:
+        ids = encoded["input_ids"][0].tolist()
+        return [i for i, token in enumerate(ids) if token == self.tokenizer.mask_token_id]
+
 
 def write_checkpoint(directory: Path, name: str, head: str, **changes: Any) -> Any:
-    """Write a random checkpoint of a kind and return its model."""
+    """Write a small random checkpoint and return its model.
+
+    Args:
+        name: key of KINDS, which determines the tokenizer and the family.
+        head: suffix of the class name in transformers, such as "ForMaskedLM".
+        changes: fields that replace those of the configuration.
+    """
     kind = KINDS[name]
     write_directory(directory, kind, fast=not kind.slow_only)
     tokenizer = transformers.AutoTokenizer.from_pretrained(directory)
-    model = make_model(kind.model_type, tokenizer, head, **changes)
+    fields: dict[str, Any] = {
+        "vocab_size": len(tokenizer),
+        "hidden_size": 36,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 3,
+        "intermediate_size": 50,
+        "max_position_embeddings": 70,
+        "pad_token_id": tokenizer.pad_token_id,
+        "mask_token_id": tokenizer.mask_token_id,
+    }
+    if kind.model_type == "distilbert":
+        names = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
+        for given, own in zip(names, ("dim", "n_layers", "n_heads", "hidden_dim"), strict=True):
+            fields[own] = fields.pop(given)
+    if kind.model_type == "esm":
+        fields |= {"position_embedding_type": "rotary", "token_dropout": True}
+    config = getattr(transformers, f"{CLASSES[kind.model_type]}Config")(**fields, **changes)
+    model = getattr(transformers, f"{CLASSES[kind.model_type]}{head}")(config).eval()
+    randomise(model, seed=7)
     model.save_pretrained(directory)
     return model
 
 
-def export(directory: Path, bundle: Path, *arguments: str) -> Path:
+def export(directory: Path, bundle: Path, *arguments: str, texts: Sequence[str] = TEXTS) -> Path:
     """Run `fillmask-export` on a checkpoint and return the directory of the bundle."""
-    texts = directory / "texts.txt"
-    texts.write_text("\n".join(TEXTS))
-    command = [str(directory), "--output", str(bundle), "--texts", str(texts), *arguments]
+    file = directory / "texts.txt"
+    file.write_text("\n".join(texts))
+    command = [str(directory), "--output", str(bundle), "--texts", str(file), *arguments]
     assert export_main(command) == 0
     return bundle
 
 
 @contextmanager
 def serve(scratch: Path, name: str, head: str, **changes: Any) -> Iterator[Served]:
-    """Serve a random checkpoint of a kind, exported in fp32.
-
-    Args:
-        scratch: empty directory for the checkpoint and the bundle.
-        name: key of KINDS, which determines the tokenizer and the family.
-        head: suffix of the class name in transformers, such as "ForMaskedLM".
-        changes: fields that replace those of the model's configuration.
-    """
+    """Serve a random checkpoint, exported in fp32, from an empty directory."""
     torch.set_num_threads(1)  # small tensors are slower on several threads
     directory = scratch / "checkpoint"
     model = write_checkpoint(directory, name, head, **changes)
     bundle = export(directory, scratch / "bundle")
     tokenizer = transformers.AutoTokenizer.from_pretrained(directory)
-    with TestClient(create_app(Settings(bundle=bundle, threads=2))) as client:
-        yield Served(client, directory, model, tokenizer)
+    with TestClient(create_app(Settings(bundle=bundle, threads=1))) as client:
+        yield Served(name, client, bundle, model, tokenizer)
