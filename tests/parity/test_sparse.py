@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +29,8 @@ LONG = " ".join(["She is in Rome, and Rome is old!"] * 40)
 TEXTS = ["She is in Rome.", "a cup of tea", "!", "Where is she? She drank tea in the old city."]
 
 
-@contextmanager
-def serving(bundle: Path) -> Iterator[TestClient]:
-    with TestClient(create_app(Settings(bundle=bundle, threads=2))) as client:
-        yield client
+def serving(bundle: Path) -> TestClient:
+    return TestClient(create_app(Settings(bundle=bundle, threads=1)))
 
 
 def ask(client: TestClient, inputs: object, size: int, **fields: Any) -> NDArray[np.float64]:
@@ -60,8 +56,9 @@ def mlm_transformer(directory: Path, max_seq_length: int = 48) -> Any:
 @pytest.mark.parametrize(
     ("kind", "strategy", "activation"),
     [
-        *(("BERT", strategy, one) for strategy in ("max", "sum") for one in ("relu", "log1p_relu")),
-        ("DistilBERT", "max", "log1p_relu"),
+        ("BERT", "max", "log1p_relu"),
+        ("BERT", "sum", "log1p_relu"),
+        ("DistilBERT", "max", "relu"),
         ("RoBERTa", "sum", "relu"),
     ],
 )
@@ -84,24 +81,25 @@ def test_every_dimension_is_that_of_sentence_transformers(
 
 
 def test_a_plain_checkpoint_has_the_usual_pooling(tmp_path: Path) -> None:
-    model = write_checkpoint(tmp_path / "plain", "BERT", "ForMaskedLM")
-    encoder = SparseEncoder(modules=[mlm_transformer(tmp_path / "plain"), SpladePooling()])
-    bundle = export(tmp_path / "plain", tmp_path / "bundle", "--task", "sparse")
-    with serving(bundle) as client:
-        found = ask(client, TEXTS, model.config.vocab_size)
-        np.testing.assert_allclose(found, expected(encoder, TEXTS), atol=TOLERANCE)
-
-
-def test_a_long_text_loses_its_end(tmp_path: Path) -> None:
+    # A long text loses its end. Int8 comes close.
     model = write_checkpoint(tmp_path / "plain", "BERT", "ForMaskedLM")
     encoder = SparseEncoder(modules=[mlm_transformer(tmp_path / "plain", 24), SpladePooling()])
-    arguments = ("--task", "sparse", "--max-tokens", "24")
+    texts, arguments = [*TEXTS, LONG], ("--task", "sparse", "--max-tokens", "24")
+    wanted = expected(encoder, texts)
     with serving(export(tmp_path / "plain", tmp_path / "bundle", *arguments)) as client:
-        found = ask(client, [LONG, "tea"], model.config.vocab_size, truncate=True)
-        np.testing.assert_allclose(found, expected(encoder, [LONG, "tea"]), atol=TOLERANCE)
+        found = ask(client, texts, model.config.vocab_size, truncate=True)
+        np.testing.assert_allclose(found, wanted, atol=TOLERANCE)
         answer = client.post("/embed_sparse", json={"inputs": LONG})
         assert answer.status_code == 422
         assert "inputs must have at most 24 tokens" in answer.json()["error"]
+    int8 = export(tmp_path / "plain", tmp_path / "int8", *arguments, "--precision", "int8")
+    figures = json.loads((int8 / "bundle.json").read_text())["verification"]["vectors"]["int8"]
+    assert figures["strongest_overlap"] > 0.95
+    assert figures["mean_dot_difference"] < 0.02
+    with FillMask(int8, threads=1) as opened:
+        for text, vector in zip(TEXTS, wanted, strict=False):
+            largest = opened.embed_sparse(text, top_n=9).values.max()
+            np.testing.assert_allclose(largest, vector.max(), rtol=0.05)
 
 
 def write_router(directory: Path, plain: Path, *, in_root: bool) -> SparseEncoder:
@@ -164,17 +162,3 @@ def test_weights_of_queries_in_a_table(tmp_path: Path) -> None:
             "is": 0.25,
         }
         assert len(opened.embed_sparse("Rome is Rome!").indices) > 2
-
-
-def test_vectors_in_int8_are_close(tmp_path: Path) -> None:
-    write_checkpoint(tmp_path / "plain", "BERT", "ForMaskedLM")
-    arguments = ("--task", "sparse", "--precision", "int8", "--overwrite")
-    bundle = export(tmp_path / "plain", tmp_path / "bundle", *arguments)
-    figures = json.loads((bundle / "bundle.json").read_text())["verification"]["vectors"]["int8"]
-    assert figures["strongest_overlap"] > 0.95
-    assert figures["mean_dot_difference"] < 0.02
-    exact = export(tmp_path / "plain", tmp_path / "exact", "--task", "sparse")
-    with FillMask(bundle, threads=1) as int8, FillMask(exact, threads=1) as fp32:
-        for text in TEXTS:
-            found, wanted = (one.embed_sparse(text, top_n=9) for one in (int8, fp32))
-            np.testing.assert_allclose(found.values.max(), wanted.values.max(), rtol=0.05)

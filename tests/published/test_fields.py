@@ -17,8 +17,7 @@ import transformers
 
 from fillmask_model.checkpoints.mapping.fields import Fields
 from fillmask_model.checkpoints.registry import FAMILIES
-from tests.model.checkpoints.families.samples import SAMPLES
-from tests.model.checkpoints.families.test_parity import TRANSLATED
+from tests.model.checkpoints.families.samples import SAMPLES, TRANSLATED
 
 # fields without effect on a prediction, by reason
 _INERT = {

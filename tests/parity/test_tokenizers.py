@@ -1,4 +1,4 @@
-"""Agreement with transformers on published tokenizers, or a refusal in one sentence.
+"""Agreement with transformers on tokenizers of every class and of published ones, or a refusal.
 
 A bundle's tokenizer is made as the export makes it. Its oracle is AutoTokenizer on the same files.
 """
@@ -6,6 +6,7 @@ A bundle's tokenizer is made as the export makes it. Its oracle is AutoTokenizer
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,8 +15,10 @@ from typing import Any
 import numpy as np
 import pytest
 from transformers import AutoTokenizer
+from transformers.pipelines.fill_mask import FillMaskPipeline
 
 from fillmask.bundles.description import TruncationSide
+from fillmask.errors import InvalidRequestError
 from fillmask.parameters.texts import InputText, TextPair
 from fillmask.tokenization import tokenizer as tokenizers_of_bundles
 from fillmask.tokenization.tokenizer import Tokenizer
@@ -25,6 +28,7 @@ from fillmask_export.sample_texts import SampleTexts
 from fillmask_export.verification.fills import VerificationError
 from fillmask_model.checkpoints.checkpoint import Checkpoint
 from fillmask_model.tokenizers.loading import read_tokenizer_files
+from tests.model.tokenizers.tokenizer_directories import KINDS, write_directory
 from tests.parity.published_tokenizers import MASK, PUBLISHED, texts, write_published
 
 MAX_TOKENS, SHORT, UNLIMITED = 100, 12, 10**6
@@ -32,7 +36,34 @@ LONG, JOINED = 10, 5  # long texts, and the texts in each
 MAX_TYPED = 5  # texts with special tokens as characters, which the export's own check reads
 SIDES: tuple[TruncationSide, ...] = ("right", "left")
 WITH_TYPES = {"albert", "bert", "electra", "ernie", "megatron-bert", "nomic_bert"}
+TARGETS = (
+    *("Paris", " Paris", "paris", "ĠParis", "▁Paris", "the", " the", "is", " is", "ing", "##ing"),
+    *("tea", "(", ")", ".", "1999", "A", " A", "ACG", "日", "zzzzqq"),
+)
+# classes in both published forms, of which the others have one
+TWICE = {"BERT, cased", "RoBERTa", "XLM-RoBERTa", "ALBERT"}
+FORMS = [
+    (name, fast)
+    for name, kind in KINDS.items()
+    for fast in ((False, True) if name in TWICE else (not kind.slow_only,))
+]
 _equal: dict[tuple[object, ...], bool] = {}  # pairs of tokenizers that agree, with types or not
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _quiet() -> Iterator[None]:
+    logger = logging.getLogger("transformers")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    yield
+    logger.setLevel(level)
+
+
+@pytest.fixture
+def _no_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out the export's own check, which has fewer texts, and words, which nothing reads."""
+    monkeypatch.setattr(reading, "check_tokens", lambda *_: {})
+    monkeypatch.setattr(tokenizers_of_bundles, "word_indices", lambda *_: np.zeros(0))
 
 
 def read(directory: Path, model_type: str) -> tuple[Tokenizer, bytes]:
@@ -107,7 +138,6 @@ class Sides:
 
 def check(directory: Path, row: dict[str, Any], templates: tuple[str, ...]) -> None:
     """Compare the tokenizers of a directory, or expect a refusal."""
-    logging.getLogger("transformers").setLevel(logging.ERROR)
     write_published(directory, row)
     model_type = row["config.json"]["model_type"]
     if "refused" in row:
@@ -138,13 +168,9 @@ def check(directory: Path, row: dict[str, Any], templates: tuple[str, ...]) -> N
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("_no_check")
 @pytest.mark.parametrize("row", PUBLISHED, ids=lambda row: row["id"])
-def test_published_tokenizers_agree_or_are_refused(
-    row: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # The export's own check has fewer texts. Nothing here reads the words.
-    monkeypatch.setattr(reading, "check_tokens", lambda *_: {})
-    monkeypatch.setattr(tokenizers_of_bundles, "word_indices", lambda *_: np.zeros(0))
+def test_published_tokenizers_agree_or_are_refused(row: dict[str, Any], tmp_path: Path) -> None:
     assert len(texts()) == 2000
     check(tmp_path / "files", row, texts())
 
@@ -154,3 +180,89 @@ def test_published_tokenizers_agree_or_are_refused(
 )
 def test_the_export_accepts_or_refuses_every_form(row: dict[str, Any], tmp_path: Path) -> None:
     check(tmp_path / "files", row, texts()[::20])
+
+
+@pytest.fixture(scope="module", params=FORMS, ids=lambda form: f"{form[0]}{', fast' * form[1]}")
+def pair(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[str, Tokenizer, Any]:
+    """Class of a tokenizer, ours and the oracle, in one of its published forms."""
+    name, fast = request.param
+    directory = tmp_path_factory.mktemp("tokenizer") / "files"
+    write_directory(directory, KINDS[name], fast=fast)
+    assert (directory / "tokenizer.json").is_file() is fast
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "check_tokens", lambda *_: {})
+        ours, _ = read(directory, KINDS[name].model_type)
+    return name, ours, AutoTokenizer.from_pretrained(directory)
+
+
+def test_tokens_read_as_those_of_transformers(pair: tuple[str, Tokenizer, Any]) -> None:
+    # White space may differ. No token appears as a byte-level name or half a character. CamemBERT's
+    # placeholders also count as special tokens.
+    _, ours, oracle = pair
+    for token_id in range(len(oracle)):
+        text = ours.token_str(token_id)
+        assert text.strip() == oracle.decode([token_id]).strip()
+        assert not text.startswith(("Ġ", "Ċ", "▁"))
+    roles = oracle.special_tokens_map
+    named = {oracle.convert_tokens_to_ids(roles[r]) for r in roles if r.endswith("_token")}
+    assert len(named) >= 5
+    assert named <= ours.special_token_ids
+    others = {oracle.convert_ids_to_tokens(i) for i in ours.special_token_ids - named}
+    assert others <= {"<s>NOTUSED", "</s>NOTUSED", "<unk>NOTUSED"}
+
+
+def test_targets_mean_what_they_mean_to_transformers(pair: tuple[str, Tokenizer, Any]) -> None:
+    # Both " Paris" and "Paris" mean the word, if it is one token, and "##Paris" a piece of a word.
+    # Half a character is not a valid target. The pipeline of transformers replaces a target by the
+    # first of its tokens. For it, "Paris" is a piece of a word if tokens have spaces, so it gets
+    # the target with a space.
+    _, ours, oracle = pair
+    read_as = {i: ours.token_str(i) for i in range(len(oracle))}
+    if ours.has_spaces_in_tokens:
+        read_as = {i: f"##{text}" if text[:1].isalnum() else text for i, text in read_as.items()}
+    special = ours.special_token_ids
+    ordinary = [i for i, text in read_as.items() if i not in special and "\ufffd" not in text]
+    assert len(ordinary) > 25
+    assert [ours.encode_target(read_as[i]) for i in ordinary] == [(i,) for i in ordinary]
+    resolve: Any = FillMaskPipeline.get_target_ids
+    pipeline = SimpleNamespace(tokenizer=oracle)
+    for given in TARGETS:
+        if ours.has_spaces_in_tokens and given.startswith("##"):  # a piece, for us
+            continue
+        is_word = ours.has_spaces_in_tokens and given[:1].isalnum() and given[:1] != "Ġ"
+        target = f" {given}" if is_word else given
+        pieces = oracle(target, add_special_tokens=False)["input_ids"]
+        try:
+            ids = ours.encode_target(given)
+        except InvalidRequestError:
+            assert not pieces or oracle.unk_token_id in pieces, target
+            assert target not in oracle.get_vocab()
+        else:
+            alone = len(ids) == 1
+            assert list(ids) == (resolve(pipeline, [target]).tolist() if alone else pieces)
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_sequences_are_those_of_transformers(pair: tuple[str, Tokenizer, Any], index: int) -> None:
+    # The test fills a mask with every ordinary token.
+    # The comparison ignores changes that transformers makes outside of the mask. WordPiece loses
+    # capital letters, accents and white space. ESM's tokenizer puts spaces between letters.
+    # SentencePiece puts a space behind every mask. The comparison with byte-level BPE and
+    # SentencePiece is exact, except for a space at the start.
+    name, ours, oracle = pair
+    text = KINDS[name].around[index].replace("{}", ours.mask_token)
+    encoded = ours.encode(text)
+    blank = ours.mask_slot(text, encoded)
+    ids = encoded.input_ids.tolist()
+    assert oracle.unk_token_id not in ids
+    exact = KINDS[name].model_type in {"roberta", "modernbert", "xlm-roberta", "camembert"}
+    for token_id in set(range(len(oracle))) - ours.special_token_ids:
+        ids[encoded.mask_positions[0]] = token_id
+        theirs = oracle.decode(ids, skip_special_tokens=True)
+        token_str, sequence = blank.fill(token_id)
+        if exact:
+            assert sequence == theirs.removeprefix(" "), token_str
+        else:
+            assert "".join(sequence.lower().split()) == "".join(theirs.lower().split()), token_str

