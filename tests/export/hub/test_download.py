@@ -58,7 +58,11 @@ def write_shards(directory: Path, *names: str) -> None:
 
 
 def remove(*names: str) -> Change:
-    return lambda _, path: [(path / name).unlink() for name in names]
+    def change(_: LocalHub, path: Path) -> None:
+        for name in names:
+            (path / name).unlink()
+
+    return change
 
 
 def private(hub: LocalHub, _: Path) -> None:
