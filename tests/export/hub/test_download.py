@@ -34,7 +34,6 @@ from fillmask_model.checkpoints.errors import CheckpointError
 from tests.export.hub.commands import NAME, download, export
 from tests.export.hub.local_hub import ONE, OTHER, LocalHub, Repository
 from tests.model.samples import assert_same_weights, change_config
-from tests.running_server import running_server
 from tests.service.server_process import start_process
 
 ROOT = Path(__file__).parents[3]
