@@ -23,8 +23,7 @@ from fillmask.observability.background_output import in_background, keep_native_
 from fillmask.observability.health import Health
 from fillmask.observability.logs import log_loop_error, start_logging
 from fillmask.registry.registry import ModelRegistry
-from fillmask.settings import Settings, read_settings
-from fillmask.settings.flags import flag
+from fillmask.settings import Settings, flag, read_settings
 
 _log = logging.getLogger("fillmask")
 

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from fillmask.settings import ENV_PREFIX, Settings, allowed, settings_by_group
-from fillmask.settings.flags import default_text
+from fillmask.settings import ENV_PREFIX, Settings, allowed, default_text, settings_by_group
 from tests.docs.pages import DOCS
 
 PAGE = DOCS / "settings.md"

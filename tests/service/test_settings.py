@@ -8,9 +8,7 @@ import pytest
 
 from fillmask.errors import SettingsError
 from fillmask.host import usable_cpus
-from fillmask.settings import Settings, allowed, read_settings, settings_by_group
-from fillmask.settings.flags import flag
-from fillmask.settings.settings import _GROUPS
+from fillmask.settings import Settings, allowed, flag, read_settings, settings_by_group
 
 
 def test_defaults() -> None:
@@ -35,46 +33,33 @@ def test_environment_and_flags(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("variable", "sentence"),
-    [
-        ("FILLMASK_PROT", 'Unknown variable "FILLMASK_PROT"; remove it or use FILLMASK_PORT.'),
-        (
-            "FILLMASK_MAXTEXTS",
-            'Unknown variable "FILLMASK_MAXTEXTS"; remove it or use FILLMASK_MAX_TEXTS.',
-        ),
-        ("fillmask_hots", 'Unknown variable "fillmask_hots"; remove it or use FILLMASK_HOST.'),
-    ],
+    ("variable", "nearest"),
+    [("FILLMASK_PROT", "FILLMASK_PORT"), ("fillmask_maxtexts", "FILLMASK_MAX_TEXTS")],
 )
 def test_an_unknown_variable_is_refused(
-    variable: str, sentence: str, monkeypatch: pytest.MonkeyPatch
+    variable: str, nearest: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(variable, "1")
     with pytest.raises(SettingsError) as caught:
         read_settings([])
-    assert str(caught.value) == sentence
+    assert str(caught.value) == f'Unknown variable "{variable}"; remove it or use {nearest}.'
 
 
 @pytest.mark.parametrize(
     ("name", "value", "sentence"),
     [
         ("port", "http", 'a whole number from 0 to 65535 (got "http").'),
-        ("port", "65536", 'a whole number from 0 to 65535 (got "65536").'),
         ("port", "", 'a whole number from 0 to 65535 (got "").'),
-        ("threads", "0", 'a whole number from 1 to 1024 (got "0").'),
         ("threads", "100000", 'a whole number from 1 to 1024 (got "100000").'),
         ("threads", " 5 ", 'a whole number from 1 to 1024 (got " 5 ").'),
         ("max_texts", "5.0", 'a whole number of at least 1 (got "5.0").'),
-        ("max_texts", "1_0", 'a whole number of at least 1 (got "1_0").'),
-        ("max_texts", "+5", 'a whole number of at least 1 (got "+5").'),
         ("max_texts", "-1", 'a whole number of at least 1 (got "-1").'),
-        ("max_body_bytes", "1e6", 'a whole number of at least 1 (got "1e6").'),
+        ("log_texts", "maybe", 'true or false (got "maybe").'),
         ("log_level", "loud", 'one of debug, info, warning, error (got "loud").'),
         ("host", "", 'an address or a name of this machine (got "").'),
         ("host", "a..b", 'an address or a name of this machine (got "a..b").'),
-        ("host", "a" * 64, f'an address or a name of this machine (got "{64 * "a"}").'),
         ("reload_every_s", "9" * 20, f'a whole number from 0 to 31536000 (got "{20 * "9"}").'),
         ("served_name", "a b", 'a list such as fillmask or fillmask,org/other=MODEL (got "a b").'),
-        ("served_name", "a/", 'a list such as fillmask or fillmask,org/other=MODEL (got "a/").'),
         ("served_name", "a=", 'a list such as fillmask or fillmask,org/other=MODEL (got "a=").'),
     ],
 )
@@ -107,26 +92,19 @@ def test_a_bad_flag_is_refused(arguments: list[str], sentence: str) -> None:
     assert str(caught.value).startswith(sentence)
 
 
-@pytest.mark.parametrize("service", ["FILLMASK", "FILLMASK_METRICS", "fillmask_x"])
+@pytest.mark.parametrize("service", ["FILLMASK", "fillmask_x"])
 def test_the_variables_kubernetes_sets_are_explained(
     service: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Kubernetes sets all of them for a Service such as fillmask or fillmask-metrics.
-    for variable, value in {
-        "SERVICE_HOST": "10.0.0.1",
-        "SERVICE_PORT": "80",
-        "SERVICE_PORT_HTTP": "80",
-        "PORT": "tcp://10.0.0.1:80",
-        "PORT_80_TCP": "tcp://10.0.0.1:80",
-        "PORT_80_TCP_PROTO": "tcp",
-        "PORT_80_TCP_PORT": "80",
-        "PORT_80_TCP_ADDR": "10.0.0.1",
-    }.items():
-        monkeypatch.setenv(f"{service}_{variable}", value)
-    with pytest.raises(SettingsError, match="set enableServiceLinks: false in the pod") as caught:
+    # Kubernetes sets several for a Service such as fillmask or fillmask-x.
+    monkeypatch.setenv(f"{service}_PORT", "tcp://10.0.0.1:80")
+    monkeypatch.setenv(f"{service}_SERVICE_HOST", "10.0.0.1")
+    with pytest.raises(SettingsError) as caught:
         read_settings([])
-    sentence = f"The variable {service}_SERVICE_HOST, which Kubernetes sets "
-    assert str(caught.value).startswith(sentence)
+    assert str(caught.value) == (
+        f"The variable {service}_SERVICE_HOST, which Kubernetes sets for a Service, conflicts with "
+        "the settings; set enableServiceLinks: false in the pod."
+    )
 
 
 def test_help_names_every_setting(
@@ -145,41 +123,24 @@ def test_help_names_every_setting(
         for field in fields.values():
             assert field.description
             assert field.description in section
-    assert "VALUE" not in shown.partition("\n")[2]
-    assert "(default )" not in shown
     assert "None" not in shown
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
+    for line in (
         "--host HOST",
-        "--port PORT",
         "--bundle DIR",
-        "--api-keys-file FILE",
         "--max-body-bytes BYTES",
         "--max-texts N",
-        "--max-wait-ms MS",
-        "--drain-delay-s S",
         "--log-level debug|info|warning|error",
         "--intra-op-parallelism true|false",
         "number of texts per request (default 64)",
         "lower latency (default true)",
-    ],
-)
-def test_help_shows_kinds_choices_and_defaults(
-    line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(os.environ, "COLUMNS", "400")
-    with pytest.raises(SystemExit):
-        read_settings(["--help"])
-    assert re.search(rf"{re.escape(line)}\s", capsys.readouterr().out)
+    ):
+        assert re.search(rf"{re.escape(line)}\s", shown), line
 
 
-def test_every_setting_has_a_group() -> None:
-    groups = settings_by_group()
-    assert list(groups) == list(_GROUPS.values())
-    assert [name for fields in groups.values() for name in fields] == list(Settings.model_fields)
+def test_every_setting_has_a_group_and_says_what_is_allowed() -> None:
+    names = [name for fields in settings_by_group().values() for name in fields]
+    assert names == list(Settings.model_fields)
+    assert all(allowed(name) for name in names)
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -187,10 +148,6 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         read_settings(["--version"])
     assert caught.value.code == 0
     assert capsys.readouterr().out.startswith("fillmask ")
-
-
-def test_every_setting_says_what_is_allowed() -> None:
-    assert all(allowed(name) for name in Settings.model_fields)
 
 
 def test_settings_are_frozen() -> None:
@@ -212,7 +169,3 @@ def test_texts_are_not_logged_by_accident() -> None:
     with pytest.raises(SettingsError, match=r"requires log_level debug \(got info\)"):
         read_settings(["--log-texts=true"])
     assert read_settings(["--log-texts=true", "--log-level=debug"]).log_texts is True
-    with pytest.raises(SettingsError, match=r'must be true or false \(got "maybe"\)'):
-        read_settings(["--log-texts=maybe"])
-    with pytest.raises(SettingsError, match=r'must be one of off, errors, all \(got "some"\)'):
-        read_settings(["--access-log=some"])

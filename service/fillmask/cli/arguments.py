@@ -25,8 +25,7 @@ from fillmask.cli.tasks import DEFAULT_TASK, TASKS
 from fillmask.cli.tasks.base import TaskName
 from fillmask.cli.tasks.parameters import PARAMETERS
 from fillmask.errors import quote
-from fillmask.settings import Settings
-from fillmask.settings.flags import help_text, metavar
+from fillmask.settings import Settings, help_text, metavar
 from fillmask.tables.delimited import DEFAULT, Dialect
 from fillmask.tables.streams import COMPRESSIONS
 

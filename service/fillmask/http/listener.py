@@ -1,11 +1,9 @@
-"""The listening socket, with the kernel's limits for each connection and an end that loses none."""
+"""The listening socket, with the kernel's limits for each connection, and its end."""
 
 import asyncio
 import contextlib
-import ctypes
 import select
 import socket
-import struct
 import sys
 import time
 
@@ -15,18 +13,6 @@ import time
 _RECEIVE_BYTES = 16 * 1024
 _UNSENT_BYTES = 32 * 1024
 _UNREAD_TIMEOUT_MS = 30_000
-# A program of the Berkeley Packet Filter (linux/filter.h): load the flags of the TCP header, and
-# drop the packet if it asks for a connection (SYN).
-_SO_ATTACH_FILTER = 26
-_DROP_SYN = b"".join(
-    struct.pack("HBBI", *instruction)
-    for instruction in (
-        (0x30, 0, 0, 13),  # load byte 13
-        (0x45, 0, 1, 0x02),  # go on if it has the bit of SYN, else skip one instruction
-        (0x06, 0, 0, 0),  # pass no byte
-        (0x06, 0, 0, 0xFFFF_FFFF),  # pass all bytes
-    )
-)
 
 
 def bound_socket(host: str, port: int) -> socket.socket:
@@ -70,17 +56,6 @@ async def stop_listening(
         patience_s: seconds until the listener is closed in any case.
     """
     end_s = time.monotonic() + patience_s
-    # Clients that connect all the time would leave no moment without a waiting connection. A client
-    # whose packet is dropped tries again after a second (TCP), when another process may listen.
-    with contextlib.suppress(OSError):  # not every sandbox has filters
-        _drop_new_connections(listener)
     while select.select([listener], [], [], 0)[0] and time.monotonic() < end_s:  # noqa: ASYNC110 - the loop accepts them
         await asyncio.sleep(0)
     server.close()
-
-
-def _drop_new_connections(listener: socket.socket) -> None:
-    if sys.platform == "linux":
-        program = ctypes.create_string_buffer(_DROP_SYN)
-        filters = struct.pack("HP", len(_DROP_SYN) // 8, ctypes.addressof(program))
-        listener.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, filters)

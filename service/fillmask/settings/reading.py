@@ -3,14 +3,27 @@
 Only this package and `fillmask.health_check` read the FILLMASK_ variables.
 """
 
+import argparse
+import difflib
 import os
 from collections.abc import Sequence
+from functools import partial
+from typing import NoReturn
 
 from pydantic import ValidationError
 
+from fillmask import __version__
 from fillmask.errors import SettingsError, quote
-from fillmask.settings.flags import flag, nearest, read_flags
-from fillmask.settings.settings import ENV_PREFIX, Settings, allowed, settings_by_group
+from fillmask.settings.settings import (
+    ENV_PREFIX,
+    Settings,
+    allowed,
+    help_text,
+    metavar,
+    settings_by_group,
+)
+
+_MAX_FLAG_COLUMNS = 30  # a longer flag has its help on the next line
 
 
 def read_settings(arguments: Sequence[str]) -> Settings:
@@ -20,12 +33,7 @@ def read_settings(arguments: Sequence[str]) -> Settings:
         SettingsError: a flag or a FILLMASK_ variable is unknown or has an invalid value.
         SystemExit: the flags contain --help or --version.
     """
-    flags = read_flags(
-        arguments,
-        settings_by_group(),
-        f"Each flag is also an environment variable: {flag('max_texts')} is "
-        f"{_variable('max_texts')}. A flag takes precedence over its variable.",
-    )
+    flags = _read_flags(arguments)
     _reject_unknown_variables()
     try:
         settings = Settings(**flags)
@@ -51,6 +59,47 @@ def read_settings(arguments: Sequence[str]) -> Settings:
     return settings
 
 
+def flag(name: str) -> str:
+    """Return the flag of a setting."""
+    return "--" + name.replace("_", "-")
+
+
+def _variable(name: str) -> str:
+    return ENV_PREFIX + name.upper()
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise SettingsError(f"{message}; run {self.prog} --help for the flags.")
+
+
+def _read_flags(arguments: Sequence[str]) -> dict[str, str]:
+    """Return the values of the flags by the names of their settings.
+
+    The command line of pydantic-settings reads `--api-keys-file=None` as no file.
+    """
+    parser = _Parser(
+        prog="fillmask-serve",
+        usage="%(prog)s [FLAG VALUE]...",
+        description="Serve a masked language model over HTTP.",
+        epilog=f"Each flag is also an environment variable: {flag('max_texts')} is "
+        f"{_variable('max_texts')}. A flag takes precedence over its variable.",
+        formatter_class=partial(argparse.HelpFormatter, max_help_position=_MAX_FLAG_COLUMNS),
+        allow_abbrev=False,
+        argument_default=argparse.SUPPRESS,
+    )
+    parser.add_argument("--version", action="version", version=f"fillmask {__version__}")
+    for title, fields in settings_by_group().items():
+        group = parser.add_argument_group(title.lower())
+        for name, field in fields.items():
+            group.add_argument(flag(name), metavar=metavar(name, field), help=help_text(field))
+    flags, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        closest = _nearest(unknown[0], [flag(name) for name in Settings.model_fields])
+        raise SettingsError(f"Unknown argument {quote(unknown[0])}; remove it or use {closest}.")
+    return vars(flags)
+
+
 def _reject_unknown_variables() -> None:
     """Reject unknown FILLMASK_ variables, which pydantic-settings ignores."""
     known = [_variable(name) for name in Settings.model_fields]
@@ -66,9 +115,10 @@ def _reject_unknown_variables() -> None:
             )
     for upper, name in given.items():
         if upper not in known:
-            closest = nearest(upper, known)
-            raise SettingsError(f"Unknown variable {quote(name)}; remove it or use {closest}.")
+            raise SettingsError(
+                f"Unknown variable {quote(name)}; remove it or use {_nearest(upper, known)}."
+            )
 
 
-def _variable(name: str) -> str:
-    return ENV_PREFIX + name.upper()
+def _nearest(name: str, known: Sequence[str]) -> str:
+    return difflib.get_close_matches(name, known, n=1, cutoff=0)[0]

@@ -3,10 +3,11 @@
 import os
 import re
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args, get_origin
 
 from pydantic import Field, ValidationInfo, field_validator
 from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from fillmask.bundles.bundle import default_bundle_path
@@ -18,6 +19,8 @@ _MAX_S = 365 * 24 * 3600  # timers fail for a much longer time
 _DECIMAL = re.compile(r"[0-9]+")
 # read by OpenTelemetry's own packages
 _COLLECTOR_VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+# units at the end of the names of whole numbers
+_UNITS = ("port", "ms", "s", "bytes")
 # first setting of each group -> title of the group
 _GROUPS = {
     "host": "Address",
@@ -244,3 +247,31 @@ def allowed(name: str) -> str:
     if "maximum" in schema:
         return f"a whole number from {schema['minimum']} to {schema['maximum']}"
     return f"a whole number of at least {schema['minimum']}"
+
+
+def metavar(name: str, field: FieldInfo) -> str:
+    """Return the choices or the kind of a setting's value, for the help."""
+    unit = name.rpartition("_")[2]
+    if get_origin(field.annotation) is Literal:
+        return "|".join(get_args(field.annotation))
+    if field.annotation is bool:
+        return "true|false"
+    if field.annotation is Path:
+        return "DIR"
+    if field.annotation is int and unit not in _UNITS:
+        return "N"
+    return unit.upper()
+
+
+def help_text(field: FieldInfo) -> str:
+    """Return the description and the default of a setting, for argparse."""
+    default = default_text(field)
+    text = f"{field.description} (default {default})" if default else str(field.description)
+    return text.replace("%", "%%")
+
+
+def default_text(field: FieldInfo) -> str:
+    """Return the default of a setting, or an empty string if its description has the default."""
+    if field.default in {None, "", PydanticUndefined}:
+        return ""
+    return str(field.default).lower() if field.annotation is bool else str(field.default)
