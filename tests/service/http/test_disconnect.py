@@ -72,17 +72,6 @@ async def test_watch_ends_with_the_work(connection: Connection) -> None:
 
 
 @pytest.mark.usefixtures("_no_patience")
-async def test_error_of_the_work_is_raised(connection: Connection) -> None:
-    async def work() -> None:
-        await connection.watched.wait()
-        raise ValueError("of the work")
-
-    async with asyncio.timeout(20):
-        with pytest.raises(ValueError, match="of the work"), CancelOnDisconnect(connection.receive):
-            await work()
-
-
-@pytest.mark.usefixtures("_no_patience")
 async def test_disconnect_at_the_time_of_an_error_is_a_disconnect(connection: Connection) -> None:
     # The error and the cancellation reach the group in the same iteration of the event loop.
     async def fail() -> None:

@@ -14,9 +14,7 @@ MIB = 2**20
 # each body becomes 15 to 30 MB of Python objects when it is parsed
 EXPANDING = {
     "lists": b"[" + b"[]," * (MIB // 3 - 1) + b"0]",
-    "objects": b"[" + b"{}," * (MIB // 3 - 1) + b"0]",
     "fields": b"{" + b",".join(b'"%x":0' % i for i in range(MIB // 10)) + b"}",
-    "numbers": b"[" + b"1.5," * (MIB // 4 - 1) + b"0]",
     "not closed": b"[{" * (MIB // 2),
 }
 
@@ -38,7 +36,7 @@ def test_body_with_too_many_values_is_rejected(content: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["a, b: [c] {d}, " * 70_000, '"[{,:' * 100_000, '\\",\\' * 100_000, "[MASK]," * 150_000]
+    "text", ["a, b: [c] {d}, " * 70_000, '"[{,:' * 100_000, '\\",\\' * 100_000]
 )
 def test_characters_in_strings_do_not_count(text: str) -> None:
     # Brackets, commas and escaped quotes in a text are not JSON values.

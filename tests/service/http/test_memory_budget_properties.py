@@ -35,8 +35,9 @@ class Budget(RuleBasedStateMachine):
         grown = self.sizes[claim] + size_bytes
         more = self.counted(grown) - self.counted(self.sizes[claim])
         if more and self.budget.held_bytes + more > self.budget.max_bytes:
-            with pytest.raises(OverloadedError):
+            with pytest.raises(OverloadedError, match="memory for request bodies") as caught:
                 claim.add(size_bytes)
+            assert caught.value.retry_after_s == 1
             return
         claim.add(size_bytes)
         self.sizes[claim] = grown

@@ -106,8 +106,6 @@ MAX_LOGGED_CHARS = 10_000
 class BodyLogMiddleware:
     """Middleware that logs the first MAX_LOGGED_CHARS characters of each request body.
 
-    `RequestMemoryMiddleware` delivers the body in one message.
-
     Args:
         app: next ASGI application.
     """
@@ -116,13 +114,18 @@ class BodyLogMiddleware:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Log the body of one request."""
+        """Log the body of one request, when its last part has arrived."""
+        begin, size_bytes = b"", 0
 
         async def receive_and_log() -> Message:
+            nonlocal begin, size_bytes
             message = await receive()
             if body := message.get("body"):
-                text = body.decode(errors="replace")[:MAX_LOGGED_CHARS]
-                _log.debug("request body", extra={"body": text, "body_bytes": len(body)})
+                begin += body[: 4 * MAX_LOGGED_CHARS - len(begin)]  # UTF-8 has at most 4 bytes
+                size_bytes += len(body)
+            if begin and not message.get("more_body"):
+                text, begin = begin.decode(errors="replace")[:MAX_LOGGED_CHARS], b""
+                _log.debug("request body", extra={"body": text, "body_bytes": size_bytes})
             return message
 
         await self._app(scope, receive_and_log, send)

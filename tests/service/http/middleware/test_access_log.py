@@ -1,5 +1,6 @@
 """Access log, metrics of requests, and the log of bodies."""
 
+import contextlib
 import logging
 from collections.abc import Callable
 from functools import partial
@@ -22,12 +23,8 @@ from fillmask.observability.request_context import MODEL, OTHER_ROUTE
 from tests.service.scrape import rendered, value
 
 
-async def call(
-    app: ASGIApp, around: Callable[[ASGIApp], ASGIApp] | None = None, **scope: Any
-) -> Metrics:
-    """Send one request through the middleware and return the metrics."""
-    metrics = Metrics()
-    around = around or partial(AccessLogMiddleware, metrics=metrics)
+async def call(app: ASGIApp, around: Callable[[ASGIApp], ASGIApp], **scope: Any) -> None:
+    """Send one request through the middleware."""
 
     async def receive() -> Message:
         return {"type": "http.request", "body": b"", "more_body": False}
@@ -37,16 +34,6 @@ async def call(
 
     whole = {"type": "http", "method": "POST", "path": "/a path", "headers": []} | scope
     await around(app)(whole, receive, send)
-    return metrics
-
-
-def counted(metrics: Metrics) -> dict[tuple[str, ...], float]:
-    """Return the counts of requests by method, route and status."""
-    return {
-        tuple(dict(labels)[label] for label in ("method", "route", "status")): count
-        for (name, labels), count in rendered(metrics).items()
-        if name == "fillmask_requests_total"
-    }
 
 
 async def teapot(_scope: Scope, _receive: Receive, send: Send) -> None:
@@ -69,34 +56,27 @@ async def routed(scope: Scope, receive: Receive, send: Send) -> None:
     await teapot(scope, receive, send)
 
 
-async def test_request_is_counted_by_route_and_status() -> None:
+@pytest.mark.parametrize(
+    ("app", "route", "status"),
+    [
+        (routed, "/models/{name}", 418),
+        (teapot, OTHER_ROUTE, 418),
+        (silent, OTHER_ROUTE, CLIENT_CLOSED_REQUEST),
+        (failing, OTHER_ROUTE, CLIENT_CLOSED_REQUEST),
+    ],
+)
+async def test_request_is_counted_by_route_and_status(
+    app: ASGIApp, route: str, status: int
+) -> None:
     # The route is the path's template, not the requested path.
-    metrics = await call(routed)
-    assert counted(metrics) == {("POST", "/models/{name}", "418"): 1}
-    found, route = rendered(metrics), {"method": "POST", "route": "/models/{name}"}
-    assert value(found, "fillmask_request_seconds_count", **route) == 1
-    assert 0 < value(found, "fillmask_request_seconds_sum", **route) < 10
-
-
-async def test_paths_without_a_route_count_as_one() -> None:
-    assert counted(await call(teapot, path="/made/up")) == {("POST", OTHER_ROUTE, "418"): 1}
-
-
-async def test_disconnected_client_has_a_status_of_its_own() -> None:
-    assert counted(await call(silent)) == {("POST", OTHER_ROUTE, str(CLIENT_CLOSED_REQUEST)): 1}
-
-
-async def test_exception_is_raised_and_counted() -> None:
     metrics = Metrics()
-
-    async def nothing(*_: object) -> Any:
-        return None
-
-    with pytest.raises(RuntimeError):
-        await AccessLogMiddleware(failing, metrics)(
-            {"type": "http", "method": "GET"}, nothing, nothing
-        )
-    assert counted(metrics) == {("GET", OTHER_ROUTE, str(CLIENT_CLOSED_REQUEST)): 1}
+    with pytest.raises(RuntimeError) if app is failing else contextlib.nullcontext():
+        await call(app, partial(AccessLogMiddleware, metrics=metrics))
+    found, labels = rendered(metrics), {"method": "POST", "route": route}
+    assert value(found, "fillmask_requests_total", **labels, status=str(status)) == 1
+    assert [name for name, _ in found].count("fillmask_requests_total") == 1
+    assert value(found, "fillmask_request_seconds_count", **labels) == 1
+    assert 0 < value(found, "fillmask_request_seconds_sum", **labels) < 10
 
 
 async def test_responses_have_the_time_in_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,11 +103,6 @@ async def test_responses_have_the_time_in_the_service(monkeypatch: pytest.Monkey
         {b"content-length": b"0", b"server-timing": b"app;dur=12.50"},
         {b"content-length": b"0"},
     ]
-
-
-async def test_other_connections_pass() -> None:
-    # The middleware does not count the lifespan of the application as a request.
-    assert counted(await call(silent, type="lifespan")) == {}
 
 
 @pytest.mark.parametrize(
@@ -182,45 +157,41 @@ async def test_fields_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
     assert "/a path" not in str(answered) + str(left)
 
 
-async def send_body(body: bytes) -> bytes:
-    """Send one body through the middleware and return the body that the application receives."""
-    received = []
+@pytest.mark.parametrize(
+    ("chunks", "logged"),
+    [
+        ([b"caf\xc3", b"\xa9 \xff"], "café �"),  # marks bytes that are not UTF-8
+        ([b"x" * 30_000, b"y" * 20_000], "x" * MAX_LOGGED_CHARS),
+        (["é".encode() * 9_999, b"xyz"], "é" * 9_999 + "x"),
+    ],
+)
+async def test_body_is_logged_once_and_passed_on(
+    chunks: list[bytes], logged: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    # A long body is cut in the log only, which has its full length.
+    received = b""
 
     async def app(_scope: Scope, receive: Receive, _send: Send) -> None:
-        received.append((await receive())["body"])
-        assert (await receive())["type"] == "http.disconnect"
+        nonlocal received
+        while (message := await receive())["type"] == "http.request":
+            received += message["body"]
 
-    sent: list[Message] = [{"type": "http.request", "body": body}, {"type": "http.disconnect"}]
-    messages = iter(sent)
+    messages: list[Message] = [
+        {"type": "http.request", "body": chunk, "more_body": chunk is not chunks[-1]}
+        for chunk in chunks
+    ]
+    messages.append({"type": "http.disconnect"})
 
     async def receive() -> Message:
-        return next(messages)
+        return messages.pop(0)
 
     async def send(_message: Message) -> None:
         pass
 
-    await BodyLogMiddleware(app)({"type": "http"}, receive, send)
-    return bytes(received[0])
-
-
-async def test_body_is_logged_and_passed_on(caplog: pytest.LogCaptureFixture) -> None:
-    # At the level debug, the log has the body and marks bytes that are not UTF-8.
     with caplog.at_level(logging.DEBUG):
-        assert await send_body(b"caf\xc3\xa9 \xff") == b"caf\xc3\xa9 \xff"
-    [record] = [
-        record for record in caplog.records if record.name == "fillmask.http.middleware.access_log"
-    ]
-    assert vars(record)["body"] == "café �"
-    assert vars(record)["body_bytes"] == 7
-    assert record.levelno == logging.DEBUG
-
-
-async def test_long_body_is_cut_in_the_log_only(caplog: pytest.LogCaptureFixture) -> None:
-    # The log has the full length of the body.
-    with caplog.at_level(logging.DEBUG):
-        assert await send_body(b"x" * 50_000) == b"x" * 50_000
-    [record] = [
-        record for record in caplog.records if record.name == "fillmask.http.middleware.access_log"
-    ]
-    assert vars(record)["body"] == "x" * MAX_LOGGED_CHARS
-    assert vars(record)["body_bytes"] == 50_000
+        await BodyLogMiddleware(app)({"type": "http"}, receive, send)
+    assert received == b"".join(chunks)
+    [record] = caplog.records
+    assert (record.name, record.levelno) == ("fillmask.http.middleware.access_log", logging.DEBUG)
+    assert vars(record)["body"] == logged
+    assert vars(record)["body_bytes"] == len(received)

@@ -38,12 +38,12 @@ def bearer(key: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"}
 
 
-@pytest.mark.parametrize("path", ["/fill-mask", "/", "/models/tiny", "/score"])
+@pytest.mark.parametrize("path", ["/fill-mask", "/"])
 def test_requests_need_a_valid_key(path: str, client: TestClient) -> None:
-    # The error has the usual shape and explains how to send a key.
-    body = {"inputs": "the dog"} if path == "/score" else BODY
-    for key in KEYS[:2]:
-        assert client.post(path, json=body, headers=bearer(key)).is_success
+    # The error has the usual shape and explains how to send a key. RFC 9110, section 11.1: the
+    # scheme's name has any case.
+    for valid in (*map(bearer, KEYS[:2]), {"Authorization": f"bearer  {KEYS[0]}"}):
+        assert client.post(path, json=BODY, headers=valid).is_success
     for headers in (
         {},
         bearer(""),
@@ -58,12 +58,6 @@ def test_requests_need_a_valid_key(path: str, client: TestClient) -> None:
         assert answer.json() == REFUSED
         assert answer.headers["www-authenticate"] == "Bearer"
         assert answer.headers["x-request-id"]
-
-
-def test_the_scheme_is_not_case_sensitive(client: TestClient) -> None:
-    # RFC 9110, section 11.1, defines the scheme's name as case-insensitive.
-    headers = {"Authorization": f"bearer  {KEYS[0]}"}
-    assert client.post("/fill-mask", json=BODY, headers=headers).is_success
 
 
 def test_public_paths_need_no_key(client: TestClient) -> None:

@@ -17,7 +17,7 @@ def preflight(client: TestClient, origin: str) -> dict[str, str]:
     headers = {
         "Origin": origin,
         "Access-Control-Request-Method": "POST",
-        "Access-Control-Request-Headers": "content-type,authorization",
+        "Access-Control-Request-Headers": "content-type,authorization,traceparent,tracestate",
     }
     answer = client.options("/fill-mask", headers=headers)
     return {name: v for name, v in answer.headers.items() if name.startswith("access-control-")}
@@ -41,28 +41,16 @@ def test_only_listed_origins_are_allowed(tiny: Tiny) -> None:
         assert "POST" in allowed["access-control-allow-methods"]
         assert "access-control-allow-origin" not in preflight(client, OTHER)
         for body, status in ((BODY, 200), ({}, 422)):
-            for path in ("/fill-mask", "/score"):
-                answer = client.post(path, json=body, headers={"Origin": ALLOWED})
-                assert answer.status_code == (422 if path == "/score" else status)
-                assert answer.headers["access-control-allow-origin"] == ALLOWED
-                assert "X-Request-ID" in answer.headers["access-control-expose-headers"]
+            answer = client.post("/fill-mask", json=body, headers={"Origin": ALLOWED})
+            assert answer.status_code == status
+            assert answer.headers["access-control-allow-origin"] == ALLOWED
+            exposed = "X-Request-ID, Retry-After, Server-Timing, X-Warnings"
+            assert answer.headers["access-control-expose-headers"] == exposed
         answer = client.post("/fill-mask", json=BODY, headers={"Origin": OTHER})
         assert "access-control-allow-origin" not in answer.headers
 
 
-def test_pages_may_send_trace_headers(tiny: Tiny) -> None:
-    # The headers are those of W3C Trace Context.
-    settings = Settings(bundle=tiny.path, threads=1, cors_origins=ALLOWED)
-    headers = {
-        "Origin": ALLOWED,
-        "Access-Control-Request-Method": "POST",
-        "Access-Control-Request-Headers": "content-type,traceparent,tracestate",
-    }
-    with TestClient(create_app(settings)) as client:
-        assert client.options("/fill-mask", headers=headers).status_code == 200
-
-
-@pytest.mark.parametrize("value", ["app.example.com", "https://a.example/", "https://a;b c", "*,x"])
+@pytest.mark.parametrize("value", ["app.example.com", "https://a.example/", "*,x"])
 def test_invalid_list_of_origins_stops_the_start(value: str) -> None:
     with pytest.raises(SettingsError, match=r"--cors-origins must be a list such as"):
         read_settings(["--cors-origins", value])

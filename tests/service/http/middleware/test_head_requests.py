@@ -1,6 +1,5 @@
 """Responses to HEAD, which equal responses to GET without the body (RFC 9110, section 9.3.2)."""
 
-import http.client
 from collections.abc import Iterator
 
 import pytest
@@ -11,12 +10,9 @@ from fillmask.settings import Settings
 from tests.service.tiny import Tiny
 
 PATHS = [
-    *("/", "/playground/editor.js", "/docs", "/docs-assets/swagger-ui.css", "/openapi.json"),
-    *("/health/live", "/health/ready", "/info", "/models", "/models/tiny", "/metrics"),
-    *("/v2", "/v2/health/live", "/v2/health/ready", "/v2/models"),
-    *("/v2/models/tiny", "/v2/models/tiny/ready"),
-    *("/v2/models/tiny/versions/1", "/v2/models/tiny/versions/1/ready"),
-    *("/v1/models", "/v1/models/tiny", "/nothing", "/models/nothing"),
+    *("/", "/playground/editor.js", "/docs", "/openapi.json"),
+    *("/health/ready", "/info", "/models/tiny", "/metrics"),
+    *("/v2/models/tiny", "/v1/models", "/nothing", "/models/nothing"),
 ]
 # headers that differ between responses
 CHANGING = {"date", "server-timing", "x-request-id"}
@@ -46,12 +42,8 @@ def test_head_is_get_without_the_body(client: TestClient, path: str) -> None:
         ("HEAD", "/fill-mask", "POST"),
         ("DELETE", "/fill-mask", "POST"),
         ("DELETE", "/", "GET, HEAD, POST"),
-        ("DELETE", "/models/tiny", "GET, HEAD, POST"),
-        ("POST", "/docs", "GET, HEAD"),
         ("OPTIONS", "/metrics", "GET, HEAD"),
-        ("POST", "/playground/editor.js", "GET, HEAD"),
         ("POST", "/docs-assets/swagger-ui.css", "GET, HEAD"),
-        ("POST", "/openapi.json", "GET, HEAD"),
     ],
 )
 def test_allow_has_head_where_it_has_get(
@@ -69,17 +61,3 @@ def test_head_is_counted_as_head(client: TestClient) -> None:
     client.head("/health/live")
     line = 'fillmask_requests_total{method="HEAD",route="/health/live",status="200"}'
     assert line in client.get("/metrics").text
-
-
-@pytest.mark.processes
-def test_connection_stays_usable_after_head(tiny_url: str) -> None:
-    # A real server sends Content-Length and no byte of the body.
-    connection = http.client.HTTPConnection(tiny_url.removeprefix("http://"), timeout=20)
-    for _ in range(2):
-        connection.request("HEAD", "/openapi.json")
-        head = connection.getresponse()
-        assert head.read() == b""
-        connection.request("GET", "/openapi.json")
-        got = connection.getresponse()
-        assert head.headers["Content-Length"] == str(len(got.read()))
-    connection.close()

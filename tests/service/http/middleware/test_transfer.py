@@ -4,7 +4,6 @@ import asyncio
 import gc
 import weakref
 from collections.abc import Sequence
-from typing import Any
 
 import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -96,16 +95,11 @@ async def test_body_within_the_limit_passes() -> None:
     assert not client.closes
 
 
-@pytest.mark.parametrize("headers", [[length(11)], []])
+@pytest.mark.parametrize("headers", [[length(11)], [length(2)], []])
 async def test_body_above_the_limit_is_refused(headers: list[tuple[bytes, bytes]]) -> None:
     # A declared length is refused at once, other bodies with the chunk that exceeds the limit.
     with pytest.raises(TooLargeError, match=r"at most 10 bytes \(got 1[12]\)"):
         await call(echo, [b"x" * 6, b"x" * 6, b"x" * 6], *headers)
-
-
-async def test_wrong_content_length_does_not_raise_the_limit() -> None:
-    with pytest.raises(TooLargeError):
-        await call(echo, [b"x" * 6, b"x" * 6], length(2))
 
 
 async def test_response_that_leaves_a_body_unread_closes_the_connection() -> None:
@@ -181,18 +175,6 @@ async def test_full_budget_refuses_a_body() -> None:
         await call(echo, [b"12345", b"67890"], length(10), budget=MemoryBudget(8, 0))
 
 
-async def test_failed_request_releases_its_bytes() -> None:
-    budget = MemoryBudget(100, 0)
-
-    async def app(scope: Scope, _receive: Receive, _send: Send) -> None:
-        scope[CLAIM].add(60)
-        raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        await call(app, budget=budget)
-    assert budget.held_bytes == 0
-
-
 async def test_request_is_freed_when_it_is_answered() -> None:
     # A reference cycle would keep the request and its body until the next collection.
     seen: list[weakref.ref[Body]] = []
@@ -212,17 +194,3 @@ async def test_request_is_freed_when_it_is_answered() -> None:
 
 class Body:
     """Body that a weak reference can point to."""
-
-
-async def test_other_connections_pass() -> None:
-    passed = []
-
-    async def app(scope: Scope, _receive: Receive, _send: Send) -> None:
-        passed.append(scope["type"])
-
-    async def nothing(*_: object) -> Any:
-        return None
-
-    limited = TransferMiddleware(app, 10, MemoryBudget(1, 0), lambda: False)
-    await limited({"type": "lifespan"}, nothing, nothing)
-    assert passed == ["lifespan"]
