@@ -68,11 +68,6 @@ told = b"lines lost, because nobody read the log in time: 1"
 assert sorted(read.split()) == sorted([b"x" * 200_000, b"z", *told.split()])
 assert dropped() == 1
 """,
-    "a character that the encoding lacks": """
-output = in_background(open(writer, "w", encoding="ascii", closefd=False))
-print("é", file=output)
-assert os.read(reader, 100) == b"\\\\xe9\\n"
-""",
     "a forked process": """
 import warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads, since 3.12
@@ -113,7 +108,6 @@ sys.exit(main())
 OUTPUTS = {
     "the reader of standard output is gone": "r, w = os.pipe(); os.close(r); os.dup2(w, 1)",
     "standard error is closed": "os.close(2); sys.stderr = None",
-    "standard output is closed": "os.close(1); sys.stdout = None",
 }
 
 
@@ -123,10 +117,13 @@ def test_the_service_ends_without_its_outputs(output: str, tiny: Tiny) -> None:
     assert run_process(ENDING.format(OUTPUTS[output]), *flags).returncode == 0
 
 
-# The service, whose model fails after SIGUSR1. Like native code, it prints to the descriptor.
+# The service, whose model fails after SIGUSR1 and whose queue of lines is short. Like native code,
+# it prints to the descriptor.
 FAILING = """
 import contextlib, os, signal, sys
 from fillmask.engine.runtime import Runtime
+from fillmask.observability import background_output
+background_output.MAX_QUEUED_BYTES = 2**16
 run = Runtime.run
 failing = []
 def run_or_fail(self, batch):
@@ -140,11 +137,10 @@ signal.signal(signal.SIGUSR1, lambda *_: failing.append(True))
 from fillmask.__main__ import main
 sys.exit(main())
 """
-REQUESTS = 600
+REQUESTS = 150
 
 
-@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGSEGV])
-def test_requests_while_nobody_reads_the_log(tiny: Tiny, end: signal.Signals) -> None:
+def test_requests_while_nobody_reads_the_log(tiny: Tiny) -> None:
     # Two of three requests fail. Nobody reads their lines, of which the queue takes a part.
     reader, writer = os.pipe()
     flags = (f"--bundle={tiny.path}", "--access-log=all", "--drain-delay-s=0")
@@ -170,10 +166,6 @@ def test_requests_while_nobody_reads_the_log(tiny: Tiny, end: signal.Signals) ->
             assert client.get("/health/live").status_code == 200
         assert statuses == [422, 500, 500] * (REQUESTS // 3 - 1) + [422, 500]
         assert lost() > REQUESTS / 2
-        if end is signal.SIGSEGV:
-            process.send_signal(end)
-            assert process.wait(10) == -end
-            return
         read = bytearray()
 
         def read_all() -> None:
@@ -186,7 +178,7 @@ def test_requests_while_nobody_reads_the_log(tiny: Tiny, end: signal.Signals) ->
         while b"lost" not in read:
             time.sleep(0.01)
         assert ask(REQUESTS) == 500
-        process.send_signal(end)
+        process.terminate()
         assert process.wait(20) == 0
         errors.close()
         thread.join()

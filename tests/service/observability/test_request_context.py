@@ -21,17 +21,13 @@ def test_valid_traceparent(value: bytes) -> None:
     "value",
     [
         b"",
-        b"00",
         GOOD.upper(),
         GOOD + b"-x",
-        GOOD + b"0",
         GOOD[:-1],
         b"ff" + GOOD[2:],
         GOOD.replace(TRACE, b"0" * 32),
         GOOD.replace(PARENT, b"0" * 16),
-        GOOD.replace(b"-", b"_"),
         GOOD.replace(b"a", b"g"),
-        b"cc" + GOOD[2:] + b".x",
         GOOD + b"," + GOOD,
     ],
 )

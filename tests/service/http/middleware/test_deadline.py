@@ -205,7 +205,7 @@ async def read_and_wait(_scope: Scope, receive: Receive, _send: Send) -> None:
 
 async def test_the_time_limit_starts_with_the_complete_request() -> None:
     # A body may take longer than the limit of the response.
-    start, *_ = await post(read_and_answer, [b"a"] * 4, pause_s=0.3, default_ms=1000)
+    start, *_ = await post(read_and_answer, [b"a"] * 4, pause_s=0.1, default_ms=300)
     assert start["status"] == 200
     start, body = await post(read_and_wait, [b"a"] * 4, pause_s=0.02, default_ms=30)
     assert start["status"] == 504
