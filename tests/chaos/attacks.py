@@ -18,7 +18,7 @@ from contextlib import asynccontextmanager
 
 from fillmask.bundles.bundle import default_bundle_path
 from tests.chaos.requests import PAUSE_S, ask, connected, head, many, post, random_word
-from tests.service.http.conformance.cases import CASES
+from tests.service.http.test_conformance import CASES
 
 MIB = 2**20
 
@@ -230,7 +230,7 @@ async def odd_requests(port: int, draw: random.Random) -> None:
     async def one() -> None:
         case = draw.choice(CASES)
         async with connected(port) as (reader, writer):
-            for part in case.sent[:9]:
+            for part in case.parts:
                 writer.write(part[: draw.randrange(len(part) + 1)] if draw.random() < 0.2 else part)
             if draw.random() < 0.3:
                 writer.write_eof()

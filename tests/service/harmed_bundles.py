@@ -8,36 +8,10 @@ import onnx
 from onnx import TensorProto, helper
 
 from tests.broken_bundles import put_hashes_right
-from tests.service.tiny import MASK_ID
-
-TURNS = 2**62
 
 
 def loop_in_every_run(path: Path) -> None:
-    """Add a loop of 2**62 turns to the graph."""
-    node = helper.make_node("Constant", [], ["turns"], value_int=TURNS)
-    _add_loop(path, [node])
-
-
-def loop_in_golden_prompts(path: Path) -> None:
-    """Add a loop that has no turns for a batch of masks, and 2**62 turns for other tokens."""
-    node = helper.make_node
-    _add_loop(
-        path,
-        [
-            node("Constant", [], ["most"], value_int=TURNS),
-            node("Constant", [], ["mask"], value_int=MASK_ID),
-            node("Constant", [], ["one"], value_int=1),
-            node("ReduceMax", ["input_ids"], ["largest"], keepdims=0),
-            node("Sub", ["largest", "mask"], ["above"]),
-            node("Min", ["above", "one"], ["least"]),
-            node("Mul", ["least", "most"], ["turns"]),
-        ],
-    )
-
-
-def _add_loop(path: Path, nodes: list[onnx.NodeProto]) -> None:
-    """Pass the logits through a loop whose number of turns the nodes compute."""
+    """Pass the logits of the graph through a loop of 2**62 turns."""
     model = onnx.load(path / "model.onnx", load_external_data=False)
     graph = model.graph
     [last] = [one for one in graph.node if "logits_MV" in one.output]
@@ -54,11 +28,12 @@ def _add_loop(path: Path, nodes: list[onnx.NodeProto]) -> None:
         [value("turn", TensorProto.INT64, []), value("go_on", *flag), value("logits", *logits)],
         [value("goes_on", *flag), value("negated", *logits)],
     )
+    turns = helper.make_node("Constant", [], ["turns"], value_int=2**62)
     loop = helper.make_node("Loop", ["turns", "", "before"], ["logits_MV"], body=body)
     at = next(one for one, node in enumerate(graph.node) if "before" in node.output) + 1
     after = [*graph.node][at:]
     del graph.node[at:]
-    graph.node.extend([*nodes, loop, *after])
+    graph.node.extend([turns, loop, *after])
     onnx.save(model, path / "model.onnx")
     put_hashes_right(path)
 

@@ -8,7 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from fillmask.app import create_app
-from fillmask.errors import BundleError, SettingsError, StartupError
+from fillmask.errors import BundleError, SettingsError
 from fillmask.settings import Settings
 from tests.service.conftest import EditBundle
 from tests.service.tiny import Tiny
@@ -18,13 +18,6 @@ def start(settings: Settings) -> None:
     """Start an application and stop it."""
     with TestClient(create_app(settings)):
         pass
-
-
-def test_a_bad_bundle_stops_the_start(edit_bundle: EditBundle) -> None:
-    # The service checks hashes before it loads the model.
-    path = edit_bundle(lambda bundle: bundle["files"]["model.onnx"].update(sha256="0" * 64))
-    with pytest.raises(BundleError, match=r"SHA-256 of .* differs"):
-        start(Settings(bundle=path, threads=1))
 
 
 def test_a_wrong_answer_stops_the_start(edit_bundle: EditBundle) -> None:
@@ -47,12 +40,6 @@ def test_a_text_must_fit_into_the_queue(tiny: Tiny) -> None:
         SettingsError, match=r"max_waiting_tokens must be at least 32, .* \(got 31\)"
     ):
         start(Settings(bundle=tiny.path, threads=1, max_waiting_tokens=31))
-
-
-def test_a_sentence_for_every_stop(tiny: Tiny) -> None:
-    settings = Settings(bundle=tiny.path.parent / "nowhere", threads=1)
-    with pytest.raises(StartupError, match=r"^The bundle is invalid: .* is not a directory; .*\.$"):
-        start(settings)
 
 
 def test_top_k_is_bound_by_the_vocabulary(tiny: Tiny) -> None:

@@ -27,10 +27,6 @@ V1_LINE = "4:cpu,cpuacct:/docker/abc\n3:memory:/docker/abc\n"
 V1_CPU = "sys/fs/cgroup/cpu,cpuacct"
 CASES = {
     "no cgroup": ({}, 8),
-    "v2 no quota": (
-        {"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "max 100000\n"},
-        8,
-    ),
     "v2 at the mount": (
         {"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "300000 100000\n"},
         3,
@@ -38,14 +34,6 @@ CASES = {
     "v2 fraction is rounded down": (
         {"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "250000 100000\n"},
         2,
-    ),
-    "v2 less than one": (
-        {"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "20000 100000\n"},
-        1,
-    ),
-    "v2 above the machine": (
-        {"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "6400000 100000\n"},
-        8,
     ),
     "v2 the parent binds": (
         {
@@ -117,10 +105,8 @@ def test_without_affinity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         ("x86_64", "fpu avx2 avx512f avx512_vnni", False),
         ("x86_64", "fpu avx2 avx_vnni", False),
         ("AMD64", "fpu avx2 avx512f avx512bw", True),
-        ("x86_64", "fpu avx2", True),
         ("x86_64", None, True),
         ("aarch64", None, False),
-        ("arm64", None, False),
     ],
 )
 def test_saturation_of_int8_products(
@@ -137,55 +123,39 @@ def test_saturation_of_int8_products(
     assert may_saturate_int8(tmp_path) is expected
 
 
-V1_MEMORY = "sys/fs/cgroup/memory/memory.limit_in_bytes"
-V2_MEMORY = "sys/fs/cgroup/memory.max"
-
-
-@pytest.mark.parametrize(
-    ("file", "content", "limit"),
-    [
-        (V2_MEMORY, "1073741824\n", 2**30),
-        (V2_MEMORY, "max\n", None),
-        (V1_MEMORY, "536870912\n", 2**29),
-        (V1_MEMORY, "9223372036854771712\n", None),
-        (V2_MEMORY, "", None),
-        ("elsewhere", "1", None),
-    ],
-)
-def test_memory_limit(file: str, content: str, limit: int | None, tmp_path: Path) -> None:
-    assert memory_limit_bytes(tree(tmp_path, {file: content})) == limit
-
-
 LINES = "5:memory:/docker/abc\n4:cpu,cpuacct:/docker/abc\n0::/kube/pod/box\n"
-V1_MOUNT, V2_MOUNT = "sys/fs/cgroup/memory", "sys/fs/cgroup"
+V1, V2 = "sys/fs/cgroup/memory", "sys/fs/cgroup"
 
 
 @pytest.mark.parametrize(
-    ("limits", "least"),
+    ("files", "limit"),
     [
-        ({f"{V2_MOUNT}/kube/pod/box/memory.max": 2**29}, 2**29),
-        ({f"{V2_MOUNT}/kube/pod/memory.max": 2**28}, 2**28),
+        ({f"{V2}/memory.max": "1073741824\n"}, 2**30),
+        ({f"{V2}/memory.max": "max\n"}, None),
+        ({f"{V1}/memory.limit_in_bytes": "536870912\n"}, 2**29),
+        ({f"{V1}/memory.limit_in_bytes": "9223372036854771712\n"}, None),
+        ({f"{V2}/memory.max": ""}, None),
         (
             {
-                f"{V2_MOUNT}/kube/pod/box/memory.max": 2**30,
-                f"{V2_MOUNT}/kube/pod/memory.max": 2**29,
-                f"{V2_MOUNT}/kube/memory.max": 2**31,
+                "proc/self/cgroup": LINES,
+                f"{V2}/kube/pod/box/memory.max": "1024\n",
+                f"{V2}/kube/pod/memory.max": "512\n",
+                f"{V2}/kube/memory.max": "2048\n",
             },
-            2**29,
+            512,
         ),
-        ({f"{V1_MOUNT}/docker/abc/memory.limit_in_bytes": 2**27}, 2**27),
         (
             {
-                f"{V1_MOUNT}/docker/abc/memory.limit_in_bytes": 9223372036854771712,
-                f"{V1_MOUNT}/docker/memory.limit_in_bytes": 2**28,
+                "proc/self/cgroup": LINES,
+                f"{V1}/docker/abc/memory.limit_in_bytes": "9223372036854771712\n",
+                f"{V1}/docker/memory.limit_in_bytes": "256\n",
             },
-            2**28,
+            256,
         ),
-        ({f"{V1_MOUNT}/other/memory.limit_in_bytes": 2**27}, None),
+        ({"proc/self/cgroup": LINES, f"{V1}/other/memory.limit_in_bytes": "256\n"}, None),
     ],
 )
 def test_least_memory_limit_of_all_cgroups_above(
-    limits: dict[str, int], least: int | None, tmp_path: Path
+    files: dict[str, str], limit: int | None, tmp_path: Path
 ) -> None:
-    files = {name: f"{limit}\n" for name, limit in limits.items()}
-    assert memory_limit_bytes(tree(tmp_path, {"proc/self/cgroup": LINES, **files})) == least
+    assert memory_limit_bytes(tree(tmp_path, files)) == limit

@@ -22,10 +22,7 @@ HALF = "The body has an unpaired surrogate escape"
 BAD: list[tuple[bytes, int, str]] = [
     (b"{", 400, f"{NOT_JSON}expecting property name enclosed"),
     (b'{"a": ', 400, f"{NOT_JSON}expecting value at line 1, column 7); correct the syntax."),
-    (b'{"a": 1,}', 400, NOT_JSON),
     (b'{"a": 1} x', 400, f"{NOT_JSON}extra data at line 1, column 10);"),
-    (b"{} {}", 400, f"{NOT_JSON}extra data at line 1, column 4);"),
-    (b"{'a': 1}", 400, f"{NOT_JSON}expecting property name enclosed in double quotes at line 1, c"),
     (b'{"a": "\\x"}', 400, f"{NOT_JSON}invalid \\escape at line 1, column 8);"),
     (b'{"a": "b\nc"}', 400, f"{NOT_JSON}invalid control character at line 1, column 9);"),
     (b"\xff", 400, "The body is not valid UTF-8 at byte 1; encode it as UTF-8."),
@@ -33,12 +30,10 @@ BAD: list[tuple[bytes, int, str]] = [
     (b"\xef\xbb\xbf{}", 400, f"{NOT_JSON}unexpected byte order mark at line 1, "),
     (b'{"a": NaN}', 400, "The body contains NaN, which is not a JSON number;"),
     (b'{"a": Infinity}', 400, "The body contains Infinity, which is not a JSON number;"),
-    (b'{"a": -Infinity}', 400, "The body contains -Infinity, which is not a JSON number;"),
     (b"1" * 5000, 400, "The body has a number with too many digits; use at most 4300"),
     (b'{"a": 1, "a": 2}', 422, 'The field "a" is a duplicate; remove it.'),
     (b'{"b": {"a": 1, "a": 1}}', 422, 'The field "a" is a duplicate; remove it.'),
     (b'{"a": "\\ud800"}', 422, HALF),
-    (b'{"a": ["\\uDFFF"]}', 422, HALF),
     (b'{"\\ud800": 1}', 422, HALF),
     (b'{"\\udbff":1,"\\udbff":2}', 422, HALF),
 ]

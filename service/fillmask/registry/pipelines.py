@@ -6,8 +6,11 @@ from functools import partial
 from fillmask.bundles.bundle import Bundle
 from fillmask.engine.batcher import Batcher
 from fillmask.observability.tracing import Tracer
-from fillmask.registry.verification.golden import check_golden_labels, check_golden_prompts
-from fillmask.registry.verification.golden_vectors import check_golden_vectors
+from fillmask.registry.verification.golden import (
+    check_golden_labels,
+    check_golden_prompts,
+    check_golden_vectors,
+)
 from fillmask.settings import Settings
 from fillmask.tasks.classification import ClassificationPipeline
 from fillmask.tasks.fill_mask.pipeline import FillMaskPipeline

@@ -68,6 +68,11 @@ told = b"lines lost, because nobody read the log in time: 1"
 assert sorted(read.split()) == sorted([b"x" * 200_000, b"z", *told.split()])
 assert dropped() == 1
 """,
+    "a character that the encoding lacks": """
+output = in_background(open(writer, "w", encoding="ascii", closefd=False))
+print("é", file=output)
+assert os.read(reader, 100) == b"\\\\xe9\\n"
+""",
     "a forked process": """
 import warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads, since 3.12

@@ -143,10 +143,8 @@ def test_changes_are_found_by_polling(tiny: Tiny, bundles: Path) -> None:
     [("first", -60, True), ("first", 60, False), ("other", -60, False)],
     ids=["newer", "older", "of another name"],
 )
-@pytest.mark.parametrize("running", [True, False], ids=["reload", "start"])
 def test_bundle_that_was_moved_into_the_one_to_replace(
     *,
-    running: bool,
     name: str,
     age_s: int,
     is_used: bool,
@@ -156,22 +154,15 @@ def test_bundle_that_was_moved_into_the_one_to_replace(
 ) -> None:
     # `mv new old` does this, and only a bundle that was meant to replace the other one may do so.
     outer, inner = bundles / "a", bundles / "a" / "new"
-
-    def move() -> None:
+    service = create_app(Settings(bundle=bundles, threads=1))
+    with TestClient(service) as client:
         put_bundle(tiny.path, inner, name)
         file = inner / "bundle.json"
         file.write_text(json.dumps(json.loads(file.read_text()) | {"description": "inner"}))
         written_s = (outer / "bundle.json").stat().st_mtime
         os.utime(file, (written_s - age_s,) * 2)
-
-    if not running:
-        move()
-    service = create_app(Settings(bundle=bundles, threads=1))
-    with TestClient(service) as client:
-        if running:
-            move()
-            assert client.portal is not None
-            client.portal.call(service.state.models.reload)
+        assert client.portal is not None
+        client.portal.call(service.state.models.reload)
         assert (client.get("/info").json()["description"] == "inner") is is_used
     [line] = [one.getMessage() for one in caplog.records if " contains " in one.getMessage()]
     used = inner if is_used else outer
@@ -179,8 +170,7 @@ def test_bundle_that_was_moved_into_the_one_to_replace(
 
 
 @pytest.mark.parametrize(
-    "harm",
-    ["corrupt", "truncated", "no file", "a name twice", "all gone", "other weights of the size"],
+    "harm", ["no file", "a name twice", "all gone", "other weights of the size"]
 )
 def test_bad_change_is_ignored(
     harm: str, bundles: Path, tiny: Tiny, caplog: pytest.LogCaptureFixture
@@ -192,10 +182,8 @@ def test_bad_change_is_ignored(
         name = {"a name twice": "org/second", "other weights of the size": "first"}
         put_bundle(tiny.path, bundles / "a", name.get(harm, "changed"))
         file = bundles / "a" / "weights.bin"
-        if harm in {"corrupt", "other weights of the size"}:
+        if harm == "other weights of the size":
             file.write_bytes(bytes([file.read_bytes()[0] ^ 1]) + file.read_bytes()[1:])
-        elif harm == "truncated":
-            file.write_bytes(file.read_bytes()[:-1])
         elif harm == "no file":
             file.unlink()
         elif harm == "all gone":

@@ -6,13 +6,12 @@ import os
 import re
 import signal
 import sys
+import tempfile
 import threading
 import time
 import weakref
 from collections.abc import AsyncIterator, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from subprocess import PIPE, Popen
 
 import httpx
 import pytest
@@ -24,8 +23,10 @@ from fillmask.engine.passes import BatchOutputs
 from fillmask.engine.runtime import Runtime
 from fillmask.parameters.fill_mask import FillOptions
 from fillmask.parameters.score import ScoreOptions
+from fillmask.registry.served_model import ServedModel
 from fillmask.settings import Settings
 from tests.service.conftest import StartServer
+from tests.service.forked import fork
 from tests.service.put_bundle import put_bundle, until
 from tests.service.server_process import Process
 from tests.service.slow_model import SLOW
@@ -81,70 +82,21 @@ def test_memory_is_returned(start_server: StartServer, tmp_path: Path) -> None:
 
 
 @pytest.mark.processes
-def test_long_request_keeps_its_model(
-    start_server: StartServer, tiny: Tiny, tmp_path: Path
-) -> None:
-    bundle = tmp_path / "bundle"
-    put_bundle(tiny.path, bundle, "old")
-    with (
-        start_server("--bundle", str(bundle), "--threads=1", code=SLOW) as server,
-        ThreadPoolExecutor() as pool,
-    ):
-        process, url = server
-        long = {"inputs": ["the [MASK]" + " dog" * 20] * 64}
-        asked = pool.submit(httpx.post, f"{url}/models/old", json=long, timeout=60)
-        with httpx.Client() as client:
-            until(lambda: _waiting_tokens(client, url) > 0)
-        serve_next(process, url, tiny.path, bundle, "new")
-        assert httpx.post(f"{url}/models/old", json=BODY).status_code == 404
-        assert not asked.done()
-        assert asked.result().status_code == 200
-        assert len(asked.result().json()) == 64
-
-
-def _waiting_tokens(client: httpx.Client, url: str) -> float:
-    page = client.get(f"{url}/metrics").text
-    return max(map(float, re.findall(r"^fillmask_waiting_tokens{.*} (\S+)$", page, re.MULTILINE)))
-
-
-@pytest.mark.processes
-@pytest.mark.skipif(sys.platform == "win32", reason="SIGHUP does not exist there")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux forks it")
 def test_sighup_while_loading_is_done_after_it(tiny: Tiny, tmp_path: Path) -> None:
     # The bundle changes while the service loads it at the start.
     bundle = tmp_path / "bundle"
     put_bundle(tiny.path, bundle, "old")
-    command = [sys.executable, "-c", SLOW, "--port=0", "--threads=1", f"--bundle={bundle}"]
-    with Popen(command, stdout=PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "running\n"  # the service has read the bundle
-            put_bundle(tiny.path, bundle, "new")
-            os.kill(process.pid, signal.SIGHUP)
-            line = next((line for line in process.stdout if " serves " in line), "")
-            assert " serves old on " in line
-            url = line.split(" on ")[1].split(",")[0]
-            until_served(url, "new")
-        finally:
-            process.kill()
-
-
-@pytest.mark.processes
-@pytest.mark.skipif(sys.platform == "win32", reason="SIGHUP does not exist there")
-def test_hangups_in_a_row_are_one_reload(
-    start_server: StartServer, tiny: Tiny, tmp_path: Path
-) -> None:
-    bundle = tmp_path / "bundle"
-    put_bundle(tiny.path, bundle, "old")
-    with start_server("--bundle", str(bundle), code=SLOW) as (process, url):
+    flags = ["--port=0", "--threads=1", f"--bundle={bundle}"]
+    with tempfile.TemporaryFile("w+") as errors, fork(SLOW, flags, errors) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "running\n"  # the service has read the bundle
         put_bundle(tiny.path, bundle, "new")
-        for _ in range(5):
-            os.kill(process.pid, signal.SIGHUP)
-            time.sleep(0.1)
+        os.kill(process.pid, signal.SIGHUP)
+        line = next((line for line in process.stdout if " serves " in line), "")
+        assert " serves old on " in line
+        url = line.split(" on ")[1].split(",")[0]
         until_served(url, "new")
-        time.sleep(1)  # enough time for a second reload
-        page = httpx.get(f"{url}/metrics").text
-        assert 'fillmask_reloads_total{outcome="taken"} 1.0' in page
-        assert 'fillmask_reloads_total{outcome="refused"} 0.0' in page
 
 
 @pytest.mark.processes
@@ -234,41 +186,89 @@ async def test_a_body_may_arrive_after_the_reload(tiny: Tiny, tmp_path: Path) ->
     assert answer.status_code == 200, answer.text
 
 
+class SlowModel:
+    """Runtime of one model, whose next runs wait. Create it before the models are loaded.
+
+    Attributes:
+        model: the slow model, by default none.
+        events: ends of its runs, and its end.
+        at_work: set when a run has begun.
+        go: ends the wait.
+    """
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.model: ServedModel | None = None
+        self.events: list[str] = []
+        self.at_work, self.go = asyncio.Event(), threading.Event()
+        loop, run, close = asyncio.get_running_loop(), Runtime.run, Runtime.close
+
+        def run_slowly(runtime: Runtime, batch: Batch) -> BatchOutputs:
+            if self._has(runtime):
+                loop.call_soon_threadsafe(self.at_work.set)
+                self.go.wait(10)
+                self.events.append("run")
+            return run(runtime, batch)
+
+        def record_close(runtime: Runtime) -> None:
+            if self._has(runtime):
+                self.events.append("close")
+            close(runtime)
+
+        patch.setattr(Runtime, "run", run_slowly)
+        patch.setattr(Runtime, "close", record_close)
+
+    def _has(self, runtime: Runtime) -> bool:
+        return self.model is not None and self.model.batcher._run.__self__ is runtime  # type: ignore[attr-defined] # a bound method
+
+
+async def test_long_request_keeps_its_model_and_five_reloads_are_one(
+    tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundle = tmp_path / "bundle"
+    put_bundle(tiny.path, bundle, "old")
+    slow = SlowModel(monkeypatch)
+    service = create_app(Settings(bundle=bundle, threads=1))
+    async with (
+        asyncio.timeout(20),
+        service.router.lifespan_context(service),
+        httpx.AsyncClient(transport=httpx.ASGITransport(service), base_url="http://test") as client,
+    ):
+        models = service.state.models
+        slow.model = models.default
+        asked = asyncio.create_task(client.post("/models/old", json=BODY))
+        await slow.at_work.wait()
+        put_bundle(tiny.path, bundle, "new")
+        for _ in range(5):
+            models.start_reload()
+        await asyncio.gather(*models._reloads)
+        assert (await client.post("/models/old", json=BODY)).status_code == 404
+        assert (await client.post("/models/new", json=BODY)).status_code == 200
+        assert not asked.done()
+        slow.go.set()
+        assert (await asked).status_code == 200
+        await asyncio.gather(*models._retiring)
+        page = (await client.get("/metrics")).text
+        assert 'fillmask_reloads_total{outcome="taken"} 1.0' in page
+        assert 'fillmask_reloads_total{outcome="refused"} 0.0' in page
+    assert slow.events == ["run", "close"]
+
+
 async def test_a_stop_waits_for_the_batch_of_an_old_model(
     tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Found by the simulation: the stop cancelled the retirement, which then freed the model.
     bundle = tmp_path / "bundle"
     put_bundle(tiny.path, bundle, "old")
-    go, at_work, events = threading.Event(), asyncio.Event(), list[str]()
-    loop = asyncio.get_running_loop()
-    slow: list[Runtime] = []
-    run, close = Runtime.run, Runtime.close
-
-    def run_slowly(self: Runtime, batch: Batch) -> BatchOutputs:
-        if self in slow:
-            loop.call_soon_threadsafe(at_work.set)
-            go.wait(10)
-            events.append("run")
-        return run(self, batch)
-
-    def record_close(self: Runtime) -> None:
-        if self in slow:
-            events.append("close")
-        close(self)
-
-    monkeypatch.setattr(Runtime, "run", run_slowly)
-    monkeypatch.setattr(Runtime, "close", record_close)
+    slow = SlowModel(monkeypatch)
     service = create_app(Settings(bundle=bundle, threads=1))
-    async with service.router.lifespan_context(service):
+    async with asyncio.timeout(20), service.router.lifespan_context(service):
         models = service.state.models
-        old = models.default
-        slow.append(old.batcher._run.__self__)
+        old = slow.model = models.default
         leaving = asyncio.create_task(old.pipelines.fill_mask.fill(["the [MASK]"], FillOptions()))
-        await at_work.wait()
+        await slow.at_work.wait()
         leaving.cancel()
         put_bundle(tiny.path, bundle, "new")
         await models.reload()
         await asyncio.sleep(0)  # the retirement starts
-        loop.call_later(0.2, go.set)
-    assert events == ["run", "close"]
+        asyncio.get_running_loop().call_later(0.2, slow.go.set)
+    assert slow.events == ["run", "close"]

@@ -46,11 +46,9 @@ def models(client: TestClient) -> Any:
 def test_every_protocol_knows_an_alias(client: TestClient, alias: str, name: str) -> None:
     # Responses of the inference protocols repeat the name in the path.
     assert models(client).get(alias).name == name
-    fills = client.post("/fill-mask", json=BODY).json()
+    fills = client.post(f"/models/{name}", json=BODY).json()
     assert client.post(f"/models/{alias}", json=BODY).json() == fills
     assert client.get(f"/models/{alias}").json()["name"] == name
-    score = client.post("/score", json={"inputs": "the dog"}).json()
-    assert client.post(f"/models/{alias}/score", json={"inputs": "the dog"}).json() == score
 
     body = {"instances": [TEXT], "parameters": {"top_k": 2}}
     predicted = client.post(f"/v1/models/{alias}:predict", json=body).json()
@@ -76,11 +74,11 @@ def test_lists_have_the_aliases(client: TestClient) -> None:
     assert answer.json() == {"error": f'Unknown model "third"; use a served model: {listed}.'}
 
 
-@pytest.mark.parametrize("path", ["first", "fillmask"])
-@pytest.mark.parametrize("model_name", [None, "first", "fillmask", "second", "other"])
+@pytest.mark.parametrize("model_name", [None, "first", "fillmask", "second"])
 def test_the_body_may_name_the_model_of_the_path(
-    client: TestClient, path: str, model_name: str | None
+    client: TestClient, model_name: str | None
 ) -> None:
+    path = "fillmask"
     body = {"inputs": [TENSOR], "model_name": model_name}
     answer = client.post(f"/v2/models/{path}/infer", json=body)
     if model_name in {None, "first", "fillmask"}:
@@ -137,15 +135,6 @@ def test_a_bad_alias(client: TestClient, served_name: str, sentence: str) -> Non
 def test_an_alias_may_repeat_the_name_of_its_model(client: TestClient) -> None:
     by_name = models(client).by_name
     assert with_aliases("first,org/second=org/second,", by_name, by_name["first"]) == by_name
-
-
-def test_a_bad_alias_stops_the_start(tiny: Tiny) -> None:
-    settings = Settings(bundle=tiny.path, threads=1, served_name="x=other")
-    with (
-        pytest.raises(SettingsError, match=r'must be one of "tiny" \(got "other"\)\.$'),
-        TestClient(create_app(settings)),
-    ):
-        pass
 
 
 def test_reloads_keep_the_aliases(

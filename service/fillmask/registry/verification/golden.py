@@ -1,7 +1,8 @@
 """Golden check, which compares the results in a bundle with the results on this machine."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Self
@@ -12,10 +13,13 @@ from fillmask.bundles.bundle import Bundle
 from fillmask.bundles.golden import GoldenFill, GoldenLabels, GoldenPrompt
 from fillmask.errors import BundleError, FillMaskError
 from fillmask.parameters.fill_mask import FillOptions
+from fillmask.parameters.sparse import SparseOptions
 from fillmask.parameters.texts import InputText, TextPair
 from fillmask.results.fills import Fill
+from fillmask.results.sparse import SparseEmbedding
 from fillmask.tasks.classification import ClassificationPipeline
 from fillmask.tasks.fill_mask.pipeline import FillMaskPipeline
+from fillmask.tasks.sparse import SparsePipeline
 
 # measured standard deviation of a mask's mean difference, divided by the mean over all masks
 MASK_DEVIATION = 0.5
@@ -57,9 +61,9 @@ class GoldenTolerance:
         if figures is None:
             return cls(mean=named, largest=named)
         masks = sum(len(prompt.fills) for prompt in bundle.golden.prompts)
-        mean = _mean_bound(figures.mean_log_prob_difference, MASK_DEVIATION, masks)
-        largest = largest_int8_difference(figures.p99_log_prob_difference)
-        return cls(mean=mean, largest=max(named, largest))
+        mean, p99 = figures.mean_log_prob_difference, figures.p99_log_prob_difference
+        found = cls._of_int8(mean, p99, MASK_DEVIATION, masks)
+        return cls(mean=found.mean, largest=max(named, found.largest))
 
     @classmethod
     def of_labels(cls, bundle: Bundle) -> Self:
@@ -68,13 +72,11 @@ class GoldenTolerance:
         Raises:
             BundleError: a verification figure of int8 is missing or not a number.
         """
-        named = bundle.golden.logit_tolerance or 0.0
         if bundle.precision != "int8":
-            return cls(mean=named, largest=named)
+            return cls(*[bundle.golden.logit_tolerance or 0.0] * 2)
         figures = bundle.label_int8_figures()
-        texts = len(bundle.golden.labels)
-        mean = _mean_bound(figures.mean_logit_difference, TEXT_DEVIATION, texts)
-        return cls(mean=mean, largest=largest_int8_difference(figures.p99_logit_difference))
+        mean, p99 = figures.mean_logit_difference, figures.p99_logit_difference
+        return cls._of_int8(mean, p99, TEXT_DEVIATION, len(bundle.golden.labels))
 
     @classmethod
     def of_vectors(cls, bundle: Bundle) -> Self:
@@ -83,25 +85,24 @@ class GoldenTolerance:
         Raises:
             BundleError: a verification figure of int8 is missing or not a number.
         """
-        named = bundle.golden.weight_tolerance or 0.0
         if bundle.precision != "int8":
-            return cls(mean=named, largest=named)
+            return cls(*[bundle.golden.weight_tolerance or 0.0] * 2)
         figures = bundle.vector_int8_figures()
-        texts = len(bundle.golden.vectors)
-        mean = _mean_bound(figures.mean_weight_difference, TEXT_DEVIATION, texts)
-        return cls(mean=mean, largest=largest_int8_difference(figures.p99_weight_difference))
+        mean, p99 = figures.mean_weight_difference, figures.p99_weight_difference
+        return cls._of_int8(mean, p99, TEXT_DEVIATION, len(bundle.golden.vectors))
 
+    @classmethod
+    def _of_int8(cls, mean: float, p99: float, deviation: float, samples: int) -> Self:
+        """Return the bounds on differences between two CPUs.
 
-def _mean_bound(mean: float, deviation: float, samples: int) -> float:
-    """Return the bound on the mean difference between two CPUs.
-
-    Args:
-        mean: mean difference between int8 and fp32.
-        deviation: standard deviation of one sample's mean difference, divided by the mean.
-        samples: number of golden masks or texts.
-    """
-    allowance = 1 + STANDARD_ERRORS * deviation / math.sqrt(max(samples, 1))
-    return math.sqrt(2) * allowance * mean
+        Args:
+            mean: mean difference between int8 and fp32.
+            p99: 99th percentile of these differences.
+            deviation: standard deviation of one sample's mean difference, divided by the mean.
+            samples: number of golden masks or texts.
+        """
+        allowance = 1 + STANDARD_ERRORS * deviation / math.sqrt(max(samples, 1))
+        return cls(mean=math.sqrt(2) * allowance * mean, largest=largest_int8_difference(p99))
 
 
 def largest_int8_difference(p99: float) -> float:
@@ -124,32 +125,40 @@ async def check_golden_labels(bundle: Bundle, classification: ClassificationPipe
     differences: list[float] = []
     for index, golden in enumerate(bundle.golden.labels):
         label = f"golden text {index}"
-        try:
-            [found] = await classification.logits([_input(golden)])
-        except FillMaskError as error:
-            raise mismatch(
-                f"the model cannot classify {label} ({error.text.rstrip('.')})"
-            ) from error
-        actual = np.asarray(found)
+        with _explained(f"classify {label}"):
+            [actual] = await classification.logits([_input(golden)])
         if len(actual) != len(golden.logits):
-            raise mismatch(
+            raise _mismatch(
                 f"{label} must have as many logits as in the bundle, {len(golden.logits)} "
                 f"(got {len(actual)})"
             )
-        distances = np.abs(actual - np.array(golden.logits))
+        distances = np.abs(np.asarray(actual) - np.array(golden.logits))
         worst = int(distances.argmax())  # NaN counts as the largest number
-        if not distances[worst] <= tolerance.largest:
-            raise mismatch(
-                f"{label} must match the bundle's logit of label {worst} to "
-                f"{tolerance.largest:.2g} (got a difference of {distances[worst]:.2g})"
-            )
+        _check_one(label, f"logit of label {worst}", distances[worst], tolerance)
         differences += distances.tolist()
-    mean = fmean(differences)
-    if not mean <= tolerance.mean:
-        raise mismatch(
-            f"the golden texts must match the bundle's logits to {tolerance.mean:.2g} on average "
-            f"(got a mean difference of {mean:.2g}, logits: {len(differences)})"
-        )
+    _check_mean("texts", "logits", differences, tolerance)
+
+
+async def check_golden_vectors(bundle: Bundle, sparse: SparsePipeline) -> None:
+    """Check that the pipeline for requests reproduces the weights of the golden texts.
+
+    Raises:
+        BundleError: a golden text has no vector, or its weights differ by more than rounding
+            explains. The message names the text or the mean difference.
+    """
+    tolerance = GoldenTolerance.of_vectors(bundle)
+    differences: list[float] = []
+    for index, golden in enumerate(bundle.golden.vectors):
+        label = f"golden text {index}"
+        with _explained(f"read {label}"):
+            [found] = await sparse.embed([golden.text], [SparseOptions()])
+        assert isinstance(found, SparseEmbedding)  # noqa: S101 - the pipeline raises errors of texts
+        actual = dict(zip(found.indices.tolist(), found.values.tolist(), strict=True))
+        for expected in golden.weights:
+            difference = abs(actual.get(expected.token, 0.0) - expected.weight)
+            _check_one(label, f"weight of token {expected.token}", difference, tolerance)
+            differences.append(difference)
+    _check_mean("texts", "weights", differences, tolerance)
 
 
 async def check_golden_prompts(bundle: Bundle, fill_mask: FillMaskPipeline) -> None:
@@ -169,31 +178,24 @@ async def check_golden_prompts(bundle: Bundle, fill_mask: FillMaskPipeline) -> N
         label = f"golden prompt {index}"
         # more fills than in the bundle, because a token may have a lower rank on this machine
         top_k = min(2 * max(map(len, prompt.fills), default=1), ordinary_tokens)
-        try:
+        with _explained(f"fill {label}"):
             result = await fill_mask.fill([_input(prompt)], FillOptions(top_k=top_k))
-        except FillMaskError as error:
-            raise mismatch(f"the model cannot fill {label} ({error.text.rstrip('.')})") from error
         [masks] = result.fills
         if len(masks) != len(prompt.fills):
-            raise mismatch(
+            raise _mismatch(
                 f"{label} must have one list of fills per mask, {len(masks)} in total (got "
                 f"{len(prompt.fills)})"
             )
         for mask, (expected, actual) in enumerate(zip(prompt.fills, masks, strict=True)):
-            differences += _differences(
-                f"{label}, mask {mask}", expected, actual, tolerance.largest
-            )
-    mean = fmean(differences)
-    if not mean <= tolerance.mean:  # also true for NaN
-        raise mismatch(
-            f"the golden prompts must match the bundle's log-probabilities to "
-            f"{tolerance.mean:.2g} nats on average (got a mean difference of {mean:.2g}, tokens: "
-            f"{len(differences)})"
-        )
+            differences += _differences(f"{label}, mask {mask}", expected, actual, tolerance)
+    _check_mean("prompts", "log-probabilities", differences, tolerance, " nats", "tokens")
 
 
 def _differences(
-    label: str, expected: tuple[GoldenFill, ...], actual: Sequence[Fill], largest: float
+    label: str,
+    expected: tuple[GoldenFill, ...],
+    actual: Sequence[Fill],
+    tolerance: GoldenTolerance,
 ) -> list[float]:
     """Return the log-probability differences between expected and actual fills of a mask, in nats.
 
@@ -204,19 +206,53 @@ def _differences(
     last = min(log_probs.values())
     differences = []
     for fill in expected:
-        listed = fill.token in log_probs
-        difference = abs(log_probs[fill.token] - fill.log_prob) if listed else fill.log_prob - last
-        if not difference <= largest:  # also true for NaN
-            if listed:
-                raise mismatch(
-                    f"{label} must match the bundle's log-probability of token {fill.token} to "
-                    f"{largest:.2g} nats (got a difference of {difference:.2g})"
-                )
-            here = list(log_probs)[: len(expected)]
-            tokens = [fill.token for fill in expected]
-            raise mismatch(f"{label} has the tokens {here} instead of {tokens}")
+        if fill.token in log_probs:
+            difference = abs(log_probs[fill.token] - fill.log_prob)
+            which = f"log-probability of token {fill.token}"
+            _check_one(label, which, difference, tolerance, " nats")
+        else:
+            difference = fill.log_prob - last
+            if not difference <= tolerance.largest:  # also true for NaN
+                here = list(log_probs)[: len(expected)]
+                tokens = [fill.token for fill in expected]
+                raise _mismatch(f"{label} has the tokens {here} instead of {tokens}")
         differences.append(max(difference, 0.0))
     return differences
+
+
+def _check_one(
+    label: str, which: str, difference: float, tolerance: GoldenTolerance, unit: str = ""
+) -> None:
+    if not difference <= tolerance.largest:  # also true for NaN
+        raise _mismatch(
+            f"{label} must match the bundle's {which} to {tolerance.largest:.2g}{unit} (got a "
+            f"difference of {difference:.2g})"
+        )
+
+
+def _check_mean(
+    texts: str,
+    results: str,
+    differences: Sequence[float],
+    tolerance: GoldenTolerance,
+    unit: str = "",
+    counted: str | None = None,
+) -> None:
+    mean = fmean(differences)
+    if not mean <= tolerance.mean:  # also true for NaN
+        raise _mismatch(
+            f"the golden {texts} must match the bundle's {results} to {tolerance.mean:.2g}{unit} "
+            f"on average (got a mean difference of {mean:.2g}, {counted or results}: "
+            f"{len(differences)})"
+        )
+
+
+@contextmanager
+def _explained(task: str) -> Iterator[None]:
+    try:
+        yield
+    except FillMaskError as error:
+        raise _mismatch(f"the model cannot {task} ({error.text.rstrip('.')})") from error
 
 
 def _input(golden: GoldenPrompt | GoldenLabels) -> InputText:
@@ -229,8 +265,7 @@ def _log(probability: float) -> float:
     return math.log(probability) if probability else -math.inf
 
 
-def mismatch(reason: str) -> BundleError:
-    """Create the error for results that differ from the golden results."""
+def _mismatch(reason: str) -> BundleError:
     return BundleError(
         f"The bundle does not work on this machine: {reason}; export the bundle again."
     )
