@@ -8,7 +8,7 @@ import difflib
 import os
 from collections.abc import Sequence
 from functools import partial
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from pydantic import ValidationError
 
@@ -73,7 +73,7 @@ class _Parser(argparse.ArgumentParser):
         raise SettingsError(f"{message}; run {self.prog} --help for the flags.")
 
 
-def _read_flags(arguments: Sequence[str]) -> dict[str, str]:
+def _read_flags(arguments: Sequence[str]) -> dict[str, Any]:
     """Return the values of the flags by the names of their settings.
 
     The command line of pydantic-settings reads `--api-keys-file=None` as no file.
