@@ -7,14 +7,15 @@ from typing import Any, TypedDict
 from fillmask.errors import InvalidRequestError
 from fillmask.parameters.limits import Limits
 from fillmask.parameters.texts import InputText, TextPair, plain_text, read_inputs
+from fillmask.parameters.types import OnErrorField
 from fillmask.parameters.validation import (
+    ClientObject,
     OnError,
     TaskParameters,
     ValidationContext,
-    check_on_error,
     check_same_length,
 )
-from fillmask.parameters.values import merge_parameters, refusing
+from fillmask.parameters.values import merge_parameters
 
 
 class CallKeywords(TypedDict, total=False):
@@ -43,6 +44,10 @@ class Call:
     field: str = "inputs"
 
 
+class _Policy(ClientObject):
+    on_error: OnErrorField = None
+
+
 def read_call(
     model: type[TaskParameters],
     inputs: object,
@@ -60,23 +65,21 @@ def read_call(
         InvalidRequestError: an argument is invalid. The message describes the first error.
     """
     context, texts = ValidationContext(limits), to_list(inputs)
-    with refusing():
-        common = _read_options(keywords)
-        own = common.pop("parameters", None)
-        report_errors = check_on_error(common.pop("on_error", None)) == "report"
-        if not isinstance(texts, list) or texts:  # in Python, no texts have no results
-            texts = read_inputs(
-                texts,
-                context.texts,
-                limits.max_texts,
-                pairs=model.reads_pairs,
-                report_errors=report_errors,
-            )
-        given = (
-            [_merge(common, one) for one in own] if isinstance(own, list) else _merge(common, own)
+    common = _read_options(keywords)
+    own = common.pop("parameters", None)
+    policy = _Policy.check({"on_error": common.pop("on_error", None)}, context)
+    report_errors = policy.on_error == "report"
+    if not isinstance(texts, list) or texts:  # in Python, no texts have no results
+        texts = read_inputs(
+            texts,
+            context.texts,
+            limits.max_texts,
+            pairs=model.reads_pairs,
+            report_errors=report_errors,
         )
-        checked = model.read_each(given, context)
-        check_same_length(checked, texts, context)
+    given = [_merge(common, one) for one in own] if isinstance(own, list) else _merge(common, own)
+    checked = model.read_each(given, context)
+    check_same_length(checked, texts, context)
     single = not isinstance(texts, list)
     each = texts if isinstance(texts, list) else [texts]
     if not isinstance(checked, list):

@@ -8,13 +8,13 @@ from typing_extensions import TypeAliasType
 
 from fillmask.parameters.call import CallKeywords
 from fillmask.parameters.texts import TruncationOptions
-from fillmask.parameters.validation import TaskParameters, WholeNumber, one_of
+from fillmask.parameters.types import WholeNumber
+from fillmask.parameters.validation import TaskParameters
 
 FunctionToApply = TypeAliasType("FunctionToApply", Literal["softmax", "sigmoid", "none"])
 OnLongInput = TypeAliasType("OnLongInput", Literal["error", "truncate"])
 LongInputField = Annotated[
     OnLongInput | None,
-    one_of(OnLongInput),
     Field(
         description="With error, a text that exceeds the model's input is invalid. With truncate, "
         "it loses its last tokens, and a pair those of its longer part. The default is error, "
@@ -49,12 +49,11 @@ class ClassifyKeywords(CallKeywords, total=False):
 class ClassifyParameters(TaskParameters):
     """Parameters of a classification request. A null has the same meaning as a missing field."""
 
-    top_k: WholeNumber = Field(
+    top_k: WholeNumber | None = Field(
         default=None,
-        ge=1,
         description="Maximum number of labels per text. The default is all labels of the model.",
     )
-    function_to_apply: Annotated[FunctionToApply | None, one_of(FunctionToApply)] = Field(
+    function_to_apply: FunctionToApply | None = Field(
         default=None,
         description="Function from logits to scores. The default is none for regression, sigmoid "
         "for several labels per text, and softmax for one label per text.",

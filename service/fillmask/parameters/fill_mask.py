@@ -2,21 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field
 from typing_extensions import TypeAliasType
 
+from fillmask.errors import InvalidRequestError
 from fillmask.parameters.call import CallKeywords
-from fillmask.parameters.targets import TargetList
-from fillmask.parameters.validation import (
-    TaskParameters,
-    check_whole_number,
-    one_of,
-    validation_context,
-)
-from fillmask.parameters.values import client_error
+from fillmask.parameters.types import INTEGER, TargetList, WholeNumber
+from fillmask.parameters.validation import TaskParameters, ValidationContext
 
 # named, because generators of clients need names for types that occur twice
 Granularity = TypeAliasType("Granularity", Literal["token", "word"])
@@ -70,58 +64,49 @@ class FillMaskKeywords(CallKeywords, total=False):
 class FillMaskParameters(TaskParameters):
     """Parameters of a fill request. A null has the same meaning as a missing field."""
 
-    top_k: int | None = Field(
+    maxima: ClassVar = {"top_k": "max_top_k"}
+
+    top_k: WholeNumber | None = Field(
         default=None,
-        ge=1,
         description=f"Maximum number of fills per mask. The default is {DEFAULT_TOP_K}. With "
         "`targets`, the default is the number of targets.",
     )
-    targets: TargetList = Field(
+    targets: TargetList | None = Field(
         default=None,
         description="Words or phrases to rank in place of each mask, without duplicates. A target "
         "of several tokens has one score for the whole word or phrase.",
     )
 
-    granularity: Annotated[Granularity | None, one_of(Granularity)] = Field(
+    granularity: Granularity | None = Field(
         default=None,
         description="With token (the default), a fill is a single token. With word, a fill is a "
         "word of one or more tokens.",
     )
-    max_word_tokens: Annotated[
-        int | None, BeforeValidator(partial(check_whole_number, maximum=MAX_WORD_TOKENS))
-    ] = Field(
+    max_word_tokens: Annotated[int, Field(ge=1, le=MAX_WORD_TOKENS), INTEGER] | None = Field(
         default=None,
-        ge=1,
-        le=MAX_WORD_TOKENS,
         description=f"Maximum number of tokens per word. The default is {DEFAULT_WORD_TOKENS}.",
     )
-    strategy: Annotated[Strategy | None, one_of(Strategy)] = Field(
+    strategy: Strategy | None = Field(
         default=None,
         description="With independent (the default), the model fills each mask on its own. With "
         "joint, the model fills all masks of a text together.",
     )
-    order: Annotated[Order | None, one_of(Order)] = Field(
+    order: Order | None = Field(
         default=None,
         description="Order in which the strategy joint fills the masks. With confidence (the "
         "default), the mask with the most probable token comes first. With left_to_right, the "
         "leftmost mask comes first.",
     )
 
-    on_long_text: Annotated[OnLongText | None, one_of(OnLongText)] = Field(
+    on_long_text: OnLongText | None = Field(
         default=None,
         description="With error (the default), the service rejects a text that is longer than the "
         "model's input. With window, the model reads as much text around the masks as fits into "
         "its input. Each fill of a long text contains the start and end of its window.",
     )
 
-    @field_validator("top_k", mode="before")
-    @classmethod
-    def _check_top_k(cls, value: object, info: ValidationInfo) -> object:
-        limits = validation_context(info).limits
-        return check_whole_number(value, info, limits.max_top_k, limits.top_k_cure)
-
-    @model_validator(mode="after")
-    def _check_together(self) -> Self:
+    def check_together(self, context: ValidationContext) -> None:  # noqa: ARG002 - see the base
+        """See `TaskParameters`."""
         chosen = [
             name
             for name, given in (
@@ -132,8 +117,9 @@ class FillMaskParameters(TaskParameters):
             if given
         ]
         if len(chosen) > 1:
-            raise client_error(f"{chosen[0]} and {chosen[1]} exclude each other; choose one.")
-        return self
+            raise InvalidRequestError(
+                f"{chosen[0]} and {chosen[1]} exclude each other; choose one."
+            )
 
     @property
     def options(self) -> FillOptions:

@@ -4,15 +4,11 @@ from typing import Annotated, Any, TypedDict
 
 from pydantic import BaseModel, BeforeValidator, Field, ValidationInfo, field_validator
 
+from fillmask.errors import InvalidRequestError
 from fillmask.parameters.classify import ClassificationOptions
 from fillmask.parameters.texts import TextPair, read_text, read_texts
-from fillmask.parameters.validation import (
-    Flag,
-    TaskParameters,
-    WholeNumber,
-    validation_context,
-)
-from fillmask.parameters.values import NOT_BLANK, client_error
+from fillmask.parameters.types import NOT_BLANK, Flag, WholeNumber
+from fillmask.parameters.validation import TaskParameters, validation_context
 
 NonBlank = Annotated[
     str,
@@ -39,8 +35,8 @@ class RankFields(BaseModel):
     """Parameters that all interfaces share."""
 
     query: NonBlank = Field(description="The query, the first text of every pair.")
-    top_n: WholeNumber = Field(
-        default=None, ge=1, description="Maximum number of texts in the response."
+    top_n: WholeNumber | None = Field(
+        default=None, description="Maximum number of texts in the response."
     )
     raw_scores: Flag = Field(
         default=False, description="Whether a score is the logit instead of its sigmoid."
@@ -81,5 +77,5 @@ def read_ranked(value: object, label: str, max_texts: int, form: str = "a text")
     """Return texts to order, of which some may be blank. See `read_texts`."""
     texts = read_texts(value, label, max_texts, form)
     if not any(map(str.strip, texts)):
-        raise client_error(f"{label} has no tokens; write at least one word.")
+        raise InvalidRequestError(f"{label} has no tokens; write at least one word.")
     return texts

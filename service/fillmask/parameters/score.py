@@ -2,19 +2,22 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field
 from typing_extensions import TypeAliasType
 
+from fillmask.errors import InvalidRequestError
 from fillmask.parameters.call import CallKeywords
-from fillmask.parameters.targets import TargetList
-from fillmask.parameters.validation import TaskParameters, one_of, validation_context
-from fillmask.parameters.values import client_error, describe, integer_of
+from fillmask.parameters.types import INTEGER, TargetList
+from fillmask.parameters.validation import TaskParameters, ValidationContext
 
 Variant = TypeAliasType("Variant", Literal["within_word", "original"])
 Part = TypeAliasType("Part", Literal["text", "text_pair"])
 DEFAULT_VARIANT: Variant = "within_word"
+_Span = Annotated[
+    list[Annotated[int, Field(ge=0), INTEGER]], Field(min_length=2, max_length=2, fail_fast=True)
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,7 @@ class ScoreKeywords(CallKeywords, total=False):
 class ScoreParameters(TaskParameters):
     """Parameters of a score request. A null has the same meaning as a missing field."""
 
-    variant: Annotated[Variant | None, one_of(Variant)] = Field(
+    variant: Variant | None = Field(
         default=None,
         description=f"With {DEFAULT_VARIANT} (the default), the model predicts a token without the "
         "later tokens of its word. With original, the model sees all other tokens of the text. "
@@ -64,56 +67,32 @@ class ScoreParameters(TaskParameters):
         description="First characters of the text, which are only context. The response has the "
         "scores of the tokens after these characters.",
     )
-    span: list[Annotated[int, Field(ge=0)]] | None = Field(
+    span: _Span | None = Field(
         default=None,
-        min_length=2,
-        max_length=2,
         description="Start and end of the part of the text to score, in characters. The rest of "
         "the text is only context. The response has the scores of the tokens in the span.",
     )
-    part: Annotated[Part | None, one_of(Part)] = Field(
+    part: Part | None = Field(
         default=None,
         description="Part of a pair to score. The other part is only context. For a pair, `prefix` "
         "and `span` apply to this part.",
     )
 
-    targets: TargetList = Field(
+    targets: TargetList | None = Field(
         default=None,
         description="Tokens whose log-probabilities in place of each scored token the response "
         "also has, such as the 20 amino acids.",
     )
 
-    @field_validator("prefix", mode="before")
-    @classmethod
-    def _check_prefix(cls, value: object, info: ValidationInfo) -> object:
-        if value is None or isinstance(value, str):
-            return value
-        name = validation_context(info).label("prefix")
-        raise client_error(f"{name} must be a text (got {describe(value)}).")
-
-    @field_validator("span", mode="before")
-    @classmethod
-    def _check_span(cls, value: object, info: ValidationInfo) -> object:
-        if value is None:
-            return value
-        name = validation_context(info).label("span")
-        span = [integer_of(one) for one in value[:3]] if isinstance(value, list | tuple) else []
-        numbers = [one for one in span if one is not None and one >= 0]
-        if len(span) != 2 or len(numbers) != 2:
-            raise client_error(
-                f"{name} must be [start, end] with two whole numbers of at least 0 "
-                f"(got {_describe_span(value)})."
+    def check_together(self, context: ValidationContext) -> None:
+        """See `TaskParameters`."""
+        span, prefix = map(context.label, ("span", "prefix"))
+        if self.span is not None and self.span[0] >= self.span[1]:
+            raise InvalidRequestError(
+                f"The start of {span} must be less than its end (got {self.span})."
             )
-        if numbers[0] >= numbers[1]:
-            raise client_error(f"The start of {name} must be less than its end (got {numbers}).")
-        return numbers
-
-    @model_validator(mode="after")
-    def _check_together(self, info: ValidationInfo) -> Self:
         if self.span is not None and self.prefix is not None:
-            span, prefix = map(validation_context(info).label, ("span", "prefix"))
-            raise client_error(f"{span} and {prefix} exclude each other; choose one.")
-        return self
+            raise InvalidRequestError(f"{span} and {prefix} exclude each other; choose one.")
 
     @property
     def options(self) -> ScoreOptions:
@@ -122,10 +101,3 @@ class ScoreParameters(TaskParameters):
         targets = None if self.targets is None else tuple(self.targets)
         default = DEFAULT_VARIANT if targets is None else "original"
         return ScoreOptions(self.variant or default, span, self.prefix, self.part, targets)
-
-
-def _describe_span(value: object) -> str:
-    """Return the start of a JSON value, also of a list."""
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(describe, value[:3]))}{', …' if len(value) > 3 else ''}]"
-    return describe(value)

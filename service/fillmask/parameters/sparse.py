@@ -1,22 +1,16 @@
 """Parameters of the task sparse."""
 
 from dataclasses import dataclass
-from math import inf
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, Field, ValidationInfo, field_validator
+from pydantic import BaseModel, Field
 from typing_extensions import TypeAliasType
 
 from fillmask.parameters.call import CallKeywords
 from fillmask.parameters.classify import LongInputField, OnLongInput
 from fillmask.parameters.texts import TruncationOptions
-from fillmask.parameters.validation import (
-    TaskParameters,
-    WholeNumber,
-    one_of,
-    validation_context,
-)
-from fillmask.parameters.values import client_error, describe
+from fillmask.parameters.types import WholeNumber
+from fillmask.parameters.validation import TaskParameters
 
 InputType = TypeAliasType("InputType", Literal["document", "query"])
 
@@ -50,30 +44,22 @@ class SparseKeywords(CallKeywords, total=False):
 class SparseFields(BaseModel):
     """Parameters that all interfaces share. A null has the same meaning as a missing field."""
 
-    input_type: Annotated[InputType | None, one_of(InputType)] = Field(
+    input_type: InputType | None = Field(
         default=None,
         description="Whether the texts are documents (the default) or queries. It matters to "
         "models that read queries without the encoder.",
     )
-    top_n: WholeNumber = Field(
+    top_n: WholeNumber | None = Field(
         default=None,
-        ge=1,
         description="Maximum number of dimensions per text, those with the largest weights. The "
         "default is the maximum of the model, if any.",
     )
     min_weight: float | None = Field(
-        default=None, ge=0, description="Smallest weight to return (default 0)."
+        default=None,
+        ge=0,
+        allow_inf_nan=False,
+        description="Smallest weight to return (default 0).",
     )
-
-    @field_validator("min_weight", mode="before")
-    @classmethod
-    def _check_min_weight(cls, value: object, info: ValidationInfo) -> object:
-        if value is None or (
-            isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < inf
-        ):
-            return value
-        name = validation_context(info).label("min_weight")
-        raise client_error(f"{name} must be a number of at least 0 (got {describe(value)}).")
 
     def options_of(self, **truncation: Any) -> SparseOptions:
         """Return the parameters with those of `TruncationOptions`, as the pipeline reads them."""

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
-from pydantic_core import PydanticCustomError
 
 from fillmask.bundles.description import TruncationSide
 from fillmask.errors import InvalidRequestError, quote
+from fillmask.parameters.types import NOT_BLANK
 from fillmask.parameters.validation import described
-from fillmask.parameters.values import NOT_BLANK, client_error, describe
+from fillmask.parameters.values import describe
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,25 +97,25 @@ def read_inputs(
         report_errors: whether the list has the InvalidRequestError of each invalid item.
 
     Raises:
-        PydanticCustomError: the inputs are invalid. The message describes the first error.
+        InvalidRequestError: the inputs are invalid. The message describes the first error.
     """
     item = _ITEM if pairs else "a text"
     form = f"a text, {PAIR} or a list of these" if pairs else "a text or a list of texts"
     if isinstance(value, str | Mapping | TextPair if pairs else str):
         return _read_item(value, label, item)
     if not isinstance(value, list):
-        raise client_error(f"{label} must be {form} (got {describe(value)}).")
+        raise InvalidRequestError(f"{label} must be {form} (got {describe(value)}).")
     if not value:
-        raise client_error(f"{label} is empty; it must be {form}.")
+        raise InvalidRequestError(f"{label} is empty; it must be {form}.")
     check_text_count(value, label, max_texts)
     texts: list[InputText | InvalidRequestError] = []
     for index, one in enumerate(value):
         try:
             texts.append(_read_item(one, f"{label}[{index}]", item))
-        except PydanticCustomError as error:
+        except InvalidRequestError as error:
             if not report_errors:
                 raise
-            texts.append(InvalidRequestError(error.message()))
+            texts.append(error)
     return texts
 
 
@@ -126,16 +126,18 @@ def _read_item(value: object, label: str, form: str) -> InputText:
         return _read_pair({"text": value.text, "text_pair": value.text_pair}, label)
     if isinstance(value, Mapping) and form == _ITEM:
         return _read_pair(dict(value), label)
-    raise client_error(f"{label} must be {form} (got {describe(value)}).")
+    raise InvalidRequestError(f"{label} must be {form} (got {describe(value)}).")
 
 
 def _read_pair(value: dict[str, object], label: str) -> InputText:
     for name in value:
         if name not in Pair.model_fields:
             allowed = ", ".join(Pair.model_fields)
-            raise client_error(f"Unknown field {quote(str(name))} in {label}; allowed: {allowed}.")
+            raise InvalidRequestError(
+                f"Unknown field {quote(str(name))} in {label}; allowed: {allowed}."
+            )
     if "text" not in value:
-        raise client_error(f"{label}.text is missing; it must be a non-blank text.")
+        raise InvalidRequestError(f"{label}.text is missing; it must be a non-blank text.")
     text = read_text(value["text"], f"{label}.text")
     if (second := value.get("text_pair")) is None:
         return text
@@ -149,10 +151,10 @@ def read_text(value: object, label: str) -> str:
         label: name of the text in error messages.
 
     Raises:
-        PydanticCustomError: the value is anything else.
+        InvalidRequestError: the value is anything else.
     """
     if not isinstance(value, str) or not value.strip():
-        raise client_error(f"{label} must be a non-blank text (got {describe(value)}).")
+        raise InvalidRequestError(f"{label} must be a non-blank text (got {describe(value)}).")
     return plain_text(value, label)
 
 
@@ -160,12 +162,12 @@ def plain_text(text: str, label: str) -> str:
     """Return a text without the methods of a subclass.
 
     Raises:
-        PydanticCustomError: the text has an unpaired surrogate, which JSON and files can't have.
+        InvalidRequestError: the text has an unpaired surrogate, which JSON and files can't have.
     """
     try:
         str.encode(text)
     except UnicodeEncodeError as error:
-        raise client_error(
+        raise InvalidRequestError(
             f"{label} has an unpaired surrogate at character {error.start}; remove it or complete "
             "the pair."
         ) from None
@@ -176,11 +178,11 @@ def read_texts(value: object, label: str, max_texts: int, form: str = "a text") 
     """Return a list of texts, which may be blank.
 
     Raises:
-        PydanticCustomError: the value is anything else, or has more texts than `max_texts`.
+        InvalidRequestError: the value is anything else, or has more texts than `max_texts`.
     """
     if not isinstance(value, list) or not value:
         given = "an empty list" if isinstance(value, list) else describe(value)
-        raise client_error(f"{label} must be a list of one or more texts (got {given}).")
+        raise InvalidRequestError(f"{label} must be a list of one or more texts (got {given}).")
     check_text_count(value, label, max_texts)
     return [str(_read_item(one, f"{label}[{index}]", form)) for index, one in enumerate(value)]
 
@@ -188,7 +190,7 @@ def read_texts(value: object, label: str, max_texts: int, form: str = "a text") 
 def check_text_count(texts: Sized, label: str, most: int) -> None:
     """Reject a list of too many texts, as `read_texts` does."""
     if len(texts) > most:
-        raise client_error(
+        raise InvalidRequestError(
             f"{label} must have at most {most} texts (got {len(texts)}); send fewer or raise "
             "FILLMASK_MAX_TEXTS."
         )

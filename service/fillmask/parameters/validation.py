@@ -1,30 +1,24 @@
-"""Validation of the parameters of a task, wherever they come from.
+"""Validation of objects from clients, with one sentence for each refusal.
 
-HTTP, the command and Python validate here, so they refuse the same values in the same words.
+HTTP, the command and Python validate here, so they refuse the same values in the same words. A rule
+stands once, as the type of a field: OpenAPI shows its JSON schema, and `_allowed` says it in words.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, get_args
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
-import numpy as np
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    JsonValue,
-    ValidationError,
-    ValidationInfo,
-)
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError, ValidationInfo
+from pydantic_core import ErrorDetails
 from typing_extensions import TypeAliasType
 
 from fillmask.errors import InvalidRequestError, quote
 from fillmask.parameters.limits import Limits
-from fillmask.parameters.values import CLIENT_ERROR, client_error, describe, integer_of
+from fillmask.parameters.values import describe, describe_items
 
 OnError = TypeAliasType("OnError", Literal["error", "report"])
-_ON_ERROR: tuple[OnError, ...] = get_args(OnError.__value__)
-_PARAMETERS = "parameters"
+BODY, PARAMETERS = "the body", "parameters"
 
 
 class ValidationContext(NamedTuple):
@@ -32,18 +26,16 @@ class ValidationContext(NamedTuple):
 
     Attributes:
         texts: label of the texts, such as `instances` in the V1 protocol.
-        parameters: label of the parameters, such as `parameters[0]`.
-        targets: label of the targets. None if the targets are a parameter.
+        place: name of the object, such as `parameters[0]`.
     """
 
     limits: Limits
     texts: str = "inputs"
-    parameters: str = _PARAMETERS
-    targets: str | None = None
+    place: str = PARAMETERS
 
     def label(self, name: str) -> str:
-        """Return the label of a parameter, with its place if each text has its own parameters."""
-        return name if self.parameters == _PARAMETERS else f"{self.parameters}.{name}"
+        """Return the label of a field, with its place if a request has several such objects."""
+        return name if self.place in {BODY, PARAMETERS} else f"{self.place}.{name}"
 
 
 def described(*examples: JsonValue) -> Callable[[dict[str, Any]], None]:
@@ -62,7 +54,47 @@ def described(*examples: JsonValue) -> Callable[[dict[str, Any]], None]:
     return describe_schema
 
 
-class TaskParameters(BaseModel):
+class ClientObject(BaseModel):
+    """Base class of objects from clients.
+
+    Attributes:
+        maxima: limit of a request that is the maximum of a field, by field.
+        missing_cure: end of the message about a missing field.
+    """
+
+    maxima: ClassVar[Mapping[str, str]] = {}
+    missing_cure: ClassVar[str] = ""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, json_schema_extra=described()
+    )
+
+    @classmethod
+    def check(cls, value: object, context: ValidationContext) -> Self:
+        """Check an object.
+
+        Raises:
+            InvalidRequestError: the object is invalid. The message describes the first error.
+        """
+        # pydantic creates one error per unknown field
+        if isinstance(value, dict) and len(value) > len(cls.model_fields):
+            allowed = _names(cls)
+            unknown = next(name for name in value if name not in allowed)
+            raise InvalidRequestError(_unknown_field(unknown, context, cls))
+        try:
+            checked = cls.model_validate(value, context=context)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            raise InvalidRequestError(_sentence(cls, value, first, context)) from None
+        for name, limit in cls.maxima.items():
+            number, most = getattr(checked, name), getattr(context.limits, limit)
+            if number is not None and number > most:
+                refusal = _refusal(cls, [name], value, context).removesuffix(".")
+                raise InvalidRequestError(f"{refusal}{context.limits.top_k_cure}.")
+        return checked
+
+
+class TaskParameters(ClientObject):
     """Base class of the parameters of a task. A null has the same meaning as a missing field.
 
     Attributes:
@@ -71,14 +103,17 @@ class TaskParameters(BaseModel):
 
     reads_pairs: ClassVar[bool] = True
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(
-        extra="forbid", frozen=True, json_schema_extra=described()
-    )
-
     @property
     @abstractmethod
     def options(self) -> Any:
         """The parameters in the form that the task reads, with its defaults."""
+
+    def check_together(self, context: ValidationContext) -> None:
+        """Check rules about several parameters.
+
+        Raises:
+            InvalidRequestError: parameters exclude each other.
+        """
 
     @classmethod
     def read(cls, value: object, context: ValidationContext) -> Self:
@@ -88,18 +123,9 @@ class TaskParameters(BaseModel):
             InvalidRequestError: a parameter is unknown or invalid. The message describes the first
                 error.
         """
-        reject_extra_fields(value, context.parameters, cls)
-        try:
-            return cls.model_validate(value, context=context)
-        except ValidationError as error:
-            first = error.errors()[0]
-            if first["type"] in {"extra_forbidden", "invalid_key"}:
-                message = unknown_field(str(first["loc"][-1]), context.parameters, cls)
-            elif first["type"] == CLIENT_ERROR:
-                message = first["msg"]
-            else:
-                message = f"{context.parameters} must be a JSON object (got {describe(value)})."
-            raise InvalidRequestError(message) from None
+        read = cls.check(value, context)
+        read.check_together(context)
+        return read
 
     @classmethod
     def read_each(cls, value: object, context: ValidationContext) -> Self | list[Self]:
@@ -112,14 +138,15 @@ class TaskParameters(BaseModel):
             return cls.read(value, context)
         if len(value) > (most := context.limits.max_texts):
             raise InvalidRequestError(
-                f"{context.parameters} must have at most {most} objects, one per text "
+                f"{context.place} must have at most {most} objects, one per text "
                 f"(got {len(value)}); send fewer or raise FILLMASK_MAX_TEXTS."
             )
-        each = []
-        for index, item in enumerate(value):
-            labelled = context._replace(parameters=f"{context.parameters}[{index}]")
-            each.append(cls.read({} if item is None else item, labelled))
-        return each
+        return [
+            cls.read(
+                {} if item is None else item, context._replace(place=f"{context.place}[{index}]")
+            )
+            for index, item in enumerate(value)
+        ]
 
 
 def check_same_length(parameters: object, texts: object, context: ValidationContext) -> None:
@@ -130,37 +157,19 @@ def check_same_length(parameters: object, texts: object, context: ValidationCont
         texts: one text, or the list of texts.
 
     Raises:
-        PydanticCustomError: the lengths differ, or there is only one text.
+        InvalidRequestError: the lengths differ, or there is only one text.
     """
     if not isinstance(parameters, list):
         return
     if not isinstance(texts, list):
-        raise client_error(
+        raise InvalidRequestError(
             f"parameters is a list but {context.texts} is one text; send one object."
         )
     if len(parameters) != len(texts):
-        raise client_error(
+        raise InvalidRequestError(
             f"parameters must have one object per text of {context.texts}, "
             f"{len(texts)} in total (got {len(parameters)})."
         )
-
-
-def reject_extra_fields(value: object, label: str, model: type[BaseModel]) -> None:
-    """Reject an object with too many fields, because pydantic creates one error per field."""
-    if isinstance(value, dict) and len(value) > len(model.model_fields):
-        allowed = _names(model)
-        unknown = next(name for name in value if name not in allowed)
-        raise InvalidRequestError(unknown_field(str(unknown), label, model))
-
-
-def unknown_field(name: str, label: str, model: type[BaseModel]) -> str:
-    """Return the message about a field that an object must not have."""
-    return f"Unknown field {quote(name)} in {label}; allowed: {', '.join(_names(model))}."
-
-
-def _names(model: type[BaseModel]) -> list[str]:
-    """Return the names of a model's fields in JSON."""
-    return [field.alias or name for name, field in model.model_fields.items()]
 
 
 def validation_context(info: ValidationInfo) -> ValidationContext:
@@ -169,69 +178,89 @@ def validation_context(info: ValidationInfo) -> ValidationContext:
     return info.context
 
 
-def check_on_error(value: object) -> OnError | None:
-    """Return the policy for invalid texts. None has the same meaning as "error".
-
-    Raises:
-        PydanticCustomError: the policy is unknown.
-    """
-    if value is None or (isinstance(value, str) and value in _ON_ERROR):
-        return value
-    raise client_error(f"on_error must be {' or '.join(_ON_ERROR)} (got {describe(value)}).")
-
-
-def one_of(choices: Any) -> BeforeValidator:
-    """Return the validator of a parameter that is null or one of the strings of a type."""
-    allowed = get_args(getattr(choices, "__value__", choices))
-
-    def check(value: object, info: ValidationInfo) -> object:
-        if value is None or (isinstance(value, str) and value in allowed):
-            return value
-        name = validation_context(info).label(info.field_name or "")
-        raise client_error(f"{name} must be {' or '.join(allowed)} (got {describe(value)}).")
-
-    return BeforeValidator(check)
+def _sentence(
+    model: type[ClientObject], value: Any, error: ErrorDetails, context: ValidationContext
+) -> str:
+    """Return the message about an error of pydantic."""
+    own = error.get("ctx", {}).get("error")
+    if isinstance(own, InvalidRequestError):
+        return own.text
+    if not error["loc"]:
+        place = context.place[0].upper() + context.place[1:]
+        place = place if context.place == BODY else context.place
+        return f"{place} must be a JSON object (got {describe(value)})."
+    [name, *path] = error["loc"]
+    if error["type"] in {"extra_forbidden", "invalid_key"}:
+        return _unknown_field(name, context, model)
+    if error["type"] == "missing":
+        return f"{name} is missing{model.missing_cure}."
+    return _refusal(model, [name, *path], value, context)
 
 
-def check_flag(value: object, info: ValidationInfo) -> bool:
-    """Return the value of a flag. A null has the same meaning as false.
-
-    Raises:
-        PydanticCustomError: the flag has another value.
-    """
-    if value is None or isinstance(value, bool | np.bool):
-        return bool(value)
-    raise client_error(f"{info.field_name} must be true or false (got {describe(value)}).")
-
-
-Flag = Annotated[bool, BeforeValidator(check_flag)]
-OptionalFlag = Annotated[
-    bool | None,
-    BeforeValidator(lambda value, info: None if value is None else check_flag(value, info)),
-]
-
-
-def check_whole_number(
-    value: object, info: ValidationInfo, maximum: int | None = None, cure: str = ""
-) -> object:
-    """Return the value of a parameter as an integer, or None for null.
-
-    Args:
-        value: value to check.
-        info: name of the parameter and context of the validation.
-        maximum: largest allowed number. None means no maximum.
-        cure: end of the message about a number above `maximum`.
-
-    Raises:
-        PydanticCustomError: the value is neither null nor a whole number from 1 to `maximum`.
-    """
-    number = integer_of(value)
-    if value is None or (number is not None and 1 <= number <= (maximum or number)):
-        return number
-    name = validation_context(info).label(info.field_name or "")
-    allowed = "of at least 1" if maximum is None else f"from 1 to {maximum}"
-    end = cure if number is not None and number > 0 else ""
-    raise client_error(f"{name} must be a whole number {allowed} (got {describe(value)}){end}.")
+def _refusal(
+    model: type[ClientObject], path: list[int | str], value: Any, context: ValidationContext
+) -> str:
+    """Return the message about a value that the type of its field does not allow."""
+    [name, *index] = path
+    given, schema, label = value[name], _schemas(model)[str(name)], context.label(str(name))
+    if name in model.maxima:
+        schema = {**schema, "maximum": getattr(context.limits, model.maxima[str(name)])}
+    got = describe(given)
+    items = schema.get("items", {})
+    if index and items["type"] == "string":
+        given, schema, label = given[index[0]], items, f"{label}{index}"
+        got = describe(given)
+    elif items and isinstance(given, list):
+        is_text = items["type"] == "string"
+        got = f"a list of {len(given)}" if is_text else describe_items(given)
+    if (told := schema.get("description", "")).startswith("Only "):
+        allowed, reason = told.removeprefix("Only ").split("; ", 1)
+        return f"{label} must be {allowed} (got {got}); {reason}"
+    return f"{label} must be {_allowed(schema)} (got {got})."
 
 
-WholeNumber = Annotated[int | None, BeforeValidator(check_whole_number)]
+@cache
+def _schemas(model: type[BaseModel]) -> dict[str, dict[str, Any]]:
+    """Return the JSON schema of each field, without null and without references."""
+    document = model.model_json_schema()
+    schemas = {}
+    for name, field in document["properties"].items():
+        chosen = field.get("anyOf", [field])[0]
+        if "$ref" in chosen:
+            chosen = document["$defs"][chosen["$ref"].rpartition("/")[2]]
+        schemas[name] = {**chosen, "description": field.get("description", "")}
+    return schemas
+
+
+def _allowed(schema: Mapping[str, Any]) -> str:
+    """Return what a JSON schema allows, in words."""
+    match schema:
+        case {"enum": choices}:
+            allowed = " or ".join(choices)
+        case {"type": "boolean"}:
+            allowed = "true or false"
+        case {"type": "integer", "minimum": least, "maximum": most}:
+            allowed = f"a whole number from {least} to {most}"
+        case {"type": "integer", "minimum": least}:
+            allowed = f"a whole number of at least {least}"
+        case {"type": "number", "minimum": least}:
+            allowed = f"a number of at least {least}"
+        case {"items": {"type": "integer", "minimum": least}}:
+            allowed = f"[start, end] with two whole numbers of at least {least}"
+        case {"type": "array", "minItems": least, "maxItems": most}:
+            allowed = f"a list of {least} to {most} texts"
+        case {"type": "string"}:
+            allowed = "a non-blank text" if "pattern" in schema else "a text"
+        case _:
+            allowed = "a JSON object"
+    return allowed
+
+
+def _unknown_field(name: object, context: ValidationContext, model: type[BaseModel]) -> str:
+    allowed = ", ".join(_names(model))
+    return f"Unknown field {quote(str(name))} in {context.place}; allowed: {allowed}."
+
+
+def _names(model: type[BaseModel]) -> list[str]:
+    """Return the names of a model's fields in JSON."""
+    return [field.alias or name for name, field in model.model_fields.items()]

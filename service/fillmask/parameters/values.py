@@ -1,29 +1,9 @@
 """Helpers that read the values of parameters and describe them in messages."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from operator import index
 
-from pydantic_core import PydanticCustomError
-
-from fillmask.errors import MAX_QUOTED_CHARS, InvalidRequestError, to_json
-
-CLIENT_ERROR = "client_error"  # type of pydantic errors with a message for the client
-NOT_BLANK = r"\S"  # at least one character that is not white space
-
-
-def client_error(message: str) -> PydanticCustomError:
-    """Create a validation error with a message for the client."""
-    return PydanticCustomError(CLIENT_ERROR, "{message}", {"message": message})
-
-
-@contextmanager
-def refusing() -> Iterator[None]:
-    """Turn a validation error raised outside pydantic into an InvalidRequestError."""
-    try:
-        yield
-    except PydanticCustomError as error:
-        raise InvalidRequestError(error.message()) from None
+from fillmask.errors import MAX_QUOTED_CHARS, to_json
 
 
 def integer_of(value: object) -> int | None:
@@ -53,6 +33,11 @@ def describe(value: object) -> str:
     # a value without a counterpart in JSON, or an integer with more digits than Python prints
     except (TypeError, ValueError):
         return f"a value of type {type(value).__name__}"
+
+
+def describe_items(value: list[object]) -> str:
+    """Return the start of a list of numbers as JSON for a message."""
+    return f"[{', '.join(map(describe, value[:3]))}{', …' if len(value) > 3 else ''}]"
 
 
 def merge_parameters(common: Mapping[str, object], own: Mapping[str, object]) -> dict[str, object]:

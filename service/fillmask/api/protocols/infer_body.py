@@ -4,7 +4,6 @@ from typing import Annotated
 
 from pydantic import (
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     JsonValue,
@@ -14,7 +13,8 @@ from pydantic import (
 
 from fillmask.api.bodies.json_body import read_json
 from fillmask.errors import MAX_QUOTED_CHARS, InvalidRequestError, escape_unprintable, quote
-from fillmask.parameters.values import CLIENT_ERROR, client_error, describe, integer_of
+from fillmask.parameters.types import INTEGER
+from fillmask.parameters.values import describe
 
 # value that a field must have, by the type of pydantic's error
 _KINDS = {
@@ -27,14 +27,6 @@ _KINDS = {
 Parameters = dict[str, JsonValue]
 
 
-def _integer(value: object) -> object:
-    number = integer_of(value)
-    return value if number is None else number
-
-
-_Integer = Annotated[int, BeforeValidator(_integer)]
-
-
 # fail_fast stops at the first invalid item, because thousands of errors take too much memory
 class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -45,7 +37,7 @@ class _Part(BaseModel):
         """Reject an object with too many fields, because pydantic creates one error per field."""
         if isinstance(value, dict) and len(value) > len(cls.model_fields):
             name = next(name for name in value if name not in cls.model_fields)
-            raise client_error(_unknown_field(name))
+            raise InvalidRequestError(_unknown_field(name))
         return value
 
 
@@ -53,7 +45,7 @@ class InputTensor(_Part):
     """A tensor of a request."""
 
     name: str
-    shape: list[_Integer] = Field(fail_fast=True)
+    shape: list[Annotated[int, INTEGER]] = Field(fail_fast=True)
     datatype: str
     parameters: Parameters = Field(default_factory=dict)
     data: list[JsonValue] | None = Field(default=None, fail_fast=True)
@@ -93,8 +85,8 @@ def _message(error: ValidationError) -> str:
     label = escape_unprintable(".".join(map(str, first["loc"]))) or "The body"
     if len(label) > MAX_QUOTED_CHARS:
         label = f"{label[: MAX_QUOTED_CHARS - 1]}…"
-    if first["type"] == CLIENT_ERROR:
-        return first["msg"]
+    if first["type"] == "value_error":
+        return first["ctx"]["error"].text
     if first["type"] == "missing":
         return f"{label} is missing; add it."
     if first["type"] == "extra_forbidden":

@@ -15,7 +15,7 @@ from fillmask.api.protocols.tensors import check_shape, label_of, read_texts, sp
 from fillmask.bundles.description import Task
 from fillmask.errors import InvalidRequestError, quote
 from fillmask.parameters.limits import Limits
-from fillmask.parameters.validation import ValidationContext
+from fillmask.parameters.validation import BODY, ValidationContext
 from fillmask.parameters.values import describe, integer_of
 
 _TASK = "task"
@@ -81,7 +81,7 @@ class InferRequest:
         [(name, texts)] = tensors.items()
         inputs = texts if seconds is None else _pairs(name, texts, seconds)
         label = label_of(name)
-        context = ValidationContext(limits, texts=label, targets=TARGETS)
+        context = ValidationContext(limits, label, BODY)
         value = {"inputs": inputs, "parameters": parameters}
         checked = (FillMaskRequest if task == "fill-mask" else ClassifyRequest).check(
             value, context

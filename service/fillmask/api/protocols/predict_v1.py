@@ -10,10 +10,16 @@ from fillmask.api.bodies.fill_response import MaskFills
 from fillmask.api.bodies.json_body import read_json
 from fillmask.api.bodies.request_body import ErrorResponse, TextsRequest
 from fillmask.bundles.description import Task
+from fillmask.errors import InvalidRequestError
 from fillmask.parameters.limits import Limits
 from fillmask.parameters.texts import InputText, Pair, read_inputs
-from fillmask.parameters.validation import ValidationContext, described, validation_context
-from fillmask.parameters.values import client_error, describe
+from fillmask.parameters.validation import (
+    BODY,
+    ValidationContext,
+    described,
+    validation_context,
+)
+from fillmask.parameters.values import describe
 from fillmask.results.fills import FillResult, response_parts
 from fillmask.results.labels import ClassificationResult, labels_to_json
 
@@ -23,7 +29,7 @@ _FORM = "a list of texts or pairs"
 
 
 class _Instances(TextsRequest):
-    inputs_form = _FORM
+    missing_cure = f"; it must be {_FORM}"
 
     inputs: list[InputText] = Field(alias="instances")
 
@@ -35,7 +41,7 @@ class _Instances(TextsRequest):
     @classmethod
     def _check_inputs(cls, value: object, info: ValidationInfo) -> object:
         if not isinstance(value, list):
-            raise client_error(f"{_INSTANCES} must be {_FORM} (got {describe(value)}).")
+            raise InvalidRequestError(f"{_INSTANCES} must be {_FORM} (got {describe(value)}).")
         return read_inputs(value, _INSTANCES, validation_context(info).limits.max_texts)
 
 
@@ -78,7 +84,7 @@ def parse_request(
     Raises:
         FillMaskError: the request is invalid. The message describes the first error.
     """
-    value, context = read_json(body, content_type), ValidationContext(limits, texts=_INSTANCES)
+    value, context = read_json(body, content_type), ValidationContext(limits, _INSTANCES, BODY)
     if task == "fill-mask":
         return PredictFillMaskRequest.check(value, context)
     return PredictClassifyRequest.check(value, context)

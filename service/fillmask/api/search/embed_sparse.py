@@ -8,7 +8,7 @@ from fillmask.api.bodies.request_body import InputsRequest, only
 from fillmask.api.search.truncation import TruncationFields
 from fillmask.parameters.sparse import SparseFields
 from fillmask.parameters.texts import InputText, read_inputs
-from fillmask.parameters.validation import described, one_of, validation_context
+from fillmask.parameters.validation import described, validation_context
 from fillmask.results.sparse import VectorFormat
 
 
@@ -19,8 +19,6 @@ class EmbedSparseRequest(SparseFields, TruncationFields, InputsRequest):
     """
 
     model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
         json_schema_extra=described(
             {"inputs": "What do pandas eat?"},
             {"inputs": ["It rains."], "format": "tokens", "top_n": 100},
@@ -29,7 +27,7 @@ class EmbedSparseRequest(SparseFields, TruncationFields, InputsRequest):
 
     inputs: InputText | list[InputText] = Field(description="A text or a list of texts.")
     prompt_name: Annotated[None, only("null", "write the prompt before each text")] = None
-    format: Annotated[VectorFormat | None, one_of(VectorFormat)] = Field(
+    format: VectorFormat | None = Field(
         default=None,
         description="Form of a vector. It is a list of index and value (pairs, the default), an "
         "object with the weight of each token (tokens), or an object with the lists indices and "

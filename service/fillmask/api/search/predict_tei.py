@@ -7,6 +7,7 @@ from pydantic import ConfigDict, Field, RootModel, ValidationInfo, field_validat
 from fillmask.api.bodies.classify import LabelBody
 from fillmask.api.bodies.request_body import InputsRequest
 from fillmask.api.search.truncation import TruncationFields
+from fillmask.errors import InvalidRequestError
 from fillmask.parameters.texts import (
     InputText,
     TextPair,
@@ -14,8 +15,9 @@ from fillmask.parameters.texts import (
     read_text,
     read_texts,
 )
-from fillmask.parameters.validation import Flag, described, validation_context
-from fillmask.parameters.values import NOT_BLANK, client_error, describe
+from fillmask.parameters.types import NOT_BLANK, Flag
+from fillmask.parameters.validation import described, validation_context
+from fillmask.parameters.values import describe
 
 _FORM = "a text, a pair [text, text] or a list of [text] and [text, text]"
 _Text = Annotated[str, Field(pattern=NOT_BLANK)]
@@ -50,11 +52,11 @@ class TeiPredictRequest(TruncationFields, InputsRequest):
         if not isinstance(value, list) or (value and isinstance(value[0], str)):
             return _read_one(value, "inputs")
         if not value:
-            raise client_error(f"inputs is empty; send {_FORM}.")
+            raise InvalidRequestError(f"inputs is empty; send {_FORM}.")
         check_text_count(value, "inputs", validation_context(info).limits.max_texts)
         for index, one in enumerate(value):
             if not isinstance(one, list):
-                raise client_error(
+                raise InvalidRequestError(
                     f"inputs[{index}] must be [text] or [text, text] (got {describe(one)})."
                 )
         return [_read_one(one, f"inputs[{index}]") for index, one in enumerate(value)]
@@ -72,4 +74,4 @@ def _read_one(value: object, label: str) -> InputText:
             return read_text(text, f"{label}[0]")
         case [_, _]:  # TEI also reads a pair with a blank text
             return TextPair(*read_texts(value, label, 2))
-    raise client_error(f"{label} must have 1 or 2 texts (got {len(value)}); send {_FORM}.")
+    raise InvalidRequestError(f"{label} must have 1 or 2 texts (got {len(value)}); send {_FORM}.")

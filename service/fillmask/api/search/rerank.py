@@ -10,8 +10,6 @@ from pydantic import (
     ConfigDict,
     Field,
     JsonValue,
-    StrictInt,
-    StrictStr,
     ValidationInfo,
     field_validator,
 )
@@ -24,8 +22,9 @@ from fillmask.errors import InvalidRequestError
 from fillmask.parameters.classify import ClassificationOptions
 from fillmask.parameters.limits import Limits
 from fillmask.parameters.rerank import NonBlank, RankFields, read_ranked
+from fillmask.parameters.types import Flag
 from fillmask.parameters.validation import (
-    Flag,
+    BODY,
     ValidationContext,
     described,
     validation_context,
@@ -35,9 +34,9 @@ _QUERY, _BEST = "What do pandas eat?", "The panda eats bamboo."
 _DOCUMENT = 'a text or {"text": text}'
 
 # fields of Cohere, vLLM and litellm that change nothing, or get a refusal by name
-_Label = Annotated[StrictStr | None, only("a text or null", "it has no effect")]
-_Number = Annotated[StrictInt | None, only("a whole number or null", "it has no effect")]
-_Tokens = Annotated[StrictInt | None, only("a whole number or null", "no input may be longer")]
+_Label = Annotated[str | None, only("a text or null", "it has no effect")]
+_Number = Annotated[int | None, only("a whole number or null", "it has no effect")]
+_Tokens = Annotated[int | None, only("a whole number or null", "no input may be longer")]
 _Null = Annotated[None, only("null", "the service adds nothing to texts")]
 
 
@@ -107,7 +106,7 @@ class RankDocumentsRequest(QueryRequest):
         list[Literal["text"]] | None, only('null or ["text"]', "put what matters into text")
     ] = None
     max_chunks_per_doc: Annotated[
-        StrictInt | None, Field(ge=1), only("null or at least 1", "each document is one chunk")
+        int | None, Field(ge=1), only("null or at least 1", "each document is one chunk")
     ] = None
     max_tokens_per_doc: _Tokens = None
     max_tokens_per_query: _Tokens = None
@@ -198,7 +197,7 @@ def read_either(
     value = read_json(body, content_type)
     has_documents = isinstance(value, dict) and "documents" in value
     form = RankDocumentsRequest if has_documents else RerankRequest
-    return form.check(value, ValidationContext(limits))
+    return form.check(value, ValidationContext(limits, place=BODY))
 
 
 def _texts(documents: list[Any]) -> list[Any]:

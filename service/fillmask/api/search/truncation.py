@@ -5,13 +5,13 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, Field
 
 from fillmask.api.bodies.request_body import only
-from fillmask.parameters.validation import OptionalFlag
+from fillmask.parameters.types import Flag
 
 
 class TruncationFields(BaseModel):
     """Fields of requests with texts that may be cut, as a mixin."""
 
-    truncate: OptionalFlag = Field(
+    truncate: Flag | None = Field(
         default=None,
         description="Whether a text that exceeds the model's input loses tokens, and a pair those "
         "of its longer text. Otherwise it is invalid. The default is false, unless the service has "
