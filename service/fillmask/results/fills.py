@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
-from pydantic import TypeAdapter
+from pydantic import Field, TypeAdapter
 
 from fillmask.errors import InvalidRequestError
 from fillmask.results.rejected import RejectedText
@@ -16,64 +16,78 @@ NO_SINGLE_TOKEN = -1
 
 @dataclass(frozen=True, slots=True)
 class Fill(Result):
-    """A fill of one mask.
+    """A fill of one mask."""
 
-    Attributes:
-        score: probability over the whole vocabulary.
-        token: the token's id.
-        sequence: the client's text with this mask filled.
-        window: start and end of the part of the text that the model reads, in characters. None
-            means the whole text.
-    """
+    score: Annotated[float, Field(description="Probability over the whole vocabulary.")]
+    token: Annotated[
+        int,
+        Field(description=f"Id of the token. Fills of several tokens have {NO_SINGLE_TOKEN}."),
+    ]
+    token_str: Annotated[str, Field(description="The fill as text.")]
+    sequence: Annotated[
+        str,
+        Field(
+            description="The text with the fill in place of the mask. A joint fill replaces all "
+            "masks."
+        ),
+    ]
+    window: Annotated[
+        tuple[int, int] | None,
+        Field(
+            description="Start and end of the part of a long text that the model reads, in "
+            "characters."
+        ),
+    ] = None
 
-    score: float
-    token: int
-    token_str: str
-    sequence: str
-    window: tuple[int, int] | None = None
+
+_LogProb = Annotated[
+    float,
+    Field(
+        description="Logarithm of the score, in nats. Only fills with targets, words or joint "
+        "filling have this field."
+    ),
+]
+_Tokens = Annotated[
+    tuple[int, ...],
+    Field(
+        description="Ids of the fill's tokens. With joint filling, each mask has one id. Only "
+        "fills with targets, words or joint filling have this field."
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetFill(Fill):
-    """A target as the fill of one mask.
+    """A target as the fill of one mask."""
 
-    Attributes:
-        log_prob: log-probability of the whole target, in nats. Its exponential is the score.
-        target_score: probability among the targets alone.
-        tokens: ids of the target's tokens. With several tokens, `token` is -1.
-    """
-
-    log_prob: float
-    target_score: float
-    tokens: tuple[int, ...]
+    log_prob: _LogProb
+    target_score: Annotated[
+        float,
+        Field(
+            description="Probability among the targets. Only fills with targets have this field."
+        ),
+    ]
+    tokens: _Tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointFill(Fill):
-    """A joint fill of all masks of a text.
+    """A joint fill of all masks of a text. `token_str` joins the texts of `token_strs`."""
 
-    Attributes:
-        log_prob: joint log-probability, in nats. Its exponential is the score.
-        tokens: id of each mask's token. With several masks, `token` is -1.
-        token_strs: each mask's token as text. `token_str` joins these texts.
-    """
-
-    log_prob: float
-    tokens: tuple[int, ...]
-    token_strs: tuple[str, ...]
+    log_prob: _LogProb
+    tokens: _Tokens
+    token_strs: Annotated[
+        tuple[str, ...],
+        Field(description="Token of each mask, as text. Only joint fills have this field."),
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WordFill(Fill):
-    """A word as the fill of one mask.
+    """A word as the fill of one mask."""
 
-    Attributes:
-        log_prob: log-probability of the whole word, in nats. Its exponential is the score.
-        tokens: ids of the word's tokens. With several tokens, `token` is -1.
-    """
-
-    log_prob: float
-    tokens: tuple[int, ...]
+    log_prob: _LogProb
+    tokens: _Tokens
 
 
 # types of all fields that a fill may have, by name; the order is that of the columns of a file
@@ -83,14 +97,10 @@ FILL_FIELDS["window"] = FILL_FIELDS.pop("window")
 
 @dataclass(frozen=True, slots=True)
 class RejectedTarget(Result):
-    """An invalid target, with the error message for the client.
+    """An invalid target. With on_error "report", invalid targets follow the fills of a mask."""
 
-    Attributes:
-        token_str: the target as the client wrote it.
-    """
-
-    token_str: str
-    error: str
+    token_str: Annotated[str, Field(description="The target as in the request.")]
+    error: Annotated[str, Field(description="Description of the problem and of its solution.")]
 
 
 @dataclass(frozen=True, slots=True)

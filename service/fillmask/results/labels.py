@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
-from pydantic import TypeAdapter
+from pydantic import Field, TypeAdapter
 
 from fillmask.errors import InvalidRequestError
 from fillmask.results.rejected import RejectedText
@@ -12,14 +13,12 @@ from fillmask.results.result import Result
 
 @dataclass(frozen=True, slots=True)
 class LabelScore(Result):
-    """A label of a text, with its score.
+    """A label of a text, with its score."""
 
-    Attributes:
-        score: probability, or the logit for function "none".
-    """
-
-    label: str
-    score: float
+    label: Annotated[str, Field(description="Name of the label.")]
+    score: Annotated[
+        float, Field(description="Probability of the label, or its logit for function none.")
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
 
 from fillmask.results.labels import LabelScore
 from fillmask.results.result import Result
@@ -9,15 +12,12 @@ from fillmask.results.result import Result
 
 @dataclass(frozen=True, slots=True)
 class RankedText(Result):
-    """A text with its relevance.
+    """A text with its score."""
 
-    Attributes:
-        index: index of the text in the request, from 0.
-        score: probability that the text is relevant, or its logit.
-    """
-
-    index: int
-    score: float
+    index: Annotated[int, Field(description="Index of the text in the request, from 0.")]
+    score: Annotated[
+        float, Field(description="Probability that the text is relevant, or its logit.")
+    ]
 
 
 def rank_texts(labels: Sequence[list[LabelScore]], top_n: int | None = None) -> list[RankedText]:

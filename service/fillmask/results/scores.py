@@ -3,9 +3,10 @@
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
-from pydantic import TypeAdapter
+from pydantic import Field, TypeAdapter
 
 from fillmask.arrays import FloatArray
 from fillmask.errors import InvalidRequestError
@@ -16,44 +17,62 @@ from fillmask.results.result import Result
 
 @dataclass(frozen=True, slots=True)
 class TokenScore(Result):
-    """Score of one token.
+    """The score of a token."""
 
-    Attributes:
-        token: the token's id.
-        start: index of the token's first character in the text, or in its part of a pair.
-        end: index after the token's last character.
-        log_prob: log-probability given the tokens that the model sees, in nats.
-        surprisal: -log2 of the same probability, in bits.
-        part: part of the pair that contains the token. None for a single text.
-        target_log_probs: log-probability of each target in place of the token, in nats. None
-            without targets.
-    """
-
-    token: int
-    token_str: str
-    start: int
-    end: int
-    log_prob: float
-    surprisal: float
-    part: Part | None = None
-    target_log_probs: tuple[float, ...] | None = None
+    token: Annotated[int, Field(description="Id of the token.")]
+    token_str: Annotated[str, Field(description="The token as text.")]
+    start: Annotated[
+        int,
+        Field(
+            description="Index of the token's first character in the text, or in its part of a "
+            "pair."
+        ),
+    ]
+    end: Annotated[int, Field(description="Index after the token's last character.")]
+    log_prob: Annotated[
+        float,
+        Field(description="Log-probability given the tokens that the model sees, in nats."),
+    ]
+    surprisal: Annotated[float, Field(description="Minus log2 of the probability, in bits.")]
+    part: Annotated[
+        Part | None,
+        Field(
+            description="Part of the pair that contains the token. Only tokens of pairs have this "
+            "field."
+        ),
+    ] = None
+    target_log_probs: Annotated[
+        tuple[float, ...] | None,
+        Field(
+            description="Log-probability of each target in place of the token, in nats. Only with "
+            "targets."
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)
 class TextScore(Result):
-    """Score of one text.
+    """The scores of one text."""
 
-    Attributes:
-        log_prob: pseudo-log-likelihood, the sum of the tokens' log-probabilities, in nats.
-        pseudo_perplexity: exponential of the negative mean log-probability of the tokens.
-        rank: rank by log_prob among the texts of the request. The most probable text has rank 1.
-        tokens: scores of the scored tokens in order, without special tokens.
-    """
-
-    log_prob: float
-    pseudo_perplexity: float
-    rank: int
-    tokens: tuple[TokenScore, ...]
+    log_prob: Annotated[
+        float,
+        Field(
+            description="Pseudo-log-likelihood, the sum of the tokens' log-probabilities, in nats."
+        ),
+    ]
+    pseudo_perplexity: Annotated[
+        float, Field(description="Exponential of minus the mean log-probability of the tokens.")
+    ]
+    rank: Annotated[
+        int,
+        Field(
+            description="Rank among the texts of the request. The most probable text has rank 1."
+        ),
+    ]
+    tokens: Annotated[
+        tuple[TokenScore, ...],
+        Field(description="Scores of the scored tokens in order, without special tokens."),
+    ]
 
 
 _SCORES = TypeAdapter(list[TextScore | RejectedText]).serializer

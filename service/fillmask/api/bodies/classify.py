@@ -4,9 +4,11 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, RootModel
 
 from fillmask.api.bodies.hugging_face import HuggingFaceRequest
 from fillmask.api.bodies.request_body import ErrorResponse, TextsRequest
+from fillmask.api.bodies.schema import fields_of
 from fillmask.parameters.classify import ClassifyParameters
 from fillmask.parameters.texts import InputText
 from fillmask.parameters.validation import described
+from fillmask.results.labels import LabelScore
 
 _EXAMPLES: list[JsonValue] = [
     {"inputs": "I loved this film.", "parameters": {"top_k": 1}},
@@ -32,11 +34,9 @@ class ClassifyRequest(HuggingFaceRequest, TextsToClassify):
     )
 
 
+@fields_of(LabelScore)
 class LabelBody(BaseModel):
     """A label of a text, with its score."""
-
-    label: str = Field(description="Name of the label.")
-    score: float = Field(description="Probability of the label, or its logit for function none.")
 
 
 class ClassifyResponse(RootModel[list[list[LabelBody] | ErrorResponse]]):

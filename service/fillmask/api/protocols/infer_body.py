@@ -86,7 +86,7 @@ def _message(error: ValidationError) -> str:
     if len(label) > MAX_QUOTED_CHARS:
         label = f"{label[: MAX_QUOTED_CHARS - 1]}…"
     if first["type"] == "value_error":
-        return first["ctx"]["error"].text
+        return str(first["ctx"]["error"])
     if first["type"] == "missing":
         return f"{label} is missing; add it."
     if first["type"] == "extra_forbidden":

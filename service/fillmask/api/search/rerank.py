@@ -16,7 +16,7 @@ from pydantic import (
 
 from fillmask.api.bodies.json_body import read_json
 from fillmask.api.bodies.request_body import JsonRequest, only
-from fillmask.api.bodies.schema import never_null
+from fillmask.api.bodies.schema import fields_of, never_null
 from fillmask.api.search.truncation import TruncationFields
 from fillmask.errors import InvalidRequestError
 from fillmask.parameters.classify import ClassificationOptions
@@ -29,6 +29,7 @@ from fillmask.parameters.validation import (
     described,
     validation_context,
 )
+from fillmask.results.ranks import RankedText
 
 _QUERY, _BEST = "What do pandas eat?", "The panda eats bamboo."
 _DOCUMENT = 'a text or {"text": text}'
@@ -74,14 +75,13 @@ class RerankRequest(TruncationFields, QueryRequest):
         return read_ranked(value, "texts", validation_context(info).limits.max_texts)
 
 
+@fields_of(RankedText)
 class RankBody(BaseModel):
     """A text with its score."""
 
-    index: int = Field(description="Index of the text in the request, from 0.")
     text: str | None = Field(
         default=None, json_schema_extra=never_null, description="The text, with return_text."
     )
-    score: float = Field(description="Probability that the text is relevant, or its logit.")
 
 
 class RankDocumentsRequest(QueryRequest):
