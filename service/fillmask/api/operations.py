@@ -1,14 +1,16 @@
-"""Descriptions of routes that read their bodies themselves, and of their errors."""
+"""Routes that read their bodies themselves, and what the OpenAPI document says about them."""
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
 from fillmask.api.bodies.request_body import ErrorResponse
-from fillmask.api.task_route import Endpoint, TaskRoute
+from fillmask.api.task_call import TaskCall, task_call
+from fillmask.api.task_route import TaskRoute
 from fillmask.http.middleware.deadline import MAX_TIMEOUT_MS
 
 # errors of every operation
@@ -36,8 +38,9 @@ _TIMEOUT = {
     "schema": {"type": "integer", "minimum": 1, "maximum": MAX_TIMEOUT_MS},
 }
 COMPONENTS = "#/components/schemas/"
-BODIES: set[type[BaseModel]] = set()  # that `operation` has described
-_NAME = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
+BODIES: set[type[BaseModel]] = set()  # that `add_route` has described
+_MODEL = "/models/{name:path}"
+MODEL_VERSION = "1"
 
 
 def operation_id(route: APIRoute) -> str:
@@ -46,7 +49,7 @@ def operation_id(route: APIRoute) -> str:
     The id is the name of the endpoint's Python function. Paths with and without a version or the
     name of a model have the same function.
     """
-    if route.path.startswith("/models/{name:path}/"):
+    if route.path.startswith(f"{_MODEL}/"):
         return f"{route.name}_with_model"
     return f"{route.name}_of_version" if "{version}" in route.path else route.name
 
@@ -59,46 +62,70 @@ def error_responses(errors: Mapping[int, str]) -> dict[int | str, dict[str, Any]
     }
 
 
-def operation(
+def add_route(
+    router: APIRouter,
+    route: type[TaskRoute],
+    path: str,
+    endpoint: Callable[[Request], Awaitable[Response]],
+    *,
     reads: Sequence[type[BaseModel]],
-    responds: dict[str, Any],
-    parameters: Sequence[dict[str, Any]] = (),
+    responds: Any,
+    with_model: bool = False,
     **keywords: Any,
-) -> dict[str, Any]:
-    """Return the keyword arguments of a route that reads one of several bodies.
+) -> None:
+    """Add a route that reads one of several bodies.
 
     Such a route parses its body itself: outside the event loop if it is long, and with the limits
     of the model.
 
     Args:
-        responds: the description of a response with status 200.
-        parameters: path parameters that are not in the signature of the route.
-        keywords: further keyword arguments of the route.
+        responds: type of the response, or its description.
+        with_model: whether the endpoint also is below the name of a model.
+        keywords: arguments of `APIRouter.add_api_route`.
     """
     BODIES.update(reads)
     schemas = [{"$ref": f"{COMPONENTS}{model.__name__}"} for model in reads]
     schema = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
-    body = {"required": True, "content": {"application/json": {"schema": schema}}}
-    return {
-        **keywords,
-        "responses": {200: responds, **error_responses(_BODY_ERRORS)},
-        "openapi_extra": {
-            "requestBody": body,
-            "parameters": [_TIMEOUT, *parameters],
-        },
-    }
+    described = responds if isinstance(responds, dict) else {"model": responds}
+    for one in (path, f"{_MODEL}{path}") if with_model else (path,):
+        router.add_api_route(
+            one,
+            endpoint,
+            methods=["POST"],
+            route_class_override=route,
+            responses={200: described, **error_responses(_BODY_ERRORS)},
+            openapi_extra={
+                "requestBody": {
+                    "required": True,
+                    "content": {"application/json": {"schema": schema}},
+                },
+                "parameters": [*path_parameters(one), _TIMEOUT],
+            },
+            **keywords,
+        )
 
 
-def with_model(
-    route: type[TaskRoute], router: APIRouter, path: str, described: dict[str, Any]
-) -> Callable[[Endpoint], Endpoint]:
-    """Return a decorator that adds an endpoint, and once more below the name of a model."""
-    extra = described["openapi_extra"]
-    named = {**extra, "parameters": [_NAME, *extra["parameters"]]}
+def path_parameters(path: str) -> list[dict[str, Any]]:
+    """Return the parameters in a path, which the signature of its function need not have."""
+    version = {"enum": [MODEL_VERSION]}
+    return [
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "schema": {"type": "string"} | (version if name == "version" else {}),
+        }
+        for name in re.findall(r"{(\w+)", path)
+    ]
 
-    def add(endpoint: Endpoint) -> Endpoint:
-        route.post(router, path, **described)(endpoint)
-        below = f"/models/{{name:path}}{path}"
-        return route.post(router, below, **described | {"openapi_extra": named})(endpoint)
 
-    return add
+def with_call(
+    serve: Callable[[TaskCall], Awaitable[Response]],
+) -> Callable[[Request], Awaitable[Response]]:
+    """Return the endpoint of a function that answers a call."""
+
+    async def endpoint(request: Request) -> Response:
+        async with task_call(request) as call:
+            return await serve(call)
+
+    return endpoint

@@ -5,7 +5,7 @@ A small request may have a large response, because each fill repeats its whole t
 
 import sys
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import lru_cache, singledispatch
 from itertools import accumulate
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
@@ -54,16 +54,22 @@ _DIMENSION_BYTES, _DIMENSION_OBJECT_BYTES, _DIMENSION_JSON_BYTES = 12, 320, 40
 MAX_LOOP_DIMENSIONS = 1_000
 
 
-def fill_memory_bytes(planned: PlannedFills, max_bytes: int = MAX_RESPONSE_BYTES) -> int:
-    """Return the upper bound of the memory of a request that fills masks.
+@singledispatch
+def memory_bytes(planned: object) -> int:
+    """Return the upper bound of the memory of a request.
 
     Args:
-        max_bytes: maximum size of the response as JSON.
+        planned: the plan of a task.
 
     Raises:
-        InvalidRequestError: the response can exceed `max_bytes`.
+        InvalidRequestError: the response can exceed MAX_RESPONSE_BYTES as JSON.
     """
-    json_bytes = memory_bytes = 0
+    raise NotImplementedError(planned)
+
+
+@memory_bytes.register
+def _of_fills(planned: PlannedFills) -> int:
+    json_bytes = all_bytes = 0
     for plan in planned.plans.values():
         text, lists, top_k, targets = plan.text, plan.lists, plan.top_k, plan.targets
         fills = lists * top_k
@@ -76,37 +82,28 @@ def fill_memory_bytes(planned: PlannedFills, max_bytes: int = MAX_RESPONSE_BYTES
             json_bytes += lists * (sizes.json_bytes[top_k] + sizes.rejected_json_bytes)
             if sizes.has_non_bmp:
                 text_bytes = 4 * len(text)
-            memory_bytes += _TARGET_SCORE_BYTES * plan.masks * len(targets)
-        memory_bytes += fills * (text_bytes + _FILL_BYTES) + plan.passes * _FILL_PASS_BYTES
-    _check_size(json_bytes, max_bytes, "Use fewer texts, masks or fills.")
-    return memory_bytes + _JSON_COPIES * json_bytes
+            all_bytes += _TARGET_SCORE_BYTES * plan.masks * len(targets)
+        all_bytes += fills * (text_bytes + _FILL_BYTES) + plan.passes * _FILL_PASS_BYTES
+    _check_size(json_bytes, "Use fewer texts, masks or fills.")
+    return all_bytes + _JSON_COPIES * json_bytes
 
 
-def score_memory_bytes(planned: PlannedScores) -> int:
-    """Return the upper bound of the memory of a request that scores texts.
-
-    Each pass copies the ids of its text and of the targets.
-
-    Raises:
-        InvalidRequestError: the response can exceed MAX_RESPONSE_BYTES.
-    """
+@memory_bytes.register
+def _of_scores(planned: PlannedScores) -> int:
+    # each pass copies the ids of its text and of the targets
     targets = sum(len(plan.scored) * len(plan.targets) for plan in planned.plans)
-    _check_size(_TARGET_JSON_BYTES * targets, MAX_RESPONSE_BYTES, "Use fewer texts or targets.")
+    _check_size(_TARGET_JSON_BYTES * targets, "Use fewer texts or targets.")
     return _TARGET_BYTES * targets + sum(
         len(plan.scored) * (_SCORE_PASS_BYTES + plan.words.input_ids.nbytes)
         for plan in planned.plans
     )
 
 
-def label_memory_bytes(planned: PlannedLabels) -> int:
-    """Return the upper bound of the memory of a request that classifies texts.
-
-    Raises:
-        InvalidRequestError: the response can exceed MAX_RESPONSE_BYTES.
-    """
+@memory_bytes.register
+def _of_labels(planned: PlannedLabels) -> int:
     by_count = _label_json_bytes(planned.names)
     json_bytes = sum(by_count[count] for count in planned.counts)
-    _check_size(json_bytes, MAX_RESPONSE_BYTES, "Use fewer texts or a smaller top_k.")
+    _check_size(json_bytes, "Use fewer texts or a smaller top_k.")
     pass_bytes = _LABEL_PASS_BYTES + _LOGIT_BYTES * len(planned.names)
     return (
         sum(pass_bytes + one.input_ids.nbytes for one in planned.encoded)
@@ -115,8 +112,8 @@ def label_memory_bytes(planned: PlannedLabels) -> int:
     )
 
 
-def vector_memory_bytes(planned: PlannedVectors) -> int:
-    """Return the upper bound of the memory of the sparse vectors of a request."""
+@memory_bytes.register
+def _of_vectors(planned: PlannedVectors) -> int:
     return sum(
         _LABEL_PASS_BYTES + one.input_ids.nbytes + _DIMENSION_BYTES * most
         for one, most in zip(planned.texts, planned.dimensions, strict=True)
@@ -134,7 +131,7 @@ def vector_json_bytes(vectors: Sequence[SparseEmbedding | RejectedText]) -> int:
     """
     dimensions = sum(len(one.indices) for one in vectors if isinstance(one, SparseEmbedding))
     json_bytes = _DIMENSION_JSON_BYTES * dimensions
-    _check_size(json_bytes, MAX_RESPONSE_BYTES, "Use fewer texts or a smaller top_n.")
+    _check_size(json_bytes, "Use fewer texts or a smaller top_n.")
     return _DIMENSION_OBJECT_BYTES * dimensions + _JSON_COPIES * json_bytes
 
 
@@ -201,8 +198,9 @@ def _max_tokens(plan: FillPlan) -> int:
     return plan.options.max_word_tokens if plan.options.granularity == "word" else 1
 
 
-def _check_size(json_bytes: int, max_bytes: int, advice: str) -> None:
-    if json_bytes > max_bytes:
+def _check_size(json_bytes: int, advice: str) -> None:
+    if json_bytes > MAX_RESPONSE_BYTES:
         raise InvalidRequestError(
-            f"The response could have {json_bytes} bytes; the limit is {max_bytes}. {advice}"
+            f"The response could have {json_bytes} bytes; the limit is {MAX_RESPONSE_BYTES}. "
+            f"{advice}"
         )

@@ -4,18 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from fastapi import Request, Response
 
 from fillmask.api.models import get_registry
-from fillmask.api.response_memory import (
-    fill_memory_bytes,
-    label_memory_bytes,
-    score_memory_bytes,
-    vector_json_bytes,
-    vector_memory_bytes,
-)
+from fillmask.api.response_memory import memory_bytes
 from fillmask.api.task_route import TaskRoute
 from fillmask.errors import ContentTypeError, InvalidRequestError, quote
 from fillmask.http.disconnect import CancelOnDisconnect
@@ -23,25 +17,32 @@ from fillmask.http.json_size import MAX_VALUES
 from fillmask.http.memory_budget import Claim
 from fillmask.observability.request_context import CLAIM, MODEL
 from fillmask.parameters.classify import ClassificationOptions
-from fillmask.parameters.fill_mask import FillOptions
 from fillmask.parameters.limits import Limits
-from fillmask.parameters.score import ScoreOptions
-from fillmask.parameters.sparse import SparseOptions
 from fillmask.parameters.texts import InputText, TextPair
 from fillmask.registry.served_model import ServedModel
-from fillmask.results.fills import FillResult
-from fillmask.results.labels import ClassificationResult, LabelScore
-from fillmask.results.rejected import RejectedText
-from fillmask.results.scores import TextScore
-from fillmask.results.sparse import SparseEmbedding
+from fillmask.results.labels import LabelScore
 
 _T = TypeVar("_T")
+_Planned = TypeVar("_Planned")
+_Result_co = TypeVar("_Result_co", covariant=True)
 
 # Parsing a body of this size takes 0.03 ms, or 0.6 ms for a malicious body. Switching to another
 # thread and back takes 0.03 ms.
 LONG_BODY_BYTES = 2**14
 # memory of one parsed JSON value, which is a short text and the references to the text
 _VALUE_BYTES = 70
+
+
+class Pipeline(Protocol[_Planned, _Result_co]):
+    """Pipeline of a task."""
+
+    async def plan(
+        self, texts: Sequence[InputText], options: Any, label: str, *, report_errors: bool
+    ) -> _Planned:
+        """Read texts and check the work that they need."""
+
+    async def run(self, planned: _Planned) -> _Result_co:
+        """Return the results of the texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,45 +71,31 @@ class TaskCall:
             return parse(*arguments)
         return await asyncio.to_thread(parse, *arguments)
 
-    async def fill(
+    async def plan(
         self,
+        pipeline: Pipeline[_Planned, object],
         texts: Sequence[InputText],
-        options: FillOptions | Sequence[FillOptions],
+        options: Any,
         label: str = "inputs",
         *,
-        report_errors: bool,
-    ) -> FillResult:
-        """Fill the masks of texts, once the memory of the fills is claimed."""
-        pipeline = self.served.require_fill_mask()
+        report_errors: bool = False,
+    ) -> _Planned:
+        """Plan the passes of a task, and claim the memory that they and the response take."""
         planned = await pipeline.plan(texts, options, label, report_errors=report_errors)
-        self.claim.add(fill_memory_bytes(planned))
-        return await pipeline.run(planned)
+        self.claim.add(memory_bytes(planned))
+        return planned
 
-    async def score(
+    async def run(
         self,
+        pipeline: Pipeline[_Planned, _Result_co],
         texts: Sequence[InputText],
-        options: Sequence[ScoreOptions],
-        *,
-        report_errors: bool,
-    ) -> list[TextScore | RejectedText]:
-        """Score texts, once the memory of the scores is claimed."""
-        pipeline = self.served.require_scoring()
-        planned = await pipeline.plan(texts, options, report_errors=report_errors)
-        self.claim.add(score_memory_bytes(planned))
-        return await pipeline.run(planned)
-
-    async def classify(
-        self,
-        texts: Sequence[InputText],
-        options: Sequence[ClassificationOptions],
+        options: Any,
         label: str = "inputs",
         *,
-        report_errors: bool,
-    ) -> ClassificationResult:
-        """Classify texts, once the memory of the labels is claimed."""
-        pipeline = self.served.require_classification()
-        planned = await pipeline.plan(texts, options, label, report_errors=report_errors)
-        self.claim.add(label_memory_bytes(planned))
+        report_errors: bool = False,
+    ) -> _Result_co:
+        """Run a task, once its memory is claimed."""
+        planned = await self.plan(pipeline, texts, options, label, report_errors=report_errors)
         return await pipeline.run(planned)
 
     async def rerank(
@@ -119,29 +106,20 @@ class TaskCall:
         label: str,
         check_tokens: Callable[[int], object] = int,
     ) -> tuple[list[list[LabelScore]], int]:
-        """Classify the query with each text, once the memory of the labels is claimed.
+        """Classify the query with each text.
+
+        Args:
+            check_tokens: check of the tokens of the longest pair.
 
         Returns:
             The only label of each pair, and the tokens of all pairs.
         """
         pipeline = self.served.require_reranking()
         pairs = [TextPair(query, text) for text in texts]
-        planned = await pipeline.plan(pairs, [options] * len(pairs), label)
-        self.claim.add(label_memory_bytes(planned))
+        planned = await self.plan(pipeline, pairs, [options] * len(pairs), label)
         tokens = [len(one.input_ids) for one in planned.encoded]
         check_tokens(max(tokens))
         return (await pipeline.run(planned)).accepted, sum(tokens)
-
-    async def embed_sparse(
-        self, texts: Sequence[InputText], options: Sequence[SparseOptions]
-    ) -> list[SparseEmbedding | RejectedText]:
-        """Make sparse vectors, once their memory is claimed, and claim the memory of their JSON."""
-        pipeline = self.served.require_sparse()
-        planned = await pipeline.plan(texts, options)
-        self.claim.add(vector_memory_bytes(planned))
-        vectors = await pipeline.run(planned)
-        self.claim.add(vector_json_bytes(vectors))
-        return vectors
 
     def claim_repeated(self, repeats: bool) -> None:  # noqa: FBT001 - a field of the request
         """Claim the memory of a response that may repeat the texts of the body, in two copies."""

@@ -1,9 +1,7 @@
 """Routes of tasks, which find the model of a request and reject requests if it is overloaded."""
 
-from collections.abc import Callable
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar
 
-from fastapi import APIRouter
 from fastapi.routing import APIRoute
 from starlette.applications import Starlette
 from starlette.types import Receive, Scope, Send
@@ -13,8 +11,6 @@ from fillmask.bundles.description import Task
 from fillmask.errors import OverloadedError
 from fillmask.observability.request_context import MODEL
 from fillmask.registry.served_model import ServedModel
-
-Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 
 
 class TaskRoute(APIRoute):
@@ -32,22 +28,6 @@ class TaskRoute(APIRoute):
     task: ClassVar[Task | None] = None
     bulk: ClassVar[bool] = False
     body_names_model: ClassVar[bool] = False
-
-    @classmethod
-    def post(cls, router: APIRouter, path: str, **keywords: Any) -> Callable[[Endpoint], Endpoint]:
-        """Return a decorator that adds an endpoint to a router.
-
-        Args:
-            keywords: arguments of `APIRouter.add_api_route`.
-        """
-
-        def add(endpoint: Endpoint) -> Endpoint:
-            router.add_api_route(
-                path, endpoint, methods=["POST"], route_class_override=cls, **keywords
-            )
-            return endpoint
-
-        return add
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request if its model accepts work.
@@ -105,7 +85,12 @@ class SparseRoute(TaskRoute):
 
 
 class RerankRoute(ClassifyRoute):
-    """Route of reranking, whose default model is the first model that can rerank."""
+    """Route of reranking, whose body may name the model.
+
+    The default model is the first model that can rerank.
+    """
+
+    body_names_model = True
 
     def find_model(self, app: Starlette, name: str | None) -> ServedModel:
         """See `TaskRoute`."""
@@ -114,9 +99,3 @@ class RerankRoute(ClassifyRoute):
         if name is None and not served.reranks:
             return next((one for one in models.by_name.values() if one.reranks), served)
         return served
-
-
-class NamedRerankRoute(RerankRoute):
-    """Route of reranking whose body may name the model."""
-
-    body_names_model = True

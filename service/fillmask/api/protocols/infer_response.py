@@ -11,8 +11,9 @@ from pydantic import BaseModel, Field
 from pydantic_core import to_json
 
 from fillmask.api.bodies.schema import never_null
+from fillmask.api.operations import MODEL_VERSION
 from fillmask.api.protocols.infer_request import InferRequest
-from fillmask.api.protocols.metadata import MODEL_VERSION, OUTPUTS
+from fillmask.api.protocols.metadata import OUTPUTS
 from fillmask.api.protocols.tensors import WireTensor
 from fillmask.results.fills import NO_SINGLE_TOKEN, Fill, FillResult
 from fillmask.results.labels import ClassificationResult, LabelScore

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from fillmask.api.operations import MODEL_VERSION
 from fillmask.bundles.description import Task
 
-MODEL_VERSION = "1"
 PLATFORM = "onnxruntime_onnx"
 TEXT, TEXT_PAIR, TARGETS = "text", "text_pair", "targets"
 # name of an output tensor -> (datatype, number of axes), by task

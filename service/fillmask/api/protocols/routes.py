@@ -8,17 +8,16 @@ import asyncio
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
-from pydantic import BaseModel
 
 from fillmask import __version__
 from fillmask.api.bodies.classify import TextsToClassify
 from fillmask.api.bodies.fill_request import TextsToFill
 from fillmask.api.models import get_ready_model, get_registry
-from fillmask.api.operations import operation
+from fillmask.api.operations import MODEL_VERSION, add_route, path_parameters, with_call
 from fillmask.api.protocols.infer_request import InferRequest
 from fillmask.api.protocols.infer_response import InferResponse, response_to
 from fillmask.api.protocols.infer_schema import InferClassifyRequest, InferFillMaskRequest
-from fillmask.api.protocols.metadata import MODEL_VERSION, metadata
+from fillmask.api.protocols.metadata import metadata
 from fillmask.api.protocols.predict_v1 import (
     PredictClassifyRequest,
     PredictClassifyResponse,
@@ -27,7 +26,7 @@ from fillmask.api.protocols.predict_v1 import (
     parse_request,
     response_json,
 )
-from fillmask.api.task_call import TaskCall, json_response, task_call
+from fillmask.api.task_call import Pipeline, TaskCall, json_response, task_call
 from fillmask.api.task_route import TaskRoute
 from fillmask.errors import NotFoundError, quote
 from fillmask.results.fills import FillResult
@@ -35,15 +34,7 @@ from fillmask.results.labels import ClassificationResult
 
 _MODEL, _VERSION = "/v2/models/{name}", "/v2/models/{name}/versions/{version}"
 
-# Parameters that are not in the path of every route have no place in the signature of a function,
-# because FastAPI takes them for query parameters.
-_VERSION_PARAMETER = {
-    "name": "version",
-    "in": "path",
-    "required": True,
-    "schema": {"type": "string", "enum": [MODEL_VERSION]},
-}
-_WITH_VERSION: dict[str, Any] = {"parameters": [_VERSION_PARAMETER]}
+_WITH_VERSION: dict[str, Any] = {"parameters": path_parameters("/{version}")}
 _JSON_BYTES = "inference-header-content-length"
 _INFERRED: dict[str, Any] = {
     "model": InferResponse,
@@ -112,30 +103,38 @@ def _add_open_inference(router: APIRouter) -> None:
 
 
 def _add_infer(router: APIRouter, tags: list[Any]) -> None:
-    bodies: list[type[BaseModel]] = [InferFillMaskRequest, InferClassifyRequest]
-    told: dict[str, Any] = {"summary": "Fill masks or classify texts", "tags": tags}
+    for path in (_MODEL, _VERSION):
+        add_route(
+            router,
+            TaskRoute,
+            f"{path}/infer",
+            _infer,
+            name="infer",
+            reads=[InferFillMaskRequest, InferClassifyRequest],
+            responds=_INFERRED,
+            summary="Fill masks or classify texts",
+            tags=tags,
+        )
 
-    with_version = operation(bodies, _INFERRED, [_VERSION_PARAMETER], **told)
 
-    @TaskRoute.post(router, f"{_MODEL}/infer", **operation(bodies, _INFERRED, **told))
-    @TaskRoute.post(router, f"{_VERSION}/infer", **with_version)
-    async def infer(request: Request, name: str) -> Response:
-        _check_version(request)
-        async with task_call(request) as call:
-            json_bytes = request.headers.get(_JSON_BYTES)
-            parsed = await call.read(
-                lambda body, _type, limits: InferRequest.read(
-                    body, json_bytes, limits, call.served.info.tasks[0]
-                )
+async def _infer(request: Request) -> Response:
+    _check_version(request)
+    name = request.path_params["name"]
+    async with task_call(request) as call:
+        json_bytes = request.headers.get(_JSON_BYTES)
+        parsed = await call.read(
+            lambda body, _type, limits: InferRequest.read(
+                body, json_bytes, limits, call.served.info.tasks[0]
             )
-            call.check_named("model_name", parsed.model_name)
-            get_registry(request.app).get(name, parsed.task)
-            result = await _run(call, parsed.body, parsed.label)
-            content, head_bytes = await asyncio.to_thread(response_to, parsed, name, result)
-        if head_bytes is None:
-            return Response(content, media_type="application/json")
-        headers = {_JSON_BYTES: str(head_bytes)}
-        return Response(content, media_type="application/octet-stream", headers=headers)
+        )
+        call.check_named("model_name", parsed.model_name)
+        get_registry(request.app).get(name, parsed.task)
+        result = await _run(call, parsed.body, parsed.label)
+        content, head_bytes = await asyncio.to_thread(response_to, parsed, name, result)
+    if head_bytes is None:
+        return Response(content, media_type="application/json")
+    headers = {_JSON_BYTES: str(head_bytes)}
+    return Response(content, media_type="application/octet-stream", headers=headers)
 
 
 def _add_missing_extensions(router: APIRouter) -> None:
@@ -166,22 +165,17 @@ def _add_missing_extensions(router: APIRouter) -> None:
 def _add_predict(router: APIRouter) -> None:
     tags: list[Any] = ["V1 protocol"]
 
-    predicts = operation(
-        [PredictFillMaskRequest, PredictClassifyRequest],
-        {"model": PredictFillMaskResponse | PredictClassifyResponse},
+    add_route(
+        router,
+        TaskRoute,
+        "/v1/models/{name}:predict",
+        with_call(_predict),
+        name="predict",
+        reads=[PredictFillMaskRequest, PredictClassifyRequest],
+        responds=PredictFillMaskResponse | PredictClassifyResponse,
         summary="Fill masks or classify texts",
         tags=tags,
     )
-
-    @TaskRoute.post(router, "/v1/models/{name}:predict", **predicts)
-    async def predict(request: Request, name: str) -> Response:  # noqa: ARG001 - for OpenAPI
-        async with task_call(request) as call:
-            task = call.served.info.tasks[0]
-            parsed = await call.read(
-                lambda body, content_type, limits: parse_request(body, content_type, limits, task)
-            )
-            result = await _run(call, parsed, "instances")
-            return await json_response(response_json, result, large=result.is_large)
 
     @router.get("/v1/models", summary="List the names of the served models", tags=tags)
     async def v1_models(request: Request) -> dict[str, list[str]]:
@@ -193,12 +187,25 @@ def _add_predict(router: APIRouter) -> None:
         return {"name": name, "ready": True}
 
 
+async def _predict(call: TaskCall) -> Response:
+    task = call.served.info.tasks[0]
+    parsed = await call.read(
+        lambda body, content_type, limits: parse_request(body, content_type, limits, task)
+    )
+    result = await _run(call, parsed, "instances")
+    return await json_response(response_json, result, large=result.is_large)
+
+
 async def _run(
     call: TaskCall, body: TextsToFill | TextsToClassify, label: str
 ) -> FillResult | ClassificationResult:
-    if isinstance(body, TextsToFill):
-        return await call.fill(body.texts, body.options, label, report_errors=body.report_errors)
-    return await call.classify(body.texts, body.options, label, report_errors=body.report_errors)
+    fills = isinstance(body, TextsToFill)
+    pipeline: Pipeline[Any, FillResult | ClassificationResult] = (
+        call.served.require_fill_mask() if fills else call.served.require_classification()
+    )
+    return await call.run(
+        pipeline, body.texts, body.options, label, report_errors=body.report_errors
+    )
 
 
 def _check_version(request: Request) -> None:

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 from pydantic_core import to_json
 
-from fillmask.api.operations import operation, with_model
+from fillmask.api.operations import add_route, with_call
 from fillmask.api.search.predict_tei import TeiPredictRequest, TeiPredictResponse
 from fillmask.api.search.rerank import (
     RankBody,
@@ -14,8 +14,8 @@ from fillmask.api.search.rerank import (
     RerankRequest,
     read_either,
 )
-from fillmask.api.task_call import TaskCall, json_response, task_call
-from fillmask.api.task_route import ClassifyRoute, NamedRerankRoute
+from fillmask.api.task_call import TaskCall, json_response
+from fillmask.api.task_route import ClassifyRoute, RerankRoute
 from fillmask.observability.request_context import REQUEST_ID
 from fillmask.parameters.classify import ClassificationOptions, FunctionToApply
 from fillmask.results.labels import ClassificationResult, labels_to_json
@@ -23,45 +23,48 @@ from fillmask.results.ranks import rank_texts
 
 _TAGS: list[Any] = ["Reranking"]
 # vLLM's is an object and Infinity's a text, and litellm, which asks both alike, fails at the other
+_VERSIONS = {"/v1/rerank": "1", "/v2/rerank": "2"}  # of Cohere's API
 _NOT_REPEATED = "Only /v1/rerank and /v2/rerank repeat the documents."
 
 
 def add_rerank_routes(router: APIRouter) -> None:
     """Add the endpoints."""
-    ranks = operation(
-        [RerankRequest, RankDocumentsRequest],
-        {"model": list[RankBody] | RankedDocumentsResponse},
+    add_route(
+        router,
+        RerankRoute,
+        "/rerank",
+        with_call(_rerank),
+        name="rerank",
+        reads=[RerankRequest, RankDocumentsRequest],
+        responds=list[RankBody] | RankedDocumentsResponse,
+        with_model=True,
         summary="Order texts or documents by their relevance to a query",
         tags=_TAGS,
     )
-    labels = operation(
-        [TeiPredictRequest],
-        {"model": TeiPredictResponse},
+    add_route(
+        router,
+        ClassifyRoute,
+        "/predict",
+        with_call(_predict),
+        name="predict_labels",
+        reads=[TeiPredictRequest],
+        responds=TeiPredictResponse,
+        with_model=True,
         summary="Classify one or more texts",
         tags=_TAGS,
     )
-    documents = operation(
-        [RankDocumentsRequest],
-        {"model": RankedDocumentsResponse},
-        summary="Order documents by their relevance to a query",
-        tags=_TAGS,
-    )
-
-    @with_model(NamedRerankRoute, router, "/rerank", ranks)
-    async def rerank(request: Request) -> Response:
-        async with task_call(request) as call:
-            return await _rerank(call)
-
-    @with_model(ClassifyRoute, router, "/predict", labels)
-    async def predict_labels(request: Request) -> Response:
-        async with task_call(request) as call:
-            return await _predict(call)
-
-    @NamedRerankRoute.post(router, "/v2/rerank", **documents, operation_id="v2_rerank")
-    @NamedRerankRoute.post(router, "/v1/rerank", **documents)
-    async def v1_rerank(request: Request) -> Response:
-        async with task_call(request) as call:
-            return await _rank_documents(call, await call.read(RankDocumentsRequest.read))
+    for path in _VERSIONS:
+        add_route(
+            router,
+            RerankRoute,
+            path,
+            with_call(_rerank_documents),
+            name=path.strip("/").replace("/", "_"),
+            reads=[RankDocumentsRequest],
+            responds=RankedDocumentsResponse,
+            summary="Order documents by their relevance to a query",
+            tags=_TAGS,
+        )
 
 
 async def _rerank(call: TaskCall) -> Response:
@@ -80,13 +83,17 @@ async def _rerank(call: TaskCall) -> Response:
     return await json_response(to_json, ranks)
 
 
+async def _rerank_documents(call: TaskCall) -> Response:
+    return await _rank_documents(call, await call.read(RankDocumentsRequest.read))
+
+
 async def _rank_documents(call: TaskCall, body: RankDocumentsRequest) -> Response:
     call.claim_repeated(body.return_documents)
     with call.of_model(body.model) as chosen:
         labels, tokens = await chosen.rerank(
             body.query, body.texts, body.options, "documents", body.check_tokens
         )
-    version = {"/v1/rerank": "1", "/v2/rerank": "2"}.get(call.request.url.path)
+    version = _VERSIONS.get(call.request.url.path)
     results: list[dict[str, Any]] = []
     for one in rank_texts(labels, body.top_n):
         results.append({"index": one.index, "relevance_score": one.score})
@@ -112,7 +119,7 @@ async def _predict(call: TaskCall) -> Response:
     body = await call.read(TeiPredictRequest.read)
     function: FunctionToApply | None = "none" if body.raw_scores else None
     options = [ClassificationOptions(None, function, **body.truncation)] * len(body.texts)
-    result = await call.classify(body.texts, options, report_errors=False)
+    result = await call.run(call.served.require_classification(), body.texts, options)
     return await json_response(_labels_json, result, single=body.single, large=result.is_large)
 
 

@@ -1,38 +1,36 @@
 """The endpoints of sparse vectors."""
 
-from typing import Any
+from fastapi import APIRouter, Response
 
-from fastapi import APIRouter, Request, Response
-
-from fillmask.api.operations import operation, with_model
-from fillmask.api.response_memory import MAX_LOOP_DIMENSIONS
+from fillmask.api.operations import add_route, with_call
+from fillmask.api.response_memory import MAX_LOOP_DIMENSIONS, vector_json_bytes
 from fillmask.api.search.embed_sparse import EmbedSparseRequest, EmbedSparseResponse
-from fillmask.api.task_call import TaskCall, json_response, task_call
+from fillmask.api.task_call import TaskCall, json_response
 from fillmask.api.task_route import SparseRoute
 from fillmask.results.sparse import SparseEmbedding, vectors_to_json
-
-_TAGS: list[Any] = ["Sparse vectors"]
 
 
 def add_sparse_routes(router: APIRouter) -> None:
     """Add the endpoints."""
-    vectors = operation(
-        [EmbedSparseRequest],
-        {"model": EmbedSparseResponse},
+    add_route(
+        router,
+        SparseRoute,
+        "/embed_sparse",
+        with_call(_embed),
+        name="embed_sparse",
+        reads=[EmbedSparseRequest],
+        responds=EmbedSparseResponse,
+        with_model=True,
         summary="Make sparse vectors of one or more texts",
-        tags=_TAGS,
+        tags=["Sparse vectors"],
     )
-
-    @with_model(SparseRoute, router, "/embed_sparse", vectors)
-    async def embed_sparse(request: Request) -> Response:
-        async with task_call(request) as call:
-            return await _embed(call)
 
 
 async def _embed(call: TaskCall) -> Response:
     body = await call.read(EmbedSparseRequest.read)
     options = [body.options_of(**body.truncation)] * len(body.texts)
-    found = await call.embed_sparse(body.texts, options)
+    found = await call.run(call.served.require_sparse(), body.texts, options)
+    call.claim.add(vector_json_bytes(found))
     dimensions = sum(len(one.indices) for one in found if isinstance(one, SparseEmbedding))
     large = dimensions > MAX_LOOP_DIMENSIONS
     return await json_response(vectors_to_json, found, body.format or "pairs", large=large)
