@@ -14,6 +14,7 @@ def check_refusal(answer: Any, status: int, message: str) -> None:
     assert "\n" not in message
     assert "Traceback" not in message
     allowed = (
-        "fill-mask|score|classify|embed_sparse|docs|health|live|ready|json|x-www-form-urlencoded"
+        "fill-mask|score|classify|rerank|embed_sparse|docs|health|live|ready|json"
+        "|x-www-form-urlencoded"
     )
     assert not re.search(rf"\.py\b|/(?!{allowed})\w", message), "a path of the machine"

@@ -1,7 +1,8 @@
-"""HTTP, the command and Python refuse the same options with the same sentence."""
+"""Every face and every wire format refuses the same options with the same sentence."""
 
 import json
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from fillmask.parameters.score import ScoreKeywords, ScoreParameters
 from fillmask.settings import Settings
 from tests.service.classifiers import write_classifier
 from tests.service.cli.command_line import fillmask, write_rows
+from tests.service.sparse_bundles import write_sparse_bundle
 from tests.service.tiny import SPECIAL, VOCABULARY, Tiny
 
 TOP_K = f"top_k must be a whole number from 1 to {len(VOCABULARY) - len(SPECIAL)} (got"
@@ -30,13 +32,15 @@ SPAN = "span must be [start, end] with two whole numbers of at least 0 (got"
 LABELS = "top_k must be a whole number of at least 1 (got"
 FUNCTION = "function_to_apply must be softmax or sigmoid or none (got"
 
+TOP_N = "top_n must be a whole number of at least 1 (got"
+WEIGHT = "min_weight must be a number of at least 0 (got"
+QUERY, LIST = f"query {NOT_BLANK}", "texts must be a list of one or more texts (got"
 # task -> text and invalid options with their sentence
 REFUSED: dict[str, tuple[str, list[tuple[dict[str, Any], str]]]] = {
     "fill-mask": (
         "the [MASK] .",
         [
             ({"top_k": 0}, f"{TOP_K} 0)."),
-            ({"top_k": -1}, f"{TOP_K} -1)."),
             ({"top_k": 10**9}, f"{TOP_K} 1000000000)."),
             ({"top_k": 2.5}, f"{TOP_K} 2.5)."),
             ({"top_k": True}, f"{TOP_K} true)."),
@@ -53,6 +57,17 @@ REFUSED: dict[str, tuple[str, list[tuple[dict[str, Any], str]]]] = {
             (
                 {"targets": ["tea", "Tea"]},
                 'The targets "tea" and "Tea" have the same tokens; remove one of them.',
+            ),
+            (
+                {"targets": ["Timbuktu"]},
+                (
+                    'The target "Timbuktu" has characters that the model\'s vocabulary lacks; '
+                    "remove the target."
+                ),
+            ),
+            (
+                {"targets": ["[SEP]"]},
+                ('The target "[SEP]" has a special token of the model; write only ordinary text.'),
             ),
             ({"granularity": "char"}, 'granularity must be token or word (got "char").'),
             ({"granularity": 1}, "granularity must be token or word (got 1)."),
@@ -74,7 +89,6 @@ REFUSED: dict[str, tuple[str, list[tuple[dict[str, Any], str]]]] = {
                 f'granularity "word" and strategy "joint" {CHOOSE}',
             ),
             ({"topk": 3}, f'Unknown field "topk" in parameters; allowed: {FILLS}'),
-            ({"topk": None}, f'Unknown field "topk" in parameters; allowed: {FILLS}'),
             ({"Strategy": "joint"}, f'Unknown field "Strategy" in parameters; allowed: {FILLS}'),
         ],
     ),
@@ -118,6 +132,7 @@ REFUSED: dict[str, tuple[str, list[tuple[dict[str, Any], str]]]] = {
         [
             ({"top_k": 0}, f"{LABELS} 0)."),
             ({"top_k": 1.5}, f"{LABELS} 1.5)."),
+            ({"on_long_text": "window"}, 'on_long_text must be error or truncate (got "window").'),
             ({"function_to_apply": "tanh"}, f'{FUNCTION} "tanh").'),
             ({"function_to_apply": True}, f"{FUNCTION} true)."),
             (
@@ -135,35 +150,92 @@ CASES = [
     for task, (_, cases) in REFUSED.items()
     for index, (options, _) in enumerate(cases)
 ]
+# arguments of Python, which are the body over HTTP
+BODIES: dict[str, list[tuple[dict[str, Any], str]]] = {
+    "embed_sparse": [
+        ({"inputs": ["a", 3]}, "inputs[1] must be a text (got 3)."),
+        ({"inputs": [{"text": "a"}]}, "inputs[0] must be a text (got an object)."),
+        ({"inputs": None}, "inputs must be a text or a list of texts (got null)."),
+        ({"inputs": "a", "top_n": 0}, f"{TOP_N} 0)."),
+        ({"inputs": "a", "min_weight": "1"}, f'{WEIGHT} "1").'),
+        ({"inputs": "a", "min_weight": True}, f"{WEIGHT} true)."),
+        ({"inputs": "a", "min_weight": -0.5}, f"{WEIGHT} -0.5)."),
+        (
+            {"inputs": "a", "input_type": "passage"},
+            'input_type must be document or query (got "passage").',
+        ),
+    ],
+    "rerank": [
+        ({"query": " ", "texts": ["a"]}, f'{QUERY} " ").'),
+        ({"query": None, "texts": ["a"]}, f"{QUERY} null)."),
+        ({"query": ["a"], "texts": ["a"]}, f"{QUERY} a list)."),
+        ({"query": "a", "texts": ["a", 3]}, "texts[1] must be a text (got 3)."),
+        ({"query": "a", "texts": [{"text": "a"}]}, "texts[0] must be a text (got an object)."),
+        ({"query": "a", "texts": "a"}, f'{LIST} "a").'),
+        ({"query": "a", "texts": {}}, f"{LIST} an object)."),
+        ({"query": "a", "texts": ["", " "]}, "texts has no tokens; write at least one word."),
+        ({"query": "a", "texts": ["a"], "top_n": 1.5}, f"{TOP_N} 1.5)."),
+        (
+            {"query": "a", "texts": ["a"], "raw_scores": 1},
+            "raw_scores must be true or false (got 1).",
+        ),
+        (
+            {"query": "a", "texts": ["a"], "truncate": "no"},
+            'truncate must be true or false (got "no").',
+        ),
+        (
+            {"query": "a", "texts": ["a", "the dog " * 20]},
+            (
+                "texts[1] must have at most 32 tokens, special tokens included (got 44); shorten "
+                "it or set truncate to true."
+            ),
+        ),
+    ],
+}
 
 
 @pytest.fixture(scope="module")
-def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Bundle of a model that classifies texts."""
-    return write_classifier(tmp_path_factory.mktemp("classifier") / "topics")
+def bundles(tiny: Tiny, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Bundle for each task."""
+    directory = tmp_path_factory.mktemp("classifiers")
+    return {
+        "fill-mask": tiny.path,
+        "score": tiny.path,
+        "classify": write_classifier(directory / "topics"),
+        "rerank": write_classifier(directory / "ranker", labels=("relevant",)),
+        "embed_sparse": write_sparse_bundle(directory / "splade"),
+    }
 
 
 @pytest.fixture(scope="module")
-def clients(tiny: Tiny, bundle: Path) -> Iterator[dict[str, TestClient]]:
+def clients(bundles: dict[str, Path]) -> Iterator[dict[str, TestClient]]:
     """Services with the limit of the command and of Python on top_k, the model's vocabulary."""
-
-    def create(path: Path) -> TestClient:
-        return TestClient(create_app(Settings(bundle=path, threads=1, max_top_k=10**6)))
-
-    with create(tiny.path) as fills, create(bundle) as labels:
-        yield {"fill-mask": fills, "score": fills, "classify": labels}
+    with ExitStack() as stack:
+        by_path = {
+            path: stack.enter_context(
+                TestClient(create_app(Settings(bundle=path, threads=1, max_top_k=10**6)))
+            )
+            for path in bundles.values()
+        }
+        yield {task: by_path[path] for task, path in bundles.items()}
 
 
 @pytest.fixture(scope="module")
-def models(tiny: Tiny, bundle: Path) -> Iterator[dict[str, Any]]:
-    """Methods of the models."""
-    with FillMask(tiny.path, threads=1) as fills, FillMask(bundle, threads=1) as labels:
-        yield {"fill-mask": fills.fill, "score": fills.score, "classify": labels.classify}
+def models(bundles: dict[str, Path]) -> Iterator[dict[str, Any]]:
+    """Methods of the models in Python."""
+    with ExitStack() as stack:
+        by_path = {
+            path: stack.enter_context(FillMask(path, threads=1)) for path in bundles.values()
+        }
+        yield {
+            task: getattr(by_path[path], {"fill-mask": "fill"}.get(task, task))
+            for task, path in bundles.items()
+        }
 
 
 @pytest.fixture(scope="module")
 def errors_of_rows(
-    tiny: Tiny, bundle: Path, tmp_path_factory: pytest.TempPathFactory
+    bundles: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, list[str]]:
     """Errors of the command in a file whose rows have the options as their parameters."""
     found = {}
@@ -171,9 +243,8 @@ def errors_of_rows(
         directory = tmp_path_factory.mktemp(task)
         rows = ({"inputs": text, "parameters": options} for options, _ in cases)
         source = write_rows(directory / "rows.jsonl", rows)
-        path = bundle if task == "classify" else tiny.path
         files = ("--input", source, "--output", directory / "out.jsonl", "--on-error", "report")
-        done = fillmask("--task", task, "--bundle", path, *files)
+        done = fillmask("--task", task, "--bundle", bundles[task], *files)
         assert done.code == 2, done.err
         lines = (directory / "out.jsonl").read_text().splitlines()
         found[task] = [json.loads(line)["error"] for line in lines]
@@ -183,6 +254,20 @@ def errors_of_rows(
 def test_refusals_are_value_errors() -> None:
     assert issubclass(InvalidRequestError, ValueError)
     assert len(CASES) >= 40
+
+
+def requests(task: str, text: str, options: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return the body of the same request by path, in every wire format of the task."""
+    plain = {"inputs": text, "parameters": options}
+    if task == "score":
+        return {"/score": plain, f"/models/{name}/score": plain}
+    tensor = {"name": "inputs", "shape": [1], "datatype": "BYTES", "data": [text]}
+    return {
+        f"/{task}": plain,
+        f"/models/{name}": plain,  # Hugging Face
+        f"/v1/models/{name}:predict": {"instances": [text], "parameters": options},
+        f"/v2/models/{name}/infer": {"inputs": [tensor], "parameters": options},
+    }
 
 
 @pytest.mark.parametrize(("task", "index"), CASES)
@@ -195,13 +280,38 @@ def test_the_sentence_is_the_same(
 ) -> None:
     text, cases = REFUSED[task]
     options, sentence = cases[index]
-    response = clients[task].post(f"/{task}", json={"inputs": text, "parameters": options})
-    assert (response.status_code, response.json()) == (422, {"error": sentence})
+    name = "topics" if task == "classify" else "tiny"
+    for path, body in requests(task, text, options, name).items():
+        response = clients[task].post(path, json=body)
+        found = response.json()["error"].partition("; model ")[0].removesuffix(".")
+        assert (response.status_code, found) == (422, sentence.removesuffix(".")), path
     assert errors_of_rows[task][index] == sentence
     for keywords in (options, {"parameters": options}):
         with pytest.raises(InvalidRequestError) as caught:
             models[task](text, **keywords)
         assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize(
+    ("task", "body", "sentence"),
+    [
+        pytest.param(task, body, sentence, id=f"{task} {sentence[:50]}")
+        for task, cases in BODIES.items()
+        for body, sentence in cases
+    ],
+)
+def test_bodies_and_arguments(
+    task: str,
+    body: dict[str, Any],
+    sentence: str,
+    clients: dict[str, TestClient],
+    models: dict[str, Any],
+) -> None:
+    response = clients[task].post(f"/{task}", json=body)
+    assert (response.status_code, response.json()) == (422, {"error": sentence})
+    with pytest.raises(InvalidRequestError) as caught:
+        models[task](**body)
+    assert str(caught.value) == sentence
 
 
 class Missing:

@@ -6,13 +6,13 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 import pytest
+from fillmask.parameters.targets import MAX_TARGETS
 
 from fillmask.api.bodies.fill_request import FillMaskRequest
 from fillmask.api.bodies.fill_response import FillBody
 from fillmask.app import create_app
 from fillmask.parameters.fill_mask import FillOptions
 from fillmask.parameters.limits import Limits
-from fillmask.parameters.targets import MAX_TARGETS
 from fillmask.results.fills import FILL_FIELDS, Fill, FillResult, fills_to_json
 from fillmask.settings import Settings
 

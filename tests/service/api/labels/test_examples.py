@@ -7,29 +7,31 @@ from fastapi.testclient import TestClient
 from fillmask.app import create_app
 from fillmask.settings import Settings
 from tests.service.api.test_openapi import operations, request_schema
-from tests.service.sparse_bundles import write_sparse_bundle
 
 
-def test_every_example_runs(both: Path, ranker: Path, tmp_path: Path) -> None:
-    for bundle in (both, ranker):
+def test_every_example_runs(both: Path, ranker: Path, splade: Path, tmp_path: Path) -> None:
+    for bundle in (both, ranker, splade):
         (tmp_path / bundle.name).symlink_to(bundle)
-    write_sparse_bundle(tmp_path / "splade")
     with TestClient(create_app(Settings(bundle=tmp_path, threads=1))) as client:
-        document = client.get("/openapi.json").json()
-        sent = 0
-        for path, method, operation in operations(document):
-            if "requestBody" not in operation:
-                continue
-            schema = request_schema(operation)
-            for named in schema.get("anyOf", [schema]):
-                name = named["$ref"].removeprefix("#/components/schemas/")
-                if "anyOf" in schema and "Classify" in name and "infer" not in path:
-                    continue  # the first task of the model is fill-mask
-                for example in document["components"]["schemas"][name]["examples"]:
-                    model = "ranker" if "rerank" in path else "both"
-                    model = "splade" if "embed_sparse" in path else model
-                    address = path.replace("{name}", model).replace("{version}", "1")
-                    answer = client.request(method, address, json=example)
-                    assert answer.status_code == 200, (path, example, answer.text)
-                    sent += 1
+        send_examples(client)
+
+
+def send_examples(client: TestClient) -> None:
+    document = client.get("/openapi.json").json()
+    sent = 0
+    for path, method, operation in operations(document):
+        if "requestBody" not in operation:
+            continue
+        schema = request_schema(operation)
+        for named in schema.get("anyOf", [schema]):
+            name = named["$ref"].removeprefix("#/components/schemas/")
+            if "anyOf" in schema and "Classify" in name and "infer" not in path:
+                continue  # the first task of the model is fill-mask
+            for example in document["components"]["schemas"][name]["examples"]:
+                model = "ranker" if "rerank" in path else "both"
+                model = "splade" if "embed_sparse" in path else model
+                address = path.replace("{name}", model).replace("{version}", "1")
+                answer = client.request(method, address, json=example)
+                assert answer.status_code == 200, (path, example, answer.text)
+                sent += 1
     assert sent > 20

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -33,9 +32,9 @@ LIMITS = Limits(
 
 
 @pytest.fixture(scope="module")
-def server(tiny_url: str) -> str:
-    """Host and port of a running service."""
-    return tiny_url.removeprefix("http://")
+def server(labels_url: str) -> str:
+    """Host and port of a running service with all models."""
+    return labels_url.removeprefix("http://")
 
 
 @pytest.fixture
@@ -76,38 +75,40 @@ def test_the_server_and_the_model_are_described(client_of_triton: Any) -> None:
     model = client_of_triton.get_model_metadata("tiny", "1")
     assert model["name"] == "tiny"
     assert model["versions"] == ["1"]
-    assert [t["name"] for t in model["inputs"]] == ["text", "targets"]
-    assert [t["name"] for t in model["outputs"]] == NAMES
-    [listed] = client_of_triton.get_model_repository_index()
+    for name, inputs, outputs in (
+        ("tiny", ["text", "targets"], NAMES),
+        ("labels", ["text", "text_pair"], ["label", "score"]),
+        ("both", ["text", "text_pair", "targets"], [*NAMES, "label"]),
+        ("splade", ["text"], []),
+    ):
+        model = client_of_triton.get_model_metadata(name)
+        assert [one["name"] for one in model["inputs"]] == inputs
+        assert [one["name"] for one in model["outputs"]] == outputs
+    listed, *_ = client_of_triton.get_model_repository_index()
     assert listed == {"name": "tiny", "version": "1", "state": "READY", "reason": ""}
     with pytest.raises(InferenceServerException, match='Unknown model "other"; use a served'):
         client_of_triton.get_model_metadata("other")
 
 
-@pytest.mark.parametrize("version", ["", "1"])
-def test_missing_extensions_name_a_replacement(client_of_triton: Any, version: str) -> None:
+def test_missing_extensions_name_a_replacement(client_of_triton: Any) -> None:
     for request, reason in (
         (client_of_triton.get_model_config, "use GET /v2/models/tiny for the tensors"),
         (client_of_triton.get_inference_statistics, "use GET /metrics for the counts"),
     ):
         with pytest.raises(InferenceServerException, match=reason) as caught:
-            request("tiny", version)
+            request("tiny", "1")
         assert caught.value.status() == "404"
         with pytest.raises(InferenceServerException, match='Unknown model "other"; use a served'):
-            request("other", version)
+            request("other")
     with pytest.raises(InferenceServerException, match="use GET /metrics for the counts"):
         client_of_triton.get_inference_statistics()
 
 
-@pytest.fixture
-def tokens(server: str) -> Any:
-    """Ids of the fills that /fill-mask returns for TEXTS."""
-    one, two = httpx.post(f"http://{server}/fill-mask", json={"inputs": TEXTS}).json()
-    return [fill["token"] for fill in one], [[fill["token"] for fill in mask] for mask in two]
-
-
-async def test_asynchronous_client(server: str, tokens: Any) -> None:
+async def test_asynchronous_client(server: str) -> None:
     # Concurrent requests in JSON and in binary get the fills that /fill-mask returns.
+    async with httpx.AsyncClient() as http:
+        answer = await http.post(f"http://{server}/fill-mask", json={"inputs": TEXTS})
+    one, two = answer.json()
     async with aio.InferenceServerClient(server) as client:
         assert await client.is_server_live()
         assert await client.is_server_ready()
@@ -123,13 +124,13 @@ async def test_asynchronous_client(server: str, tokens: Any) -> None:
         with pytest.raises(InferenceServerException, match="text has no mask; write") as caught:
             await client.infer("tiny", [tensor("text", ["No mask."], binary=True)])
         assert caught.value.status() == "422"
-    one, two = tokens
     found = [result.as_numpy("token").tolist() for result in results]
-    assert found == [[one], [one], two, two]
+    assert found == [
+        [[fill["token"] for fill in mask] for mask in masks] for masks in ([one], [one], two, two)
+    ]
 
 
-@pytest.mark.parametrize("binary_out", [False, True])
-@pytest.mark.parametrize("binary_in", [False, True])
+@pytest.mark.parametrize(("binary_in", "binary_out"), [(False, True), (True, False)])
 def test_infer(client_of_triton: Any, server: str, *, binary_in: bool, binary_out: bool) -> None:
     # An output tensor has one row per mask, with the fills that /fill-mask returns.
     result = client_of_triton.infer(
@@ -175,14 +176,72 @@ def test_only_what_is_asked_for_is_sent(client_of_triton: Any) -> None:
     assert result.as_numpy("token") is None
 
 
-def test_errors_reach_the_client(client_of_triton: Any) -> None:
-    with pytest.raises(InferenceServerException, match=r"text\[1\] has no mask; write") as caught:
-        client_of_triton.infer("tiny", [tensor("text", [TEXTS[0], "No mask."], binary=True)])
-    assert caught.value.status() == "422"
-    with pytest.raises(InferenceServerException, match="must be a whole number from 1 to"):
-        client_of_triton.infer(
-            "tiny", [tensor("text", TEXTS, binary=True)], parameters={"top_k": 0}
-        )
+PLAIN = ["the cat sat on the mat", "one day"]
+SECONDS = ["the dog lay by the door", "the old fox"]
+CLASSIFY = {"task": "text-classification"}
+
+
+def expected_labels(server: str, name: str, inputs: object, **parameters: object) -> Any:
+    answer = httpx.post(
+        f"http://{server}/models/{name}/classify",
+        json={"inputs": inputs, "parameters": parameters},
+    )
+    assert answer.status_code == 200
+    return answer.json()
+
+
+@pytest.mark.parametrize(
+    ("name", "task", "pairs", "binary"),
+    [
+        ("labels", {}, False, False),
+        ("labels", CLASSIFY, True, True),
+        ("both", CLASSIFY, True, False),
+    ],
+)
+def test_labels(
+    client_of_triton: Any, server: str, name: str, task: Any, *, pairs: bool, binary: bool
+) -> None:
+    # Each output has one row per text, with the labels that /classify returns.
+    seconds = [tensor("text_pair", SECONDS, binary=binary)] * pairs
+    result = client_of_triton.infer(
+        name,
+        [*seconds, tensor("text", PLAIN, binary=binary)],
+        parameters={"top_k": 2, "function_to_apply": "sigmoid", **task},
+        outputs=[
+            triton.InferRequestedOutput(output, binary_data=binary) for output in ("label", "score")
+        ],
+    )
+    inputs: list[Any] = list(PLAIN)
+    if pairs:
+        inputs = [
+            {"text": text, "text_pair": second} for text, second in zip(PLAIN, SECONDS, strict=True)
+        ]
+    expected = expected_labels(server, name, inputs, top_k=2, function_to_apply="sigmoid")
+    assert texts_of(result, "label") == [[one["label"] for one in row] for row in expected]
+    scores = [[one["score"] for one in row] for row in expected]
+    np.testing.assert_allclose(result.as_numpy("score"), scores, rtol=1e-6)
+    assert result.as_numpy("score").dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("task", "binary"), [({}, False), ({"task": "fill-mask"}, True), ({"task": None}, True)]
+)
+def test_fills_of_pairs(client_of_triton: Any, server: str, task: Any, *, binary: bool) -> None:
+    # A model with both tasks fills masks by default.
+    masked = [f"{text} [MASK]" for text in PLAIN]
+    result = client_of_triton.infer(
+        "both",
+        [tensor("text", masked, binary=binary), tensor("text_pair", SECONDS, binary=binary)],
+        parameters={"top_k": 3, **task},
+    )
+    inputs = [
+        {"text": text, "text_pair": second} for text, second in zip(masked, SECONDS, strict=True)
+    ]
+    expected = httpx.post(
+        f"http://{server}/models/both", json={"inputs": inputs, "parameters": {"top_k": 3}}
+    ).json()
+    assert result.as_numpy("token").tolist() == [[one["token"] for one in row] for row in expected]
+    assert texts_of(result, "sequence") == [[one["sequence"] for one in row] for row in expected]
 
 
 DEEP: list[Any] = json.loads("[" * 300 + "]" * 300)
@@ -201,54 +260,93 @@ def test_data_may_be_nested_as_the_shape_is(client: TestClient) -> None:
     assert "id" not in answer.json()
 
 
+TWICE = body()
+TWICE["inputs"] *= 2
 TARGETS_TWICE = body(parameters={"targets": ["city"]})
 TARGETS_TWICE["inputs"] += body(tensor={"name": "targets"})["inputs"]
+UNEVEN, BLANK, LABELS_OF_TARGETS = body(), body(), body()
+UNEVEN["inputs"] += body(tensor={"name": "text_pair", "data": ["a", "b"], "shape": [2]})["inputs"]
+BLANK["inputs"] += body(tensor={"name": "text_pair", "data": [" "]})["inputs"]
+LABELS_OF_TARGETS["inputs"] += body(tensor={"name": "targets"})["inputs"]
 
 
 @pytest.mark.parametrize(
-    ("request_body", "reason"),
+    ("name", "request_body", "reason"),
     [
-        ([], "The body must be a JSON object (got a list)."),
-        ({}, "inputs is missing; add it."),
-        (body(model_name=5), "model_name must be a text (got 5)."),
-        (body(model_name="other"), "model_name must be null or a name of the model in the path"),
-        (body(inputs=[]), 'a tensor "targets" (got tensors of texts: 0).'),
-        (body(tensor={"name": "targets"}), "inputs must have one tensor of texts"),
-        (body(tensor={"datatype": "FP32"}), 'must have the datatype BYTES (got "FP32")'),
-        (body(tensor={"shape": [2]}), 'The input "text" has the shape [2]; the shape must have at'),
-        (body(tensor={"shape": "1"}), 'inputs.0.shape must be a list (got "1").'),
-        (body(tensor={"data": [1]}), 'The input "text" must have only texts in data (got 1).'),
-        (body(tensor={"data": None}), 'The input "text" has no data;'),
-        (body(tensor={"dtype": "x"}), 'Unknown field "inputs.0.dtype"; remove it.'),
-        (body(tensor={"parameters": {"x": 1}}), 'Unknown parameter "x" in inputs "text"'),
-        (body(tensor={"parameters": {"binary_data_size": 9}}), "from 0 to 0 (got 9 and data)."),
-        (body(tensor={"data": ["a"]}), "text has no mask"),
-        (body(tensor={"name": "a\nb", "data": ["a"]}), '"a\\nb" has no mask'),
-        (body(tensor={"name": "a" * 5_000, "data": ["a"]}), f'"{"a" * 77}…" has no mask'),
-        (body(parameters={"timeout": 5}), 'Unknown field "timeout" in parameters'),
-        (body(parameters={"top_k": "3"}), "top_k must be a whole number"),
-        (TARGETS_TWICE, "targets is a tensor and a parameter; send only one."),
-        (body(parameters={"binary_data_output": 1}), "must be true or false (got 1)."),
-        (body(parameters={"a\n": DEEP}), "parameters.a\\n.list.0.list.0.list.0.list.0"),
-        (body(parameters={"a": DEEP}), "… must be a value with fewer levels (got a list)."),
-        (body(outputs=[{"name": "logits"}]), 'Unknown output "logits"; allowed: text_index'),
-        (
-            body(outputs=[{"name": "token", "parameters": {"classification": 3}}]),
-            'Unknown parameter "classification" in outputs "token"; allowed: binary_data.',
+        *(
+            ("tiny", one, reason)
+            for one, reason in [
+                ([], "The body must be a JSON object (got a list)."),
+                ({}, "inputs is missing; add it."),
+                (body(model_name=5), "model_name must be a text (got 5)."),
+                (
+                    body(model_name="other"),
+                    "model_name must be null or a name of the model in the path",
+                ),
+                (body(inputs=[]), 'a tensor "targets" (got tensors of texts: 0).'),
+                (body(tensor={"name": "targets"}), "inputs must have one tensor of texts"),
+                (body(tensor={"datatype": "FP32"}), 'must have the datatype BYTES (got "FP32")'),
+                (
+                    body(tensor={"shape": [2]}),
+                    'The input "text" has the shape [2]; the shape must have at',
+                ),
+                (body(tensor={"shape": "1"}), 'inputs.0.shape must be a list (got "1").'),
+                (
+                    body(tensor={"data": [1]}),
+                    'The input "text" must have only texts in data (got 1).',
+                ),
+                (body(tensor={"data": None}), 'The input "text" has no data;'),
+                (body(tensor={"dtype": "x"}), 'Unknown field "inputs.0.dtype"; remove it.'),
+                (body(tensor={"parameters": {"x": 1}}), 'Unknown parameter "x" in inputs "text"'),
+                (
+                    body(tensor={"parameters": {"binary_data_size": 9}}),
+                    "from 0 to 0 (got 9 and data).",
+                ),
+                (body(tensor={"data": ["a"]}), "text has no mask"),
+                (body(tensor={"name": "a\nb", "data": ["a"]}), '"a\\nb" has no mask'),
+                (body(tensor={"name": "a" * 5_000, "data": ["a"]}), f'"{"a" * 77}…" has no mask'),
+                (body(parameters={"timeout": 5}), 'Unknown field "timeout" in parameters'),
+                (body(parameters={"top_k": "3"}), "top_k must be a whole number"),
+                (TARGETS_TWICE, "targets is a tensor and a parameter; send only one."),
+                (body(parameters={"binary_data_output": 1}), "must be true or false (got 1)."),
+                (body(parameters={"a\n": DEEP}), "parameters.a\\n.list.0.list.0.list.0.list.0"),
+                (body(parameters={"a": DEEP}), "… must be a value with fewer levels (got a list)."),
+                (
+                    body(outputs=[{"name": "logits"}]),
+                    'Unknown output "logits"; allowed: text_index',
+                ),
+                (
+                    body(outputs=[{"name": "token", "parameters": {"classification": 3}}]),
+                    'Unknown parameter "classification" in outputs "token"; allowed: binary_data.',
+                ),
+                (TWICE, 'The input "text" is a duplicate; send it once.'),
+            ]
         ),
+        ("both", UNEVEN, 'The input "text_pair" must have one text per text of "text", 1 in total'),
+        ("both", BLANK, 'text[0].text_pair must be a non-blank text (got " ").'),
+        ("tiny", BLANK, 'text[0].text_pair must be a non-blank text (got " ").'),
+        ("both", body(tensor={"name": "text_pair"}), 'a tensor "text_pair" and a tensor "targets"'),
+        ("labels", LABELS_OF_TARGETS, 'a tensor "text_pair" (got tensors of texts: 2).'),
+        (
+            "both",
+            body(parameters={"task": "score"}),
+            'parameters.task must be fill-mask or text-classification (got "score").',
+        ),
+        ("labels", body(outputs=[{"name": "token"}]), 'Unknown output "token"; allowed: label,'),
+        (
+            "labels",
+            body(tensor={"data": ["a"] * 5, "shape": [5]}),
+            "text must have at most 4",
+        ),
+        ("tiny", body(parameters={"task": "text-classification"}), "does not have the task text-"),
+        ("labels", body(parameters={"task": "fill-mask"}), "does not have the task fill-mask"),
+        ("splade", body(), 'Model "splade" does not have the task fill-mask'),
     ],
 )
-def test_bad_requests(client: TestClient, request_body: Any, reason: str) -> None:
-    answer = client.post(INFER, json=request_body)
+def test_bad_requests(every_model: TestClient, name: str, request_body: Any, reason: str) -> None:
+    answer = every_model.post(f"/v2/models/{name}/infer", json=request_body)
     assert answer.status_code == 422
     assert reason in answer.json()["error"]
-
-
-def test_an_input_twice(client: TestClient) -> None:
-    text = body()["inputs"][0]
-    answer = client.post(INFER, json={"inputs": [text, text]})
-    assert answer.status_code == 422
-    assert answer.json()["error"] == 'The input "text" is a duplicate; send it once.'
 
 
 def test_bytes_that_belong_to_no_input(client: TestClient) -> None:
@@ -261,16 +359,6 @@ def test_bytes_that_belong_to_no_input(client: TestClient) -> None:
         "The body has bytes after the last binary input (number of bytes: 4)"
         in (answer.json()["error"])
     )
-
-
-def test_only_paths_with_a_version_have_the_parameter(client: TestClient) -> None:
-    paths = client.get("/openapi.json").json()["paths"]
-    for path in ("/v2/models/{name}", "/v2/models/{name}/ready", "/v2/models/{name}/infer"):
-        for version in ("", "/versions/{version}"):
-            versioned = path.replace("{name}", "{name}" + version)
-            [operation] = paths[versioned].values()
-            found = [one["name"] for one in operation["parameters"] if one["in"] != "header"]
-            assert found == re.findall(r"{(\w+)}", versioned)
 
 
 def test_other_models_and_versions(client: TestClient) -> None:

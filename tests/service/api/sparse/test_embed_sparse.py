@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-from fillmask import FillMask, InvalidRequestError, RejectedText, TextPair
+from fillmask import FillMask, RejectedText, TextPair
 from fillmask.app import create_app
 from fillmask.settings import Settings
 from tests.model.samples import VERSES
-from tests.service.refusal import check_refusal
-from tests.service.sparse_bundles import MAX_TOKENS, verse_vocabulary, write_sparse_bundle
+from tests.service.sparse_bundles import verse_vocabulary, write_sparse_bundle
 
 LONG = " ".join(VERSES)
 
@@ -73,14 +72,7 @@ def test_a_query_is_the_weights_of_its_tokens(client: TestClient) -> None:
     assert same == post(client, inputs=VERSES[0])[0]
 
 
-def test_a_long_text_is_refused_or_cut(client: TestClient) -> None:
-    found = verse_vocabulary().encode(LONG).ids
-    check_refusal(
-        client.post("/embed_sparse", json={"inputs": ["a", LONG]}),
-        422,
-        f"inputs[1] must have at most {MAX_TOKENS} tokens, special tokens included (got "
-        f"{len(found)}); shorten it or set truncate to true.",
-    )
+def test_a_long_text_is_cut(client: TestClient) -> None:
     [cut] = post(client, inputs=LONG, truncate=True)
     assert cut
     assert cut == post(client, inputs=f"{LONG} {VERSES[0]}", truncate=True)[0]
@@ -113,58 +105,6 @@ def test_optional_fields_of_text_embeddings_inference(client: TestClient, splade
         assert post(cutting, inputs=LONG) == sides["Right"]
         refused = cutting.post("/embed_sparse", json={"inputs": LONG, "truncate": False})
         assert refused.status_code == 422
-
-
-# arguments of Python, which are the body of /embed_sparse
-REFUSED: list[tuple[dict[str, Any], str]] = [
-    ({"inputs": ["a", 3]}, "inputs[1] must be a text (got 3)."),
-    ({"inputs": ["a", None]}, "inputs[1] must be a text (got null)."),
-    ({"inputs": [{"text": "a"}]}, "inputs[0] must be a text (got an object)."),
-    ({"inputs": None}, "inputs must be a text or a list of texts (got null)."),
-    ({"inputs": {"text": "a"}}, "inputs must be a text or a list of texts (got an object)."),
-    ({"inputs": "a", "top_n": 0}, "top_n must be a whole number of at least 1 (got 0)."),
-    ({"inputs": "a", "min_weight": "1"}, 'min_weight must be a number of at least 0 (got "1").'),
-    ({"inputs": "a", "min_weight": True}, "min_weight must be a number of at least 0 (got true)."),
-    (
-        {"inputs": "a", "input_type": "passage"},
-        'input_type must be document or query (got "passage").',
-    ),
-]
-
-
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        *REFUSED,
-        ({}, "inputs is missing."),
-        ({"inputs": []}, "inputs is empty; it must be a text or a list of texts."),
-        (
-            {"inputs": ["a"] * 5},
-            "inputs must have at most 4 texts (got 5); send fewer or raise FILLMASK_MAX_TEXTS.",
-        ),
-        ({"inputs": "a", "truncate": 1}, "truncate must be true or false (got 1)."),
-        (
-            {"inputs": "a", "prompt_name": "query"},
-            'prompt_name must be null (got "query"); write the prompt before each text.',
-        ),
-        (
-            {"inputs": "a", "format": "dense"},
-            'format must be pairs or tokens or arrays (got "dense").',
-        ),
-    ],
-)
-def test_a_bad_request_is_refused(client: TestClient, body: dict[str, Any], message: str) -> None:
-    check_refusal(client.post("/embed_sparse", json=body), 422, message)
-
-
-def test_models_keep_to_their_tasks(client: TestClient) -> None:
-    answer = client.post("/models/tiny/embed_sparse", json={"inputs": "a"})
-    assert answer.status_code == 422
-    assert 'use a model with this task: "splade", "static"' in answer.json()["error"]
-    answer = client.post("/models/splade/fill-mask", json={"inputs": "a [MASK]"})
-    assert answer.status_code == 404
-    answer = client.post("/models/splade", json={"inputs": "a [MASK]"})
-    assert answer.status_code == 422
 
 
 def test_protocols_of_other_servers_refuse_the_model(client: TestClient) -> None:
@@ -201,10 +141,6 @@ def test_python_has_the_same_vectors(client: TestClient, splade: Path) -> None:
             np.testing.assert_array_max_ulp(vector.values, np.float32(body["values"]))
         one = model.embed_sparse(VERSES[0], on_long_text="truncate")
         assert [one.tokens[place] for place in np.argsort(one.values)[::-1][:2]]
-        for arguments, message in REFUSED:
-            with pytest.raises(InvalidRequestError) as caught:
-                model.embed_sparse(**arguments)
-            assert str(caught.value) == message
         assert model.embed_sparse([]) == model.embed_sparse(iter([]), on_error="report") == []
         gaps: list[Any] = [VERSES[0], LONG, None, float("nan"), TextPair("a", "b")]
         good, bad, *others = model.embed_sparse(gaps, on_error="report")
@@ -222,14 +158,3 @@ def test_int8_bundles_are_served(tmp_path: Path) -> None:
     with TestClient(create_app(Settings(bundle=bundle, threads=1))) as client:
         assert post(client, inputs=VERSES[0], top_n=3)
         assert client.get("/health/ready").status_code == 200
-
-
-def test_errors_of_other_tasks_name_the_endpoint(client: TestClient) -> None:
-    # Clients of dense embeddings, and clients of Hugging Face, which name no task.
-    for path in ("/embed", "/v1/embeddings"):
-        answer = client.post(path, json={"inputs": "a dog"})
-        assert answer.status_code == 404
-        assert answer.json()["error"].endswith("POST /fill-mask, POST /score, POST /embed_sparse.")
-    answer = client.post("/models/splade", json={"inputs": "a dog"})
-    assert answer.status_code == 422
-    assert answer.json()["error"].endswith("has the task sparse (POST /embed_sparse).")
