@@ -202,20 +202,20 @@ def _refusal(
 ) -> str:
     """Return the message about a value that the type of its field does not allow."""
     [name, *index] = path
-    given, schema, label = value[name], _schemas(model)[str(name)], context.label(str(name))
-    if name in model.maxima:
-        schema = {**schema, "maximum": getattr(context.limits, model.maxima[str(name)])}
+    schema, given, label = _schemas(model)[str(name)], value[name], context.label(str(name))
+    told, items = schema["description"], schema.get("items", {})
     got = describe(given)
-    items = schema.get("items", {})
     if index and items["type"] == "string":
-        given, schema, label = given[index[0]], items, f"{label}{index}"
-        got = describe(given)
+        got = describe(given[index[0]])
+        schema, label = items, f"{label}{index}"
     elif items and isinstance(given, list):
         is_text = items["type"] == "string"
         got = f"a list of {len(given)}" if is_text else describe_items(given)
-    if (told := schema.get("description", "")).startswith("Only "):
+    if told.startswith("Only "):
         allowed, reason = told.removeprefix("Only ").split("; ", 1)
-        return f"{label} must be {allowed} (got {got}); {reason}"
+        return f"{name} must be {allowed} (got {got}); {reason}"
+    if name in model.maxima:
+        schema = {**schema, "maximum": getattr(context.limits, model.maxima[str(name)])}
     return f"{label} must be {_allowed(schema)} (got {got})."
 
 

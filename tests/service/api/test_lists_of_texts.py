@@ -24,6 +24,7 @@ NO_MASK = "has no mask; write [MASK] in place of a word."
 
 @pytest.fixture(scope="module")
 def client(tiny: Tiny) -> Iterator[TestClient]:
+    """Client of a service with the usual limits."""
     with TestClient(create_app(Settings(bundle=tiny.path, threads=2))) as test_client:
         yield test_client
 
@@ -53,12 +54,6 @@ def test_each_text_has_its_parameters(client: TestClient) -> None:
         assert rounded(own) == rounded(alone)
 
 
-def test_a_list_of_one_is_a_list(client: TestClient) -> None:
-    parameters = {"top_k": 2}
-    alone = fill(client, inputs=TEXT, parameters=parameters)
-    assert fill(client, inputs=[TEXT], parameters=[parameters]) == [alone]
-
-
 def test_bad_texts_are_reported_beside_the_others(client: TestClient) -> None:
     # Each error has the index of its text.
     texts = ["no mask", TEXT, "", f"{'dog ' * 40}[MASK]", "the [MASK]"]
@@ -69,14 +64,10 @@ def test_bad_texts_are_reported_beside_the_others(client: TestClient) -> None:
     assert answer[2] == {"error": f"inputs[2] {NO_MASK}"}
     assert answer[3]["error"].startswith("inputs[3] must have at most 32 tokens, special tokens")
     assert [answer[1], answer[4]] == good
-    refused = client.post("/fill-mask", json=body | {"on_error": "error"})
-    assert refused.status_code == 422
-    assert refused.json() == answer[0]
-
-
-def test_a_list_of_nothing_but_bad_texts(client: TestClient) -> None:
-    answer = fill(client, inputs=["a", "b"], on_error="report")
-    assert answer == [{"error": f"inputs[{index}] {NO_MASK}"} for index in range(2)]
+    for on_error in ("error", None):
+        refused = client.post("/fill-mask", json=body | {"on_error": on_error})
+        assert refused.status_code == 422
+        assert refused.json() == answer[0]
 
 
 def test_targets_that_cannot_be_ranked_are_reported_behind_the_others(client: TestClient) -> None:
@@ -133,9 +124,3 @@ def test_predictions_report(client: TestClient) -> None:
     answer = fill(client, "/v1/models/tiny:predict", **body)
     assert answer["predictions"][0] == {"error": f"instances[0] {NO_MASK}"}
     assert len(answer["predictions"][1]) == 1
-
-
-@pytest.mark.parametrize("on_error", [None, "error"])
-def test_the_default_is_to_refuse(client: TestClient, on_error: str | None) -> None:
-    body = {"inputs": ["no mask", TEXT], "on_error": on_error}
-    assert client.post("/fill-mask", json=body).status_code == 422

@@ -75,15 +75,6 @@ def test_passes_are_counted(client: TestClient) -> None:
     assert value(after, "fillmask_ready") == 1
 
 
-def test_a_service_that_stops_is_not_ready(tiny: Tiny) -> None:
-    # The metric of readiness agrees with /health/ready.
-    app = create_app(Settings(bundle=tiny.path, threads=1))
-    with TestClient(app) as client:
-        assert value(scrape(client), "fillmask_ready") == 1
-        app.state.health.stop("It stops.")
-        assert value(scrape(client), "fillmask_ready") == 0
-
-
 @pytest.mark.processes
 def test_it_may_have_a_port_of_its_own(start_server: StartServer) -> None:
     # If /metrics has a separate port, the service's main port has no /metrics.

@@ -95,10 +95,6 @@ def test_names_and_versions_are_those_that_are_there(document: dict[str, Any]) -
     assert "ModelName" not in create_app(Settings()).openapi()["components"]["schemas"]
 
 
-def test_rules_beyond_the_schema_are_told(document: dict[str, Any]) -> None:
-    assert "contains at least one mask" in document["info"]["description"]
-
-
 def test_every_request_body_has_a_name(document: dict[str, Any]) -> None:
     # Generators of clients reject an object without a name that occurs twice.
     found = {
@@ -138,20 +134,15 @@ def test_fills_come_first(document: dict[str, Any]) -> None:
     assert paths[:3] == ["/fill-mask", "/score", "/models/{name}/score"]
 
 
-def test_without_keys_the_document_needs_no_key(document: dict[str, Any]) -> None:
-    assert "securitySchemes" not in document["components"]
-    for _, _, operation in operations(document):
-        assert "security" not in operation
-        assert "401" not in operation["responses"]
-
-
 def test_with_keys_the_document_names_the_operations_that_need_one(
-    tiny: Tiny, tmp_path: Path
+    document: dict[str, Any], tiny: Tiny, tmp_path: Path
 ) -> None:
     # With a security scheme, the page at /docs has the button "Authorize".
     file = tmp_path / "keys"
     file.write_text(KEY)
     settings = Settings(bundle=tiny.path, threads=1, api_keys_file=file)
+    assert "security" not in str(document)
+    assert '"401"' not in str(document)
     with TestClient(create_app(settings)) as client:
         document = client.get("/openapi.json").json()
         [(name, scheme)] = document["components"]["securitySchemes"].items()

@@ -57,13 +57,6 @@ def test_several_texts_with_several_masks(client: TestClient, tiny: Tiny) -> Non
         check(fills, best)
 
 
-def test_targets(client: TestClient) -> None:
-    body = {"inputs": "the [MASK]", "parameters": {"targets": ["dog", "cat", "tea"]}}
-    fills = client.post("/fill-mask", json=body).json()
-    assert {fill["token_str"] for fill in fills} == {"dog", "cat", "tea"}
-    assert [f["score"] for f in fills] == sorted((f["score"] for f in fills), reverse=True)
-
-
 def test_any_character_survives(client: TestClient) -> None:
     text = "the Zürich 😀\u2028 \x00 «[MASK]»"
     body = {"inputs": text, "parameters": {"targets": ["dog"]}}
@@ -74,7 +67,7 @@ def test_any_character_survives(client: TestClient) -> None:
 
 async def test_concurrent_requests_get_their_own_answers(tiny: Tiny) -> None:
     app = create_app(Settings(bundle=tiny.path, threads=2))
-    texts = [f"{'the dog ' * (i % 10)}[MASK] {'cat ' * (i % 7)}" for i in range(100)]
+    texts = [f"{'the dog ' * (i % 10)}[MASK] {'cat ' * (i % 7)}" for i in range(40)]
 
     async def ask(http: httpx.AsyncClient, text: str) -> None:
         answer = await http.post("/fill-mask", json={"inputs": text})
@@ -91,19 +84,6 @@ async def test_concurrent_requests_get_their_own_answers(tiny: Tiny) -> None:
 def test_health(client: TestClient) -> None:
     assert client.get("/health/live").json() == {"status": "live"}
     assert client.get("/health/ready").json() == {"status": "ready"}
-
-
-def test_ready_ends_with_the_service(tiny: Tiny) -> None:
-    # The liveness endpoint still succeeds.
-    app = create_app(Settings(bundle=tiny.path, threads=1))
-    with TestClient(app) as http:
-        app.state.health.stop("The service is shutting down; wait until it is ready again.")
-        answer = http.get("/health/ready")
-        assert answer.status_code == 503
-        assert answer.json() == {
-            "error": "The service is shutting down; wait until it is ready again."
-        }
-        assert http.get("/health/live").status_code == 200
 
 
 def test_info(client: TestClient, tiny: Tiny) -> None:
@@ -148,33 +128,6 @@ def test_info(client: TestClient, tiny: Tiny) -> None:
     assert client.get("/models/tiny/info").json() == info | {"architecture": architecture}
 
 
-def test_every_answer_has_a_request_id(client: TestClient) -> None:
-    headers = {"X-Request-ID": "mine-1"}
-    for answer in (
-        client.get("/health/live", headers=headers),
-        client.get("/nowhere", headers=headers),
-        client.post("/fill-mask", headers=headers),
-        client.post("/fill-mask", headers=headers, content=b"x" * 160_000),
-    ):
-        assert answer.headers["X-Request-ID"] == "mine-1"
-
-
-def test_overload_is_429_with_retry_after(
-    client: TestClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # After 503, but not after 429, clients repeat a request immediately.
-    app = client.app
-    assert isinstance(app, FastAPI)
-    admission = app.state.models.default.pipelines.fill_mask._strategies._batcher._admission
-    monkeypatch.setattr(admission, "_accepted", admission._max_tokens)
-    answer = client.post("/fill-mask", json={"inputs": "[MASK]"})
-    assert answer.status_code == 429
-    assert int(answer.headers["Retry-After"]) >= 1
-    assert answer.json() == {
-        "error": f"The service is overloaded; try again in {answer.headers['Retry-After']} s."
-    }
-
-
 def test_overload_of_one_lane_rejects_only_its_routes(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -184,8 +137,12 @@ def test_overload_of_one_lane_rejects_only_its_routes(
     admission = app.state.models.default.batcher._admission
     full = {False: admission._max_tokens[False], True: 0}
     monkeypatch.setattr(admission, "_accepted", full)
+    # After 503, but not after 429, clients repeat a request immediately.
     for path in ("/fill-mask", "/", "/models/tiny", "/v1/models/tiny:predict"):
-        assert client.post(path, content=b"no JSON").status_code == 429
+        answer = client.post(path, content=b"no JSON")
+        assert answer.status_code == 429
+        seconds = answer.headers["Retry-After"]
+        assert answer.json() == {"error": f"The service is overloaded; try again in {seconds} s."}
     assert client.post("/score", json={"inputs": "the dog"}).status_code == 200
     assert client.get("/fill-mask").status_code == 405
     full[False], full[True] = 0, admission._max_tokens[True]
@@ -202,15 +159,13 @@ def test_failure_of_the_model_is_500_without_its_text(
 
     app = client.app
     assert isinstance(app, FastAPI)
-    monkeypatch.setattr(
-        app.state.models.default.pipelines.fill_mask._strategies._batcher, "_run", fail
-    )
-    answer = client.post(
-        "/fill-mask", json={"inputs": "[MASK]"}, headers={"X-Request-ID": "mine-2"}
-    )
+    monkeypatch.setattr(app.state.models.default.batcher, "_run", fail)
+    headers = {"X-Request-ID": "mine-2"}
+    answer = client.post("/fill-mask", json={"inputs": "[MASK]"}, headers=headers)
     assert answer.status_code == 500
     assert "the request id mine-2." in answer.json()["error"]
     assert "secrets" not in answer.text
+    assert answer.headers["X-Request-ID"] == "mine-2"
 
 
 def test_openapi_document_matches_the_endpoint(client: TestClient) -> None:
@@ -219,19 +174,8 @@ def test_openapi_document_matches_the_endpoint(client: TestClient) -> None:
     assert document["info"]["title"] == "fillmask"
     assert document["info"]["version"] == __version__
     post = document["paths"]["/fill-mask"]["post"]
-    assert set(post["responses"]) == {
-        "200",
-        "400",
-        "404",
-        "408",
-        "413",
-        "415",
-        "422",
-        "429",
-        "500",
-        "503",
-        "504",
-    }
+    statuses = {"200", "400", "404", "408", "413", "415", "422", "429", "500", "503", "504"}
+    assert set(post["responses"]) == statuses
     components = document["components"]
     for status, response in post["responses"].items():
         schema = response["content"]["application/json"]["schema"]

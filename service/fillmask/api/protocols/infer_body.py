@@ -82,7 +82,8 @@ class InferBody(_Part):
 
 def _message(error: ValidationError) -> str:
     first = error.errors(include_url=False)[0]
-    label = escape_unprintable(".".join(map(str, first["loc"]))) or "The body"
+    place = ".".join(map(str, first["loc"]))[: MAX_QUOTED_CHARS + 1]
+    label = escape_unprintable(place) or "The body"
     if len(label) > MAX_QUOTED_CHARS:
         label = f"{label[: MAX_QUOTED_CHARS - 1]}…"
     if first["type"] == "value_error":

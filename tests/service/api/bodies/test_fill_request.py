@@ -6,13 +6,13 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 import pytest
-from fillmask.parameters.targets import MAX_TARGETS
 
 from fillmask.api.bodies.fill_request import FillMaskRequest
 from fillmask.api.bodies.fill_response import FillBody
 from fillmask.app import create_app
 from fillmask.parameters.fill_mask import FillOptions
 from fillmask.parameters.limits import Limits
+from fillmask.parameters.types import MAX_TARGETS
 from fillmask.results.fills import FILL_FIELDS, Fill, FillResult, fills_to_json
 from fillmask.settings import Settings
 
@@ -40,24 +40,18 @@ def answer(fills: list[list[list[Fill]]], *, single: bool) -> Any:
     return json.loads(fills_to_json(FillResult(fills, is_large=False), single=single))
 
 
-def test_one_text_with_one_mask() -> None:
-    assert answer([[[fill(1), fill(2)]]], single=True) == [body(1), body(2)]
-
-
-def test_one_text_with_several_masks() -> None:
-    assert answer([[[fill(1)], [fill(2)]]], single=True) == [[body(1)], [body(2)]]
-
-
-def test_several_texts() -> None:
-    # A text with several masks has one list of fills per mask.
-    assert answer([[[fill(1)]], [[fill(2)], [fill(3)]]], single=False) == [
-        [body(1)],
-        [[body(2)], [body(3)]],
-    ]
-
-
-def test_a_list_of_one_text_is_a_list() -> None:
-    assert answer([[[fill(1)]]], single=False) == [[body(1)]]
+@pytest.mark.parametrize(
+    ("fills", "single", "expected"),
+    [
+        ([[[fill(1), fill(2)]]], True, [body(1), body(2)]),
+        ([[[fill(1)], [fill(2)]]], True, [[body(1)], [body(2)]]),
+        # a text with several masks has one list of fills per mask
+        ([[[fill(1)]], [[fill(2)], [fill(3)]]], False, [[body(1)], [[body(2)], [body(3)]]]),
+        ([[[fill(1)]]], False, [[body(1)]]),
+    ],
+)
+def test_nesting(fills: list[list[list[Fill]]], expected: object, *, single: bool) -> None:
+    assert answer(fills, single=single) == expected
 
 
 def test_scores_and_texts_come_back_as_they_were() -> None:
@@ -130,7 +124,8 @@ def test_a_number_without_a_fraction_is_a_whole_number() -> None:
 
 def test_the_document_describes_every_field_of_a_fill() -> None:
     # Files have the same fields, because their columns come from the same list.
-    assert FillBody.model_fields.keys() == FILL_FIELDS.keys()
-    assert all(field.description for field in FillBody.model_fields.values())
-    required = {name for name, field in FillBody.model_fields.items() if field.is_required()}
-    assert required == {field.name for field in fields(Fill) if field.default is MISSING}
+    schema = FillBody.model_json_schema()
+    assert schema["properties"].keys() == FILL_FIELDS.keys()
+    assert all("description" in field for field in schema["properties"].values())
+    required = [field.name for field in fields(Fill) if field.default is MISSING]
+    assert schema["required"] == required

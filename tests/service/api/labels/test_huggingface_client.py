@@ -11,9 +11,7 @@ pytestmark = pytest.mark.processes
 TEXT = "the cat sat on the mat"
 
 
-@pytest.mark.parametrize(
-    "path", ["", "/", "/classify", "/models/labels", "/models/labels/classify"]
-)
+@pytest.mark.parametrize("path", ["", "/classify", "/models/labels"])
 def test_text_classification(labels_url: str, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # Each parameter of the client works as with Hugging Face's service.
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")

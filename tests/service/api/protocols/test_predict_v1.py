@@ -29,9 +29,8 @@ def test_models(client: TestClient) -> None:
 
 def test_v1_runs_the_first_task(every_model: TestClient) -> None:
     pair = {"text": "the [MASK]", "text_pair": "the dog"}
+    texts = ["the [MASK]", pair]
     for name in ("labels", "both"):
-        answer = every_model.post(
-            f"/v1/models/{name}:predict", json={"instances": ["the [MASK]", pair]}
-        )
+        answer = every_model.post(f"/v1/models/{name}:predict", json={"instances": texts})
         expected = every_model.post(f"/models/{name}", json={"inputs": texts})
         assert answer.json() == {"predictions": expected.json()}
