@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from pydantic_core import PydanticCustomError
 
+from fillmask.errors import InvalidRequestError
 from fillmask.parameters.texts import TextPair, read_inputs
 
 
@@ -28,7 +28,6 @@ def test_texts_and_pairs(value: Any, expected: object) -> None:
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
-        (None, "must be a text"),
         (True, "must be a text"),
         ([], "is empty"),
         ({}, "instances.text is missing"),
@@ -40,6 +39,6 @@ def test_texts_and_pairs(value: Any, expected: object) -> None:
 )
 def test_invalid_inputs(value: Any, reason: str) -> None:
     # Messages contain the field's name in the request and have fewer than 250 characters.
-    with pytest.raises(PydanticCustomError, match=reason) as caught:
+    with pytest.raises(InvalidRequestError, match=reason) as caught:
         read_inputs(value, "instances", 3)
-    assert len(caught.value.message()) < 250
+    assert len(caught.value.text) < 250
