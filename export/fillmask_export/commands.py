@@ -8,7 +8,6 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import asdict
 from pathlib import Path
 
 import onnx
@@ -170,7 +169,7 @@ def _fuse(options: argparse.Namespace) -> None:
     figures = add_fused_graph(read_bundle(bundle), _verification_lines(options, bundle))
     if figures is None:
         raise ValueError(f"{bundle} has no int8 layers; export it with --precision int8")
-    print(json.dumps(asdict(figures), indent=2))
+    print(json.dumps(figures, indent=2))
     print(f"verified and written: the fused graph in {bundle}")
 
 

@@ -13,9 +13,9 @@ from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import ModelPass
 from fillmask.engine.runtime import Runtime
 from fillmask_export.verification.agreement import Fp32Predictions, measure_agreement
-from fillmask_export.verification.fills import VerificationError
-from fillmask_export.verification.labels import ExpectedLabels, measure_label_agreement
-from fillmask_export.verification.vectors import ExpectedVectors, measure_vector_agreement
+from fillmask_export.verification.comparison import VerificationError
+from fillmask_export.verification.labels import ExpectedLabels
+from fillmask_export.verification.vectors import ExpectedVectors
 
 IDS = np.array([2, 7, 3])
 
@@ -56,9 +56,9 @@ def test_the_bound_on_labels_grows_with_the_logits(
     runtime = returning(label_logits=[found])
     if refused:
         with pytest.raises(VerificationError, match="logits of int8 must differ from fp32's by at"):
-            measure_label_agreement(runtime, expected)
+            expected.measure(runtime)
     else:
-        assert measure_label_agreement(runtime, expected).best_label_agreement == 1
+        assert expected.measure(runtime)["best_label_agreement"] == 1
 
 
 def test_a_dimension_of_weight_zero_is_not_strong() -> None:
@@ -67,4 +67,4 @@ def test_a_dimension_of_weight_zero_is_not_strong() -> None:
     expected = ExpectedVectors([request], 1, np.array([[0, 0, 3, 0.1, 0]], np.float32))
     runtime = returning(sparse_weights=[[0, 0, 3, 0, 0.1]])
     with pytest.raises(VerificationError, match=r"strongest dimensions \(got 50\.0 %\)"):
-        measure_vector_agreement(runtime, expected)
+        expected.measure(runtime)

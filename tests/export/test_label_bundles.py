@@ -22,9 +22,9 @@ from fillmask.tokenization.tokenizer import Tokenizer
 from fillmask_export.commands import main
 from fillmask_export.graph.weights import encoder_weights
 from fillmask_export.text_format import TextFormat
-from fillmask_export.verification.fills import VerificationError
+from fillmask_export.verification.comparison import VerificationError
 from fillmask_export.verification.golden import renew_golden_results
-from fillmask_export.verification.labels import ExpectedLabels, measure_label_agreement
+from fillmask_export.verification.labels import ExpectedLabels
 from fillmask_model.checkpoints.checkpoint import Checkpoint, save_checkpoint
 from fillmask_model.checkpoints.errors import CheckpointError
 from fillmask_model.encoder.classifier import ClassifierConfig
@@ -228,7 +228,7 @@ def test_a_bad_rounding_is_rejected(tmp_path: Path) -> None:
     tokenizer = Tokenizer.from_bundle(bundle)
     expected = ExpectedLabels.from_texts(other.model, TEXTS, tokenizer, bundle.max_tokens, 2)
     with pytest.raises(VerificationError, match=r"int8 (graph )?must"):
-        measure_label_agreement(Runtime(bundle.model_path), expected)
+        expected.measure(Runtime(bundle.model_path))
 
 
 def test_int8_figures_describe_the_differences(tmp_path: Path) -> None:
@@ -242,8 +242,8 @@ def test_int8_figures_describe_the_differences(tmp_path: Path) -> None:
     assert labels.real == figures["texts"] == len(inputs)
     np.testing.assert_allclose(labels.logits[: labels.real], expected, atol=1e-5)
     assert 0 < figures["mean_logit_difference"] < figures["p99_logit_difference"] < 0.1
-    again = measure_label_agreement(runtime, labels)
-    assert again.mean_logit_difference == pytest.approx(figures["mean_logit_difference"])
+    again = labels.measure(runtime)
+    assert again["mean_logit_difference"] == pytest.approx(figures["mean_logit_difference"])
     best = [np.argmax(row) for row in expected]
     found = [
         runtime.run(Batch.pack([request])).label_logits.argmax()

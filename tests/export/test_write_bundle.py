@@ -26,7 +26,7 @@ from fillmask_export.graph.files import save_graph
 from fillmask_export.graph.weights import encoder_weights
 from fillmask_export.sample_texts import SampleTexts
 from fillmask_export.source import load_source
-from fillmask_export.verification.fills import VerificationError
+from fillmask_export.verification.comparison import VerificationError
 from fillmask_model.checkpoints.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from fillmask_model.checkpoints.errors import CheckpointError
 from fillmask_model.encoder.encoder import TiedEncoder

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -23,36 +22,21 @@ from fillmask.tokenization.tokenizer import Tokenizer
 from fillmask_export.bundle.description_fields import file_fields
 from fillmask_export.graph.fused.graph import fuse, packed_weights
 from fillmask_export.graph.fused.graph_reader import OPERATORS_VERSION
-from fillmask_export.verification.fills import VerificationError
+from fillmask_export.verification.comparison import VerificationError
 from fillmask_export.verification.golden import golden_results, write_description
 from fillmask_model.files import atomic_replace
 
 
-@dataclass(frozen=True, slots=True)
-class FusedFigures:
-    """Comparison of the golden results of the fused graph with those of the stock graph.
-
-    The numbers are log-probabilities in nats, logits and weights of sparse vectors.
-
-    Attributes:
-        numbers: how many numbers both graphs have.
-        mean_difference: mean absolute difference.
-        max_difference: largest absolute difference.
-    """
-
-    numbers: int
-    mean_difference: float
-    max_difference: float
-
-
-def add_fused_graph(bundle: Bundle, texts: Sequence[str]) -> FusedFigures | None:
+def add_fused_graph(bundle: Bundle, texts: Sequence[str]) -> dict[str, Any] | None:
     """Write the fused graph of a bundle, and its golden results into bundle.json.
 
     Args:
         texts: plain sentences without masks, for the golden results.
 
     Returns:
-        The comparison with the stock graph, or None for a bundle without int8 layers.
+        The comparison with the stock graph, or None for a bundle without int8 layers: how many
+        numbers both graphs have (log-probabilities in nats, logits and weights of sparse vectors),
+        and the mean and the largest absolute difference.
 
     Raises:
         OperatorsUnavailableError: this machine does not have fillmask-native.
@@ -81,7 +65,7 @@ def add_fused_graph(bundle: Bundle, texts: Sequence[str]) -> FusedFigures | None
     description = json.loads((path / DESCRIPTION_FILE).read_text(encoding="utf-8"))
     description["schema_version"] = SCHEMA_VERSION
     description["files"][FUSED_FILE] = file_fields(path / FUSED_FILE)
-    description["verification"]["fused"] = asdict(figures)
+    description["verification"]["fused"] = figures
     description["fused"] = {
         "operators": OPERATORS_VERSION,
         "packed_weights": [{"offset": offset, "bytes": size} for offset, size in packed],
@@ -91,7 +75,7 @@ def add_fused_graph(bundle: Bundle, texts: Sequence[str]) -> FusedFigures | None
     return figures
 
 
-def _compare(bundle: Bundle, golden: dict[str, Any]) -> FusedFigures:
+def _compare(bundle: Bundle, golden: dict[str, Any]) -> dict[str, Any]:
     tolerances = {
         "prompts": GoldenTolerance.of,
         "labels": GoldenTolerance.of_labels,
@@ -113,11 +97,11 @@ def _compare(bundle: Bundle, golden: dict[str, Any]) -> FusedFigures:
                 f"{tolerance.largest:.2g}, and to {tolerance.mean:.2g} on average (got "
                 f"{largest:.2g} and {mean:.2g}); report a bug of fillmask-native"
             )
-    return FusedFigures(
-        numbers=len(everything),
-        mean_difference=float(np.mean(everything)),
-        max_difference=float(np.max(everything)),
-    )
+    return {
+        "numbers": len(everything),
+        "mean_difference": float(np.mean(everything)),
+        "max_difference": float(np.max(everything)),
+    }
 
 
 def _numbers(results: Sequence[dict[str, Any]]) -> dict[tuple[int, ...], float]:

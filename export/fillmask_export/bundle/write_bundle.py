@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ from fillmask_export.graph.files import save_graph
 from fillmask_export.progress import Report, no_report
 from fillmask_export.quantization.weights import int8_weights
 from fillmask_export.sample_texts import GivenTexts, SampleTexts
-from fillmask_export.verification.expected_results import ExpectedResults
+from fillmask_export.verification.expected_results import compare, expected_results
 from fillmask_export.verification.golden import golden_results, write_description
 from fillmask_model.checkpoints.checkpoint import Checkpoint
 from fillmask_model.files import naming_a_full_disk
@@ -125,7 +125,7 @@ def write_bundle(
         staging = Path(scratch) / output.name
         exact = Path(scratch) / "fp32" if metadata.precision == "int8" else staging
         fills = "fill-mask" in tasks
-        expected = ExpectedResults.from_texts(
+        expected = expected_results(
             checkpoint.model,
             samples.verification,
             tokenizer,
@@ -164,7 +164,7 @@ def write_bundle(
             del int8
         # free the PyTorch model, so that it is not in memory at the same time as the runtimes
         del checkpoint, head, save
-        figures = expected.compare(exact, staging, report)
+        figures = compare(expected, exact, staging)
         figures["tokens"] = reading.figures
         (staging / TOKENIZER_FILE).write_bytes(reading.tokenizer_json)
         runtime = Runtime(staging / MODEL_FILE)
@@ -205,4 +205,4 @@ def _add_fused_graph(bundle: Bundle, texts: Sequence[str]) -> dict[str, Any]:
         figures = add_fused_graph(bundle, texts)
     except OperatorsUnavailableError as error:
         return {"not_fused": str(error)}
-    return {} if figures is None else {"fused": asdict(figures)}
+    return {} if figures is None else {"fused": figures}

@@ -1,6 +1,4 @@
-"""Agreement of the int8 graph with PyTorch in fp32 on the verification texts.
-
-`fillmask.engine.runtime` runs the graph, as in production.
+"""Agreement of an int8 graph's fills with PyTorch in fp32 on the verification texts.
 
 Shapes: M masks.
 """
@@ -9,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -20,34 +18,23 @@ from fillmask.engine.passes import ModelPass, no_targets
 from fillmask.engine.runtime import Runtime
 from fillmask.tokenization.tokenizer import Tokenizer
 from fillmask_export.progress import COMPARISON, PREDICTION, Report, no_report
-from fillmask_export.verification.fills import INT8_ADVICE, TOP_K, VerificationError, encoder_logits
+from fillmask_export.verification.comparison import (
+    INT8_ADVICE,
+    VerificationError,
+    all_too_long,
+    encoder_logits,
+)
 from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.equal_lengths import batches_of_equal_length
 from fillmask_model.memory import release_memory
 
+TOP_K = 5
 MIN_AGREEMENT = 0.9  # minimum share of masks with the same top token in int8 and fp32
 # nats, maximum 99th percentile of the log-probability differences over fp32's five top tokens
 MAX_P99 = 0.5
 MAX_MASKS = 1024  # limits the time of the comparison
 MASK_EVERY = 7  # one of seven ordinary tokens is a mask, as in BERT's training
 REQUESTS_AT_ONCE = 16  # limits the memory for the logits
-
-
-@dataclass(frozen=True, slots=True)
-class Int8Figures:
-    """Comparison of int8 with PyTorch in fp32 at masks in real texts.
-
-    Attributes:
-        masks: number of compared masks.
-        top_1_agreement: share of masks with the same top token.
-        mean_log_prob_difference: mean absolute difference in nats over the five top tokens of fp32.
-        p99_log_prob_difference: 99th percentile of the same absolute differences, in nats.
-    """
-
-    masks: int
-    top_1_agreement: float
-    mean_log_prob_difference: float
-    p99_log_prob_difference: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,10 +85,7 @@ class Fp32Predictions:
             ]
             report(PREDICTION, len(requests) / len(passes), "")
         if not requests:
-            raise VerificationError(
-                f"all verification texts have more than {max_tokens} tokens; "
-                "give shorter texts with --texts"
-            )
+            raise all_too_long(max_tokens)
         return cls(tuple(requests), np.concatenate(parts))
 
 
@@ -118,8 +102,12 @@ def _top(
 
 def measure_agreement(
     runtime: Runtime, expected: Fp32Predictions, report: Report = no_report
-) -> Int8Figures:
+) -> dict[str, Any]:
     """Compare the predictions of the int8 graph with PyTorch's predictions in fp32.
+
+    Returns:
+        The number of masks, the share of masks with the same top token, and the mean and the 99th
+        percentile of the absolute differences in nats over the five top tokens of fp32.
 
     Raises:
         VerificationError: the agreement is below MIN_AGREEMENT, or the 99th percentile of the
@@ -134,23 +122,24 @@ def measure_agreement(
         found.append(outputs.target_log_probs)
         report(COMPARISON, len(found) * REQUESTS_AT_ONCE / len(expected.requests), "")
     difference = np.abs(np.concatenate(found) - expected.log_probs)
-    figures = Int8Figures(
-        masks=len(expected.log_probs),
-        top_1_agreement=float(np.concatenate(same).mean()),
-        mean_log_prob_difference=float(difference.mean()),
-        p99_log_prob_difference=float(np.quantile(difference, 0.99)),
-    )
-    if not figures.top_1_agreement >= MIN_AGREEMENT:
+    agreement = float(np.concatenate(same).mean())
+    p99 = float(np.quantile(difference, 0.99))
+    if not agreement >= MIN_AGREEMENT:
         raise VerificationError(
             f"the int8 graph must have fp32's top token at {100 * MIN_AGREEMENT:.0f} % of masks or "
-            f"more (got {100 * figures.top_1_agreement:.1f} %). {INT8_ADVICE}"
+            f"more (got {100 * agreement:.1f} %). {INT8_ADVICE}"
         )
-    if not figures.p99_log_prob_difference <= MAX_P99:
+    if not p99 <= MAX_P99:
         raise VerificationError(
             f"the log-probabilities of int8 must differ from fp32's by at most {MAX_P99} nats at "
-            f"the 99th percentile (got {figures.p99_log_prob_difference:.2g}). {INT8_ADVICE}"
+            f"the 99th percentile (got {p99:.2g}). {INT8_ADVICE}"
         )
-    return figures
+    return {
+        "masks": len(expected.log_probs),
+        "top_1_agreement": agreement,
+        "mean_log_prob_difference": float(difference.mean()),
+        "p99_log_prob_difference": p99,
+    }
 
 
 def _masked_texts(texts: Sequence[str], tokenizer: Tokenizer, max_tokens: int) -> list[ModelPass]:

@@ -17,6 +17,7 @@ from fillmask.parameters.texts import InputText, TextPair
 from fillmask.registry.verification.golden import largest_int8_difference
 from fillmask.tokenization.encoded_text import EncodedText
 from fillmask.tokenization.tokenizer import Tokenizer
+from fillmask_export.verification.comparison import all_too_long
 from fillmask_model.files import atomic_replace
 
 # Maximum number of golden prompts and of texts with golden labels. 16 prompts have enough masks for
@@ -32,28 +33,15 @@ FILLS = 5  # fills per mask, as in the comparison of int8 with fp32
 FP32_TOLERANCE = 2e-3
 
 
-def log_prob_tolerance(figures: dict[str, Any]) -> float:
-    """Return the maximum allowed difference of a golden prompt's log-probability, in nats."""
-    if "int8" not in figures:
-        return FP32_TOLERANCE
-    return largest_int8_difference(figures["int8"]["p99_log_prob_difference"])
+def _tolerance(int8: dict[str, Any] | None, p99: str, largest: float = 0.0) -> float:
+    """Return the maximum allowed difference of a golden number.
 
-
-def logit_tolerance(figures: dict[str, Any], labels: Sequence[dict[str, Any]]) -> float:
-    """Return the maximum allowed difference of a golden text's logit."""
-    int8 = figures["labels"].get("int8")
+    Args:
+        int8: figures of a bundle in int8, with the field `p99`.
+        largest: largest absolute number of a bundle in fp32.
+    """
     if int8 is not None:
-        return largest_int8_difference(int8["p99_logit_difference"])
-    largest = max(abs(float(logit)) for one in labels for logit in one["logits"])
-    return FP32_TOLERANCE * max(1.0, largest)
-
-
-def weight_tolerance(figures: dict[str, Any], vectors: Sequence[dict[str, Any]]) -> float:
-    """Return the maximum allowed difference of a golden text's weight."""
-    int8 = figures["vectors"].get("int8")
-    if int8 is not None:
-        return largest_int8_difference(int8["p99_weight_difference"])
-    largest = max(float(one["weights"][0]["weight"]) for one in vectors)
+        return largest_int8_difference(int8[p99])
     return FP32_TOLERANCE * max(1.0, largest)
 
 
@@ -82,7 +70,8 @@ def golden_results(
     """
     golden: dict[str, Any] = {"prompts": []}
     if "fill-mask" in runtime.tasks:
-        golden["log_prob_tolerance"] = log_prob_tolerance(figures)
+        int8 = figures.get("int8")
+        golden["log_prob_tolerance"] = _tolerance(int8, "p99_log_prob_difference")
         golden["prompts"] = [
             {**_fields(text), "fills": _fills(encoded, runtime, tokenizer, vocab_size)}
             for text, encoded in _inputs(texts, tokenizer, max_tokens, masked=True)
@@ -92,7 +81,9 @@ def golden_results(
             {**_fields(text), "logits": _labels(encoded, runtime, pooling)}
             for text, encoded in _inputs(texts, tokenizer, max_tokens, masked=False)
         ]
-        golden["logit_tolerance"] = logit_tolerance(figures, labels)
+        largest = max(abs(float(logit)) for one in labels for logit in one["logits"])
+        int8 = figures["labels"].get("int8")
+        golden["logit_tolerance"] = _tolerance(int8, "p99_logit_difference", largest)
         golden["labels"] = labels
     if "sparse" in runtime.tasks:
         golden["vectors"] = [
@@ -100,7 +91,9 @@ def golden_results(
             for text, encoded in _inputs(texts, tokenizer, max_tokens, masked=False)
             if isinstance(text, str) and (weights := _weights(encoded, runtime))
         ]
-        golden["weight_tolerance"] = weight_tolerance(figures, golden["vectors"])
+        largest = max(one["weights"][0]["weight"] for one in golden["vectors"])
+        int8 = figures["vectors"].get("int8")
+        golden["weight_tolerance"] = _tolerance(int8, "p99_weight_difference", largest)
     return golden
 
 
@@ -165,10 +158,7 @@ def _inputs(
         if len(found) == TEXTS:
             break
     if not found:
-        raise ValueError(
-            f"all verification texts have more than {max_tokens} tokens; "
-            "give shorter texts with --texts"
-        )
+        raise all_too_long(max_tokens)
     return found
 
 

@@ -1,7 +1,5 @@
 """Verification of the labels of a graph against the classification head in PyTorch.
 
-`fillmask.engine.runtime` runs the graph, as in production.
-
 Shapes: N texts, T tokens, L labels.
 """
 
@@ -9,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -19,11 +18,15 @@ from fillmask.engine.passes import ModelPass
 from fillmask.engine.runtime import Runtime
 from fillmask.tokenization.tokenizer import Tokenizer
 from fillmask_export.text_format import encode_inputs, sample_inputs
-from fillmask_export.verification.fills import INT8_ADVICE, VerificationError, random_inputs
+from fillmask_export.verification.comparison import (
+    INT8_ADVICE,
+    VerificationError,
+    all_too_long,
+    graph_difference,
+    random_inputs,
+)
 from fillmask_model.encoder.encoder import TiedEncoder
 
-# between logits of the fp32 graph and PyTorch, relative to the largest logit if that is above 1
-MAX_GRAPH_DIFFERENCE = 1e-3
 MIN_AGREEMENT = 0.9  # minimum share of texts with the same best label in int8 and fp32
 # Difference of logits within which labels may swap ranks. The verification texts are not the texts
 # of the task, so that a classifier may be undecided about some of them.
@@ -33,36 +36,6 @@ TIE = 0.1
 # logits. The absolute limit is that of fills. MiniLM with seven labels has 0.04 for logits of 1.2.
 MAX_P99, MAX_RELATIVE_P99 = 0.5, 0.2
 REQUESTS_AT_ONCE = 16  # limits the memory of long random texts
-
-
-@dataclass(frozen=True, slots=True)
-class LabelGraphFigures:
-    """Comparison of the labels of the fp32 graph with PyTorch.
-
-    Attributes:
-        texts: number of compared texts and pairs.
-        max_logit_difference: largest absolute difference over all labels.
-    """
-
-    texts: int
-    max_logit_difference: float
-
-
-@dataclass(frozen=True, slots=True)
-class LabelInt8Figures:
-    """Comparison of the labels of the int8 graph with PyTorch in fp32 on real texts.
-
-    Attributes:
-        texts: number of compared texts and pairs.
-        best_label_agreement: share of texts with the same best label.
-        mean_logit_difference: mean absolute difference over all labels.
-        p99_logit_difference: 99th percentile of the same absolute differences.
-    """
-
-    texts: int
-    best_label_agreement: float
-    mean_logit_difference: float
-    p99_logit_difference: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,7 +60,7 @@ class ExpectedLabels:
         tokenizer: Tokenizer,
         max_tokens: int,
         token_types: int,
-    ) -> ExpectedLabels:
+    ) -> Self:
         """Compute the logits of real texts, of their pairs and of random tokens from a fixed seed.
 
         Args:
@@ -104,10 +77,7 @@ class ExpectedLabels:
         pooling = model.classifier.config.pooling
         inputs = encode_inputs(sample_inputs(texts, tokenizer), tokenizer, max_tokens)
         if not inputs:
-            raise VerificationError(
-                f"all verification texts have more than {max_tokens} tokens; "
-                "give shorter texts with --texts"
-            )
+            raise all_too_long(max_tokens)
         requests = [ModelPass.for_labels(one.input_ids, one.token_types, pooling) for one in inputs]
         generator = np.random.default_rng(1)
         requests += [
@@ -117,6 +87,50 @@ class ExpectedLabels:
             )
         ]
         return cls(requests, len(inputs), encoder_label_logits(model, requests))
+
+    def compare(self, runtime: Runtime) -> dict[str, Any]:
+        """Return the number of texts with pairs, and the largest difference over all labels."""
+        found = _graph_logits(runtime, self.requests)
+        difference = graph_difference(found, self.logits, "labels' logits")
+        return {"texts": len(self.requests), "max_logit_difference": difference}
+
+    def measure(self, runtime: Runtime) -> dict[str, Any]:
+        """Compare the labels of real texts in the int8 graph with PyTorch's labels in fp32.
+
+        Returns:
+            The number of texts with pairs, the share of texts with the same best label, and the
+            mean and the 99th percentile of the absolute differences over all labels.
+
+        Raises:
+            VerificationError: the agreement is below MIN_AGREEMENT except for ties, or the 99th
+                percentile of the differences is above both MAX_P99 and MAX_RELATIVE_P99 times the
+                root mean square of the logits.
+        """
+        exact = self.logits[: self.real]
+        found = _graph_logits(runtime, self.requests[: self.real])
+        difference = np.abs(found - exact)
+        best = np.take_along_axis(exact, found.argmax(1, keepdims=True), 1)[:, 0]
+        distance = exact.max(1) - best
+        agreement = float((distance <= TIE).mean())
+        if not agreement >= MIN_AGREEMENT:
+            raise VerificationError(
+                f"the int8 graph must have fp32's best label, except for ties within {TIE} in the "
+                f"logits, for {100 * MIN_AGREEMENT:.0f} % of texts or more "
+                f"(got {100 * agreement:.1f} %). {INT8_ADVICE}"
+            )
+        p99 = float(np.quantile(difference, 0.99))
+        bound = max(MAX_P99, MAX_RELATIVE_P99 * float(np.sqrt(np.square(exact).mean())))
+        if not p99 <= bound:
+            raise VerificationError(
+                f"the labels' logits of int8 must differ from fp32's by at most {bound:.2g} at the "
+                f"99th percentile (got {p99:.2g}). {INT8_ADVICE}"
+            )
+        return {
+            "texts": self.real,
+            "best_label_agreement": float((distance == 0).mean()),
+            "mean_logit_difference": float(difference.mean()),
+            "p99_logit_difference": p99,
+        }
 
 
 @torch.inference_mode()
@@ -129,59 +143,6 @@ def encoder_label_logits(model: TiedEncoder, requests: Sequence[ModelPass]) -> N
         ids_1T = torch.from_numpy(request.input_ids)[None]
         parts.append(model.classify(ids_1T, None, types_1T).numpy())
     return np.concatenate(parts)
-
-
-def compare_label_graph(runtime: Runtime, expected: ExpectedLabels) -> LabelGraphFigures:
-    """Compare the logits of the fp32 graph with the logits of the encoder.
-
-    Raises:
-        VerificationError: a logit differs by more than 1e-3 times the largest absolute logit. If no
-            absolute logit is above 1, the limit is 1e-3.
-    """
-    found = _graph_logits(runtime, expected.requests)
-    difference = float(np.abs(found - expected.logits).max())
-    bound = MAX_GRAPH_DIFFERENCE * max(1.0, float(np.abs(expected.logits).max()))
-    if not difference <= bound:
-        raise VerificationError(
-            "the labels' logits of the graph must differ from the PyTorch encoder's by at most "
-            f"{bound:.2g} (got {difference:.2g}); report a bug of the export"
-        )
-    return LabelGraphFigures(len(expected.requests), difference)
-
-
-def measure_label_agreement(runtime: Runtime, expected: ExpectedLabels) -> LabelInt8Figures:
-    """Compare the labels of real texts in the int8 graph with PyTorch's labels in fp32.
-
-    Raises:
-        VerificationError: the agreement is below MIN_AGREEMENT except for ties, or the 99th
-            percentile of the differences is above both MAX_P99 and MAX_RELATIVE_P99 times the root
-            mean square of the logits.
-    """
-    exact = expected.logits[: expected.real]
-    found = _graph_logits(runtime, expected.requests[: expected.real])
-    difference = np.abs(found - exact)
-    best = np.take_along_axis(exact, found.argmax(1, keepdims=True), 1)[:, 0]
-    distance = exact.max(1) - best
-    figures = LabelInt8Figures(
-        texts=expected.real,
-        best_label_agreement=float((distance == 0).mean()),
-        mean_logit_difference=float(difference.mean()),
-        p99_logit_difference=float(np.quantile(difference, 0.99)),
-    )
-    agreement = float((distance <= TIE).mean())
-    if not agreement >= MIN_AGREEMENT:
-        raise VerificationError(
-            f"the int8 graph must have fp32's best label, except for ties within {TIE} in the "
-            f"logits, for {100 * MIN_AGREEMENT:.0f} % of texts or more "
-            f"(got {100 * agreement:.1f} %). {INT8_ADVICE}"
-        )
-    bound = max(MAX_P99, MAX_RELATIVE_P99 * float(np.sqrt(np.square(exact).mean())))
-    if not figures.p99_logit_difference <= bound:
-        raise VerificationError(
-            f"the labels' logits of int8 must differ from fp32's by at most {bound:.2g} at the "
-            f"99th percentile (got {figures.p99_logit_difference:.2g}). {INT8_ADVICE}"
-        )
-    return figures
 
 
 def _graph_logits(runtime: Runtime, requests: Sequence[ModelPass]) -> NDArray[np.float32]:

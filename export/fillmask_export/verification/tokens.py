@@ -13,7 +13,7 @@ from fillmask.tokenization.spans import text_spans
 from fillmask.tokenization.tokenizer import Tokenizer
 from fillmask.tokenization.truncation import truncate
 from fillmask_export.sample_texts import TEXTS
-from fillmask_export.verification.fills import VerificationError
+from fillmask_export.verification.comparison import VerificationError
 
 _LINES = 6  # of each file, but all of the odd ones
 _ODD = "mixed"
