@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ import pytest
 from tokenizers import normalizers
 
 from fillmask_export.bundle.reading import Reading
-from fillmask_export.commands import main
 from fillmask_export.sample_texts import GivenTexts
 from fillmask_export.verification.comparison import VerificationError
 from fillmask_model.checkpoints.checkpoint import Checkpoint
@@ -81,15 +79,3 @@ def test_fields_of_the_published_tokenizer(tmp_path: Path) -> None:
     [note] = reading.notes
     assert note.startswith("max_tokens is 100, the length to which the published code truncates")
     assert "special_tokens" not in read(checkpoint, special="literal").fields
-
-
-def test_command_prints_notes_and_the_share_of_unknown_tokens(
-    checkpoint_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    bundle = tmp_path / "bundle"
-    assert main([str(checkpoint_path), "--output", str(bundle), "--max-tokens", "20"]) == 0
-    printed = capsys.readouterr()
-    figures = json.loads((bundle / "bundle.json").read_text())["verification"]["tokens"]
-    share = f"{100 * figures['unknown_share']:.1f}"
-    assert f"verified on English texts, of whose tokens {share} % are unknown" in printed.out
-    assert "fillmask-export: warning: " in printed.err

@@ -39,13 +39,20 @@ HEADS = {
     "output layer": ClassifierConfig(labels=("p", "q"), activation=None),
     "relu": ClassifierConfig(labels=("p", "q"), activation="relu", dense_bias=False),
 }
-GRAPHS = pytest.mark.parametrize("name", CONFIGS)
+# the last block in each form; test_graph.py has every form of encoder
+SOME = (
+    "bert",
+    "narrow embeddings, shared blocks",
+    "bias by distance, two tables",
+    "windows, gates, few biases",
+    "gates with biases, types without positions",
+)
 POOLINGS = pytest.mark.parametrize("head", ["first", "mean"])
 KINDS = pytest.mark.parametrize("fills", [True, False], ids=["both heads", "labels"])
 EVERY_HEAD = pytest.mark.parametrize(
     ("name", "head"),
     [
-        *((name, head) for name in CONFIGS for head in ("first", "mean")),
+        *((name, head) for name in SOME for head in ("first", "mean")),
         ("bert", "output layer"),
         ("bert", "relu"),
     ],
@@ -163,7 +170,7 @@ def test_fp32_agrees_with_pytorch(name: str, head: str, fills: bool, graph_of: G
     ("name", "fills", "int8"),
     [
         *(("bert", fills, int8) for fills in (True, False) for int8 in (True, False)),
-        *((name, not int8, int8) for name in CONFIGS for int8 in (True, False) if name != "bert"),
+        *((name, not int8, int8) for name in SOME[1:] for int8 in (True, False)),
     ],
 )
 @POOLINGS
@@ -189,23 +196,8 @@ def test_neighbours_change_no_labels(
         np.testing.assert_allclose(found, alone, atol=NEIGHBOUR_TOLERANCES[int8])
 
 
-@GRAPHS
-@POOLINGS
-def test_labels_change_no_fills(name: str, head: str, graph_of: Graphs) -> None:
-    # A text gets the same fills alone and among texts with labels.
-    sampler, runtime = graph_of(name, head, fills=True)
-    ours = sampler.fills(9)
-    alone = runtime.run(Batch.pack([ours]))
-    among = Batch.pack([sampler.labels(4), ours, sampler.labels(17), sampler.labels(2)])
-    found = among.unpack(runtime.run(among))[1]
-    np.testing.assert_array_equal(found.top_ids, alone.top_ids)
-    for output in ("top_log_probs", "target_log_probs"):
-        same = getattr(found, output), getattr(alone, output)
-        np.testing.assert_allclose(*same, atol=NEIGHBOUR_TOLERANCES[False])
-
-
 @pytest.mark.parametrize(
-    ("name", "fills"), [("bert", True), *((name, False) for name in CONFIGS)], ids=str
+    ("name", "fills"), [("bert", True), *((name, False) for name in SOME)], ids=str
 )
 @POOLINGS
 def test_int8_comes_close_to_pytorch(name: str, head: str, fills: bool, graph_of: Graphs) -> None:  # noqa: FBT001 - pytest passes it by name
