@@ -6,8 +6,6 @@ from pathlib import Path
 import pytest
 
 from fillmask.cli import signals
-from fillmask.cli.arguments import parse_arguments
-from fillmask.cli.commands import FileCommand, Shard
 from fillmask.cli.errors import CommandError, RetryError
 from tests.deploy import files
 from tests.service.cli.command_line import fillmask, numbered, random_texts, write_rows
@@ -30,31 +28,20 @@ def arguments_of(index: int) -> list[str]:
     return [argument.replace(variable, str(index)) for argument in CONTAINER["args"]]
 
 
-def test_each_pod_fills_its_own_shard() -> None:
-    tasks = [parse_arguments(arguments_of(index)).command for index in range(JOB["completions"])]
-    shards, outputs = [], set()
-    for task in tasks:
-        assert isinstance(task, FileCommand)
-        shards.append(task.row_options.shard)
-        outputs.add(task.output)
-    assert shards == [Shard(index, JOB["completions"]) for index in range(JOB["completions"])]
-    assert len(outputs) == JOB["completions"]
-    assert JOB["completionMode"] == "Indexed"
-    assert 1 <= JOB["parallelism"] <= JOB["completions"]
-
-
 def test_outputs_of_the_pods_in_order_are_the_whole(tiny: Tiny, tmp_path: Path) -> None:
     # The pods' command runs with a local directory as the volume.
     assert find_spec(f"{CONTAINER['command'][-1]}.__main__")
-    write_rows(tmp_path / "texts.jsonl", numbered(random_texts(50)))
+    assert JOB["completionMode"] == "Indexed"
+    assert 1 <= JOB["parallelism"] <= JOB["completions"]
+    source = write_rows(tmp_path / "texts.jsonl", numbered(random_texts(12)))
     parts = []
     for index in range(JOB["completions"]):
         arguments = [word.replace("/data", str(tmp_path)) for word in arguments_of(index)]
         assert fillmask(*arguments, "--bundle", tiny.path).code == 0
         parts.append((tmp_path / f"fills-{index}.jsonl").read_bytes())
-    flags = ("--bundle", tiny.path, "--output", tmp_path / "whole.jsonl")
-    assert fillmask("--input", tmp_path / "texts.jsonl", *flags).code == 0
-    assert b"".join(parts) == (tmp_path / "whole.jsonl").read_bytes()
+    whole = tmp_path / "whole.jsonl"
+    assert fillmask("--input", source, "--output", whole, "--bundle", tiny.path).code == 0
+    assert b"".join(parts) == whole.read_bytes()
 
 
 def test_permanent_failures_are_not_retried() -> None:

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Sequence
 
 from fillmask.cli.arguments import parse_arguments
-from fillmask.cli.commands import Command, FileCommand, StreamCommand
+from fillmask.cli.commands import Command, TextCommand
 from fillmask.cli.errors import CommandError, reason
 from fillmask.cli.formats.durable_files import STANDARD_OUTPUT, name_in_errors
 from fillmask.cli.one_text import process_text
@@ -64,32 +64,29 @@ def execute(arguments: Sequence[str]) -> int:
 
 
 def _exit_code_and_message(error: Exception) -> tuple[int, str]:
-    code, message = _FAILED, str(error)
     match error:
         case SignalError():
-            code, message = 128 + error.number, ""
+            return 128 + error.number, ""
         case BrokenPipeError():
-            message = ""  # the reader of the pipe, such as `head`, has ended
+            return _FAILED, ""  # the reader of the pipe, such as `head`, has ended
         case CommandError():
-            code = error.exit_code
+            return error.exit_code, str(error)
         case StartupError() | InvalidRequestError() | TableError():
-            code = _INVALID
+            return _INVALID, str(error)
         case OSError():
             file = f"{error.filename}: " if error.filename else ""
-            message = f"{file}{reason(error)}."
+            return _FAILED, f"{file}{reason(error)}."
         case _:
-            pass
-    return code, message
+            return _FAILED, str(error)
 
 
 async def _run(command: Command, settings: Settings) -> None:
-    match command:
-        case FileCommand():
-            await process_file(command, settings)
-        case StreamCommand():
-            await process_stream(command, settings)
-        case _:
-            await process_text(command, settings)
+    if isinstance(command, TextCommand):
+        await process_text(command, settings)
+    elif command.input is not None and command.output is not None:
+        await process_file(command, command.input, command.output, settings)
+    else:
+        await process_stream(command, settings)
 
 
 if __name__ == "__main__":

@@ -11,19 +11,17 @@ from fillmask.cli.commands import (
     DEFAULT_FIELD,
     DEFAULT_PAIR_FIELD,
     Command,
-    FileCommand,
-    RowOptions,
+    OnError,
+    RowsCommand,
     Shard,
-    StreamCommand,
     TextCommand,
 )
-from fillmask.cli.error_policy import OnError
 from fillmask.cli.errors import CommandError, reason
+from fillmask.cli.flags import PARAMETERS
 from fillmask.cli.formats.base import is_encodable
 from fillmask.cli.formats.by_extension import COMPRESSED, READ, WRITTEN
 from fillmask.cli.tasks import DEFAULT_TASK, TASKS
 from fillmask.cli.tasks.base import TaskName
-from fillmask.cli.tasks.parameters import PARAMETERS
 from fillmask.errors import quote
 from fillmask.settings import Settings, help_text, metavar
 from fillmask.tables.delimited import DEFAULT, Dialect
@@ -88,12 +86,12 @@ def parse_arguments(arguments: Sequence[str]) -> Arguments:
     return Arguments(TextCommand(text, parameters, as_json, task, text_pair), settings)
 
 
-def _rows_command(given: dict[str, Any], parameters: dict[str, Any]) -> FileCommand | StreamCommand:
+def _rows_command(given: dict[str, Any], parameters: dict[str, Any]) -> RowsCommand:
     for name in ("input", "output"):
         if name not in given:
             raise CommandError(f"--{name} is missing; give both --input and --output.")
     source, target = given.pop("input"), given.pop("output")
-    to_files = {name: given.pop(name) for name in ("overwrite", "restart") if name in given}
+    to_files = [name for name in ("overwrite", "restart") if name in given]
     if source == STANDARD_STREAM and target != STANDARD_STREAM:
         raise CommandError(
             f"--input - needs --output - (got --output {target}); set --output to -."
@@ -104,16 +102,16 @@ def _rows_command(given: dict[str, Any], parameters: dict[str, Any]) -> FileComm
             "(got --input -)."
         )
     if target == STANDARD_STREAM and to_files:
-        raise CommandError(f"{_flag(next(iter(to_files)))} needs an output file (got --output -).")
+        raise CommandError(f"{_flag(to_files[0])} needs an output file (got --output -).")
     if "shard" in given:
         given["shard"] = Shard.parse(given["shard"])
     dialect = Dialect(*(given.pop(one.name, None) for one in fields(Dialect)))
     if source == STANDARD_STREAM and dialect != DEFAULT:
         raise CommandError("Standard input is JSONL in UTF-8; remove the options of other files.")
-    row_options = RowOptions(parameters, dialect=dialect, **given)
-    if target == STANDARD_STREAM:
-        return StreamCommand(None if source == STANDARD_STREAM else Path(source), row_options)
-    return FileCommand(Path(source), Path(target), row_options, **to_files)
+    paths = [None if name == STANDARD_STREAM else Path(name) for name in (source, target)]
+    return RowsCommand(
+        input=paths[0], output=paths[1], parameters=parameters, dialect=dialect, **given
+    )
 
 
 def _parameters(given: dict[str, Any]) -> dict[str, Any]:
@@ -135,7 +133,7 @@ def _parameters(given: dict[str, Any]) -> dict[str, Any]:
 
 def _check_parameters(task: TaskName, parameters: Mapping[str, Any]) -> None:
     """Reject the parameters of other tasks."""
-    allowed = TASKS[task].parameters
+    allowed = TASKS[task].parameters.model_fields
     for name in parameters:
         if name not in allowed:
             flags = ", ".join(map(_flag, allowed))
@@ -196,8 +194,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--json", action="store_true", help="print the JSON response of the HTTP API"
     )
+    _add_parameters(parser.add_argument_group("parameters of the tasks"))
+    _add_files(parser.add_argument_group("files"))
+    model = parser.add_argument_group("model")
+    for name in _SETTINGS:
+        field = Settings.model_fields[name]
+        model.add_argument(_flag(name), metavar=metavar(name, field), help=help_text(field))
+    return parser
 
-    options = parser.add_argument_group("parameters of the tasks")
+
+def _add_parameters(options: argparse._ArgumentGroup) -> None:
     for name, one in PARAMETERS.items():
         options.add_argument(_flag(name), metavar=one.metavar, help=one.help)
     options.add_argument(
@@ -214,7 +220,8 @@ def _parser() -> argparse.ArgumentParser:
         help="file with one target per line",
     )
 
-    files = parser.add_argument_group("files")
+
+def _add_files(files: argparse._ArgumentGroup) -> None:
     files.add_argument(
         "--input",
         metavar="FILE",
@@ -248,9 +255,3 @@ def _parser() -> argparse.ArgumentParser:
     files.add_argument(
         "--restart", action="store_true", help="discard the results of an interrupted run"
     )
-
-    model = parser.add_argument_group("model")
-    for name in _SETTINGS:
-        field = Settings.model_fields[name]
-        model.add_argument(_flag(name), metavar=metavar(name, field), help=help_text(field))
-    return parser

@@ -1,12 +1,11 @@
-"""Commands for a text, a file or a stream, with their options."""
+"""Commands for a text or for the rows of a file or a stream, with their options."""
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
-from fillmask.cli.error_policy import OnError
 from fillmask.cli.errors import CommandError
 from fillmask.cli.requests import TextFields
 from fillmask.cli.tasks import DEFAULT_TASK
@@ -17,15 +16,12 @@ from fillmask.tables.delimited import DEFAULT, Dialect
 DEFAULT_FIELD = "inputs"
 DEFAULT_PAIR_FIELD = "text_pair"  # only for the task classify
 
+OnError = Literal["error", "report"]
+
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One of several equal parts of the input rows.
-
-    Attributes:
-        index: index of the shard, from 0.
-        count: number of shards.
-    """
+    """One of several equal parts of the input rows, counted from 0."""
 
     index: int
     count: int
@@ -73,21 +69,27 @@ class TextCommand:
     text_pair: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RowOptions:
-    """Options for the rows of a file or a stream.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowsCommand:
+    """Command that processes the rows of a file or a stream.
 
     Attributes:
+        input: file to read. None means JSONL on standard input.
+        output: file to write. None means JSONL on standard output, which cannot be continued.
         parameters: parameters of the HTTP API, not validated yet.
         field: name of the field or column with the texts.
         on_error: policy for invalid rows.
-        dialect: how to read a table.
-        output_prefix: beginning of the names of added fields. None means an automatic one.
         text_pair_column: name of the field or column with the second texts. None means
             DEFAULT_PAIR_FIELD for the task classify, where a row without a second text is a single
             text. For other tasks, None means no second texts.
+        dialect: how to read a table.
+        output_prefix: beginning of the names of added fields. None means an automatic one.
+        overwrite: replace an existing output file.
+        restart: discard the results of an interrupted run.
     """
 
+    input: Path | None
+    output: Path | None
     parameters: Mapping[str, Any]
     field: str = DEFAULT_FIELD
     on_error: OnError = "error"
@@ -96,6 +98,8 @@ class RowOptions:
     text_pair_column: str | None = None
     dialect: Dialect = DEFAULT
     output_prefix: str | None = None
+    overwrite: bool = False
+    restart: bool = False
 
     @property
     def text_fields(self) -> TextFields:
@@ -105,32 +109,4 @@ class RowOptions:
         return TextFields(self.field, self.text_pair_column)
 
 
-@dataclass(frozen=True, slots=True)
-class FileCommand:
-    """Command that processes the rows of a file and writes them to another file.
-
-    Attributes:
-        overwrite: replace an existing output file.
-        restart: discard the results of an interrupted run.
-    """
-
-    input: Path
-    output: Path
-    row_options: RowOptions
-    overwrite: bool = False
-    restart: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class StreamCommand:
-    """Command that processes rows and writes them to standard output as JSONL.
-
-    Attributes:
-        input: file to read. None means JSONL on standard input.
-    """
-
-    input: Path | None
-    row_options: RowOptions
-
-
-Command = TextCommand | FileCommand | StreamCommand
+Command = TextCommand | RowsCommand

@@ -1,13 +1,11 @@
 """Error policy, which stops the command at the first invalid row or reports all invalid rows."""
 
 from collections.abc import Sequence
-from typing import Literal
 
+from fillmask.cli.commands import OnError
 from fillmask.cli.errors import CommandError, RowError
-from fillmask.cli.formats.answers import parse_problem
-from fillmask.cli.formats.base import Block, Write, row_label
-
-OnError = Literal["error", "report"]
+from fillmask.cli.formats.base import Block, row_label
+from fillmask.cli.formats.output import Write, problem_of
 
 
 class ErrorPolicy:
@@ -18,17 +16,13 @@ class ErrorPolicy:
         name: name of the input, for error messages.
         on_error: with "error", the wrapper writes the answers before the first problem and then
             raises an error. With "report", the wrapper writes problems like other answers.
-
-    Attributes:
-        rows: number of written rows.
-        count: number of rows with a problem.
     """
 
     def __init__(self, write: Write, name: str, on_error: OnError) -> None:
         self._write = write
         self._name = name
         self._on_error = on_error
-        self.rows = self.count = 0
+        self._rows = self._problems = 0
 
     def write(self, block: Block, answers: Sequence[bytes]) -> None:
         """Write rows with their answers.
@@ -37,17 +31,16 @@ class ErrorPolicy:
             RowError: an answer is a problem and the policy is "error".
         """
         for place, answer in enumerate(answers):
-            problem = parse_problem(answer)
+            problem = problem_of(answer)
             if problem is None:
                 continue
-            self.count += 1
+            self._problems += 1
             if self._on_error == "error":
                 if place:
                     self._write(block.slice(0, place), answers[:place])
-                label = row_label(self._name, block.first + place)
-                raise RowError(f"{label}: {problem.message}")
+                raise RowError(f"{row_label(self._name, block.first + place)}: {problem}")
         self._write(block, answers)
-        self.rows += len(block)
+        self._rows += len(block)
 
     def check(self) -> None:
         """Reject an output without a result.
@@ -55,12 +48,12 @@ class ErrorPolicy:
         Raises:
             CommandError: there are rows, and all of them have a problem.
         """
-        if self.rows and self.count == self.rows:
+        if self._rows and self._problems == self._rows:
             raise CommandError(
                 f"{self._name}: every row has an error, which the output tells; correct the "
                 "rows or the options."
             )
 
     def __str__(self) -> str:
-        rows = "1 row" if self.rows == 1 else f"{self.rows} rows"
-        return f"{rows}, {self.count} with an error" if self.count else rows
+        rows = "1 row" if self._rows == 1 else f"{self._rows} rows"
+        return f"{rows}, {self._problems} with an error" if self._problems else rows

@@ -8,12 +8,12 @@ from contextlib import aclosing
 
 from fillmask.cli.commands import DEFAULT_FIELD, TextCommand
 from fillmask.cli.errors import CommandError, RowError
-from fillmask.cli.formats.base import Fields, UnreadableRow, is_encodable, row_label
+from fillmask.cli.formats.base import Row, is_encodable, row_label
 from fillmask.cli.formats.durable_files import STANDARD_OUTPUT, name_in_errors
 from fillmask.cli.formats.lines import TextRows
 from fillmask.cli.stream import STANDARD_INPUT, open_standard_input
 from fillmask.cli.tasks import TASKS
-from fillmask.cli.tasks.base import check_bundle
+from fillmask.cli.tasks.base import Done, check_bundle
 from fillmask.cli.terminal.style import Style
 from fillmask.errors import InvalidRequestError, quote
 from fillmask.parameters.texts import TextPair
@@ -58,7 +58,8 @@ async def process_text(command: TextCommand, settings: Settings) -> None:
                 if command.as_json:
                     sys.stdout.buffer.write(task.response(result) + b"\n")
                 else:
-                    table = task.table(bundle, given, options, result, Style.of(sys.stdout))
+                    done = Done(bundle, given, options, result)
+                    table = task.table(done, Style.of(sys.stdout))
                     lines = ["", *table] if number else table
                     sys.stdout.writelines(f"{line}\n" for line in lines)
                 sys.stdout.flush()
@@ -92,19 +93,19 @@ async def _process_standard_input(process: Process) -> None:
     loop = asyncio.get_running_loop()
     number = -1
     while block := await loop.run_in_executor(None, next, blocks, None):
-        for number, row in enumerate(block.fields(), block.first):
+        for number, row in enumerate(block.rows(), block.first):
             try:
-                await process(_read_text(row), number)
+                await process(_text_of(row), number)
             except (CommandError, InvalidRequestError) as error:
                 raise RowError(f"{row_label(STANDARD_INPUT, number)}: {error}") from error
     if number < 0:
         raise CommandError("Standard input has no text; write one text per line.")
 
 
-def _read_text(row: Fields | UnreadableRow) -> str:
-    if isinstance(row, UnreadableRow):
-        raise CommandError(row.message)
-    text: str = row[DEFAULT_FIELD]
+def _text_of(row: Row) -> str:
+    if row.problem is not None:
+        raise CommandError(row.problem)
+    text: str = row.fields[DEFAULT_FIELD]
     _check_text(text, _LABEL)
     return text
 

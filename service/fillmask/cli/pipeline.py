@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from fillmask.cli.formats.answers import Problem
-from fillmask.cli.formats.base import Block, Write
+from fillmask.cli.formats.base import Block
+from fillmask.cli.formats.output import Write, problem_answer
 from fillmask.cli.requests import Item, RequestBlock, RowRequest
-from fillmask.cli.tasks.base import AnyTask
+from fillmask.cli.tasks.base import Task
 from fillmask.errors import InvalidRequestError
 from fillmask.registry.served_model import ServedModel
 from fillmask.tasks.feed import QueueFeed
@@ -38,11 +38,6 @@ class _InFlightRow:
     place: int
     chars: int
 
-    @property
-    def is_last(self) -> bool:
-        """True for the last row of its block."""
-        return self.place + 1 == len(self.block)
-
 
 class RowPipeline:
     """Pipeline that runs a task for the rows of a file or a stream.
@@ -53,7 +48,7 @@ class RowPipeline:
         batch_tokens: token budget of one batch, times the number of workers.
     """
 
-    def __init__(self, task: AnyTask, model: ServedModel, field: str, batch_tokens: int) -> None:
+    def __init__(self, task: Task, model: ServedModel, field: str, batch_tokens: int) -> None:
         self._task = task
         self._model = model
         self._field = field
@@ -79,15 +74,17 @@ class RowPipeline:
                 pipeline first writes all earlier rows.
             Exception: the model has failed.
         """
+        loop = asyncio.get_running_loop()
         starting = asyncio.create_task(self._start_rows(blocks))
         try:
             while row := await self._rows.get():
-                if not row.answer.done() and self._is_write_due():
+                if not row.answer.done() and loop.time() - self._last_write_s >= _WRITE_EVERY_S:
                     await self._write_ready(write)
                 answer = await row.answer
                 self._ready.append((row, answer))
                 self._ready_bytes += len(answer)
-                if row.is_last or self._ready_bytes >= _LONG_ANSWERS_BYTES:
+                is_last = row.place + 1 == len(row.block)
+                if is_last or self._ready_bytes >= _LONG_ANSWERS_BYTES:
                     await self._write_ready(write)
             await starting
         except BaseException:
@@ -95,9 +92,6 @@ class RowPipeline:
             raise
         finally:
             await self._cancel(starting)
-
-    def _is_write_due(self) -> bool:
-        return asyncio.get_running_loop().time() - self._last_write_s >= _WRITE_EVERY_S
 
     async def _write_ready(self, write: Write) -> None:
         """Write the ready answers, which belong to one block."""
@@ -123,7 +117,10 @@ class RowPipeline:
                 upcoming = loop.run_in_executor(self._threads, next, blocks, None)
                 block, items = batch
                 for place, item in enumerate(items):
-                    chars = self._chars_of(item)
+                    chars = 0
+                    if isinstance(item, RowRequest):
+                        bundle = self._model.bundle
+                        chars = self._task.estimate_chars(bundle, item.text, item.options)
                     await self._wait_for_room(chars)
                     self._unwritten += 1
                     self._chars += chars
@@ -135,8 +132,8 @@ class RowPipeline:
             upcoming.cancel()
 
     async def _answer(self, item: Item) -> bytes:
-        if isinstance(item, Problem):
-            return item.line
+        if isinstance(item, str):
+            return problem_answer(item)
         return await self._feed.run(self._compute(item))
 
     async def _compute(self, item: RowRequest) -> bytes:
@@ -144,18 +141,13 @@ class RowPipeline:
             result = await self._task.run(self._model, item.text, item.options, self._field)
             return await self._task.answer(result)
         except InvalidRequestError as error:
-            return Problem(error.text).line
+            return problem_answer(error.text)
 
     async def _wait_for_room(self, chars: int) -> None:
         await self._feed.wait_for_room(
             lambda: self._unwritten >= _MAX_ROWS,
             lambda: self._chars + chars > _MAX_CHARS,
         )
-
-    def _chars_of(self, item: Item) -> int:
-        if isinstance(item, Problem):
-            return 0
-        return self._task.estimate_chars(self._model.bundle, item.text, item.options)
 
     async def _cancel(self, starting: asyncio.Task[None]) -> None:
         starting.cancel()

@@ -1,13 +1,12 @@
 """Requests that the command creates from rows."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from fillmask.cli.errors import CommandError
-from fillmask.cli.formats.answers import Problem
-from fillmask.cli.formats.base import Block, Fields, Rows, UnreadableRow, describe_name_clash
-from fillmask.cli.tasks.base import AnyTask
+from fillmask.cli.formats.base import Block, Fields, Row, Rows
+from fillmask.cli.tasks.base import Task
 from fillmask.errors import InvalidRequestError, quote
 from fillmask.parameters.limits import Limits
 from fillmask.parameters.texts import InputText, TextPair
@@ -25,7 +24,7 @@ class RowRequest:
     options: Any
 
 
-Item = RowRequest | Problem
+Item = RowRequest | str  # the request of a row, or the row's problem
 RequestBlock = tuple[Block, Sequence[Item]]
 
 
@@ -36,22 +35,25 @@ class TextFields:
     Attributes:
         text: field of the text.
         text_pair: field of the second text. None if all rows are single texts.
-        optional_pair: True if a row whose second field is missing, null or empty is a single text.
+        optional_pair: whether a row whose second field is missing, null or empty is a single text.
     """
 
     text: str
     text_pair: str | None = None
     optional_pair: bool = False
 
-    def read(self, fields: Fields) -> InputText | Problem:
-        """Return the text or the pair of a row, or the problem of the row."""
+    def read(self, fields: Fields) -> InputText:
+        """Return the text or the pair of a row.
+
+        Raises:
+            InvalidRequestError: a field is missing or has no text.
+        """
         text = _read_text(fields, self.text, "--field")
-        if self.text_pair is None or isinstance(text, Problem):
+        if self.text_pair is None:
             return text
         if self.optional_pair and fields.get(self.text_pair) in (None, ""):
             return text
-        second = _read_text(fields, self.text_pair, "--text-pair-column")
-        return second if isinstance(second, Problem) else TextPair(text, second)
+        return TextPair(text, _read_text(fields, self.text_pair, "--text-pair-column"))
 
     def check_columns(self, rows: Rows) -> None:
         """Reject a file without the columns of the texts.
@@ -77,7 +79,6 @@ class RowRequestReader:
 
     Args:
         parameters: default parameters. A row's own `parameters` field overrides the defaults.
-        reserved: field names that the rows must not have.
 
     Raises:
         InvalidRequestError: a parameter is invalid.
@@ -89,12 +90,11 @@ class RowRequestReader:
 
     def __init__(
         self,
-        task: AnyTask,
+        task: Task,
         text_fields: TextFields,
         parameters: Mapping[str, Any],
         limits: Limits,
         rows: Rows,
-        reserved: tuple[str, ...],
     ) -> None:
         self.options = task.read_options(parameters, limits)
         self._task = task
@@ -102,7 +102,6 @@ class RowRequestReader:
         self._parameters = parameters
         self._limits = limits
         self._rows = rows
-        self._reserved = reserved
         text_fields.check_columns(rows)
 
     def read(self, start: int, stop: int | None) -> Iterator[RequestBlock]:
@@ -115,41 +114,33 @@ class RowRequestReader:
         names = (self._text_fields.text, self._text_fields.text_pair, own)
         needed = [name for name in names if name is not None]
         for block in self._rows.blocks(start, stop, needed):
-            yield block, [self._parse(row) for row in block.fields()]
+            yield block, [self._parse(row) for row in block.rows()]
 
-    def _parse(self, fields: Fields | UnreadableRow) -> Item:
-        if isinstance(fields, UnreadableRow):
-            return Problem(fields.message, readable=bool(fields.known))
-        if clash := describe_name_clash(fields, self._reserved):
-            return Problem(f"The row {clash}", readable=False)
-        text = self._text_fields.read(fields)
-        if isinstance(text, Problem):
-            return text
-        own = fields.get(PARAMETERS) if self._rows.row_parameters else None
-        return RowRequest(text, self.options) if own is None else self._with_parameters(text, own)
-
-    def _with_parameters(self, text: InputText, own: object) -> RowRequest | Problem:
+    def _parse(self, row: Row) -> Item:
+        if row.problem is not None:
+            return row.problem
+        own = row.fields.get(PARAMETERS) if self._rows.row_parameters else None
         if isinstance(own, dict):
             own = merge_parameters(self._parameters, own)
         try:
-            options = self._task.read_options(own, self._limits)
+            text = self._text_fields.read(row.fields)
+            options = self.options if own is None else self._task.read_options(own, self._limits)
         except InvalidRequestError as error:
-            return Problem(error.text)
+            return error.text
         return RowRequest(text, options)
 
 
-def _read_text(fields: Fields, name: str, flag: str) -> str | Problem:
-    """Return the text in a field, or a problem if the field is missing or has no text."""
+def _read_text(fields: Fields, name: str, flag: str) -> str:
     if name not in fields:
         existing = _list_fields("fields", fields, flag)
-        return Problem(f"The row has no field {quote(name)}; {existing}")
+        raise InvalidRequestError(f"The row has no field {quote(name)}; {existing}")
     text = fields[name]
     if not isinstance(text, str) or not text:
-        return Problem(f"{name} must be a non-empty text (got {describe(text)}).")
+        raise InvalidRequestError(f"{name} must be a non-empty text (got {describe(text)}).")
     return text
 
 
-def _list_fields(noun: str, names: Mapping[str, Any] | tuple[str, ...], flag: str) -> str:
+def _list_fields(noun: str, names: Collection[str], flag: str) -> str:
     """Return the end of an error message, which lists the existing fields and names a flag."""
     shown = ", ".join(quote(name) for name in list(names)[:_MAX_NAMED])
     more = " and others" if len(names) > _MAX_NAMED else ""

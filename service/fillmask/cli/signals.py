@@ -3,11 +3,9 @@
 import asyncio
 import contextlib
 import signal
-import socket
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 if sys.platform != "win32":
@@ -16,7 +14,9 @@ if sys.platform != "win32":
 Main = Callable[[], Coroutine[Any, Any, None]]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_ENDED = 0  # number that means the end of the coroutine, because signal numbers start at 1
+# The waiting thread runs the handlers of signals at least this often. The system may deliver a
+# signal to another thread, which does not wake the waiting one.
+_CHECK_EVERY_S = 0.1
 GRACE_S = 1.0
 
 
@@ -46,51 +46,39 @@ def run_until_signal(main: Main) -> None:
         SignalError: the process received a signal.
         BaseException: the coroutine raised this exception.
     """
-    with _signal_events() as (ours, theirs):
-        thread = _EventLoopThread(main, theirs)
+    received: list[int] = []
+    handlers = {
+        number: signal.signal(number, lambda one, _: received.append(one)) for number in _SIGNALS
+    }
+    try:
+        thread = _EventLoopThread(main)
         thread.start()
-        [event] = ours.recv(1)
-        if event == _ENDED:
+        while not received and not thread.ended.wait(_CHECK_EVERY_S):
+            pass
+        if not received:
             thread.finish()
             return
         thread.cancel()
-        ours.settimeout(GRACE_S)
-        with contextlib.suppress(TimeoutError):
-            ours.recv(1)
-        raise SignalError(event)
-
-
-@contextmanager
-def _signal_events() -> Iterator[tuple[socket.socket, socket.socket]]:
-    """Open a socket pair, whose first socket receives the number of each signal.
-
-    A socket wakes the waiting thread even if another thread receives the signal. In this case, a
-    lock or a queue does not wake the waiting thread.
-    """
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        theirs.settimeout(0)
-        handlers = {number: signal.signal(number, _do_nothing) for number in _SIGNALS}
-        before = signal.set_wakeup_fd(theirs.fileno())
-        try:
-            yield ours, theirs
-        finally:
-            signal.set_wakeup_fd(before)
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
-
-
-def _do_nothing(_number: int, _frame: object) -> None:
-    """Do nothing, because Python has already written the signal's number to the socket."""
+        passed_s = 0.0
+        while passed_s < GRACE_S and len(received) < 2 and not thread.ended.wait(_CHECK_EVERY_S):
+            passed_s += _CHECK_EVERY_S
+        raise SignalError(received[0])
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 class _EventLoopThread(threading.Thread):
-    """Thread that runs a coroutine on an event loop and then sends _ENDED."""
+    """Thread that runs a coroutine on an event loop.
 
-    def __init__(self, main: Main, events: socket.socket) -> None:
+    Attributes:
+        ended: event that the coroutine has ended, before the loop waits for its threads.
+    """
+
+    def __init__(self, main: Main) -> None:
         super().__init__(name="fillmask-event-loop", daemon=True)
+        self.ended = threading.Event()
         self._main = main
-        self._events = events
         self._error: BaseException | None = None
         self._cancel: Callable[[], object] = bool
 
@@ -102,7 +90,7 @@ class _EventLoopThread(threading.Thread):
         except BaseException as error:  # noqa: BLE001 - `finish` raises it
             self._error = error
         finally:
-            self._notify_ended()
+            self.ended.set()
 
     def cancel(self) -> None:
         """Cancel the coroutine."""
@@ -122,8 +110,4 @@ class _EventLoopThread(threading.Thread):
         try:
             await self._main()
         finally:
-            self._notify_ended()  # before the loop waits for its threads
-
-    def _notify_ended(self) -> None:
-        with contextlib.suppress(OSError):  # the main thread no longer waits
-            self._events.send(bytes([_ENDED]))
+            self.ended.set()

@@ -2,42 +2,32 @@
 
 import asyncio
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
-from fillmask.bundles.bundle import read_bundle
-from fillmask.cli.commands import FileCommand
+from fillmask.cli.commands import RowsCommand
 from fillmask.cli.error_policy import ErrorPolicy
 from fillmask.cli.errors import CommandError, RowError
-from fillmask.cli.formats.base import Block, OutputOptions, Rows, RowWriter
+from fillmask.cli.formats.base import Block
 from fillmask.cli.formats.by_extension import format_to_write, make_writer, open_rows
-from fillmask.cli.pipeline import RowPipeline
+from fillmask.cli.formats.output import RowWriter
 from fillmask.cli.progress import print_status, show_progress
-from fillmask.cli.requests import RowRequestReader
 from fillmask.cli.resume.job import DESCRIPTION, Job, fingerprint, locked, parts_directory
 from fillmask.cli.resume.parts import PartFiles
-from fillmask.cli.tasks import TASKS
-from fillmask.cli.tasks.base import AnyTask, check_bundle
-from fillmask.registry.limits import limits_of
-from fillmask.registry.loader import load_model
+from fillmask.cli.work import Work
 from fillmask.settings import Settings
 
 
 def check_output(path: Path, source: Path, inputs: Sequence[Path], *, overwrite: bool) -> None:
     """Reject an output path that the command must not write.
 
-    The function allows an existing output with the description of a job, because an interrupted job
-    may have written this output.
+    An existing output with the description of a job is allowed, because an interrupted job may
+    have written it.
 
     Args:
-        path: path of the output.
-        source: path of the input.
-        inputs: files of the input.
-        overwrite: allow an existing output.
+        inputs: files of the input `source`.
 
     Raises:
         CommandError: the output is the input, has no supported extension or already exists, its
@@ -74,54 +64,86 @@ def check_new(path: Path, *, overwrite: bool) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
-    """Data that a file command needs besides the model.
+class _FileWork:
+    """Rows of a file to process.
 
     Attributes:
-        start: index of the shard's first row.
-        stop: index after the shard's last row.
-        fingerprint: identity of the job.
+        start: index of the first row.
+        stop: index after the last row.
     """
 
-    task: AnyTask
-    rows: Rows
-    reader: RowRequestReader
+    work: Work
+    target: Path
     writer: RowWriter
     start: int
     stop: int
-    fingerprint: Mapping[str, Any]
+
+    async def save_answers(self, parts: PartFiles) -> None:
+        """Process the rows that have no saved answers yet."""
+        if parts.next_row > self.start:
+            print_status(f"Continuing after row {parts.next_row} of {self.work.rows.name}.")
+        done, total = parts.next_row - self.start, self.stop - self.start
+        with show_progress(sys.stderr, self.target.name, total, done) as progress:
+
+            def write(block: Block, answers: Sequence[bytes]) -> None:
+                parts.write(block, answers)
+                progress.update(len(block))
+
+            try:
+                await self.work.run(parts.next_row, self.stop, write)
+            finally:
+                await asyncio.to_thread(parts.commit)
+
+    def join_parts(self, parts: PartFiles, path: Path) -> ErrorPolicy:
+        """Write all rows with their answers to a file, and return the policy with its counts."""
+        answers = parts.answers()
+        label = f"writing {self.target.name}"
+        with (
+            show_progress(sys.stderr, label, self.stop - self.start) as progress,
+            self.writer.open(path) as write,
+        ):
+            problems = self.work.policy(write)
+            for block in self.work.rows.blocks(self.start, self.stop):
+                problems.write(block, list(islice(answers, len(block))))
+                progress.update(len(block))
+        return problems
 
 
-async def process_file(command: FileCommand, settings: Settings) -> None:
+async def process_file(
+    command: RowsCommand, source: Path, target: Path, settings: Settings
+) -> None:
     """Process the rows of a file or continue an interrupted job.
 
     Raises:
-        CommandError: the input, the output or a row is invalid, or the bundle lacks the task.
-        RetryError: another process is writing the same output.
+        CommandError: the input, the output or a row is invalid, the bundle lacks the task, or
+            another job has the output.
         StartupError: the bundle or a setting is invalid.
         FillMaskError: a parameter is invalid, or the model has failed.
     """
-    options = command.row_options
-    rows = await asyncio.to_thread(open_rows, command.input, options.field, options.dialect)
-    check_output(command.output, command.input, rows.files, overwrite=command.overwrite)
+    rows = await asyncio.to_thread(open_rows, source, command.field, command.dialect)
+    check_output(target, source, rows.files, overwrite=command.overwrite)
     states = [*map(_file_state, rows.files)]
-    plan = await asyncio.to_thread(_make_plan, command, rows, settings)
-    with locked(command.output):
-        job = Job(command.output, plan.fingerprint)
+    work = await asyncio.to_thread(Work.plan, command, rows, settings)
+    writer = await asyncio.to_thread(make_writer, target, rows, work.output)
+    start, stop = await work.range()
+    files = _FileWork(work, target, writer, start, stop)
+    identity = await asyncio.to_thread(fingerprint, rows.files, command, work.bundle)
+    with locked(target):
+        job = Job(target, identity)
         if not job.begin(restart=command.restart):
             job.remove_directory()
-            print_status(f"{command.output.name} is already complete.")
+            print_status(f"{target.name} is already complete.")
             return
-        parts = PartFiles(job.directory, plan.start)
+        parts = PartFiles(job.directory, start)
         try:
-            check_new(command.output, overwrite=command.overwrite)
-            if parts.next_row < plan.stop:
-                await _process_rows(command, plan, parts, settings)
-            problems = await asyncio.to_thread(_join_parts, command, plan, parts, job.joined)
+            check_new(target, overwrite=command.overwrite)
+            if parts.next_row < stop:
+                await files.save_answers(parts)
+            problems = await asyncio.to_thread(files.join_parts, parts, job.joined)
         except BaseException as error:
-            if saved := parts.next_row - plan.start:
+            if saved := parts.next_row - start:
                 print_status(
-                    f"{saved} of {plan.stop - plan.start} rows are saved; run the command again to "
+                    f"{saved} of {stop - start} rows are saved; run the command again to "
                     "continue after them, or with --restart to start over."
                 )
             else:
@@ -133,81 +155,13 @@ async def process_file(command: FileCommand, settings: Settings) -> None:
             raise
         if [*map(_file_state, rows.files)] != states:
             raise CommandError(
-                f"{command.input} has changed since the start of the command; start again with "
-                "--restart."
+                f"{source} has changed since the start of the command; start again with --restart."
             )
-        check_new(command.output, overwrite=command.overwrite)  # the user may have written one
+        check_new(target, overwrite=command.overwrite)  # the user may have written one
         job.publish()
         job.remove_directory()
-    print_status(f"{command.output.name}: {problems}.")
+    print_status(f"{target.name}: {problems}.")
     problems.check()
-
-
-def _make_plan(command: FileCommand, rows: Rows, settings: Settings) -> _Plan:
-    row_options = command.row_options
-    task = TASKS[row_options.task]
-    bundle = read_bundle(settings.bundle)
-    check_bundle(task, bundle, pairs=row_options.text_pair_column is not None)
-    limits = limits_of(settings, bundle)
-    options = task.read_options(row_options.parameters, limits)
-    report = row_options.on_error == "report"
-    output = OutputOptions(task, options, report, row_options.output_prefix)
-    writer = make_writer(command.output, rows, output)
-    start, stop = row_options.shard.range_of(rows.count())
-    return _Plan(
-        task=task,
-        rows=rows,
-        reader=RowRequestReader(
-            task, row_options.text_fields, row_options.parameters, limits, rows, ()
-        ),
-        writer=writer,
-        start=start,
-        stop=stop,
-        fingerprint=fingerprint(rows.files, row_options, bundle),
-    )
-
-
-async def _process_rows(
-    command: FileCommand, plan: _Plan, parts: PartFiles, settings: Settings
-) -> None:
-    """Process the rows that have no saved answers yet."""
-    row_options = command.row_options
-    if parts.next_row > plan.start:
-        print_status(f"Continuing after row {parts.next_row} of {command.input.name}.")
-    done, total = parts.next_row - plan.start, plan.stop - plan.start
-    with show_progress(sys.stderr, command.output.name, total, done) as progress:
-
-        def write(block: Block, answers: Sequence[bytes]) -> None:
-            parts.write(block, answers)
-            progress.update(len(block))
-
-        async with aclosing(await load_model(settings, lambda _: None)) as model:
-            plan.task.check_options(model, plan.reader.options)
-            batch_tokens = settings.threads * settings.max_batch_tokens
-            pipeline = RowPipeline(plan.task, model, row_options.field, batch_tokens)
-            unanswered = plan.reader.read(parts.next_row, plan.stop)
-            try:
-                await pipeline.run(
-                    unanswered, ErrorPolicy(write, plan.rows.name, row_options.on_error).write
-                )
-            finally:
-                await asyncio.to_thread(parts.commit)
-
-
-def _join_parts(command: FileCommand, plan: _Plan, parts: PartFiles, path: Path) -> ErrorPolicy:
-    """Write all rows with their saved answers to a file and return the policy with its counts."""
-    answers = parts.answers()
-    total = plan.stop - plan.start
-    label = f"writing {command.output.name}"
-    with (
-        show_progress(sys.stderr, label, total) as progress,
-        plan.writer.open(path) as write,
-    ):
-        problems = ErrorPolicy(write, plan.rows.name, command.row_options.on_error)
-        for block in plan.rows.blocks(plan.start, plan.stop):
-            problems.write(block, list(islice(answers, len(block))))
-            progress.update(len(block))
-    return problems
 
 
 def _file_state(path: Path) -> tuple[int, int]:

@@ -11,7 +11,10 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import pyarrow.parquet as pq
+
 from fillmask.cli.__main__ import execute
+from fillmask.cli.formats.base import Block, Row, Rows
 from tests.service.tiny import MAX_TOKENS, WORDS
 
 WHOLE_WORDS = [word for word in WORDS if word.isalpha()]
@@ -28,7 +31,8 @@ class Done:
 
 def fillmask(*arguments: object) -> Done:
     """Run `fillmask` in this process and return its result."""
-    out, err = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline=""), io.StringIO()
+    # standard output is UTF-8 where the command writes bytes
+    out, err = io.TextIOWrapper(io.BytesIO(), "utf-8", newline=""), io.StringIO()
     with mock.patch.object(sys, "stdout", out), mock.patch.object(sys, "stderr", err):
         code = execute([str(argument) for argument in arguments])
     out.seek(0)
@@ -64,9 +68,25 @@ def numbered(texts: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    """Return the rows of a JSONL file."""
+    """Return the rows of JSONL, CSV or Parquet."""
+    if path.suffix == ".parquet":
+        rows: list[dict[str, Any]] = pq.read_table(path).to_pylist()
+        return rows
+    if path.suffix == ".csv":
+        with path.open(encoding="utf-8", newline="") as stream:
+            return list(csv.DictReader(stream))
     return [json.loads(line) for line in path.read_bytes().splitlines()]
 
 
-def read_csv(path: Path) -> list[dict[str, str]]:
-    return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
+def rows_in(rows: Rows, start: int = 0, stop: int | None = None) -> list[Row]:
+    return [row for block in rows.blocks(start, stop) for row in block.rows()]
+
+
+def fields_in(rows: Rows, start: int = 0, stop: int | None = None) -> list[dict[str, Any] | str]:
+    """Return the fields of each row, or its problem."""
+    return [row.problem or row.fields for row in rows_in(rows, start, stop)]
+
+
+def block_of(first: int, count: int) -> Block:
+    """Return a block of rows without fields."""
+    return Block(first, [b"{}"] * count, lambda items, _: [Row({}, line=one) for one in items])

@@ -1,11 +1,12 @@
 """Command-line arguments, valid and invalid."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fillmask.cli.arguments import parse_arguments
-from fillmask.cli.commands import FileCommand, RowOptions, Shard, StreamCommand, TextCommand
+from fillmask.cli.commands import RowsCommand, Shard, TextCommand
 from fillmask.cli.errors import CommandError
 from fillmask.cli.requests import TextFields
 from fillmask.tables.delimited import Dialect
@@ -32,18 +33,14 @@ def test_a_text() -> None:
     }
     assert parsed.command == TextCommand(TEXT, parameters, as_json=True)
     assert parsed.settings == ("--bundle=b", "--threads=4", "--max-batch-tokens=64")
+    assert parse_arguments(["--", "-a [MASK]"]).command == TextCommand("-a [MASK]", {})
 
 
 def test_without_a_text_the_command_reads_standard_input() -> None:
-    assert parse_arguments([]).command == TextCommand(None, {})
     parsed = parse_arguments(["--task=classify", "--top-k=1", "--json", "--text-pair=b"])
     assert parsed.command == TextCommand(
         None, {"top_k": 1}, as_json=True, task="classify", text_pair="b"
     )
-
-
-def test_a_text_that_looks_like_an_option() -> None:
-    assert parse_arguments(["--", "-a [MASK]"]).command == TextCommand("-a [MASK]", {})
 
 
 def test_targets_of_both_kinds(tmp_path: Path) -> None:
@@ -65,37 +62,26 @@ def test_parameters_are_not_validated_yet() -> None:
 
 def test_a_file() -> None:
     names = ["--input", "a.jsonl", "--output", "b.csv"]
-    assert parse_arguments(names).command == FileCommand(
-        Path("a.jsonl"), Path("b.csv"), RowOptions({})
-    )
+    paths: dict[str, Any] = {"input": Path("a.jsonl"), "output": Path("b.csv")}
+    assert parse_arguments(names).command == RowsCommand(**paths, parameters={})
     more = ["--field=t", "--on-error=report", "--shard=1/3", "--overwrite", "--restart"]
     more += ["--delimiter=tab", "--quoting=none", "--encoding=latin1", "--output-prefix=p_"]
-    row_options = RowOptions(
-        {"top_k": 1},
-        "t",
-        "report",
-        Shard(1, 3),
+    more += ["--task=classify", "--text-pair-column=p", "--top-k=1"]
+    assert parse_arguments([*names, *more]).command == RowsCommand(
+        **paths,
+        parameters={"top_k": 1},
+        field="t",
+        on_error="report",
+        shard=Shard(1, 3),
+        task="classify",
+        text_pair_column="p",
         dialect=Dialect("\t", "none", "iso8859-1"),
         output_prefix="p_",
+        overwrite=True,
+        restart=True,
     )
-    expected = FileCommand(
-        Path("a.jsonl"), Path("b.csv"), row_options, overwrite=True, restart=True
-    )
-    assert parse_arguments([*names, *more, "--top-k=1"]).command == expected
-
-
-def test_tasks_and_pairs() -> None:
-    # The flags of the task and of second texts apply to a text and to a stream.
-    assert parse_arguments(["--task=classify", "--text-pair", "b", "--top-k=2", "a"]).command == (
-        TextCommand("a", {"top_k": 2}, task="classify", text_pair="b")
-    )
-    parsed = parse_arguments(["--task=score", "--variant=original", "a", "--json"])
-    assert parsed.command == TextCommand("a", {"variant": "original"}, as_json=True, task="score")
-    flags = ["--input=a.csv", "--output=-", "--text-pair-column=p"]
-    row_options = RowOptions({}, task="classify", text_pair_column="p")
-    assert parse_arguments(["--task=classify", *flags]).command == StreamCommand(
-        Path("a.csv"), row_options
-    )
+    streams = parse_arguments(["--input=-", "--output=-"]).command
+    assert streams == RowsCommand(input=None, output=None, parameters={})
 
 
 def test_scores_of_a_part() -> None:
@@ -110,27 +96,35 @@ def test_scores_of_a_part() -> None:
 
 
 @pytest.mark.parametrize(
-    ("row_options", "fields"),
+    ("flags", "fields"),
     [
-        (RowOptions({}), TextFields("inputs")),
-        (RowOptions({}, task="score", text_pair_column="p"), TextFields("inputs", "p")),
-        (RowOptions({}, "t", task="classify"), TextFields("t", "text_pair", optional_pair=True)),
-        (RowOptions({}, task="classify", text_pair_column="p"), TextFields("inputs", "p")),
+        ([], TextFields("inputs")),
+        (["--task=score", "--text-pair-column=p"], TextFields("inputs", "p")),
+        (["--task=classify", "--field=t"], TextFields("t", "text_pair", optional_pair=True)),
+        (["--task=classify", "--text-pair-column=p"], TextFields("inputs", "p")),
     ],
 )
-def test_second_texts_by_default_only_for_classify(
-    row_options: RowOptions, fields: TextFields
-) -> None:
-    assert row_options.text_fields == fields
+def test_second_texts_by_default_only_for_classify(flags: list[str], fields: TextFields) -> None:
+    command = parse_arguments(["--input=a", "--output=b", *flags]).command
+    assert isinstance(command, RowsCommand)
+    assert command.text_fields == fields
 
 
-def test_streams() -> None:
-    # The input is standard input, a file or a shard of a file.
-    assert parse_arguments(["--input=-", "--output=-"]).command == StreamCommand(
-        None, RowOptions({})
-    )
-    parsed = parse_arguments(["--input=a.csv", "--output=-", "--shard=0/2"])
-    assert parsed.command == StreamCommand(Path("a.csv"), RowOptions({}, shard=Shard(0, 2)))
+@pytest.mark.parametrize("rows", [0, 1, 7, 8, 9, 1000])
+@pytest.mark.parametrize("count", [1, 2, 3, 8])
+def test_shards_partition_the_rows(rows: int, count: int) -> None:
+    # The sizes of shards differ by at most one row.
+    ranges = [Shard(index, count).range_of(rows) for index in range(count)]
+    assert [start for start, _ in ranges] == [0, *(stop for _, stop in ranges[:-1])]
+    assert ranges[-1][1] == rows
+    sizes = [stop - start for start, stop in ranges]
+    assert max(sizes) - min(sizes) <= 1
+
+
+@pytest.mark.parametrize("text", ["", "8/8", "1", "0/0", "-1/2", "1/2/3", "\u0661/\u0662", "1/"])
+def test_invalid_shards_are_rejected(text: str) -> None:
+    with pytest.raises(CommandError, match="must be I/N with I from 0 to N - 1, such as 0/8"):
+        Shard.parse(text)
 
 
 @pytest.mark.parametrize(
@@ -156,21 +150,12 @@ def test_streams() -> None:
             ),
         ),
         (
-            [TEXT, "--variant=original"],
-            "--variant is not a parameter of --task fill-mask; use a parameter of this task: --top",
-        ),
-        (
             [TEXT, "--task=fill"],
             "argument --task: invalid choice: 'fill' (choose from 'fill-mask', 'score', 'class",
         ),
         ([TEXT, "--input", "x"], "--input and a text exclude each other; remove one of them."),
-        (
-            [TEXT, "--on-error=report"],
-            "--on-error and a text exclude each other; remove one of them.",
-        ),
         (["--input=x.csv"], "--output is missing; give both --input and --output."),
         (["--output=x.csv"], "--input is missing; give both --input and --output."),
-        (["--shard=0/1"], "--input is missing; give both --input and --output."),
         (
             ["--input=x", "--output=y", "--json"],
             "--json needs a text; for files, remove --json.",
@@ -203,18 +188,9 @@ def test_streams() -> None:
             "--overwrite needs an output file (got --output -).",
         ),
         (
-            ["--input=x", "--output=-", "--restart"],
-            "--restart needs an output file (got --output -).",
-        ),
-        (
-            ["--input=x", "--output=y", "--shard=2/2"],
-            '--shard must be I/N with I from 0 to N - 1, such as 0/8 (got "2/2").',
-        ),
-        (
             [TEXT, "--top", "1"],
             "unrecognized arguments: --top 1; run fillmask --help for the argum",
         ),
-        ([TEXT, "b"], "unrecognized arguments: b; run fillmask --help for the arguments."),
         (
             ["--input=x", "--output=y", "--on-error=skip"],
             "argument --on-error: invalid choice: 'skip' (choose from 'error', 'report'); run",
@@ -249,8 +225,11 @@ def test_invalid_files_of_targets(tmp_path: Path) -> None:
 
 
 def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
-    for flag, printed in (("--help", "--on-long-text error|window"), ("--version", "fillmask 0")):
+    # The help has the forms and the descriptions of the parameters of all tasks.
+    forms = ("--on-long-text error|window|truncate", "--min-weight W", "--span START:END")
+    for flag, printed in (("--help", forms), ("--version", ["fillmask 0"])):
         with pytest.raises(SystemExit) as caught:
             parse_arguments([flag])
         assert caught.value.code == 0
-        assert printed in capsys.readouterr().out
+        out = capsys.readouterr().out
+        assert all(part in out for part in printed)

@@ -1,48 +1,18 @@
 """Fills of one text, as a table or as the JSON of the HTTP response."""
 
+import errno
 import io
 import json
-from collections.abc import Callable
+import os
+import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-from fastapi.testclient import TestClient
 
-from fillmask.cli import one_text
 from fillmask.cli.__main__ import execute
 from tests.service.cli.command_line import Done, fillmask
+from tests.service.cli.conftest import Pipe
 from tests.service.tiny import Tiny
-
-
-@pytest.mark.parametrize(
-    ("text", "flags", "parameters"),
-    [
-        ("the [MASK] of", [], {}),
-        ("the [MASK] of [MASK]", ["--top-k", 2], {"top_k": 2}),
-        ("a [MASK]", ["--target", "dog", "--target=walks"], {"targets": ["dog", "walks"]}),
-        (
-            "a [MASK]",
-            ["--granularity=word", "--max-word-tokens=2"],
-            {"granularity": "word", "max_word_tokens": 2},
-        ),
-        (
-            "[MASK] a [MASK]",
-            ["--strategy=joint", "--order=left_to_right"],
-            {"strategy": "joint", "order": "left_to_right"},
-        ),
-        ("dog " * 40 + "[MASK]", ["--on-long-text=window"], {"on_long_text": "window"}),
-    ],
-)
-def test_json_equals_the_http_response(
-    tiny: Tiny, client: TestClient, text: str, flags: list[Any], parameters: dict[str, Any]
-) -> None:
-    # The JSON ends with a line feed.
-    done = fillmask(text, "--json", "--bundle", tiny.path, *flags)
-    answer = client.post("/fill-mask", json={"inputs": text, "parameters": parameters})
-    assert answer.status_code == 200
-    assert (done.code, done.err) == (0, "")
-    assert done.out.encode() == answer.content + b"\n"
 
 
 def test_a_table_has_the_same_fills(tiny: Tiny) -> None:
@@ -62,43 +32,11 @@ def test_a_table_has_the_same_fills(tiny: Tiny) -> None:
         ("", [], "The text is empty; write at least one word."),
         ("\udcff [MASK]", [], "The text is not valid UTF-8; encode it as UTF-8."),
         ("a dog", [], "The text has no mask; write [MASK] in place of a word."),
-        (
-            "dog " * 40 + "[MASK]",
-            [],
-            (
-                "The text must have at most 32 tokens, special tokens included (got 43); shorten "
-                "it or set on_long_text to window."
-            ),
-        ),
-        (
-            "[MASK]",
-            ["--top-k=99"],
-            "top_k must be a whole number from 1 to 39 (got 99).",
-        ),
-        (
-            "[MASK]",
-            ["--top-k=two"],
-            'top_k must be a whole number from 1 to 39 (got "two").',
-        ),
-        (
-            "[MASK]",
-            ["--strategy=jointly"],
-            'strategy must be independent or joint (got "jointly").',
-        ),
-        (
-            "[MASK]",
-            ["--target=a", "--strategy=joint"],
-            'targets and strategy "joint" exclude each other; choose one.',
-        ),
+        ("[MASK]", ["--top-k=two"], 'top_k must be a whole number from 1 to 39 (got "two").'),
         (
             "[MASK]",
             ["--target=é"],
             'The target "é" has characters that the model\'s vocabulary lacks; remove the target.',
-        ),
-        (
-            "[MASK]",
-            ["--target= "],
-            'targets[0] must be a non-blank text (got " ").',
         ),
         ("[MASK]", ["--threads=0"], '--threads must be a whole number from 1 to 1024 (got "0").'),
         (
@@ -147,39 +85,15 @@ def test_server_limits_do_not_apply(tiny: Tiny, monkeypatch: pytest.MonkeyPatch)
     assert done.code == 2
 
 
-Pipe = Callable[..., Done]
-
-
-@pytest.fixture
-def pipe(tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pipe:
-    """Function that runs the command without a text and with given bytes on standard input."""
-
-    def run(content: bytes, *flags: str) -> Done:
-        source = tmp_path / "standard_input"
-        source.write_bytes(content)
-        monkeypatch.setattr("sys.stdin", io.StringIO())
-        monkeypatch.setattr(one_text, "open_standard_input", lambda: source.open("rb", buffering=0))
-        return fillmask("--bundle", tiny.path, *flags)
-
-    return run
-
-
-@pytest.mark.parametrize("flags", [["--top-k=2"], ["--task=score"]])
-def test_one_line_of_standard_input_is_like_a_text(
-    tiny: Tiny, pipe: Pipe, flags: list[str]
-) -> None:
-    text = "the dog" if "--task=score" in flags else "the [MASK] of"
-    for content in (f"{text}\n", text, f"\ufeff{text}\r\n\n \n"):
-        assert pipe(content.encode(), *flags) == fillmask(text, "--bundle", tiny.path, *flags)
-
-
 def test_each_line_of_standard_input_is_a_text(tiny: Tiny, pipe: Pipe) -> None:
     texts = ["the [MASK] of", "a [MASK] [MASK]", "[MASK]"]
     content = "\n".join(texts).encode()
     tables = [fillmask(text, "--bundle", tiny.path).out for text in texts]
-    assert pipe(content) == Done(0, "\n".join(tables), "")
+    assert pipe(content, "--bundle", tiny.path) == Done(0, "\n".join(tables), "")
     answers = [fillmask(text, "--json", "--bundle", tiny.path).out for text in texts]
-    assert pipe(content, "--json") == Done(0, "".join(answers), "")
+    assert pipe(content + b"\r\n\n \n", "--bundle", tiny.path, "--json") == Done(
+        0, "".join(answers), ""
+    )
 
 
 @pytest.mark.parametrize(
@@ -204,7 +118,7 @@ def test_invalid_line_ends_the_command(
     # The command prints the results of the lines before the invalid line.
     before = fillmask("a [MASK]", "--bundle", tiny.path).out
     expected = Done(2, before, f"standard input, row 2: {sentence}\n")
-    assert pipe(b"a [MASK]\n" + content) == expected
+    assert pipe(b"a [MASK]\n" + content, "--bundle", tiny.path) == expected
 
 
 def test_closed_output_is_an_error(
@@ -215,12 +129,11 @@ def test_closed_output_is_an_error(
     assert capsys.readouterr().err.startswith("Standard output is closed; redirect it")
 
 
-def test_no_input_is_an_error(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_input_is_an_error(tiny: Tiny, pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
     # Standard input is empty, is closed or is a terminal, from which the command does not read.
     for content in (b"", b"\n\n"):
-        assert pipe(content) == Done(
-            2, "", "Standard input has no text; write one text per line.\n"
-        )
+        done = pipe(content, "--bundle", tiny.path)
+        assert done == Done(2, "", "Standard input has no text; write one text per line.\n")
     terminal = io.StringIO()
     monkeypatch.setattr(terminal, "isatty", lambda: True)
     for stream in (None, terminal):
@@ -231,3 +144,29 @@ def test_no_input_is_an_error(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> No
             "The command has no input; give a text, pipe texts to the command, or set --input and "
             "--output (fillmask --help has examples).\n"
         )
+
+
+FULL = Path("/dev/full")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="only Linux has /dev/full")
+@pytest.mark.parametrize(
+    "arguments", [["the [MASK]"], ["the [MASK]", "--json"], ["--input=rows", "--output=-"]]
+)
+def test_full_disk_error_names_standard_output(
+    tiny: Tiny,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+) -> None:
+    # The exit code is 1, because the same command may succeed next time.
+    (tmp_path / "rows.jsonl").write_text('{"inputs": "a [MASK]"}\n')
+    given = [argument.replace("rows", str(tmp_path / "rows.jsonl")) for argument in arguments]
+    full = FULL.open("w")
+    monkeypatch.setattr(sys, "stdout", full)
+    code = execute([*given, "--bundle", str(tiny.path)])
+    with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
+        full.close()
+    assert code == 1
+    assert "standard output: no space left on device.\n" in capsys.readouterr().err

@@ -1,7 +1,6 @@
 """Checks of the input's and the output's path before a job begins."""
 
 from pathlib import Path
-from typing import NoReturn
 
 import pytest
 
@@ -51,15 +50,6 @@ def test_inputs_that_cannot_be_read(tmp_path: Path) -> None:
         with pytest.raises(CommandError) as caught:
             open_rows(tmp_path / name, "inputs")
         assert str(caught.value).endswith(sentence)
-
-
-def test_input_without_permission(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(_path: Path, _mode: str) -> NoReturn:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "open", refuse)
-    with pytest.raises(CommandError, match=r"cannot read .*in.jsonl \(permission denied\); give"):
-        open_rows(source, "inputs")
 
 
 def test_outputs_that_must_not_be_written(tmp_path: Path, source: Path) -> None:

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from fillmask.cli.progress import ProgressLines, print_status, show_progress
+from fillmask.cli.progress import ProgressLines, show_progress
 
 
 class Terminal(io.StringIO):
@@ -25,20 +25,12 @@ def test_a_bar_on_a_terminal() -> None:
     assert "texts/s" in last
 
 
-def test_no_bar_among_other_lines() -> None:
-    stream = Terminal()
-    with show_progress(stream, "in.csv", 10, bar=False) as lines:
-        lines.update(6)
-    assert isinstance(lines, ProgressLines)
-    assert stream.getvalue() == ""
-
-
-def test_lines_in_a_log(monkeypatch: pytest.MonkeyPatch) -> None:
-    # The speed counts only the rows of this run.
+@pytest.mark.parametrize("stream", [io.StringIO(), Terminal()])
+def test_lines_in_a_log(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO) -> None:
+    # The speed counts only the rows of this run. Standard output may share the terminal.
     times_s = [0.0]
     monkeypatch.setattr("tqdm.std.time", lambda: times_s[-1])
-    stream = io.StringIO()
-    with show_progress(stream, "out.csv", 1000, 400) as lines:
+    with show_progress(stream, "out.csv", 1000, 400, bar=False) as lines:
         for time_s in (1.0, 29.0, 30.0, 31.0, 60.0):
             times_s.append(time_s)
             lines.update(50)
@@ -55,8 +47,3 @@ def test_lines_without_a_known_end(monkeypatch: pytest.MonkeyPatch) -> None:
     with show_progress(stream, "standard input", None) as lines:
         lines.update(5)
     assert stream.getvalue().startswith("standard input: 5 rows, ")
-
-
-def test_status_is_printed_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
-    print_status("So it is.")
-    assert capsys.readouterr() == ("", "So it is.\n")

@@ -1,6 +1,5 @@
 """Requests made from rows and error messages for invalid rows."""
 
-from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -10,62 +9,43 @@ import pyarrow.parquet as pq
 import pytest
 
 from fillmask.cli.errors import CommandError
-from fillmask.cli.formats.answers import Problem
-from fillmask.cli.formats.base import Rows
 from fillmask.cli.formats.by_extension import open_rows
-from fillmask.cli.requests import (
-    Item,
-    RowRequest,
-    RowRequestReader,
-    TextFields,
-)
-from fillmask.cli.tasks.fill_mask import FillMaskTask
+from fillmask.cli.requests import Item, RowRequest, RowRequestReader, TextFields
+from fillmask.cli.tasks import TASKS
 from fillmask.errors import InvalidRequestError
 from fillmask.parameters.fill_mask import FillOptions
 from fillmask.parameters.limits import Limits
+from fillmask.parameters.texts import TextPair
 from tests.service.cli.command_line import write_rows
 
 LIMITS = Limits(
     max_tokens=32, max_texts=1, max_masks=9, max_top_k=50, max_passes=9, max_body_bytes=9
 )
 
-
-def reader_of(
-    field: str,
-    parameters: Mapping[str, Any],
-    limits: Limits,
-    rows: Rows,
-    reserved: tuple[str, ...],
-) -> RowRequestReader:
-    """Return a reader of fill requests without pairs."""
-    return RowRequestReader(FillMaskTask(), TextFields(field), parameters, limits, rows, reserved)
+MISSING = 'The row has no field "inputs";'
+EIGHT = ", ".join(f'"f{n}"' for n in range(8))
+SELECT = "Select the field of the texts with --field."
+SELECT_SECOND = "Select the field of the second texts with --text-pair-column."
 
 
-def ask(
-    tmp_path: Path,
-    row: dict[str, Any],
-    field: str = "inputs",
-    reserved: tuple[str, ...] = (),
-    **parameters: object,
-) -> Item:
-    """Return the request of one JSONL row, or the problem of an invalid row."""
-    rows = open_rows(write_rows(tmp_path / "rows.jsonl", [row]), field)
-    [(_, [item])] = RowRequestReader(
-        FillMaskTask(), TextFields(field), parameters, LIMITS, rows, reserved
-    ).read(0, None)
+def ask_of(path: Path, fields: TextFields, **parameters: object) -> Item:
+    """Return the request of the only row of a file, or its problem."""
+    rows = open_rows(path, fields.text)
+    reader = RowRequestReader(TASKS["fill-mask"], fields, parameters, LIMITS, rows)
+    [(_, [item])] = reader.read(0, None)
     return item
 
 
-def test_a_text_and_the_parameters_of_all(tmp_path: Path) -> None:
-    # The field with the text may have any name.
-    item = ask(tmp_path, {"x": "a [MASK]", "y": [1]}, "x", top_k=3)
-    assert item == RowRequest("a [MASK]", FillOptions(top_k=3))
+def ask(tmp_path: Path, row: dict[str, Any], field: str = "inputs", **parameters: object) -> Item:
+    """Return the request of one JSONL row, or its problem."""
+    path = write_rows(tmp_path / "rows.jsonl", [row])
+    return ask_of(path, TextFields(field), **parameters)
 
 
 def test_parameters_of_a_row_override_the_defaults(tmp_path: Path) -> None:
     # A null in the row keeps the default.
-    row = {"inputs": "a", "parameters": {"top_k": 2, "strategy": None, "order": "left_to_right"}}
-    item = ask(tmp_path, row, top_k=7, strategy="joint")
+    row = {"x": "a", "parameters": {"top_k": 2, "strategy": None, "order": "left_to_right"}}
+    item = ask(tmp_path, row, "x", top_k=7, strategy="joint")
     options = FillOptions(top_k=2, strategy="joint", order="left_to_right")
     assert item == RowRequest("a", options)
     assert ask(tmp_path, {"inputs": "a", "parameters": None}) == RowRequest("a", FillOptions())
@@ -76,69 +56,38 @@ def test_parameters_of_a_row_override_the_defaults(tmp_path: Path) -> None:
     [
         ({"inputs": ""}, 'inputs must be a non-empty text (got "").'),
         ({"inputs": None}, "inputs must be a non-empty text (got null)."),
-        ({"inputs": 5}, "inputs must be a non-empty text (got 5)."),
         ({"inputs": ["a"]}, "inputs must be a non-empty text (got a list)."),
+        ({"text": "a", "id": 1}, f'{MISSING} it has "text", "id". {SELECT}'),
         (
-            {"text": "a", "id": 1},
-            (
-                'The row has no field "inputs"; it has "text", "id". Select the field '
-                "of the texts with --field."
-            ),
+            {f"f{n}": 1 for n in range(100)},
+            f"{MISSING} it has {EIGHT} and others. {SELECT}",
         ),
-        (
-            {},
-            (
-                'The row has no field "inputs"; it has no fields. Select the field of the texts '
-                "with --field."
-            ),
-        ),
+        ({}, f"{MISSING} it has no fields. {SELECT}"),
         ({"inputs": "a", "parameters": 1}, "parameters must be a JSON object (got 1)."),
         (
             {"inputs": "a", "parameters": {"top_k": 0}},
             "top_k must be a whole number from 1 to 50 (got 0).",
         ),
-        (
-            {"inputs": "a", "parameters": {"topk": 1}},
-            (
-                'Unknown field "topk" in parameters; allowed: top_k, targets, granularity, '
-                "max_word_tokens, strategy, order, on_long_text."
-            ),
-        ),
-        (
-            {"inputs": "a", "parameters": {"targets": ["x"], "strategy": "joint"}},
-            'targets and strategy "joint" exclude each other; choose one.',
-        ),
     ],
 )
 def test_bad_rows(tmp_path: Path, row: dict[str, Any], sentence: str) -> None:
-    # The messages equal those of the HTTP API.
-    assert ask(tmp_path, row) == Problem(sentence)
+    assert ask(tmp_path, row) == sentence
 
 
-def test_unreadable_row(tmp_path: Path) -> None:
-    path = tmp_path / "rows.jsonl"
-    path.write_bytes(b"nothing\n")
-    [(_, [item])] = RowRequestReader(
-        FillMaskTask(), TextFields("x"), {}, LIMITS, open_rows(path, "x"), ()
-    ).read(0, None)
-    assert isinstance(item, Problem)
-    assert not item.readable
-
-
-def test_messages_name_at_most_eight_fields(tmp_path: Path) -> None:
-    item = ask(tmp_path, {f"f{n}": 1 for n in range(100)})
-    assert isinstance(item, Problem)
-    assert '"f6", "f7" and others. Select' in item.message
-
-
-def test_reserved_field_name_is_a_problem(tmp_path: Path) -> None:
-    # The output for a row with a reserved field has none of the row's fields.
-    item = ask(tmp_path, {"inputs": "a", "fills": 1}, reserved=("fills", "error"))
-    assert item == Problem(
-        'The row has the field "fills", which the output adds; set another --output-prefix.',
-        readable=False,
-    )
-    assert isinstance(ask(tmp_path, {"inputs": "a", "fills": 1}), RowRequest)
+@pytest.mark.parametrize(
+    ("row", "optional", "item"),
+    [
+        ({"inputs": "a", "p": "b"}, False, RowRequest(TextPair("a", "b"), FillOptions())),
+        ({"inputs": "a", "p": ""}, True, RowRequest("a", FillOptions())),
+        ({"inputs": "a"}, True, RowRequest("a", FillOptions())),
+        ({"inputs": "a", "p": 3}, True, "p must be a non-empty text (got 3)."),
+        ({"inputs": "a", "p": None}, False, "p must be a non-empty text (got null)."),
+        ({"inputs": "a"}, False, f'The row has no field "p"; it has "inputs". {SELECT_SECOND}'),
+    ],
+)
+def test_pairs(tmp_path: Path, row: dict[str, Any], *, optional: bool, item: Item) -> None:
+    path = write_rows(tmp_path / "rows.jsonl", [row])
+    assert ask_of(path, TextFields("inputs", "p", optional_pair=optional)) == item
 
 
 def test_default_parameters_are_validated_first(tmp_path: Path) -> None:
@@ -146,25 +95,20 @@ def test_default_parameters_are_validated_first(tmp_path: Path) -> None:
         ask(tmp_path, {"inputs": "a"}, top_k="x")
 
 
-def test_missing_column(tmp_path: Path) -> None:
-    # In CSV input, a column with the name `parameters` has no effect.
+def test_columns_of_csv(tmp_path: Path) -> None:
+    # A column with the name `parameters` has no effect.
     path = tmp_path / "rows.csv"
     path.write_text("inputs,parameters\na,b\n")
-    rows = open_rows(path, "inputs")
-    [(_, items)] = RowRequestReader(
-        FillMaskTask(), TextFields("inputs"), {}, LIMITS, rows, ()
-    ).read(0, None)
-    assert items == [RowRequest("a", FillOptions())]
+    assert ask_of(path, TextFields("inputs")) == RowRequest("a", FillOptions())
     with pytest.raises(CommandError) as caught:
-        reader_of("text", {}, LIMITS, rows, ())
+        ask_of(path, TextFields("inputs", "text"))
     assert str(caught.value) == (
-        'rows.csv has no column "text"; it has "inputs", "parameters". Select the '
-        "field of the texts with --field. Line 1 must name the columns; --delimiter sets what "
-        "separates them."
+        f'rows.csv has no column "text"; it has "inputs", "parameters". {SELECT_SECOND} Line 1 '
+        "must name the columns; --delimiter sets what separates them."
     )
 
 
-def test_parquet_values_that_are_not_text(tmp_path: Path) -> None:
+def test_values_of_parquet(tmp_path: Path) -> None:
     path = tmp_path / "rows.parquet"
     columns = {
         "inputs": pa.array([Decimal(1)]),
@@ -172,12 +116,7 @@ def test_parquet_values_that_are_not_text(tmp_path: Path) -> None:
         "parameters": pa.array([{"top_k": 3, "order": None}]),
     }
     pq.write_table(pa.table(columns), path)
-    rows = open_rows(path, "inputs")
-    [(_, [item])] = RowRequestReader(
-        FillMaskTask(), TextFields("inputs"), {}, LIMITS, rows, ()
-    ).read(0, None)
-    assert item == Problem("inputs must be a non-empty text (got a value of type Decimal).")
-    [(_, [item])] = RowRequestReader(
-        FillMaskTask(), TextFields("text"), {"top_k": 4}, LIMITS, rows, ()
-    ).read(0, None)
-    assert item == RowRequest("a", FillOptions(top_k=3))
+    assert ask_of(path, TextFields("inputs")) == (
+        "inputs must be a non-empty text (got a value of type Decimal)."
+    )
+    assert ask_of(path, TextFields("text"), top_k=4) == RowRequest("a", FillOptions(top_k=3))

@@ -45,13 +45,11 @@ def test_coroutine_ends_without_a_signal() -> None:
     assert not threads[0].is_alive()
     assert signal.getsignal(signal.SIGINT) is before
 
-
-def test_errors_of_the_coroutine_are_raised() -> None:
-    async def main() -> None:
+    async def fail() -> None:
         raise ValueError("so")
 
     with pytest.raises(ValueError, match="so"):
-        run_until_signal(main)
+        run_until_signal(fail)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -86,20 +84,14 @@ def never_ends(
     return main
 
 
-def test_unresponsive_coroutine_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(signals, "GRACE_S", 0.01)
+@pytest.mark.parametrize("grace_s", [0.01, 1e6])
+def test_unresponsive_coroutine_is_abandoned(
+    monkeypatch: pytest.MonkeyPatch, grace_s: float
+) -> None:
+    # A second signal ends the wait at once.
+    monkeypatch.setattr(signals, "GRACE_S", grace_s)
     started, go = threading.Event(), threading.Event()
-    sender = send_after(started, signal.SIGTERM)
-    with pytest.raises(SignalError):
-        run_until_signal(never_ends(started, go))
-    go.set()
-    sender.join()
-
-
-def test_second_signal_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(signals, "GRACE_S", 1e6)
-    started, go = threading.Event(), threading.Event()
-    sender = send_after(started, signal.SIGINT, signal.SIGINT)
+    sender = send_after(started, *[signal.SIGINT] * (2 if grace_s > 1 else 1))
     with pytest.raises(SignalError):
         run_until_signal(never_ends(started, go))
     go.set()

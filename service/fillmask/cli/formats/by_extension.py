@@ -6,15 +6,44 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from fillmask.cli.errors import CommandError, reason
-from fillmask.cli.formats.base import Format, OutputOptions, Rows, RowWriter, Source
+from fillmask.cli.formats.base import Rows, Source
 from fillmask.cli.formats.csv import CSV, TSV
 from fillmask.cli.formats.json import JSON
 from fillmask.cli.formats.jsonl import JSONL
 from fillmask.cli.formats.lines import TEXT
+from fillmask.cli.formats.output import Format, Output, RowWriter
 from fillmask.cli.formats.parquet import PARQUET
 from fillmask.errors import quote
 from fillmask.tables.delimited import DEFAULT, Dialect
 from fillmask.tables.streams import COMPRESSIONS, GZIP, suffix_of
+
+FORMATS = (JSONL, CSV, TSV, JSON, TEXT, PARQUET)
+READ = tuple(ending for one in FORMATS for ending in one.extensions)
+WRITTEN = tuple(ending for one in FORMATS if one.write for ending in one.extensions)
+COMPRESSED = tuple(ending for one in FORMATS if one.is_text for ending in one.extensions)
+
+
+def open_rows(path: Path, field: str, dialect: Dialect = DEFAULT) -> Rows:
+    """Return a reader for the rows of a file, or of a folder or a pattern of Parquet files.
+
+    Args:
+        field: field of the texts, also if they have no name in the file.
+
+    Raises:
+        CommandError: the extension is unknown, pyarrow is missing, the content does not match the
+            extension, or the format lacks an option of the dialect.
+    """
+    if not path.is_dir():
+        _format_to_read(path)
+    files = _find_files(path)
+    one = _format_to_read(files[0])
+    for name, value in asdict(dialect).items():
+        if value is not None and not (one.dialect or (name == "encoding" and one.is_text)):
+            raise CommandError(f"--{name} has no meaning for {path.name}; remove it.")
+    with _require_pyarrow(path):
+        rows = one.read(Source(path if len(files) > 1 else files[0], files, field, dialect))
+    rows.files = files
+    return rows
 
 
 def _find_files(path: Path) -> list[Path]:
@@ -48,42 +77,8 @@ def _find_files(path: Path) -> list[Path]:
     return files
 
 
-FORMATS = (JSONL, CSV, TSV, JSON, TEXT, PARQUET)
-READ = tuple(ending for one in FORMATS for ending in one.extensions)
-WRITTEN = tuple(ending for one in FORMATS if one.write for ending in one.extensions)
-COMPRESSED = tuple(ending for one in FORMATS if one.is_text for ending in one.extensions)
-
-
-def open_rows(path: Path, field: str, dialect: Dialect = DEFAULT) -> Rows:
-    """Return a reader for the rows of a file, or of a folder or a pattern of Parquet files.
-
-    Args:
-        field: field of the texts, also if they have no name in the file.
-
-    Raises:
-        CommandError: the extension is unknown, pyarrow is missing, the content does not match the
-            extension, or the format lacks an option of the dialect.
-    """
-    if not path.is_dir():
-        _format_to_read(path)
-    files = _find_files(path)
-    one = _format_to_read(files[0])
-    for name, value in asdict(dialect).items():
-        if value is not None and not (one.dialect or (name == "encoding" and one.is_text)):
-            raise CommandError(f"--{name} has no meaning for {path.name}; remove it.")
-    with _require_pyarrow(path):
-        rows = one.read(Source(path if len(files) > 1 else files[0], files, field, dialect))
-    rows.files = files
-    return rows
-
-
-def make_writer(path: Path, rows: Rows, options: OutputOptions) -> RowWriter:
-    """Return a writer for rows and their results.
-
-    Args:
-        path: path of the output, whose extension sets the format.
-        rows: the rows to write. If the rows may have different fields, the writers of CSV and
-            Parquet first read all rows to find the columns.
+def make_writer(path: Path, rows: Rows, output: Output) -> RowWriter:
+    """Return a writer for rows and their results, in the format of a path.
 
     Raises:
         CommandError: the extension is unknown, pyarrow is missing, or the format cannot
@@ -91,9 +86,8 @@ def make_writer(path: Path, rows: Rows, options: OutputOptions) -> RowWriter:
     """
     write = format_to_write(path).write
     assert write is not None  # noqa: S101 - of a format in WRITTEN
-    options = replace(options, compressed=path.suffix.lower() == GZIP)
     with _require_pyarrow(path):
-        return write(rows, options)
+        return write(rows, replace(output, compressed=path.suffix.lower() == GZIP))
 
 
 def _format_to_read(path: Path) -> Format:

@@ -1,4 +1,4 @@
-"""Reader and writer of CSV and TSV, with added columns for the results."""
+"""CSV and TSV."""
 
 import csv
 import io
@@ -10,36 +10,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from fillmask.cli.formats.answers import parse_problem
-from fillmask.cli.formats.base import (
-    BLOCK_ROWS,
-    ERROR,
-    Block,
-    Fields,
-    Format,
-    ListBlock,
-    OutputOptions,
-    Rows,
-    Source,
-    UnreadableRow,
-    Write,
-    as_json,
-    slice_batches,
-)
-from fillmask.cli.formats.csv_layout import LAYOUTS, ROW
+from fillmask.cli.formats.base import BLOCK_ROWS, Block, Row, Rows, Source, as_json
 from fillmask.cli.formats.durable_files import write_file
+from fillmask.cli.formats.output import ERROR, ROW, Format, Output, Write, problem_of
 from fillmask.cli.progress import print_status
 from fillmask.tables.delimited import Record, Table
 
 _ESCAPES = {"\t": r"\t", "\n": r"\n", "\r": r"\r"}
-
-
-class CsvBlock(ListBlock):
-    """Block of CSV rows with their fields."""
-
-    def fields(self) -> list[Fields | UnreadableRow]:
-        """See `Block`."""
-        return list(self.rows)
 
 
 class CsvRows(Rows):
@@ -49,7 +26,6 @@ class CsvRows(Rows):
         TableError: the file has no valid header.
     """
 
-    row_parameters = False
     hint = " Line 1 must name the columns; --delimiter sets what separates them."
 
     def __init__(self, source: Source) -> None:
@@ -57,52 +33,32 @@ class CsvRows(Rows):
         self._table = Table(source.path, self.name, source.dialect, source.field, print_status)
         self.columns: tuple[str, ...] = self._table.columns
 
-    def count(self) -> int:
-        """See `Rows`."""
-        return sum(1 for _ in self._table.records())
+    def batches(self) -> Iterator[list[Record]]:
+        records = self._table.records()
+        return iter(lambda: list(islice(records, BLOCK_ROWS)), [])
 
-    def blocks(
-        self,
-        start: int = 0,
-        stop: int | None = None,
-        only: Sequence[str] | None = None,  # noqa: ARG002 - the parser reads all fields
-    ) -> Iterator[Block]:
-        """See `Rows`."""
-        rows = map(self._read, self._table.records())
-        batches = iter(lambda: list(islice(rows, BLOCK_ROWS)), [])
-        for first, batch in slice_batches(batches, start, stop):
-            yield CsvBlock(first, batch)
-
-    def _read(self, row: Record) -> Fields | UnreadableRow:
-        fields = dict(zip(self.columns, row.cells, strict=False))
-        if row.problem is None:
-            return fields
-        return UnreadableRow(f"Line {row.line} {row.problem}.", fields)
+    def parse(self, item: Record, number: int) -> Row:  # noqa: ARG002 - the record has its line
+        fields = dict(zip(self.columns, item.cells, strict=False))
+        return Row(fields, item.problem and f"Line {item.line} {item.problem}.")
 
 
 class CsvRowWriter:
-    """Writer of rows as CSV or TSV, with added columns for the results.
+    """Writer of rows as CSV, or as TSV.
 
     TSV has no quotation marks, so that every reader finds the same cells. Tabs and line ends
     become escapes.
-
-    Args:
-        rows: the rows to write. If the rows may have different fields, the writer first reads all
-            rows to find the columns.
     """
 
-    def __init__(self, rows: Rows, options: OutputOptions, *, tabs: bool = False) -> None:
+    def __init__(self, rows: Rows, output: Output, *, tabs: bool = False) -> None:
         self._columns = rows.find_columns()
         self._tabs = tabs
         self._has_noted_escapes = False
-        self._compressed = options.compressed
-        self._layout = LAYOUTS[options.task.name]
-        added = self._layout.columns(options.task_options, rows.row_parameters)
-        self._added = options.names(rows, added)
+        self._compressed = output.compressed
+        self._lines_of = output.layout.lines
+        self._added = output.names(rows, output.layout.cells)
 
     @contextmanager
     def open(self, path: Path) -> Iterator[Write]:
-        """See `RowWriter`."""
         with write_file(path, compressed=self._compressed) as file:
             stream = io.TextIOWrapper(file, encoding="utf-8", newline="")
             # csv.writer does not quote a carriage return that is not part of its line ends
@@ -120,21 +76,20 @@ class CsvRowWriter:
             write_line([self._cell(name, 0) for name in (*self._columns, *self._added.values())])
 
             def write(block: Block, answers: Sequence[bytes]) -> None:
-                pairs = zip(block.known_fields(), answers, strict=True)
-                for number, (fields, answer) in enumerate(pairs, block.first + 1):
-                    for line in self._lines(number, fields, answer):
+                pairs = zip(block.rows(), answers, strict=True)
+                for number, (row, answer) in enumerate(pairs, block.first + 1):
+                    for line in self._lines(number, row, answer):
                         write_line(line)
 
             yield write
             stream.detach()
 
-    def _lines(self, number: int, fields: Fields, answer: bytes) -> Iterator[list[str]]:
-        problem = parse_problem(answer)
-        row = [self._cell(fields.get(column), number) for column in self._columns]
-        results = [{ERROR: problem.message}] if problem else self._layout.lines(answer)
-        for result in results:
+    def _lines(self, number: int, row: Row, answer: bytes) -> Iterator[list[str]]:
+        problem = problem_of(answer)
+        cells = [self._cell(row.fields.get(column), number) for column in self._columns]
+        for result in [{ERROR: problem}] if problem is not None else self._lines_of(answer):
             values = {ROW: number, **result}
-            yield [*row, *(self._cell(values.get(column), number) for column in self._added)]
+            yield [*cells, *(self._cell(values.get(column), number) for column in self._added)]
 
     def _cell(self, value: Any, number: int) -> str:
         cell = _text(value)
@@ -150,17 +105,15 @@ class CsvRowWriter:
 
 
 def _text(value: Any) -> str:
-    """Format a value as a cell.
+    """Format a value as a cell: nothing for None, a string as it is, and others as JSON.
 
-    A string stays unchanged. None becomes an empty cell. Any other value becomes JSON, without the
-    quotes of a JSON string.
+    Values of types that JSON lacks, such as dates, are strings in JSON, and here without quotes.
     """
     if value is None:
         return ""
     if isinstance(value, str):
         return value
     written = as_json(value).decode()
-    # Values of types that JSON lacks, such as dates, become JSON strings. The cell has no quotes.
     return str(json.loads(written)) if written.startswith('"') else written
 
 

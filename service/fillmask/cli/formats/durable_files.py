@@ -44,7 +44,7 @@ class _NamedFile(io.FileIO):
 
 
 def create(path: Path) -> BinaryIO:
-    """Create or truncate a file and open it for writing. Errors of the file contain its name."""
+    """Create or truncate a file, whose errors contain its name."""
     return io.BufferedWriter(_NamedFile(path))
 
 
@@ -57,13 +57,10 @@ def sync(stream: IO[Any], path: Path) -> None:
 
 @contextlib.contextmanager
 def write_file(path: Path, *, compressed: bool = False) -> Iterator[BinaryIO]:
-    """Open a new file. The end of the `with` block flushes it to the disk.
-
-    Args:
-        compressed: write with gzip, without the name and the time, so that equal content is equal.
-    """
+    """Open a new file. The end of the `with` block flushes it to the disk."""
     with create(path) as file:
         if compressed:
+            # without a name and a time, so that equal content is equal
             with gzip.GzipFile("", "wb", 6, file, mtime=0) as stream:
                 yield cast("BinaryIO", stream)
         else:
@@ -71,9 +68,10 @@ def write_file(path: Path, *, compressed: bool = False) -> Iterator[BinaryIO]:
         sync(file, path)
 
 
-def sync_directory(path: Path) -> None:
-    """Flush the entries of a directory to the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
+def replace_durably(source: Path, target: Path) -> None:
+    """Replace the target with a flushed file and flush the directory of the target."""
+    source.replace(target)
+    descriptor = os.open(target.parent, os.O_RDONLY)
     try:
         with contextlib.suppress(OSError):  # some network file systems cannot flush directories
             os.fsync(descriptor)
@@ -81,16 +79,9 @@ def sync_directory(path: Path) -> None:
         os.close(descriptor)
 
 
-def replace_durably(source: Path, target: Path) -> None:
-    """Replace the target with a flushed file and flush the directory of the target."""
-    source.replace(target)
-    sync_directory(target.parent)
-
-
 def write_json(path: Path, value: Any) -> None:
     """Write a JSON file atomically."""
     draft = path.with_name(f"{path.name}.draft")
-    with create(draft) as stream:
+    with write_file(draft) as stream:
         stream.write(json.dumps(value, indent=2, ensure_ascii=False).encode())
-        sync(stream, draft)
     replace_durably(draft, path)

@@ -1,16 +1,14 @@
-"""Reader of a JSON array of texts and objects, element by element in bounded memory."""
+"""JSON arrays of texts and objects, read element by element in bounded memory."""
 
 import codecs
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
 
 from fillmask.cli.errors import CommandError
-from fillmask.cli.formats.base import Block, Format, row_label
-from fillmask.cli.formats.jsonl import JsonBlock
-from fillmask.cli.formats.lines import LineRows
+from fillmask.cli.formats.base import row_label
+from fillmask.cli.formats.jsonl import JsonRows
+from fillmask.cli.formats.output import Format
 from fillmask.tables.streams import ENCODE, MAX_LINE_BYTES, OpenStream, Stream
 
 _CHUNK_BYTES = 2**18
@@ -20,31 +18,16 @@ _MARK = re.compile(rf"[{_BLANK}]*([\[,\]])[{_BLANK}]*")
 _DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
 
 
-@dataclass(frozen=True)
-class ElementBlock(JsonBlock):
-    """Block of elements of an array, each an object on one line."""
+class JsonArrayRows(JsonRows):
+    """Rows of a JSON array. A text becomes an object with one field."""
 
-    label: ClassVar[str] = "The element"
-
-
-class JsonArrayRows(LineRows):
-    """Rows of a JSON array. A text becomes an object with one field.
-
-    Args:
-        field: name of this field.
-    """
-
-    columns = None
-    row_parameters = True
+    label = "The element"
 
     def __init__(self, name: str, open_stream: OpenStream, field: str) -> None:
         super().__init__(name, open_stream)
         self._field = json.dumps(field)
 
-    def _block(self, first: int, lines: Sequence[bytes | None]) -> Block:
-        return ElementBlock(first, lines)
-
-    def _batches(self, stream: Stream) -> Iterator[list[bytes | None]]:
+    def lines(self, stream: Stream) -> Iterator[Sequence[bytes | None]]:
         for elements in self._read_elements(stream):
             yield [self._line(element) for element in elements]
 
@@ -66,7 +49,10 @@ class JsonArrayRows(LineRows):
             # twice the text with each read, so that a long element is scanned a few times only
             content = stream.read(max(_CHUNK_BYTES, len(text))) or b""
             at_end = not content
-            text += self._decode(decoder, content, at_end=at_end)
+            try:
+                text += decoder.decode(content, final=at_end)
+            except UnicodeDecodeError as error:
+                raise CommandError(f"{self.name} {ENCODE}.") from error
             elements, text, expected, problem = _take_elements(text, expected)
             if elements:
                 yield elements
@@ -85,12 +71,6 @@ class JsonArrayRows(LineRows):
             raise CommandError(
                 f"{row_label(self.name, count)} is not valid JSON ({problem}){long}; correct it."
             )
-
-    def _decode(self, decoder: codecs.IncrementalDecoder, content: bytes, *, at_end: bool) -> str:
-        try:
-            return decoder.decode(content, final=at_end)
-        except UnicodeDecodeError as error:
-            raise CommandError(f"{self.name} {ENCODE}.") from error
 
 
 def _take_elements(text: str, expected: str) -> tuple[list[str], str, str, str]:

@@ -1,115 +1,81 @@
-"""Readers of files with one row per line, such as plain text, with bounded memory."""
+"""Files with one row per line, such as plain text."""
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 
-from fillmask.cli.formats.base import (
-    Block,
-    Fields,
-    Format,
-    ListBlock,
-    Rows,
-    UnreadableRow,
-    drop_trailing_blanks,
-    slice_batches,
-)
+from fillmask.cli.formats.base import BLOCK_ROWS, Row, Rows
+from fillmask.cli.formats.output import Format
 from fillmask.tables.streams import ENCODE, MAX_LINE_BYTES, OpenStream, Stream, read_lines
 
 _END = re.compile(rb"\r?\n?\Z")
 
 
-@dataclass(frozen=True)
-class LineBlock(ListBlock):
-    """Block of lines without their line ends. An overlong line is None."""
-
-    rows: Sequence[bytes | None]
-
-    def fields(self) -> list[Fields | UnreadableRow]:
-        """See `Block`."""
-        return [
-            UnreadableRow(f"The line is longer than {MAX_LINE_BYTES} bytes; shorten it.")
-            if line is None
-            else self._read(line, self.first + place)
-            for place, line in enumerate(self.rows)
-        ]
-
-    @abstractmethod
-    def _read(self, line: bytes, number: int) -> Fields | UnreadableRow:
-        """Parse a line. `number` is the index of the line in the file."""
-
-
 class LineRows(Rows):
     """Rows of a file with one row per line.
 
-    Lines of only white space are blank. The reader ignores blank lines at the end of the file.
-
-    Args:
-        name: name of the file, for error messages.
-        open_stream: function that opens the file at its start.
+    Lines of only white space are blank, and no rows at the end of the file.
     """
 
     def __init__(self, name: str, open_stream: OpenStream) -> None:
         self.name = name
         self._open = open_stream
 
-    def count(self) -> int:
-        """See `Rows`."""
+    def batches(self) -> Iterator[Sequence[bytes | None]]:
         with self._open() as stream:
-            return sum(map(len, self._batches(stream)))
+            yield from self.lines(stream)
 
-    def blocks(
-        self,
-        start: int = 0,
-        stop: int | None = None,
-        only: Sequence[str] | None = None,  # noqa: ARG002 - the parser reads all fields
-    ) -> Iterator[Block]:
-        """See `Rows`."""
-        with self._open() as stream:
-            for first, lines in slice_batches(self._batches(stream), start, stop):
-                yield self._block(first, lines)
-
-    def _batches(self, stream: Stream) -> Iterator[Sequence[bytes | None]]:
+    def lines(self, stream: Stream) -> Iterator[Sequence[bytes | None]]:
+        """Read the lines without their ends. A line that is too long is None."""
         batches = (
             [line and (b"" if line.isspace() else _END.sub(b"", line)) for line in lines]
             for lines in read_lines(stream)
         )
-        return drop_trailing_blanks(batches, b"")
+        return drop_trailing_blanks(batches)
+
+    def parse(self, item: bytes | None, number: int) -> Row:
+        if item is None:
+            return Row({}, f"The line is longer than {MAX_LINE_BYTES} bytes; shorten it.")
+        return self.parse_line(item, number)
 
     @abstractmethod
-    def _block(self, first: int, lines: Sequence[bytes | None]) -> Block: ...
+    def parse_line(self, line: bytes, number: int) -> Row:
+        """Parse the line with an index."""
 
 
-@dataclass(frozen=True)
-class TextBlock(LineBlock):
-    """Block of plain-text lines."""
+def drop_trailing_blanks(
+    batches: Iterable[Sequence[bytes | None]],
+) -> Iterator[list[bytes | None]]:
+    """Drop the blank lines after the last line that is not blank, of which only a number is kept.
 
-    field: str
-
-    def _read(self, line: bytes, number: int) -> Fields | UnreadableRow:  # noqa: ARG002 - for JSON errors
-        try:
-            return {self.field: line.decode()}
-        except UnicodeDecodeError:
-            return UnreadableRow(f"The line {ENCODE}.")
+    Args:
+        batches: all lines in order, in lists of any length.
+    """
+    held = 0
+    for batch in batches:
+        whole = len(batch)
+        while whole and batch[whole - 1] == b"":
+            whole -= 1
+        if whole:
+            for _ in range(held // BLOCK_ROWS):
+                yield [b""] * BLOCK_ROWS
+            yield [*[b""] * (held % BLOCK_ROWS), *batch[:whole]]
+            held = 0
+        held += len(batch) - whole
 
 
 class TextRows(LineRows):
-    """Rows of a plain-text file.
-
-    Args:
-        field: name for the field of the texts.
-    """
-
-    row_parameters = False
+    """Rows of a plain-text file, whose texts get the name `field`."""
 
     def __init__(self, name: str, open_stream: OpenStream, field: str) -> None:
         super().__init__(name, open_stream)
-        self.columns = (field,)
-        self._field = field
+        self.columns: tuple[str, ...] = (field,)
 
-    def _block(self, first: int, lines: Sequence[bytes | None]) -> Block:
-        return TextBlock(first, lines, self._field)
+    def parse_line(self, line: bytes, number: int) -> Row:  # noqa: ARG002 - for messages about JSON
+        try:
+            return Row({self.columns[0]: line.decode()})
+        except UnicodeDecodeError:
+            return Row({}, f"The line {ENCODE}.")
 
 
 TEXT = Format((".txt",), lambda source: TextRows(source.name, source.open, source.field))

@@ -12,34 +12,11 @@ from typing import Any
 
 from fillmask import __version__
 from fillmask.bundles.bundle import DESCRIPTION_FILE, Bundle
-from fillmask.cli.commands import RowOptions
+from fillmask.cli.commands import RowsCommand
 from fillmask.cli.errors import CommandError, RetryError
 from fillmask.cli.formats.durable_files import replace_durably, write_json
 from fillmask.cli.resume.parts import PART_NAME, UNFINISHED
 from fillmask.errors import quote
-
-
-def fingerprint(inputs: Sequence[Path], row_options: RowOptions, bundle: Bundle) -> dict[str, Any]:
-    """Return the identity of a job, which contains all values that determine its answers."""
-    # The hash of bundle.json is enough, because bundle.json has the hashes of the other files.
-    return {
-        "version": __version__,
-        "input": " ".join(map(_sha256, inputs)),
-        "task": row_options.task,
-        "field": row_options.field,
-        "text_pair_column": row_options.text_pair_column,
-        "parameters": dict(row_options.parameters),
-        "bundle": _sha256(bundle.path / DESCRIPTION_FILE),
-        "shard": str(row_options.shard),
-        **asdict(row_options.dialect),
-        "output_prefix": row_options.output_prefix,
-    }
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
 
 if os.name == "posix":
     import fcntl
@@ -49,6 +26,28 @@ DESCRIPTION, _LOCK, _JOINED = "job.json", "lock", "joined"
 _DRAFT, _DRAFT_START = f"{DESCRIPTION}.draft", b'{\n  "job": '
 # The last file to remove is the description, which shows that the other files belong to the job.
 _FILES = (UNFINISHED, _JOINED, _DRAFT, DESCRIPTION)
+
+
+def fingerprint(inputs: Sequence[Path], command: RowsCommand, bundle: Bundle) -> dict[str, Any]:
+    """Return the identity of a job, which contains all values that determine its answers."""
+    # The hash of bundle.json is enough, because bundle.json has the hashes of the other files.
+    return {
+        "version": __version__,
+        INPUT: " ".join(map(_sha256, inputs)),
+        "task": command.task,
+        "field": command.field,
+        "text_pair_column": command.text_pair_column,
+        "parameters": dict(command.parameters),
+        "bundle": _sha256(bundle.path / DESCRIPTION_FILE),
+        "shard": str(command.shard),
+        **asdict(command.dialect),
+        "output_prefix": command.output_prefix,
+    }
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 class Job:
@@ -70,10 +69,7 @@ class Job:
         self._description = dict(description)
 
     def begin(self, *, restart: bool) -> bool:
-        """Start or continue the job.
-
-        Args:
-            restart: discard the saved answers.
+        """Start or continue the job, or start it again without the saved answers.
 
         Returns:
             True if the job has work left. False if the output is already complete.
@@ -82,8 +78,11 @@ class Job:
             CommandError: the directory belongs to another job or contains unknown files.
         """
         known = None if restart else _read_description(self.directory / DESCRIPTION)
-        if known is None or not (known["joined"] or self._has_parts()):
-            self._reject_unknown_files()
+        if known is None or not (known["joined"] or self._parts()):
+            for path in sorted(self.directory.iterdir()):
+                known_name = path.name in {*_FILES, _LOCK} or PART_NAME.fullmatch(path.name)
+                if not known_name or not path.is_file():
+                    raise _foreign(path)
             self._remove_files()
             self._write_description(joined=False)
             return True
@@ -105,21 +104,12 @@ class Job:
     def _write_description(self, *, joined: bool) -> None:
         write_json(self.directory / DESCRIPTION, {"job": self._description, "joined": joined})
 
+    def _parts(self) -> list[Path]:
+        return [path for path in self.directory.iterdir() if PART_NAME.fullmatch(path.name)]
+
     def _remove_files(self) -> None:
-        for path in self.directory.iterdir():
-            if PART_NAME.fullmatch(path.name):
-                path.unlink()
-        for name in _FILES:
-            (self.directory / name).unlink(missing_ok=True)
-
-    def _has_parts(self) -> bool:
-        return any(PART_NAME.fullmatch(path.name) for path in self.directory.iterdir())
-
-    def _reject_unknown_files(self) -> None:
-        for path in sorted(self.directory.iterdir()):
-            known = path.name in {*_FILES, _LOCK} or PART_NAME.fullmatch(path.name)
-            if not known or not path.is_file():
-                raise _foreign(path)
+        for path in [*self._parts(), *(self.directory / name for name in _FILES)]:
+            path.unlink(missing_ok=True)
 
     def _reject_other_job(self, before: Mapping[str, Any]) -> None:
         differences = [
@@ -168,7 +158,7 @@ def locked(output: Path) -> Iterator[None]:
             except OSError:
                 pass  # some network file systems have no locks
         try:
-            _reject_foreign_directory(directory)
+            _reject_directory_of_the_user(directory)
         except CommandError:
             if is_new:
                 lock.unlink(missing_ok=True)
@@ -176,8 +166,7 @@ def locked(output: Path) -> Iterator[None]:
         yield
 
 
-def _reject_foreign_directory(directory: Path) -> None:
-    """Reject a directory with files but without the description of a job."""
+def _reject_directory_of_the_user(directory: Path) -> None:
     if _read_description(directory / DESCRIPTION) is None:
         for path in sorted(directory.iterdir()):
             if not _is_left_over(path):

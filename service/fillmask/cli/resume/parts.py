@@ -39,27 +39,37 @@ class PartFiles:
     def __init__(
         self, directory: Path, first: int, *, rows: int = _ROWS, seconds: float = _SECONDS
     ) -> None:
-        self._directory = directory
-        self._first = first
         self._max_rows = rows
         self._max_seconds = seconds
         self._lock = threading.Lock()  # cancelling a job does not wait for a running write
         self._stream: BinaryIO | None = None
+        self._unfinished = directory / UNFINISHED
         self._unfinished_rows = 0
         self._begun_s = 0.0
-        (directory / UNFINISHED).unlink(missing_ok=True)
-        self._paths, self.next_row = self._find_parts()
+        self._unfinished.unlink(missing_ok=True)
+        self._parts: list[tuple[Path, int]] = []  # with their numbers of rows
+        self.next_row = first
+        for path in sorted(directory.iterdir()):
+            if name := PART_NAME.fullmatch(path.name):
+                start, stop = map(int, name.groups())
+                if start == self.next_row:
+                    self._parts.append((path, stop - start))
+                    self.next_row = stop
+                else:  # after a gap, whose rows and all later ones are processed again
+                    path.unlink()
 
     def write(self, block: Block, answers: Sequence[bytes]) -> None:
         """Append the answers of the next rows."""
         with self._lock:
             if self._stream is None:
-                self._stream = create(self._directory / UNFINISHED)
+                self._stream = create(self._unfinished)
                 self._begun_s = time.monotonic()
             try:
                 self._stream.writelines(answer + b"\n" for answer in answers)
-            except OSError:
-                self._discard()  # the content of the file is unknown
+            except OSError:  # the content of the file is unknown
+                with contextlib.suppress(OSError):
+                    self._stream.close()
+                self._stream, self._unfinished_rows = None, 0
                 raise
             self._unfinished_rows += len(block)
             passed_s = time.monotonic() - self._begun_s
@@ -77,7 +87,7 @@ class PartFiles:
         Raises:
             CommandError: a part has a wrong number of lines.
         """
-        for path, rows in self._paths:
+        for path, rows in self._parts:
             with path.open("rb") as stream:
                 lines = 0
                 for line in stream:
@@ -89,38 +99,15 @@ class PartFiles:
                     "--restart."
                 )
 
-    def _discard(self) -> None:
-        if self._stream is not None:
-            with contextlib.suppress(OSError):
-                self._stream.close()
-        self._stream, self._unfinished_rows = None, 0
-
     def _end_part(self) -> None:
         if self._stream is None:
             return
         rows, self._unfinished_rows = self._unfinished_rows, 0
         stream, self._stream = self._stream, None
         with stream:
-            sync(stream, self._directory / UNFINISHED)
+            sync(stream, self._unfinished)
         end = self.next_row + rows
-        path = self._directory / f"{self.next_row:012}-{end:012}.jsonl"
-        replace_durably(self._directory / UNFINISHED, path)
-        self._paths.append((path, rows))
+        path = self._unfinished.with_name(f"{self.next_row:012}-{end:012}.jsonl")
+        replace_durably(self._unfinished, path)
+        self._parts.append((path, rows))
         self.next_row = end
-
-    def _find_parts(self) -> tuple[list[tuple[Path, int]], int]:
-        """Return the parts up to the first gap and the index of the row after them.
-
-        The method removes parts after a gap. The command processes the rows of these parts again.
-        """
-        found: list[tuple[Path, int]] = []
-        end = self._first
-        for path in sorted(self._directory.iterdir()):
-            if name := PART_NAME.fullmatch(path.name):
-                start, stop = map(int, name.groups())
-                if start == end:
-                    found.append((path, stop - start))
-                    end = stop
-                else:
-                    path.unlink()
-        return found, end

@@ -2,15 +2,17 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from fillmask.bundles.bundle import Bundle
 from fillmask.bundles.description import Task as BundleTask
 from fillmask.cli.errors import CommandError
+from fillmask.cli.formats.output import Layout
 from fillmask.cli.terminal.style import Style
 from fillmask.errors import quote
 from fillmask.parameters.limits import Limits
 from fillmask.parameters.texts import InputText
+from fillmask.parameters.validation import TaskParameters, ValidationContext
 from fillmask.registry.served_model import ServedModel
 
 TaskName = Literal["fill-mask", "score", "classify", "sparse"]
@@ -20,32 +22,40 @@ _TASKS_OF_BUNDLES: dict[BundleTask, tuple[TaskName, ...]] = {
     "sparse": ("sparse",),
 }
 
-Options = TypeVar("Options")
-Result = TypeVar("Result")
+
+class Done(NamedTuple):
+    """A text with its result."""
+
+    bundle: Bundle
+    text: InputText
+    options: Any
+    result: Any
 
 
-class Task(ABC, Generic[Options, Result]):
+class Task(ABC):
     """Task that the command runs for each text.
+
+    `options` are those of the task's parameters, and `result` is that of one text.
 
     Attributes:
         name: value of the flag --task.
-        parameters: names of the request parameters.
+        parameters: the request parameters.
         field: field of the results in JSONL.
     """
 
     name: ClassVar[TaskName]
-    parameters: ClassVar[tuple[str, ...]]
+    parameters: ClassVar[type[TaskParameters]]
     field: ClassVar[str]
 
-    @abstractmethod
-    def read_options(self, parameters: object, limits: Limits) -> Options:
+    def read_options(self, parameters: object, limits: Limits) -> Any:
         """Validate parameters by the rules that HTTP and Python share.
 
         Raises:
             InvalidRequestError: a parameter is invalid.
         """
+        return self.parameters.read(parameters, ValidationContext(limits)).options
 
-    def check_options(self, model: ServedModel, options: Options) -> None:
+    def check_options(self, model: ServedModel, options: Any) -> None:  # noqa: B027 - most accept all
         """Reject options that are invalid for every text.
 
         Raises:
@@ -53,50 +63,43 @@ class Task(ABC, Generic[Options, Result]):
         """
 
     @abstractmethod
-    async def run(
-        self, model: ServedModel, text: InputText, options: Options, label: str
-    ) -> Result:
-        """Return the result for a text or a pair.
-
-        Args:
-            model: model that has the task.
-            label: name of the text in error messages.
+    async def run(self, model: ServedModel, text: InputText, options: Any, label: str) -> Any:
+        """Return the result for a text or a pair, which messages call `label`.
 
         Raises:
             FillMaskError: the text is invalid, or the model has failed.
         """
 
     @abstractmethod
-    async def answer(self, result: Result) -> bytes:
+    def response(self, result: Any) -> bytes:
+        """Return a result as the response of the HTTP API to a single text."""
+
+    async def answer(self, result: Any) -> bytes:
         """Return a result as the answer of a row, one line of JSON."""
+        return self.response(result)
 
     @abstractmethod
-    def estimate_chars(self, bundle: Bundle, text: InputText, options: Options) -> int:
+    def layout(self, options: Any, *, row_parameters: bool) -> Layout:
+        """Return the layout of answers.
+
+        It depends on the options of rows without parameters of their own, and on whether rows may
+        have some, but not on these, so that all shards have the same columns.
+        """
+
+    @abstractmethod
+    def estimate_chars(self, bundle: Bundle, text: InputText, options: Any) -> int:
         """Estimate the number of characters of a text and its answer."""
 
     @abstractmethod
-    def response(self, result: Result) -> bytes:
-        """Return a result as the response of the HTTP API to a single text."""
-
-    @abstractmethod
-    def table(
-        self, bundle: Bundle, text: InputText, options: Options, result: Result, style: Style
-    ) -> Iterator[str]:
+    def table(self, done: Done, style: Style) -> Iterator[str]:
         """Format a result as the lines of a table for a terminal."""
 
 
-AnyTask = Task[Any, Any]
-
-
-def check_bundle(task: AnyTask, bundle: Bundle, *, pairs: bool) -> None:
-    """Reject a bundle that lacks the task or whose model cannot read the requested pairs.
-
-    Args:
-        pairs: True if the command requests pairs of texts.
+def check_bundle(task: Task, bundle: Bundle, *, pairs: bool) -> None:
+    """Reject a bundle that lacks the task, or pairs of texts that the command asks for.
 
     Raises:
-        CommandError: the bundle lacks the task, or the command requests pairs and the model reads
-            only single texts.
+        CommandError: the bundle cannot do this.
     """
     allowed = [name for one in bundle.tasks for name in _TASKS_OF_BUNDLES[one]]
     if task.name not in allowed:

@@ -1,75 +1,89 @@
 """The task fill-mask, which fills the masks of a text."""
 
 import asyncio
+import json
 from collections.abc import Iterator
+from dataclasses import fields
+from typing import Any
 
 from fillmask.bundles.bundle import Bundle
-from fillmask.cli.tasks.base import Task
+from fillmask.cli.formats.base import Fields
+from fillmask.cli.formats.output import ROW, Layout
+from fillmask.cli.tasks.base import Done, Task
 from fillmask.cli.terminal.fills_table import format_fills
 from fillmask.cli.terminal.style import Style
 from fillmask.parameters.fill_mask import DEFAULT_TOP_K, FillMaskParameters, FillOptions
-from fillmask.parameters.limits import Limits
 from fillmask.parameters.texts import InputText
-from fillmask.parameters.validation import ValidationContext
 from fillmask.registry.served_model import ServedModel
-from fillmask.results.fills import FillResult, fills_to_json
+from fillmask.results.fills import (
+    FILL_FIELDS,
+    Fill,
+    FillResult,
+    JointFill,
+    TargetFill,
+    WordFill,
+    fills_to_json,
+)
 
 _CHARS_PER_FILL = 150  # characters of a fill's JSON without its sequence
 
 
-class FillMaskTask(Task[FillOptions, FillResult]):
-    """Task that fills the masks of a text."""
-
+class FillMaskTask(Task):
     name = "fill-mask"
-    parameters = (
-        "top_k",
-        "targets",
-        "granularity",
-        "max_word_tokens",
-        "strategy",
-        "order",
-        "on_long_text",
-    )
+    parameters = FillMaskParameters
     field = "fills"
 
-    def read_options(self, parameters: object, limits: Limits) -> FillOptions:
-        """See `Task`."""
-        return FillMaskParameters.read(parameters, ValidationContext(limits)).options
-
     def check_options(self, model: ServedModel, options: FillOptions) -> None:
-        """See `Task`. The method rejects invalid targets."""
         model.require_fill_mask().check_targets(options)
 
     async def run(
         self, model: ServedModel, text: InputText, options: FillOptions, label: str
     ) -> FillResult:
-        """See `Task`."""
-        return await model.require_fill_mask().fill([text], options, label)
+        return await model.require_fill_mask().fill([text], [options], label)
+
+    def response(self, result: FillResult) -> bytes:
+        return fills_to_json(result, single=True)
 
     async def answer(self, result: FillResult) -> bytes:
-        """See `Task`."""
         if result.is_large:
             return await asyncio.to_thread(self.response, result)
         return self.response(result)
 
+    def layout(self, options: FillOptions, *, row_parameters: bool) -> Layout:
+        kinds: list[type[Fill]] = [Fill]
+        kinds += [TargetFill] * bool(options.targets)
+        kinds += [WordFill] * (options.granularity == "word")
+        kinds += [JointFill] * (options.strategy == "joint")
+        present = {field.name for kind in kinds for field in fields(kind)}
+        if options.on_long_text != "window":
+            present.remove("window")
+        given = [name for name in FILL_FIELDS if row_parameters or name in present]
+        # Fills with any options have this type. Fields that a fill lacks are null.
+        types = {"fills": [{"mask": int, **FILL_FIELDS}]}
+        return Layout(self.field, types, _values, (ROW, "mask", "rank", *given), _lines)
+
     def estimate_chars(self, bundle: Bundle, text: InputText, options: FillOptions) -> int:
-        """See `Task`."""
         masks = 1 if options.strategy == "joint" else str(text).count(bundle.mask_token)
         fills = options.top_k or len(options.targets or ()) or DEFAULT_TOP_K
         return len(text) + masks * fills * (len(text) + _CHARS_PER_FILL)
 
-    def response(self, result: FillResult) -> bytes:
-        """See `Task`."""
-        return fills_to_json(result, single=True)
+    def table(self, done: Done, style: Style) -> Iterator[str]:
+        [masks] = done.result.fills
+        return format_fills(str(done.text), masks, style)
 
-    def table(
-        self,
-        bundle: Bundle,  # noqa: ARG002 - for tasks with labels
-        text: InputText,
-        options: FillOptions,  # noqa: ARG002 - for tasks with labels
-        result: FillResult,
-        style: Style,
-    ) -> Iterator[str]:
-        """See `Task`."""
-        [masks] = result.fills
-        return format_fills(str(text), masks, style)
+
+def _masks(answer: bytes) -> Iterator[tuple[int, list[Fields]]]:
+    """Return the number and the fills of each mask. Joint fills form a single list."""
+    fills: list[Any] = json.loads(answer)
+    return enumerate(fills if fills and isinstance(fills[0], list) else [fills], 1)
+
+
+def _values(answer: bytes) -> Fields:
+    """Return the fills of all masks as one list."""
+    return {"fills": [{"mask": mask, **fill} for mask, fills in _masks(answer) for fill in fills]}
+
+
+def _lines(answer: bytes) -> Iterator[Fields]:
+    for mask, fills in _masks(answer):
+        for rank, fill in enumerate(fills, 1):
+            yield {"mask": mask, "rank": rank, **fill}

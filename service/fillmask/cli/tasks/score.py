@@ -4,65 +4,57 @@ import json
 from collections.abc import Iterator
 
 from fillmask.bundles.bundle import Bundle
-from fillmask.cli.tasks.base import Task
+from fillmask.cli.formats.output import Layout
+from fillmask.cli.tasks.base import Done, Task
 from fillmask.cli.terminal.style import Style
 from fillmask.cli.terminal.text_tables import format_scores
-from fillmask.parameters.limits import Limits
 from fillmask.parameters.score import ScoreOptions, ScoreParameters
 from fillmask.parameters.texts import InputText
-from fillmask.parameters.validation import ValidationContext
 from fillmask.registry.served_model import ServedModel
 from fillmask.results.scores import TextScore, scores_to_json
 
 _CHARS_PER_TOKEN, _CHARS_PER_TARGET = 150, 22  # characters of a token's JSON, and of a target
+_TOKEN = {
+    "token": int,
+    "token_str": str,
+    "part": str,  # null for a single text
+    "start": int,
+    "end": int,
+    "log_prob": float,
+    "surprisal": float,
+}
+_TYPES = {"log_prob": float, "pseudo_perplexity": float, "tokens": [_TOKEN]}
 
 
-class ScoreTask(Task[ScoreOptions, TextScore]):
-    """Task that scores a text and its tokens."""
-
+class ScoreTask(Task):
     name = "score"
-    parameters = ("variant", "prefix", "span", "part", "targets")
+    parameters = ScoreParameters
     field = "score"
-
-    def read_options(self, parameters: object, limits: Limits) -> ScoreOptions:
-        """See `Task`."""
-        return ScoreParameters.read(parameters, ValidationContext(limits)).options
 
     async def run(
         self, model: ServedModel, text: InputText, options: ScoreOptions, label: str
     ) -> TextScore:
-        """See `Task`."""
         [score] = await model.require_scoring().score([text], [options], label)
         assert isinstance(score, TextScore)  # noqa: S101 - the pipeline raises the errors of texts
         return score
 
+    def response(self, result: TextScore) -> bytes:
+        return scores_to_json([result], single=True)
+
     async def answer(self, result: TextScore) -> bytes:
-        """See `Task`. The answer has no rank, because each row is a separate request."""
+        """Return a score without a rank, because each row is a separate request."""
         score = json.loads(self.response(result))
         del score["rank"]
         return json.dumps(score, ensure_ascii=False, separators=(",", ":")).encode()
 
-    def estimate_chars(
-        self,
-        bundle: Bundle,  # noqa: ARG002 - for tasks with masks or labels
-        text: InputText,
-        options: ScoreOptions,
-    ) -> int:
-        """See `Task`. The estimate counts one token per character."""
+    def layout(self, options: ScoreOptions, *, row_parameters: bool) -> Layout:  # noqa: ARG002 - for fills
+        cells = ("log_prob", "pseudo_perplexity")
+        return Layout(self.field, _TYPES, json.loads, cells, lambda answer: [json.loads(answer)])
+
+    def estimate_chars(self, bundle: Bundle, text: InputText, options: ScoreOptions) -> int:  # noqa: ARG002 - for masks
+        """Count one token per character."""
         targets = _CHARS_PER_TARGET * len(options.targets or ())
         return len(text) * (1 + _CHARS_PER_TOKEN + targets)
 
-    def response(self, result: TextScore) -> bytes:
-        """See `Task`."""
-        return scores_to_json([result], single=True)
-
-    def table(
-        self,
-        bundle: Bundle,  # noqa: ARG002 - for tasks with labels
-        text: InputText,  # noqa: ARG002 - the tokens have their own texts
-        options: ScoreOptions,  # noqa: ARG002 - all options have the same table
-        result: TextScore,
-        style: Style,
-    ) -> Iterator[str]:
-        """See `Task`."""
-        return format_scores(result, style)
+    def table(self, done: Done, style: Style) -> Iterator[str]:
+        return format_scores(done.result, style)

@@ -6,54 +6,9 @@ from pathlib import Path
 import pytest
 
 from fillmask.cli.errors import CommandError
-from fillmask.cli.formats.base import OutputOptions
-from fillmask.cli.formats.by_extension import format_to_write, make_writer, open_rows
-from fillmask.cli.formats.csv import CsvRows, CsvRowWriter
-from fillmask.cli.formats.json import JsonArrayRows
-from fillmask.cli.formats.jsonl import JsonRows, JsonRowWriter
-from fillmask.cli.formats.lines import TextRows
-from fillmask.cli.formats.parquet.writer import ParquetRowWriter
-from fillmask.cli.tasks.fill_mask import FillMaskTask
-from fillmask.parameters.fill_mask import FillOptions
+from fillmask.cli.formats.by_extension import format_to_write, open_rows
 from fillmask.tables.delimited import Dialect
-
-GIVEN = OutputOptions(FillMaskTask(), FillOptions(), report_errors=False)
-
-
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        ("a.jsonl", JsonRows),
-        ("a.NDJSON", JsonRows),
-        ("a.csv", CsvRows),
-        ("a.tsv", CsvRows),
-        ("a.json", JsonArrayRows),
-        ("a.txt", TextRows),
-    ],
-)
-def test_endings_that_can_be_read(tmp_path: Path, name: str, kind: type) -> None:
-    # The case of the suffix does not matter.
-    path = tmp_path / name
-    path.write_text("inputs\n")
-    assert type(open_rows(path, "inputs")) is kind
-
-
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        ("b.jsonl", JsonRowWriter),
-        ("b.ndjson", JsonRowWriter),
-        ("b.Csv", CsvRowWriter),
-        ("b.tsv", CsvRowWriter),
-        ("b.csv.gz", CsvRowWriter),
-        ("b.parquet", ParquetRowWriter),
-    ],
-)
-def test_endings_that_can_be_written(tmp_path: Path, name: str, kind: type) -> None:
-    path = tmp_path / "a.txt"
-    path.touch()
-    output = make_writer(tmp_path / name, open_rows(path, "inputs"), GIVEN)
-    assert type(output) is kind
+from tests.service.cli.formats.written import write
 
 
 @pytest.mark.parametrize("name", ["a", "a.xml", "a.gz", "a.jsonl.bz2", "a.parquet.gz", ".csv"])
@@ -81,10 +36,10 @@ def test_parquet_without_pyarrow_says_how_to_get_it(
     path = tmp_path / "a.txt"
     path.touch()
     with pytest.raises(CommandError) as caught:
-        make_writer(tmp_path / "b.parquet", open_rows(path, "inputs"), GIVEN)
+        write(path, "parquet", [])
     assert str(caught.value) == (
-        "b.parquet needs pyarrow, which is not installed here; use fillmask with its extra parquet "
-        "(docs/install.md), or a file of another format."
+        "out.parquet needs pyarrow, which is not installed here; use fillmask with its extra "
+        "parquet (docs/install.md), or a file of another format."
     )
     path = tmp_path / "a.parquet"
     path.touch()

@@ -9,10 +9,9 @@ import pytest
 
 from fillmask.cli.errors import CommandError
 from fillmask.cli.formats import json as json_format
-from fillmask.cli.formats.base import Fields, UnreadableRow
 from fillmask.cli.formats.by_extension import open_rows
 from fillmask.cli.formats.json import JsonArrayRows
-from tests.service.cli.command_line import dice
+from tests.service.cli.command_line import dice, fields_in, rows_in
 
 
 class Trickle(io.RawIOBase):
@@ -26,9 +25,9 @@ class Trickle(io.RawIOBase):
         return self._content.read(min(size, self._most))
 
 
-def rows_of(content: bytes, most: int = 2**20) -> list[Fields | UnreadableRow]:
+def rows_of(content: bytes, most: int = 2**20) -> list[dict[str, Any] | str]:
     rows = JsonArrayRows("a.json", lambda: Trickle(content, most), "text")
-    found = [row for block in rows.blocks() for row in block.fields()]
+    found = fields_in(rows)
     assert rows.count() == len(found)
     return found
 
@@ -55,7 +54,7 @@ def test_elements_that_are_no_rows() -> None:
     # Each is an unreadable row, because the next one begins in a known place.
     rows = rows_of(b'["a", 1, null, [2], {"a": 1, "a": 2}, {"a": NaN}, "\\ud800", "b"]', 1)
     assert [rows[0], rows[-1]] == [{"text": "a"}, {"text": "b"}]
-    assert [row.message.partition(" (")[0] for row in rows if isinstance(row, UnreadableRow)] == [
+    assert [row.partition(" (")[0] for row in rows if isinstance(row, str)] == [
         "The element must be a JSON object",
         "The element must be a JSON object",
         "The element must be a JSON object",
@@ -114,8 +113,7 @@ def test_an_element_without_an_end_does_not_fill_the_memory(
 def test_rows_become_lines(tmp_path: Path) -> None:
     path = tmp_path / "rows.json"
     path.write_text('[\n  {\n    "a": 1.00e3,\r\n    "b": "\\u00e9\\n"\n  },\n  "c"\n]\n')
-    [block] = open_rows(path, 'te"xt').blocks()
-    first, second = block.json_objects()
+    first, second = (row.to_json() for row in rows_in(open_rows(path, 'te"xt')))
     assert b"\n" not in first
     assert b'"a": 1.00e3' in first
     assert json.loads(first) == {"a": 1000, "b": "é\n"}

@@ -1,63 +1,67 @@
-"""JSONL rows. The output keeps all bytes of a row and adds one field."""
+"""JSONL and plain text. JSONL output keeps all bytes of a row and adds one field."""
 
-import io
 import json
-import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from fillmask.cli.errors import CommandError
 from fillmask.cli.formats import lines
-from fillmask.cli.formats.answers import Problem
-from fillmask.cli.formats.base import BLOCK_ROWS, Fields, OutputOptions, UnreadableRow
+from fillmask.cli.formats.base import BLOCK_ROWS
 from fillmask.cli.formats.by_extension import open_rows
-from fillmask.cli.formats.jsonl import JsonBlock, JsonRows, JsonRowWriter
-from fillmask.cli.tasks.fill_mask import FillMaskTask
-from fillmask.parameters.fill_mask import FillOptions
-from fillmask.tables.streams import ENCODE, open_text, read_lines
+from fillmask.cli.formats.lines import drop_trailing_blanks
+from fillmask.tables.streams import ENCODE, read_lines
+from tests.service.cli.command_line import dice, fields_in, rows_in
+from tests.service.cli.formats.written import write
+
+EMPTY = "The line is empty; it must be a JSON object."
 
 
-def fields_of(path: Path, start: int = 0, stop: int | None = None) -> list[Fields | UnreadableRow]:
-    rows = open_rows(path, "text")
-    return [row for block in rows.blocks(start, stop) for row in block.fields()]
-
-
-@pytest.fixture
-def jsonl(tmp_path: Path) -> Path:
+def test_json_lines(tmp_path: Path) -> None:
+    # More cases of invalid JSON are in test_strict_json.py.
     path = tmp_path / "rows.jsonl"
     path.write_bytes(
-        b'\xef\xbb\xbf{"a": 1}\r\n'
-        b'{"a": \n'
-        b"\n"
-        b"[1]\n"
-        b'{"a": 1, "a": 2}\n'
+        b'\xef\xbb\xbf{"a": 1}\r\n{"a": \n\n[1]\n{"a": 1, "a": 2}\n'
         b'  {"a": "x\\ny", "b": 12345678901234567890}  '
     )
-    return path
-
-
-def test_json_lines(jsonl: Path) -> None:
-    # More cases of invalid JSON are in test_strict_json.py.
-    rows = fields_of(jsonl)
-    assert open_rows(jsonl, "text").count() == len(rows) == 6
-    assert rows[0] == {"a": 1}
-    assert rows[5] == {"a": "x\ny", "b": 12345678901234567890}
-    assert [row.message for row in rows if isinstance(row, UnreadableRow)] == [
+    rows = open_rows(path, "text")
+    assert rows.count() == 6
+    assert fields_in(rows) == [
+        {"a": 1},
         "The line is not valid JSON (expecting value at line 2, column 7); correct the syntax.",
-        "The line is empty; it must be a JSON object.",
+        EMPTY,
         "The line must be a JSON object (got a list).",
         'The field "a" is a duplicate; remove it.',
+        {"a": "x\ny", "b": 12345678901234567890},
     ]
 
 
-def test_json_lines_are_kept_to_the_byte(tmp_path: Path) -> None:
-    line = b'{ "a":1.00e3,  "b" : "\\u00e9"}'
-    path = tmp_path / "rows.ndjson"
-    path.write_bytes(b"  " + line + b" \r\n")
-    [block] = open_rows(path, "text").blocks()
-    assert block.json_objects() == [line]
+@pytest.mark.parametrize(
+    ("row", "line"),
+    [
+        (b'{"a":1.00e3, "b" : "\\u00e9"}', b'{"a":1.00e3, "b" : "\\u00e9","fills":[]}\n'),
+        (b' { "a": 1 }\t\r', b'{ "a": 1,"fills":[]}\n'),
+        (b'{"a": "}"}', b'{"a": "}","fills":[]}\n'),
+        (b"{ }", b'{"fills":[]}\n'),
+    ],
+)
+def test_row_is_kept_to_the_byte(tmp_path: Path, row: bytes, line: bytes) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(row + b"\n")
+    output = write(path, "jsonl", [[]])
+    assert output.read_bytes() == line
+    assert json.loads(line) == json.loads(row) | {"fills": []}
+
+
+def test_problems_are_in_a_field_of_their_own(tmp_path: Path) -> None:
+    # The output of an unreadable row has only the error.
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(b'{"a": 1}\n{}\n{"a": 1\n')
+    output = write(path, "jsonl", ['so "x"', "so", "no"], errors=True)
+    assert output.read_bytes() == b'{"a": 1,"error":"so \\"x\\""}\n{"error":"so"}\n{"error":"no"}\n'
+    path = tmp_path / "rows.csv"
+    path.write_text("a,b\n1,é\n")
+    output = write(path, "jsonl", [[]])
+    assert output.read_text(encoding="utf-8") == '{"a":"1","b":"é","fills":[]}\n'
 
 
 def test_a_line_that_is_too_long_is_a_bad_row(
@@ -67,45 +71,43 @@ def test_a_line_that_is_too_long_is_a_bad_row(
     monkeypatch.setattr(read_lines, "__defaults__", (50,))
     path = tmp_path / "rows.jsonl"
     path.write_bytes(b'{"a": 1}\n{"a": "' + b"x" * 100 + b'"}\n{"a": 2}\n')
-    long = UnreadableRow("The line is longer than 50 bytes; shorten it.")
-    assert fields_of(path) == [{"a": 1}, long, {"a": 2}]
-    [block] = open_rows(path, "text").blocks()
-    assert block.json_objects()[1] == b"{}"
+    rows = open_rows(path, "text")
+    long = "The line is longer than 50 bytes; shorten it."
+    assert fields_in(rows) == [{"a": 1}, long, {"a": 2}]
+    assert rows_in(rows)[1].to_json() == b"{}"
 
 
 def test_text_lines(tmp_path: Path) -> None:
     # Empty lines are texts too. Only line feeds end a line.
     path = tmp_path / "texts.txt"
     path.write_bytes("one\r\n\n  two\u2028 \n".encode() + b"\xff\n")
-    assert fields_of(path) == [
+    rows = open_rows(path, "text")
+    assert fields_in(rows) == [
         {"text": "one"},
         {"text": ""},
         {"text": "  two\u2028 "},
-        UnreadableRow(f"The line {ENCODE}."),
+        f"The line {ENCODE}.",
     ]
-    assert open_rows(path, "text").columns == ("text",)
-
-
-@pytest.mark.parametrize("name", ["rows.jsonl", "texts.txt"])
-def test_an_empty_file_has_no_rows(tmp_path: Path, name: str) -> None:
-    path = tmp_path / name
-    path.touch()
-    assert fields_of(path) == []
-    assert open_rows(path, "text").count() == 0
+    assert rows.columns == ("text",)
 
 
 def test_any_part_of_a_file(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
-    path.write_text("".join(f"{json.dumps({'n': n})}\n" for n in range(3 * BLOCK_ROWS)))
-    for start, stop in [(0, 5), (BLOCK_ROWS - 1, BLOCK_ROWS + 1), (700, None), (9, 9)]:
-        rows = fields_of(path, start, stop)
-        assert rows == [{"n": n} for n in range(3 * BLOCK_ROWS)][start:stop]
-    [block] = open_rows(path, "text").blocks(10, 20)
+    count = 3 * BLOCK_ROWS
+    path.write_text("".join(f"{json.dumps({'n': n})}\n" for n in range(count)))
+    rows = open_rows(path, "text")
+    whole = [{"n": n} for n in range(count)]
+    for start, stop in [(0, 5), (0, 0), (BLOCK_ROWS - 1, BLOCK_ROWS + 1), (700, None), (9, 9)]:
+        assert fields_in(rows, start, stop) == whole[start:stop]
+        blocks = list(rows.blocks(start, stop))
+        assert all(0 < len(block) <= BLOCK_ROWS for block in blocks)
+        assert [block.rows()[0].fields["n"] for block in blocks] == [one.first for one in blocks]
+    [block] = rows.blocks(10, 20)
     part = block.slice(3, 5)
-    assert (part.first, len(part), part.fields()) == (13, 2, [{"n": 13}, {"n": 14}])
+    assert (part.first, [row.fields for row in part.rows()]) == (13, [{"n": 13}, {"n": 14}])
 
 
-@pytest.mark.parametrize("end", [b"\n", b"\n\n\n", b"\r\n\r\n", b"\n \t\r\n  ", b"\n" * 1000])
+@pytest.mark.parametrize("end", [b"\n", b"\r\n\r\n", b"\n \t\r\n  ", b"\n" * 1000])
 @pytest.mark.parametrize("name", ["rows.jsonl", "texts.txt"])
 def test_blank_lines_at_the_end_are_no_rows(tmp_path: Path, name: str, end: bytes) -> None:
     # A blank line before other rows is an unreadable row.
@@ -113,89 +115,25 @@ def test_blank_lines_at_the_end_are_no_rows(tmp_path: Path, name: str, end: byte
     path.write_bytes(b'{"text": 1}\n\n \n{"text": 2}' + end)
     rows = open_rows(path, "text")
     assert rows.count() == 4
-    first, *blank, last = fields_of(path)
-    line = UnreadableRow("The line is empty; it must be a JSON object.")
-    assert blank == ([line] * 2 if name == "rows.jsonl" else [{"text": ""}] * 2)
-    assert "1" in str(first)
-    assert "2" in str(last)
+    first, *blank, last = fields_in(rows)
+    assert blank == [EMPTY if name == "rows.jsonl" else {"text": ""}] * 2
+    assert ("1" in str(first), "2" in str(last)) == (True, True)
     path.write_bytes(b"\xef\xbb\xbf" + end)
-    assert (rows.count(), fields_of(path)) == (0, [])
+    assert (rows.count(), fields_in(rows)) == (0, [])
 
 
-GIVEN = OutputOptions(FillMaskTask(), FillOptions(), report_errors=True)
-
-
-def written(row: bytes, answer: bytes) -> bytes:
-    """Return the output line of a row."""
-    stream, rows = io.BytesIO(), JsonRows("rows", lambda: open_text(Path(os.devnull)))
-    JsonRowWriter(rows, GIVEN).write_to(stream)(JsonBlock(0, [row]), [answer])
-    return stream.getvalue()
-
-
-@pytest.mark.parametrize(
-    ("row", "line"),
-    [
-        (b'{"a":1.00e3, "b" : "\\u00e9"}', b'{"a":1.00e3, "b" : "\\u00e9","fills":[]}\n'),
-        (b' { "a": 1 }\t', b'{ "a": 1,"fills":[]}\n'),
-        (b'{"a": "}"}', b'{"a": "}","fills":[]}\n'),
-    ],
-)
-def test_row_is_kept_to_the_byte(row: bytes, line: bytes) -> None:
-    assert written(row, b"[]") == line
-    assert json.loads(line) == json.loads(row) | {"fills": []}
-
-
-def test_problems_are_in_a_field_of_their_own() -> None:
-    # The output of an unreadable row has only the error.
-    assert written(b'{"a": 1}', Problem('so "x"').line) == b'{"a": 1,"error":"so \\"x\\""}\n'
-    assert written(b"{}", Problem("so").line) == b'{"error":"so"}\n'
-    assert written(b'{"a": 1', Problem("so", readable=False).line) == b'{"error":"so"}\n'
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "prefix"),
-    [
-        ("rows.csv", "inputs,error\na,b\n", "fillmask_"),
-        ("rows.csv", "inputs,fills,fillmask_error\na,b,c\n", "fillmask_fillmask_"),
-        ("rows.jsonl", '{"inputs": "a"}\n{"fills": 1}\n', "fillmask_"),
-        ("rows.jsonl", '{"inputs": "a", "fillsx": 1}\n', ""),
-    ],
-)
-def test_added_fields_get_another_name_than_those_of_any_row(
-    tmp_path: Path, name: str, content: str, prefix: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path, output = tmp_path / name, tmp_path / "out.jsonl"
-    path.write_text(content)
-    rows = open_rows(path, "inputs")
-    before = [row for block in rows.blocks() for row in block.known_fields()]
-    with JsonRowWriter(rows, GIVEN).open(output) as write:
-        for block in rows.blocks():
-            write(block, [b"[]", Problem("so").line][: len(block)])
-    added: list[Fields] = [{f"{prefix}fills": []}, {f"{prefix}error": "so"}]
-    assert [json.loads(line) for line in output.read_text().splitlines()] == [
-        row | more for row, more in zip(before, added, strict=False)
-    ]
-    notes = f"{name} has fields with the names of results, which therefore begin with {prefix}"
-    assert capsys.readouterr().err.startswith(notes) == bool(prefix)
-
-
-def test_a_prefix_that_makes_a_name_of_the_input_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "rows.csv"
-    path.write_text("inputs,my_fills\n")
-    with pytest.raises(CommandError) as caught:
-        JsonRowWriter(open_rows(path, "inputs"), replace(GIVEN, prefix="my_"))
-    assert str(caught.value) == (
-        'rows.csv has the field "my_fills", which the output adds; set another --output-prefix.'
-    )
-
-
-def test_file_is_complete_at_the_end_of_its_with(tmp_path: Path) -> None:
-    # Rows of any format become JSON objects.
-    path = tmp_path / "rows.csv"
-    path.write_text("a,b\n1,é\n")
-    rows = open_rows(path, "a")
-    output = tmp_path / "out.jsonl"
-    with JsonRowWriter(rows, GIVEN).open(output) as write:
-        for block in rows.blocks():
-            write(block, [b"[]"])
-    assert output.read_text(encoding="utf-8") == '{"a":"1","b":"é","fills":[]}\n'
+def test_blank_lines_are_dropped_only_at_the_end() -> None:
+    rng = dice()
+    for _ in range(50):
+        items = rng.choices([b"", b"", b"", b"1"], k=rng.randint(0, 9))
+        items += [b""] * rng.choice([0, 3, 2 * BLOCK_ROWS, 2 * BLOCK_ROWS + 3])
+        items += rng.choices([b"", b"1"], k=rng.randint(0, 3))
+        rest, batches = items, []
+        while rest:
+            size = rng.randint(1, 200)
+            batches.append(rest[:size])
+            rest = rest[size:]
+        expected = b"".join(item or b"0" for item in items).rstrip(b"0")
+        found = list(drop_trailing_blanks(batches))
+        assert b"".join(item or b"0" for batch in found for item in batch) == expected
+        assert all(0 < len(batch) <= BLOCK_ROWS + 200 for batch in found)

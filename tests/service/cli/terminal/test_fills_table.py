@@ -10,7 +10,10 @@ import pytest
 
 from fillmask.cli.terminal.fills_table import format_fills
 from fillmask.cli.terminal.style import Style
-from fillmask.results.fills import Fill, JointFill, TargetFill
+from fillmask.cli.terminal.text_tables import format_labels, format_scores
+from fillmask.results.fills import Fill, TargetFill
+from fillmask.results.labels import LabelScore
+from fillmask.results.scores import TextScore, TokenScore
 
 TEXT = "Paris is the [MASK] of France."
 
@@ -44,10 +47,11 @@ def test_bars_are_as_long_as_their_share(share: float) -> None:
 
 def test_several_masks_have_a_heading_each() -> None:
     # A mask may have no fills.
-    lines = list(format_fills(TEXT, [[fill(0.5, "a")], [], [fill(0.5, "b")]], Style()))
+    one = replace(fill(0.5, "b"), window=(12, 345))
+    lines = list(format_fills(TEXT, [[fill(0.5, "a")], [], [one]], Style()))
     assert lines[0] == "Mask 1"
     assert lines[2:6] == ["", "Mask 2", "No fills.", ""]
-    assert lines[6] == "Mask 3"
+    assert lines[6:8] == ["Mask 3", "The model reads characters 12 to 345 of the text."]
 
 
 def test_targets_show_their_share_among_themselves() -> None:
@@ -70,28 +74,7 @@ def test_targets_show_their_share_among_themselves() -> None:
     ]
 
 
-def test_masks_filled_together_are_one_table() -> None:
-    joint = JointFill(
-        score=0.5,
-        token=-1,
-        token_str="new york",  # noqa: S106 - a token of another kind
-        sequence="He lives in new york.",
-        log_prob=-0.7,
-        tokens=(1, 2),
-        token_strs=("new", "york"),
-    )
-    [line] = format_fills("He lives in [MASK] [MASK].", [[joint]], Style())
-    assert line.endswith("new york  He lives in new york.")
-
-
-def test_window_is_printed() -> None:
-    one = replace(fill(0.5, "a"), window=(12, 345))
-    assert next(format_fills(TEXT, [[one]], Style())) == (
-        "The model reads characters 12 to 345 of the text."
-    )
-
-
-@pytest.mark.parametrize("width", range(20, 140, 3))
+@pytest.mark.parametrize("width", range(20, 140, 8))
 def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     # A wide character takes two terminal cells, and a combining character takes none.
     before, after = "a long way 東京 cafe\u0301 " * 5, "it all goes on and on " * 5
@@ -112,6 +95,31 @@ def test_control_characters_are_not_printed() -> None:
     # No escape sequence of a text reaches the terminal.
     [line] = format_fills("x", [[fill(0.5, "a\x1b[31m\nb", "[MASK]\tc\x07")]], Style())
     assert line.endswith("a?[31m b  a?[31m b c?")
+
+
+def test_labels_have_bars_and_logits_have_none() -> None:
+    labels = [LabelScore("good", 0.9), LabelScore("b\x1bad\n", 1e-7)]
+    assert list(format_labels(labels, Style(), has_logits=False)) == [
+        " 0.9000  ██████████████████    good",
+        "1.0e-07                        b?ad ",
+    ]
+    logits = [LabelScore("good", 12.34567), LabelScore("bad", -0.5)]
+    assert list(format_labels(logits, Style(escapes=True), has_logits=True)) == [
+        "  12.3457  \x1b[1mgood\x1b[0m",
+        "  -0.5000  \x1b[1mbad\x1b[0m",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("surprisals", "bars"), [([4, 8], ["█" * 10 + " " * 10, "█" * 20]), ([0], [" " * 20])]
+)
+def test_the_highest_surprisal_has_a_full_bar(surprisals: list[float], bars: list[str]) -> None:
+    tokens = tuple(TokenScore(1, "t", 0, 1, -1.0, bits) for bits in surprisals)
+    summary, *lines = format_scores(TextScore(-2.5, 3.5, 1, tokens), Style())
+    assert summary == (
+        "Log-probability -2.5000, pseudo-perplexity 3.5000. Surprisal of each token in bits:"
+    )
+    assert lines == [f"{bits:7.2f}  {bar}  t" for bits, bar in zip(surprisals, bars, strict=True)]
 
 
 class Terminal(io.StringIO):

@@ -1,6 +1,7 @@
 """Parquet, whose modules need pyarrow."""
 
-from fillmask.cli.formats.base import Format, OutputOptions, Rows, RowWriter, Source
+from fillmask.cli.formats.base import Rows, Source
+from fillmask.cli.formats.output import Format, Output, RowWriter
 
 
 def _read(source: Source) -> Rows:
@@ -9,10 +10,10 @@ def _read(source: Source) -> Rows:
     return ParquetRows(source)
 
 
-def _write(rows: Rows, options: OutputOptions) -> RowWriter:
+def _write(rows: Rows, output: Output) -> RowWriter:
     from fillmask.cli.formats.parquet.writer import ParquetRowWriter  # noqa: PLC0415 - an optional extra
 
-    return ParquetRowWriter(rows, options)
+    return ParquetRowWriter(rows, output)
 
 
 PARQUET = Format((".parquet",), _read, _write, is_text=False)

@@ -29,11 +29,11 @@ def rows_of(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
 def _values_of(column: pa.Array) -> list[Any]:
     if pa.types.is_temporal(column.type) and not pa.types.is_duration(column.type):
         column = column.cast(pa.string())
-    values: list[Any]
-    if _has_temporal(column.type):
-        values = [_value_of(scalar) for scalar in column]
-    else:
-        values = column.to_pylist()
+    values: list[Any] = (
+        [_value_of(scalar) for scalar in column]
+        if _has_temporal(column.type)
+        else column.to_pylist()
+    )
     return values
 
 
@@ -48,29 +48,24 @@ def _has_temporal(kind: pa.DataType) -> bool:
 
 def _value_of(scalar: pa.Scalar) -> Any:
     kind = scalar.type
-    value: Any
     if not scalar.is_valid:
-        value = None
-    elif pa.types.is_duration(kind):
-        value = _duration(scalar.value, kind.unit)
-    elif pa.types.is_temporal(kind):
-        value = scalar.cast(pa.string()).as_py()
-    elif pa.types.is_dictionary(kind):
-        value = _value_of(scalar.value)
-    elif pa.types.is_struct(kind):
-        value = {name: _value_of(field) for name, field in scalar.items()}
-    elif pa.types.is_map(kind):
-        value = [(_value_of(pair["key"]), _value_of(pair["value"])) for pair in scalar.values]
-    elif kind.num_fields:
-        value = [_value_of(element) for element in scalar.values]
-    else:
-        value = scalar.as_py()
-    return value
+        return None
+    if pa.types.is_temporal(kind):
+        is_duration = pa.types.is_duration(kind)
+        return _duration(scalar) if is_duration else scalar.cast(pa.string()).as_py()
+    if pa.types.is_dictionary(kind):
+        return _value_of(scalar.value)
+    if pa.types.is_struct(kind):
+        return {name: _value_of(field) for name, field in scalar.items()}
+    if pa.types.is_map(kind):
+        return [(_value_of(pair["key"]), _value_of(pair["value"])) for pair in scalar.values]
+    return [_value_of(one) for one in scalar.values] if kind.num_fields else scalar.as_py()
 
 
-def _duration(count: int, unit: str) -> str:
+def _duration(scalar: pa.Scalar) -> str:
     """Format a duration in seconds according to ISO 8601, such as `PT1.5S`."""
-    seconds, rest = divmod(abs(count), _PER_SECOND[unit])
-    digits = len(str(_PER_SECOND[unit])) - 1
+    per_second = _PER_SECOND[scalar.type.unit]
+    seconds, rest = divmod(abs(scalar.value), per_second)
+    digits = len(str(per_second)) - 1
     fraction = f".{rest:0{digits}}".rstrip("0") if rest else ""
-    return f"{'-' if count < 0 else ''}PT{seconds}{fraction}S"
+    return f"{'-' if scalar.value < 0 else ''}PT{seconds}{fraction}S"

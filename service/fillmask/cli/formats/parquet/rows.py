@@ -2,14 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fillmask.cli.errors import CommandError
-from fillmask.cli.formats.base import BLOCK_ROWS, Block, Fields, Rows, Source, UnreadableRow
+from fillmask.cli.formats.base import BLOCK_ROWS, Block, Row, Rows, Source
 from fillmask.cli.formats.parquet.arrow_values import rows_of
 from fillmask.errors import quote
 
@@ -19,39 +18,10 @@ _UNREADABLE = (ValueError, NotImplementedError, TypeError)
 _BLOCK_BYTES = 2**20
 
 
-@dataclass(frozen=True)
-class ParquetBlock(Block):
-    """Block of rows, stored by column.
-
-    Attributes:
-        columns: the requested columns.
-    """
-
-    columns: pa.RecordBatch
-
-    def __len__(self) -> int:
-        return int(self.columns.num_rows)
-
-    def slice(self, start: int, stop: int) -> "ParquetBlock":
-        """See `Block`."""
-        columns = self.columns.slice(start, stop - start)
-        return replace(self, first=self.first + start, columns=columns)
-
-    def fields(self) -> list[Fields | UnreadableRow]:
-        """See `Block`. Dates, times and durations are strings.
-
-        Raises:
-            CommandError: a value has no counterpart in Python.
-        """
-        try:
-            return list(rows_of(self.columns))
-        except _UNREADABLE:
-            each = range(len(self))
-            return [_read_row(self.columns.slice(place, 1), self.first + place) for place in each]
-
-
 class ParquetRows(Rows):
     """Rows of Parquet files of the same columns, one file after the other.
+
+    The items of a block are a record batch.
 
     Raises:
         CommandError: a file is not a Parquet file, or has other columns, or two columns have the
@@ -81,14 +51,32 @@ class ParquetRows(Rows):
         self.row_parameters = "parameters" in self.columns
 
     def count(self) -> int:
-        """See `Rows`."""
         return sum(sum(groups) for _, groups in self._files)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        return (block.items for block in self.blocks())
+
+    def parse(self, item: pa.RecordBatch, number: int) -> Row:
+        """Read a single row, because another row of its block may be invalid."""
+        try:
+            [fields] = rows_of(item)
+        except UnicodeDecodeError:
+            names = [name for name in item.schema.names if _is_readable(item.select([name]))]
+            [known] = rows_of(item.select(names))
+            return Row(known, "The row is not valid UTF-8; encode it as UTF-8.")
+        except _UNREADABLE as error:
+            names = [name for name in item.schema.names if not _is_readable(item.select([name]))]
+            raise CommandError(
+                f"pyarrow cannot read the column {quote(names[0])} in row {number + 1} ({error}); "
+                "change the type of the column."
+            ) from error
+        return Row(fields)
 
     def blocks(
         self, start: int = 0, stop: int | None = None, only: Sequence[str] | None = None
-    ) -> Iterator[ParquetBlock]:
-        """See `Rows`."""
+    ) -> Iterator[Block]:
         stop = self.count() if stop is None else stop
+        columns = None if only is None else [name for name in only if name in self.columns]
         number = 0
         for path, group_rows in self._files:
             groups: list[int] = []
@@ -99,31 +87,35 @@ class ParquetRows(Rows):
                     groups.append(group)
                 number += rows
             if groups:
-                yield from self._read(path, groups, first, start, stop, only)
+                for place, batch in _read_groups(path, groups, columns):
+                    from_, to = max(start - first - place, 0), stop - first - place
+                    if part := batch[from_ : max(to, from_)]:
+                        yield Block(first + place + from_, part, self._read)
 
-    def _read(
-        self,
-        path: Path,
-        groups: list[int],
-        first: int,
-        start: int,
-        stop: int,
-        only: Sequence[str] | None,
-    ) -> Iterator[ParquetBlock]:
-        columns = None if only is None else [name for name in only if name in self.columns]
-        # With a buffer, pyarrow reads columns as needed. Without a buffer, pyarrow reads the whole
-        # row group at once.
-        with (
-            _reject_unreadable(path.name, "is damaged"),
-            pq.ParquetFile(path, buffer_size=_BLOCK_BYTES) as file,
-        ):
-            for batch in file.iter_batches(BLOCK_ROWS, groups, columns, use_threads=False):
-                from_, to = max(start - first, 0), min(stop - first, batch.num_rows)
-                rows = max(1, batch.num_rows * _BLOCK_BYTES // max(1, batch.nbytes))
-                for place in range(from_, to, rows):
-                    part = batch.slice(place, min(rows, to - place))
-                    yield ParquetBlock(first + place, part)
-                first += batch.num_rows
+    def _read(self, items: pa.RecordBatch, first: int) -> list[Row]:
+        try:
+            return [Row(fields) for fields in rows_of(items)]
+        except _UNREADABLE:
+            each = range(len(items))
+            return [self.parse(items[place : place + 1], first + place) for place in each]
+
+
+def _read_groups(
+    path: Path, groups: list[int], columns: list[str] | None
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Read row groups in batches, each with the index of its first row among them."""
+    first = 0
+    # With a buffer, pyarrow reads columns as needed. Without a buffer, pyarrow reads the whole
+    # row group at once.
+    with (
+        _reject_unreadable(path.name, "is damaged"),
+        pq.ParquetFile(path, buffer_size=_BLOCK_BYTES) as file,
+    ):
+        for batch in file.iter_batches(BLOCK_ROWS, groups, columns, use_threads=False):
+            rows = max(1, len(batch) * _BLOCK_BYTES // max(1, batch.nbytes))
+            for place in range(0, len(batch), rows):
+                yield first + place, batch[place : place + rows]
+            first += len(batch)
 
 
 @contextmanager
@@ -140,23 +132,6 @@ def _reject_unreadable(name: str, problem: str) -> Iterator[None]:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise CommandError(f"{name} {problem} ({error}); create the file again.") from error
-
-
-def _read_row(row: pa.RecordBatch, number: int) -> Fields | UnreadableRow:
-    """Read a single row, because another row of its block may be invalid."""
-    try:
-        [fields] = rows_of(row)
-    except UnicodeDecodeError:
-        names = [name for name in row.schema.names if _is_readable(row.select([name]))]
-        [known] = rows_of(row.select(names))
-        return UnreadableRow("The row is not valid UTF-8; encode it as UTF-8.", known)
-    except _UNREADABLE as error:
-        column = next(name for name in row.schema.names if not _is_readable(row.select([name])))
-        raise CommandError(
-            f"pyarrow cannot read the column {quote(column)} in row {number + 1} ({error}); change "
-            "the type of the column."
-        ) from error
-    return fields
 
 
 def _is_readable(rows: pa.RecordBatch) -> bool:

@@ -3,45 +3,49 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, get_args
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fillmask.cli.errors import CommandError
-from fillmask.cli.formats.answers import parse_problem
-from fillmask.cli.formats.base import (
-    ERROR,
-    Block,
-    OutputOptions,
-    Rows,
-    Write,
-)
+from fillmask.cli.formats.base import Block, Rows
 from fillmask.cli.formats.durable_files import write_file
-from fillmask.cli.formats.parquet.layout import LAYOUTS
-from fillmask.cli.formats.parquet.rows import ParquetBlock
+from fillmask.cli.formats.output import ERROR, Output, Write, problem_of
 from fillmask.errors import quote
 
 _GROUP_ROWS, _GROUP_BYTES = 2**14, 2**26
+_TYPES = {float: pa.float64(), np.float32: pa.float32(), int: pa.int32(), str: pa.string()}
+
+
+def arrow_type(kind: Any) -> pa.DataType:
+    """Return the Arrow type of a type in a `Layout`, or of a type such as `tuple[int, ...]`."""
+    if isinstance(kind, dict):
+        return pa.struct([(name, arrow_type(one)) for name, one in kind.items()])
+    if isinstance(kind, list):
+        return pa.list_(arrow_type(kind[0]))
+    if kind in _TYPES:
+        return _TYPES[kind]
+    [inner] = {one for one in get_args(kind) if one not in {type(None), Ellipsis}}
+    return arrow_type(inner) if type(None) in get_args(kind) else pa.list_(arrow_type(inner))
 
 
 class ParquetRowWriter:
     """Writer of a Parquet file.
 
-    Args:
-        rows: the rows to write. If the rows may have different fields, the writer first reads all
-            rows to find the columns.
+    Rows that may have different fields are first all read, to find the columns.
 
     Raises:
         CommandError: the rows have a field whose values do not fit in one column.
     """
 
-    def __init__(self, rows: Rows, options: OutputOptions) -> None:
+    def __init__(self, rows: Rows, output: Output) -> None:
         self._name = rows.name
-        self._layout = LAYOUTS[options.task.name]
-        self._added = self._layout.columns
-        if options.report_errors:
-            self._added = self._added.append(pa.field(ERROR, pa.string()))
-        names = options.names(rows, self._layout.columns.names)
+        self._values = output.layout.values
+        types = {**output.layout.types, **({ERROR: str} if output.report_errors else {})}
+        self._added = pa.schema([(name, arrow_type(kind)) for name, kind in types.items()])
+        names = output.names(rows, output.layout.types)
         added = [field.with_name(names[field.name]) for field in self._added]
         self._input = _schema_of(rows)
         self._schema = pa.schema([*self._input, *added], metadata=self._input.metadata)
@@ -50,7 +54,6 @@ class ParquetRowWriter:
 
     @contextmanager
     def open(self, path: Path) -> Iterator[Write]:
-        """See `RowWriter`."""
         with (
             write_file(path) as stream,
             pq.ParquetWriter(stream, self._schema, compression="zstd") as writer,
@@ -74,17 +77,15 @@ class ParquetRowWriter:
                 end_group()
 
     def _batch(self, block: Block, answers: Sequence[bytes]) -> pa.RecordBatch:
-        problems = [parse_problem(answer) for answer in answers]
-        if isinstance(block, ParquetBlock):
-            columns = block.columns.columns
-        else:
-            columns = pa.RecordBatch.from_pylist(block.known_fields(), self._input).columns
-        results = [
-            {ERROR: problem.message} if problem else self._layout.values(answer)
-            for answer, problem in zip(answers, problems, strict=True)
-        ]
+        rows: Any = block.items
+        if not isinstance(rows, pa.RecordBatch):
+            rows = pa.RecordBatch.from_pylist([row.fields for row in block.rows()], self._input)
+        results = []
+        for answer in answers:
+            problem = problem_of(answer)
+            results.append(self._values(answer) if problem is None else {ERROR: problem})
         added = pa.RecordBatch.from_pylist(results, self._added).columns
-        return pa.RecordBatch.from_arrays([*columns, *added], schema=self._schema)
+        return pa.RecordBatch.from_arrays([*rows.columns, *added], schema=self._schema)
 
 
 def _schema_of(rows: Rows) -> pa.Schema:
@@ -94,9 +95,8 @@ def _schema_of(rows: Rows) -> pa.Schema:
         return pa.schema([(column, pa.string()) for column in rows.columns])
     schema = pa.schema([])
     for block in rows.blocks():
-        fields = block.known_fields()
-        names = dict.fromkeys(name for row in fields for name in row)
-        for name in names:
+        fields = [row.fields for row in block.rows()]
+        for name in dict.fromkeys(name for row in fields for name in row):
             try:
                 own = pa.array([row.get(name) for row in fields])
                 more = pa.schema([(name, own.type)])

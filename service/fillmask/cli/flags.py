@@ -1,0 +1,103 @@
+"""Request parameters of the tasks as flags of the command.
+
+`fillmask.parameters` describes them, and validates their values later, in the same words as over
+HTTP.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, NamedTuple, get_args, get_origin
+
+from pydantic.fields import FieldInfo
+
+from fillmask.cli.errors import CommandError
+from fillmask.cli.tasks import TASKS
+from fillmask.errors import quote
+
+
+class Parameter(NamedTuple):
+    """A request parameter as a flag of the command.
+
+    Attributes:
+        metavar: form of the value in the help.
+        read: function that converts the argument to a JSON value.
+    """
+
+    metavar: str
+    help: str
+    read: Callable[[str], object]
+
+
+def _kinds(annotation: Any) -> Iterator[Any]:
+    """Yield the types of an optional or annotated type, and the values of a named Literal."""
+    annotation = getattr(annotation, "__value__", annotation)
+    if get_origin(annotation) is Literal or type(None) in get_args(annotation):
+        for one in get_args(annotation):
+            yield from _kinds(one)
+    elif annotation is not type(None):
+        yield annotation
+
+
+def _number(argument: str) -> int | str:
+    """Return a number as an integer, and any other argument unchanged."""
+    # 20 digits exceed every limit. Python refuses to convert thousands of digits.
+    return int(argument[:20]) if argument.isdecimal() else argument
+
+
+def _decimal(argument: str) -> float | str:
+    """Return a number, and any other argument unchanged."""
+    try:
+        return float(argument)
+    except ValueError:
+        return argument
+
+
+def _span(argument: str) -> list[int | str]:
+    """Return the two numbers of an argument such as 4:10.
+
+    Raises:
+        CommandError: the argument has another form.
+    """
+    if not re.fullmatch(r"[0-9]+:[0-9]+", argument):
+        raise CommandError(f"--span must be START:END, such as 4:10 (got {quote(argument)}).")
+    return [_number(bound) for bound in argument.split(":")]
+
+
+_FORMS: dict[Any, tuple[str, Callable[[str], object]]] = {
+    int: ("N", _number),
+    float: ("W", _decimal),
+    str: ("TEXT", str),
+    list: ("START:END", _span),
+}
+
+
+def _parameter(fields: dict[str, FieldInfo]) -> Parameter:
+    """Return a parameter from the fields of the tasks that have it."""
+    kinds = list(dict.fromkeys(kind for one in fields.values() for kind in _kinds(one.annotation)))
+    form, read = _FORMS[str]
+    if isinstance(kinds[0], str):
+        form = "|".join(kinds)
+    else:
+        form, read = _FORMS[get_origin(kinds[0]) or kinds[0]]
+    tasks: dict[str, list[str]] = {}
+    for task, one in fields.items():
+        tasks.setdefault(str(one.description), []).append(task)
+    described = [
+        f"[{', '.join(names)}] {text}" if len(tasks) > 1 else text for text, names in tasks.items()
+    ]
+    return Parameter(form, " ".join(described).replace("%", "%%"), read)
+
+
+_NAMES = dict.fromkeys(name for task in TASKS.values() for name in task.parameters.model_fields)
+# `targets` have flags of their own, for one target and for a file of them
+PARAMETERS = {
+    name: _parameter(
+        {
+            task.name: task.parameters.model_fields[name]
+            for task in TASKS.values()
+            if name in task.parameters.model_fields
+        }
+    )
+    for name in _NAMES
+    if name != "targets"
+}

@@ -1,0 +1,137 @@
+"""What formats need to write rows with their results."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any, Protocol
+
+from pydantic_core import to_json
+
+from fillmask.cli.errors import CommandError
+from fillmask.cli.formats.base import Block, Fields, Rows, Source
+from fillmask.cli.progress import print_status
+from fillmask.errors import quote
+
+ERROR = "error"
+ROW = "row"  # column for the number of a row, from 1
+
+# function that writes rows with their answers, in order. An answer is a line of JSON.
+Write = Callable[[Block, Sequence[bytes]], None]
+
+
+def problem_answer(message: str) -> bytes:
+    """Return the answer of a row without results. Other answers have other first fields."""
+    return to_json({ERROR: message})
+
+
+def problem_of(answer: bytes) -> str | None:
+    """Return the problem in an answer, or None for an answer with results."""
+    if not answer.startswith(b'{"%b":' % ERROR.encode()):
+        return None
+    message: str = json.loads(answer)[ERROR]
+    return message
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The fields and columns of the results of a task.
+
+    Attributes:
+        field: field of an answer in JSONL.
+        types: types of the columns in Parquet by name. A list of one type and a dictionary of
+            types, for an object, are types too.
+        values: function that returns the values of these columns for an answer.
+        cells: columns in CSV.
+        lines: function that returns the values of these columns for each line of an answer.
+    """
+
+    field: str
+    types: Mapping[str, Any]
+    values: Callable[[bytes], Fields]
+    cells: tuple[str, ...]
+    lines: Callable[[bytes], Iterable[Fields]]
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What an output adds to its rows.
+
+    Attributes:
+        report_errors: whether a row may have an error instead of results.
+        prefix: beginning of the names. None means one that no field of the rows makes necessary
+            or impossible.
+        compressed: whether the output is compressed with gzip.
+    """
+
+    layout: Layout
+    report_errors: bool
+    prefix: str | None = None
+    compressed: bool = False
+
+    def names(self, rows: Rows, results: Iterable[str]) -> dict[str, str]:
+        """Return the names of the fields to add, for the results of a row and its error.
+
+        The names are the same for all shards of a file.
+
+        Raises:
+            CommandError: the rows have a field with the prefix and the name of a result.
+        """
+        results = (*results, ERROR) if self.report_errors else tuple(results)
+        columns = rows.find_columns()
+        automatic = ("fillmask_" * number for number in count())
+        for prefix in automatic if self.prefix is None else (self.prefix,):
+            names = {result: f"{prefix}{result}" for result in results}
+            clash = describe_name_clash(columns, names.values())
+            if clash is None:
+                break
+            if self.prefix is not None:
+                raise CommandError(f"{rows.name} {clash}")
+        if prefix and self.prefix is None:
+            print_status(
+                f"{rows.name} has fields with the names of results, which therefore begin with "
+                f"{prefix} (--output-prefix sets another beginning)."
+            )
+        return names
+
+
+def describe_name_clash(columns: Iterable[str], added: Iterable[str]) -> str | None:
+    """Return the end of an error message about a clash of names, or None without a clash."""
+    if not (clash := sorted(set(columns) & set(added))):
+        return None
+    name = quote(clash[0])
+    return f"has the field {name}, which the output adds; set another --output-prefix."
+
+
+class RowWriter(Protocol):
+    """Writer of rows with their results in one format."""
+
+    def open(self, path: Path) -> AbstractContextManager[Write]:
+        """Open a file for writing. The end of the `with` block flushes the file to the disk.
+
+        Raises:
+            CommandError: the format cannot represent a value.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format of files.
+
+    Attributes:
+        extensions: ends of the names of files, in lower case.
+        read: function that opens the rows of a file.
+        write: function that returns the writer of rows. It raises a CommandError for rows that
+            the format cannot represent. None for a format that the command only reads.
+        is_text: whether the command reads compressed files of this format, in any encoding, and
+            writes compressed ones.
+        dialect: whether the format has delimiters.
+    """
+
+    extensions: tuple[str, ...]
+    read: Callable[[Source], Rows]
+    write: Callable[[Rows, Output], RowWriter] | None = None
+    is_text: bool = True
+    dialect: bool = False

@@ -1,0 +1,35 @@
+"""Outputs of rows with given answers."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from fillmask.cli.formats.by_extension import make_writer, open_rows
+from fillmask.cli.formats.output import Output, problem_answer
+from fillmask.cli.tasks import TASKS
+from fillmask.parameters.fill_mask import FillOptions
+
+FILL = {"score": 0.5, "token": 7, "token_str": "a", "sequence": "a b"}
+
+
+def write(
+    source: Path,
+    ending: str,
+    answers: Sequence[Any],
+    options: FillOptions | None = None,
+    *,
+    errors: bool = False,
+    prefix: str | None = None,
+) -> Path:
+    """Write a file's rows with their answers, which are fills or the text of a problem."""
+    rows, output = open_rows(source, "inputs"), source.with_name(f"out.{ending}")
+    layout = TASKS["fill-mask"].layout(options or FillOptions(), row_parameters=rows.row_parameters)
+    lines = [
+        problem_answer(answer) if isinstance(answer, str) else json.dumps(answer).encode()
+        for answer in answers
+    ]
+    with make_writer(output, rows, Output(layout, errors, prefix)).open(output) as to:
+        for block in rows.blocks():
+            to(block, lines[block.first : block.first + len(block)])
+    return output
