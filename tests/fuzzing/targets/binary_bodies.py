@@ -13,8 +13,7 @@ from fillmask.errors import FillMaskError
 from fillmask.parameters.texts import TextPair
 from fillmask.results.fills import Fill, FillResult
 from fillmask.results.labels import ClassificationResult, LabelScore
-from tests.fuzzing.mutation import MutateBytes, mutate_json
-from tests.fuzzing.target import FindingError, Target, check_message
+from tests.fuzzing.target import FindingError, MutateBytes, Target, check_message
 from tests.fuzzing.targets.json_bodies import INFER, LIMITS, JsonBodies
 
 _TASKS: tuple[Task, ...] = ("fill-mask", "text-classification")
@@ -29,10 +28,9 @@ class BinaryBodies(Target):
     request without this header.
     """
 
-    words = JsonBodies.words
+    more_words = JsonBodies.more_words
 
     def seeds(self) -> Iterator[bytes]:
-        """See `Target`."""
         for body in INFER:
             yield _join(body, b"", header=False)
             tail = b""
@@ -47,7 +45,6 @@ class BinaryBodies(Target):
             yield _join(body | {"inputs": inputs}, tail)
 
     def check(self, data: bytes) -> None:
-        """See `Target`."""
         header, _, body = data.partition(b"\n")
         json_bytes = None if header == _NO_HEADER else header.decode("latin-1")
         for task in _TASKS:
@@ -70,14 +67,14 @@ class BinaryBodies(Target):
         kind = draw.random()
         if kind < 0.05:
             return mutate_bytes(data)
-        if kind < 0.55:
-            head = mutate_json(head, draw, self.words, mutate_bytes)
+        if kind < 0.55 or header == _NO_HEADER:
+            head = super().mutate(head, draw, mutate_bytes)
         elif kind < 0.7:
             tail = mutate_bytes(tail)
         else:
             changed = _with_new_tensor(head, tail, draw)
             head, tail = changed or (head, mutate_bytes(tail))
-        if header == _NO_HEADER and draw.random() < 0.9:
+        if header == _NO_HEADER:
             return b"%b\n%b" % (header, head)
         shown = draw.randrange(2 * len(head) + 1) if draw.random() < 0.05 else len(head)
         return b"%d\n%b%b" % (shown, head, tail)

@@ -25,14 +25,7 @@ class BundleDescription(Target):
     comparison of the hashes.
     """
 
-    words = (
-        *Description.model_fields,
-        *("fill-mask", "text-classification", "labels", "problem_type", "pooling", "first", "mean"),
-        *("text", "text_pair", "fills", "prompts", "token", "log_prob", "logits", "int8", "fp32"),
-        *("log_prob_tolerance", "logit_tolerance", "sha256", "bytes", *FILES, "d_model"),
-        *("mean_log_prob_difference", "p99_log_prob_difference", "mean_logit_difference"),
-        *("p99_logit_difference", "max_positions", "vocab_size", "tied", "regression"),
-    )
+    more_words = (*Description.model_fields, "sparse", "regression", "mean", "int8")
 
     def __init__(self) -> None:
         self._path = memory_directory()
@@ -41,7 +34,6 @@ class BundleDescription(Target):
         self._settings = Settings()
 
     def seeds(self) -> Iterator[bytes]:
-        """See `Target`."""
         fields = json.loads((default_bundle_path() / "bundle.json").read_bytes())
         fields["files"] = dict.fromkeys(FILES, _RECORD)
         fields["golden"]["prompts"] = fields["golden"]["prompts"][:1]
@@ -52,7 +44,6 @@ class BundleDescription(Target):
         yield json.dumps(_with_labels(fields, ["text-classification"])).encode()
 
     def check(self, data: bytes) -> None:
-        """See `Target`."""
         (self._path / "bundle.json").write_bytes(data)
         # a message may show a value whole, but must not multiply it
         most = 1_000 + 12 * len(data)

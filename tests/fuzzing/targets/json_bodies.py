@@ -69,14 +69,9 @@ INFER: list[dict[str, Any]] = [
 class JsonBodies(Target):
     """Every JSON body that the API reads, with one parse of the same bytes per endpoint."""
 
-    words = (
-        *("inputs", "parameters", "instances", "options", "on_error", "report", "error", "text"),
-        *("text_pair", "top_k", "targets", "granularity", "word", "token", "max_word_tokens"),
-        *("strategy", "joint", "independent", "order", "confidence", "left_to_right", "window"),
-        *("on_long_text", "variant", "within_word", "original", "prefix", "span", "part"),
-        *("function_to_apply", "sigmoid", "softmax", "none", "use_cache", "id", "name", "shape"),
-        *("datatype", "BYTES", "data", "outputs", "task", "fill-mask", "text-classification"),
-        *("binary_data", "binary_data_size", "binary_data_output", "model_name", "score", "[MASK]"),
+    more_words = (
+        *("instances", "report", "independent", "confidence", "text-classification", "within_word"),
+        *("sigmoid", "none", "token", "binary_data_size", "score", "error"),
     )
 
     def __init__(self) -> None:
@@ -90,7 +85,6 @@ class JsonBodies(Target):
         ]
 
     def seeds(self) -> Iterator[bytes]:
-        """See `Target`."""
         for body in (*FILL, *SCORE, *CLASSIFY):
             yield json.dumps(body).encode()
             instances = body["inputs"] if isinstance(body["inputs"], list) else [body["inputs"]]
@@ -100,7 +94,6 @@ class JsonBodies(Target):
             yield json.dumps(body, ensure_ascii=False).encode()
 
     def check(self, data: bytes) -> None:
-        """See `Target`."""
         check_parser(data)
         for read in self._readers:
             try:
