@@ -1,7 +1,6 @@
 """Command that simulates the service under seeds and reports the first broken promise."""
 
 import argparse
-import os
 import sys
 import time
 from collections import Counter
@@ -18,7 +17,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=first_seed(), help="first of many seeds")
     parser.add_argument("--seeds", type=int, help="number of seeds (by default no limit)")
     parser.add_argument("--seconds", type=float, help="seconds in which to start seeds")
-    parser.add_argument("--processes", type=int, default=os.cpu_count())
+    parser.add_argument("--processes", type=int, help="one for each CPU by default")
     options = parser.parse_args()
     started_s = time.monotonic()
     if options.seed is not None:
@@ -47,11 +46,8 @@ def _report(outcomes: list[Outcome], started_s: float) -> int:
     print("\n".join([*last.last_events, "", f"Seed {last.seed} breaks a promise:"]))
     print(last.violation)
     print(f"Replay it: python -m tests.simulation --seed {last.seed} --trace")
-    sys.stdout.flush()
     return 1
 
 
 if __name__ == "__main__":
-    code = main()
-    sys.stdout.flush()
-    os._exit(code)  # does not wait for seeds that still run
+    sys.exit(main())

@@ -1,8 +1,9 @@
 """Runs of one seed or of many, on several processes."""
 
+import os
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -63,7 +64,11 @@ def run_seed(seed: int, *, show: bool = False) -> Outcome:
 
 
 def run_seeds(
-    first: int, seeds: int | None, seconds: float | None, processes: int
+    first: int,
+    seeds: int | None,
+    seconds: float | None,
+    processes: int | None = None,
+    prepare: Callable[[], None] | None = None,
 ) -> Iterator[Outcome]:
     """Run the worlds of seeds until a number of them or a time is reached.
 
@@ -71,11 +76,14 @@ def run_seeds(
         first: the first seed.
         seeds: number of seeds, or None for no limit.
         seconds: real seconds after which no further seed starts, or None for no limit.
-        processes: number of processes.
+        processes: number of processes, by default one for each CPU.
+        prepare: function that each process calls first.
     """
     end_s = None if seconds is None else time.monotonic() + seconds
-    with ProcessPoolExecutor(processes) as executor:
-        running: list[Future[Outcome]] = []
+    processes = processes or os.cpu_count() or 1
+    executor = ProcessPoolExecutor(processes, initializer=prepare)
+    running: list[Future[Outcome]] = []
+    try:
         for seed in count(first) if seeds is None else range(first, first + seeds):
             if len(running) >= 2 * processes:
                 yield running.pop(0).result()
@@ -84,3 +92,5 @@ def run_seeds(
             running.append(executor.submit(run_seed, seed))
         for one in running:
             yield one.result()
+    finally:
+        executor.shutdown(cancel_futures=True)

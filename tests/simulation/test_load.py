@@ -1,4 +1,4 @@
-"""Bulk requests with deadlines on virtual time: an accepted request ends in time, in any mixture.
+"""Load on virtual time: accepted bulk requests end in time, and wrong estimates do not last.
 
 The workers, the lanes and the admission are the service's own. Only the model is simulated.
 """
@@ -36,6 +36,7 @@ class World:
 
     loop: VirtualLoop
     batcher: Batcher
+    speed: Speed
     ends: Counter[tuple[str, str]] = field(default_factory=Counter)
     answered_tokens: int = 0
 
@@ -78,24 +79,24 @@ def passes(count: int, tokens: int) -> list[ModelPass]:
 
 
 async def score(batcher: Batcher) -> int:
-    await batcher.submit(passes(180, 182), bulk=True)
-    return 180 * 182
+    await batcher.submit(passes(45, 182), bulk=True)
+    return 45 * 182
 
 
 async def rerank(batcher: Batcher) -> int:
-    await batcher.submit(passes(64, 120))
-    return 64 * 120
+    await batcher.submit(passes(16, 120))
+    return 16 * 120
 
 
 async def words(batcher: Batcher) -> int:
     # passes that depend on those before, as in a search for whole words
-    parts = batcher.parts_of(100, 12 * 5 * 100)
+    parts = batcher.parts_of(100, 12 * 2 * 62)
     try:
         for _ in range(12):
-            await batcher.submit(passes(5, 100), bulk=True, parts=parts)
+            await batcher.submit(passes(2, 62), bulk=True, parts=parts)
     finally:
         batcher.forget(parts)
-    return 12 * 5 * 100
+    return 12 * 2 * 62
 
 
 async def fill(batcher: Batcher) -> int:
@@ -112,7 +113,7 @@ KINDS: dict[str, Callable[[Batcher], Awaitable[int]]] = {
 
 
 def in_world(
-    live: Callable[[World], Awaitable[None]], tokens_per_s: float = 4000, estimate: float = 1.0
+    live: Callable[[World], Awaitable[None]], tokens_per_s: float = 1000, estimate: float = 1.0
 ) -> World:
     """Run a function with two workers on virtual time.
 
@@ -127,7 +128,7 @@ def in_world(
         runtime = SimulatedRuntime(loop, Random("runtime"), speed, 0, ("fill-mask",))
         batcher = Batcher(runtime.run, 2, MAX_BATCH_TOKENS, 32768, 262144, 0.35, pytest.fail)
         batcher.record_throughput(MAX_BATCH_TOKENS, MAX_BATCH_TOKENS / tokens_per_s / estimate)
-        worlds.append(World(loop, batcher))
+        worlds.append(World(loop, batcher, speed))
         await live(worlds[0])
         assert batcher.accepted_tokens == 0
         assert not batcher._admission._promised
@@ -144,10 +145,8 @@ def in_world(
     "clients",
     [
         {"score": 30},
-        {"rerank": 30},
-        {"words": 30},
         {"score": 10, "rerank": 10, "words": 10},
-        {"score": 10, "rerank": 10, "words": 5, "fill": 200},
+        {"score": 10, "rerank": 10, "words": 5, "fill": 50},
     ],
     ids=" ".join,
 )
@@ -175,7 +174,7 @@ def test_fills_that_come_later_leave_accepted_requests_their_time() -> None:
     async def live(world: World) -> None:
         bulk = asyncio.gather(*(world.ask("score") for _ in range(3)))
         await asyncio.sleep(0.5)
-        await world.run(60, fill=300)
+        await world.run(60, fill=75)
         await bulk
 
     world = in_world(live)
@@ -187,6 +186,51 @@ def test_a_request_that_is_too_long_for_its_time_says_so() -> None:
     async def live(world: World) -> None:
         assert await world.ask("score", timeout_s=2) == "too long"
         assert await world.ask("score") == "answered"
+
+    in_world(live)
+
+
+async def answered_share(world: World, seconds: float) -> float:
+    """Return the share of answers among the fills of as many clients as two workers can serve."""
+    world.ends.clear()
+    await world.run(seconds, fill=20)
+    return world.ends["fill", "answered"] / world.ends.total()
+
+
+def test_fills_are_answered_again_after_a_freeze() -> None:
+    # SIGSTOP, `docker pause` and the migration of a virtual machine freeze a process.
+    async def live(world: World) -> None:
+        frozen = asyncio.create_task(answered_share(world, 1))
+        await asyncio.sleep(0.1)
+        world.loop.freeze(20)
+        await frozen
+        await answered_share(world, 1)
+        assert await answered_share(world, 4) == 1
+
+    in_world(live)
+
+
+@pytest.mark.parametrize("estimate", [1e-6, 1e6])
+def test_fills_correct_a_wrong_estimate(estimate: float) -> None:
+    # Each batch corrects the estimate by about a tenth, so the number of batches is logarithmic.
+    async def live(world: World) -> None:
+        await answered_share(world, 15)
+        assert await answered_share(world, 4) == 1
+        assert world.batcher.load.tokens_per_s == pytest.approx(2000, rel=0.2)
+
+    in_world(live, estimate=estimate)
+
+
+def test_a_slower_machine_rejects_more_at_once() -> None:
+    async def live(world: World) -> None:
+        assert await answered_share(world, 2) == 1
+        world.speed.tokens_per_s /= 5
+        await answered_share(world, 10)
+        assert world.batcher.load.tokens_per_s == pytest.approx(400, rel=0.3)
+        assert await answered_share(world, 5) < 0.9
+        world.speed.tokens_per_s *= 5
+        await answered_share(world, 10)
+        assert await answered_share(world, 4) == 1
 
     in_world(live)
 

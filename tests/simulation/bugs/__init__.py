@@ -1,1 +1,0 @@
-"""Bugs that the simulation must find."""
