@@ -75,29 +75,21 @@ def check(
         assert (np.abs(output - y) <= TOLERANCE * magnitudes).all()
 
 
-@pytest.mark.parametrize("columns", WIDTHS)
 @pytest.mark.parametrize("inputs", WIDTHS)
-def test_widths(inputs: int, columns: int) -> None:
-    operator = Int8Linear(layers=[random_layer(inputs, columns)])
-    check(operator, random_rows(7, inputs))
+def test_widths(inputs: int) -> None:
+    for columns in WIDTHS:
+        check(Int8Linear(layers=[random_layer(inputs, columns)]), random_rows(7, inputs))
 
 
 @pytest.mark.parametrize("zero_point", [SIGNED, AFTER_GELU])
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_each_number_of_rows(activation: int, zero_point: int) -> None:
-    operator = Int8Linear(
-        layers=[random_layer(67, 70, activation)], zero_point=zero_point, has_residual=True
-    )
+    layer = random_layer(67, 70, activation)
+    operator = Int8Linear(layers=[layer], zero_point=zero_point, has_residual=True)
     session = load(operator.model())
-    for rows in range(1, 65):
+    for rows in (*range(1, 65), 96, 97, 289):
         x = random_rows(rows, 67)
         check(operator, x, residual=random_rows(rows, 70), session=session)
-
-
-@pytest.mark.parametrize("rows", [96, 97, 192, 193, 289, 500])
-def test_many_rows(rows: int) -> None:
-    operator = Int8Linear(layers=[random_layer(33, 65)])
-    check(operator, random_rows(rows, 33))
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
@@ -121,17 +113,13 @@ def test_activations_of_small_and_large_numbers(activation: int) -> None:
         assert (error <= TOLERANCE * np.abs(bias[start : start + 100])).all()
 
 
-@pytest.mark.parametrize("transposed", [False, True])
-@pytest.mark.parametrize("zero_point", [SIGNED, AFTER_GELU])
-@pytest.mark.parametrize("activation", ACTIVATIONS)
-@pytest.mark.parametrize("has_factors", [False, True])
-def test_options(activation: int, zero_point: int, *, transposed: bool, has_factors: bool) -> None:
-    inputs, columns = 65, 100
-    factors = rng(5).uniform(0.1, 3, inputs).astype(np.float32) if has_factors else None
-    for has_bias, has_residual, channels in itertools.product(
-        [False, True], [False, True], [0, 1, 3]
+def test_options() -> None:
+    # `tests/native/fuzz.py` draws other mixtures
+    factors = rng(5).uniform(0.1, 3, 65).astype(np.float32)
+    for has_bias, has_residual, has_factors, channels in itertools.product(
+        [False, True], [False, True], [False, True], [0, 1, 3]
     ):
-        layer = random_layer(inputs, columns, activation, floats=channels)
+        layer = random_layer(65, 100, GELU, floats=channels)
         operator = Int8Linear(
             layers=[
                 Layer(
@@ -139,46 +127,29 @@ def test_options(activation: int, zero_point: int, *, transposed: bool, has_fact
                     scales=layer.scales,
                     bias=layer.bias if has_bias else None,
                     float_weight=layer.float_weight if channels else None,
-                    activation=activation,
+                    activation=GELU,
                 )
             ],
-            zero_point=zero_point,
-            transposed=transposed,
-            factors=factors,
-            channels=rng(9).integers(0, inputs, channels) if channels else None,
+            transposed=has_factors,
+            factors=factors if has_factors else None,
+            channels=rng(9).integers(0, 65, channels) if channels else None,
             has_residual=has_residual,
         )
-        residual = random_rows(13, columns, 1) if has_residual else None
-        check(operator, random_rows(13, inputs), residual=residual)
+        residual = random_rows(13, 100, 1) if has_residual else None
+        check(operator, random_rows(13, 65), residual=residual)
 
 
-@pytest.mark.parametrize("outputs", [1, 2, 3])
 @pytest.mark.parametrize("given", ["none", "channels of x", "floats"])
-def test_float_channels_of_several_outputs(outputs: int, given: str) -> None:
-    widths = (64, 1, 129)[:outputs]
+def test_float_channels_of_several_outputs(given: str) -> None:
     count = 0 if given == "none" else 5
-    layers = [random_layer(40, width, number, floats=count) for number, width in enumerate(widths)]
+    layers = [random_layer(40, width, n, floats=count) for n, width in enumerate((64, 1, 129))]
+    layers[1] = Layer(weight=layers[1].weight, scales=layers[1].scales)
     operator = Int8Linear(
         layers=layers,
         channels=np.array([7, 0, 7, 11, 3]) if given == "channels of x" else None,
         has_floats=given == "floats",
     )
     check(operator, random_rows(9, 40), random_rows(9, 5, 2) if given == "floats" else None)
-
-
-def test_one_of_two_outputs_has_float_channels() -> None:
-    first, second = random_layer(20, 17), random_layer(20, 70, SILU, floats=4)
-    layers = [Layer(weight=first.weight, scales=first.scales), second]
-    operator = Int8Linear(layers=layers, has_floats=True)
-    check(operator, random_rows(8, 20), random_rows(8, 4, 1))
-
-
-def test_unused_channels() -> None:
-    layer = random_layer(20, 17)
-    operator = Int8Linear(
-        layers=[Layer(weight=layer.weight, scales=layer.scales)], channels=np.array([3, 1])
-    )
-    check(operator, random_rows(8, 20))
 
 
 def test_output_without_a_name() -> None:
@@ -244,18 +215,16 @@ def test_rows_of_zeros_and_of_tiny_numbers(zero_point: int) -> None:
 
 @pytest.mark.parametrize("zero_point", [SIGNED, AFTER_GELU])
 @pytest.mark.parametrize("activation", ACTIVATIONS)
-@pytest.mark.parametrize("sign", [1, -1])
-def test_nan_stays_nan(activation: int, zero_point: int, sign: int) -> None:
-    # x86 computes NaN with a sign, as in inf - inf
+def test_nan_stays_nan(activation: int, zero_point: int) -> None:
     x = random_rows(4, 30)
-    x[2, 17] = np.copysign(np.nan, sign)
+    x[1, 3], x[2, 17] = np.nan, -np.nan  # x86 computes NaN with a sign, as in inf - inf
     operator = Int8Linear(layers=[random_layer(30, 65, activation)], zero_point=zero_point)
     [output] = run(load(operator.model()), x)
-    assert np.isnan(output).all(axis=1).tolist() == [False, False, True, False]
+    assert np.isnan(output).all(axis=1).tolist() == [False, True, True, False]
 
 
 @pytest.mark.parametrize("zero_point", [SIGNED, AFTER_GELU])
-@pytest.mark.parametrize("bad", [np.nan, -np.nan, np.inf, -np.inf, 3e38])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 3e38])
 def test_a_bad_row_changes_no_other_row(bad: float, zero_point: int) -> None:
     operator = Int8Linear(
         layers=[random_layer(30, 65, activation) for activation in (NO_ACTIVATION, GELU, SILU)],
@@ -311,30 +280,21 @@ WITHOUT_FLOATS: dict[int, Array | Fed | None] = {8: None}
     ("changes", "message"),
     [
         ({5: Fed(TensorProto.INT8, 2)}, "input 5 must be a constant"),
-        ({6: Fed(rank=1)}, "input 6 must be a constant"),
-        ({7: Fed(rank=1)}, "input 7 must be a constant"),
-        ({8: Fed()}, "input 8 must be a constant"),
-        ({1: Fed(rank=1)}, "input 1 must be a constant"),
         ({3: Fed(TensorProto.INT64, 1)}, "input 3 must be a constant"),
         ({5: np.ones(8, np.int8)}, "input 5 must have element type 3 and rank 2"),
-        ({5: np.ones((8, 6, 1), np.int8)}, "input 5 must have element type 3 and rank 2"),
         ({6: small()}, "input 6 must have element type 1 and rank 1"),
         ({7: small(1, 6)}, "input 7 must have element type 1 and rank 1"),
         ({8: small(12)}, "input 8 must have element type 1 and rank 2"),
         ({1: small(8, 1)}, "input 1 must have element type 1 and rank 1"),
         ({3: np.zeros((1, 2), np.int64)}, "input 3 must have element type 7 and rank 1"),
         ({6: small(5)}, "weight_scales and bias must have one entry per output"),
-        ({6: small(7)}, "weight_scales and bias must have one entry per output"),
-        ({7: small(5)}, "weight_scales and bias must have one entry per output"),
-        ({7: small(0)}, "weight_scales and bias must have one entry per output"),
+        ({7: small(7)}, "weight_scales and bias must have one entry per output"),
         ({1: small(7)}, "factors must have one entry per input"),
-        ({1: small(0)}, "factors must have one entry per input"),
         ({3: None}, "float_weight must have a row per output and a column per channel"),
         ({8: small(5, 2)}, "float_weight must have a row per output"),
         ({8: small(6, 3)}, "float_weight must have a row per output"),
         ({3: indices(0, 8)}, "channels must be columns of x"),
         ({3: indices(-1, 0)}, "channels must be columns of x"),
-        ({3: indices(0, 2**62)}, "channels must be columns of x"),
         ({2: Fed()}, "channels must be missing beside floats"),
         ({5: np.ones((0, 6), np.int8)} | WITHOUT_FLOATS, "1 to 65536 inputs"),
         ({5: np.ones((65537, 6), np.int8)} | WITHOUT_FLOATS, "1 to 65536 inputs"),
@@ -342,6 +302,13 @@ WITHOUT_FLOATS: dict[int, Array | Fed | None] = {8: None}
             {5: np.ones((8, 0), np.int8), 6: small(0), 7: None} | WITHOUT_FLOATS,
             "a weight must have outputs",
         ),
+        # onnxruntime's own checks
+        ({0: Fed(TensorProto.DOUBLE)}, "INVALID_GRAPH"),
+        ({5: np.ones((8, 6), np.uint8)}, "INVALID_GRAPH"),
+        ({8: np.ones((6, 2), np.float16)}, "INVALID_GRAPH"),
+        ({0: None} | WITHOUT_FLOATS, "INVALID_GRAPH|FAIL"),
+        ({5: None} | WITHOUT_FLOATS, "INVALID_GRAPH|FAIL"),
+        ({6: None} | WITHOUT_FLOATS, "INVALID_GRAPH|FAIL"),
     ],
 )
 def test_refused_constants(changes: dict[int, Array | Fed | None], message: str) -> None:
@@ -353,51 +320,15 @@ def test_refused_constants(changes: dict[int, Array | Fed | None], message: str)
 
 
 @pytest.mark.parametrize(
-    ("index", "change"),
-    [
-        (0, Fed(TensorProto.DOUBLE)),
-        (1, np.ones(8)),
-        (2, Fed(TensorProto.INT64)),
-        (3, np.zeros(2, np.int32)),
-        (4, Fed(TensorProto.FLOAT16)),
-        (5, np.ones((8, 6), np.uint8)),
-        (5, np.ones((8, 6), np.float32)),
-        (6, np.ones(6)),
-        (7, np.ones(6, np.int32)),
-        (8, np.ones((6, 2), np.float16)),
-    ],
-)
-def test_refused_element_types(index: int, change: Array | Fed) -> None:
-    inputs = small_operator().inputs()
-    inputs[index] = change
-    with pytest.raises(Exception, match="INVALID_GRAPH"):
-        load(operator_model("Int8Linear", inputs, **small_operator().attributes()))
-
-
-@pytest.mark.parametrize("index", [0, 5, 6])
-def test_refused_missing_inputs(index: int) -> None:
-    inputs = small_operator().inputs()
-    inputs[index], inputs[8] = None, None
-    with pytest.raises(Exception, match=r"INVALID_GRAPH|FAIL"):
-        load(operator_model("Int8Linear", inputs, **small_operator().attributes()))
-
-
-@pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"zero_point": 0}, "zero_point must be 128 or 16"),
         ({"zero_point": 127}, "zero_point must be 128 or 16"),
-        ({"zero_point": -128}, "zero_point must be 128 or 16"),
         ({"zero_point": 128.0}, "type don't match"),
         ({"zero_point": None}, "No attribute with name:'zero_point'"),
         ({"transposed": None}, "No attribute with name:'transposed'"),
-        ({"transposed": "no"}, "type don't match"),
         ({"activations": None}, "No attribute with this name"),
-        ({"activations": 0}, "activations must have one entry per output"),
-        ({"activations": [0.5]}, "activations must have one entry per output"),
         ({"activations": [0, 0]}, "activations must have one entry per output"),
         ({"activations": [4]}, "activations must be 0 to 3"),
-        ({"activations": [-1]}, "activations must be 0 to 3"),
         ({"activations": [2**32]}, "activations must be 0 to 3"),
     ],
 )
@@ -435,15 +366,10 @@ def test_unused_weights_change_nothing() -> None:
     ("shapes", "message"),
     [
         ([(5, 7), (5, 2), (5, 6)], "x must have a column per input of the weights"),
-        ([(5, 9), (5, 2), (5, 6)], "x must have a column per input of the weights"),
-        ([(0, 0), (0, 2), (0, 6)], "x must have a column per input of the weights"),
         ([(5, 8), (4, 2), (5, 6)], "floats must have the rows of x"),
-        ([(5, 8), (6, 2), (5, 6)], "floats must have the rows of x"),
         ([(0, 8), (1, 2), (0, 6)], "floats must have the rows of x"),
-        ([(5, 8), (5, 1), (5, 6)], "floats must have .* a column per channel"),
         ([(5, 8), (5, 3), (5, 6)], "floats must have .* a column per channel"),
         ([(5, 8), (5, 2), (1, 6)], "residual must have the shape of the output"),
-        ([(5, 8), (5, 2), (5, 1)], "residual must have the shape of the output"),
         ([(5, 8), (5, 2), (6, 5)], "residual must have the shape of the output"),
     ],
 )
@@ -455,14 +381,14 @@ def test_refused_shapes_at_run_time(shapes: Sequence[tuple[int, ...]], message: 
 
 
 @pytest.mark.parametrize("index", [0, 2, 4])
-@pytest.mark.parametrize("rank", [0, 1, 3])
-def test_refused_ranks_at_run_time(index: int, rank: int) -> None:
+def test_refused_ranks_at_run_time(index: int) -> None:
     operator = Int8Linear(layers=[random_layer(8, 6, floats=2)], has_floats=True, has_residual=True)
     inputs = operator.inputs()
     inputs[index] = Fed(rank=None)
     session = load(operator_model("Int8Linear", inputs, **operator.attributes()))
     fed = {0: small(5, 8), 2: small(5, 2), 4: small(5, 6)}
     run(session, *fed.values())
-    fed[index] = small(*(1,) * rank)
-    with pytest.raises(Exception, match=f"input {index} must have element type 1 and rank 2"):
-        run(session, *fed.values())
+    for shape in ((), (1,), (1, 1, 1)):
+        fed[index] = small(*shape)
+        with pytest.raises(Exception, match=f"input {index} must have element type 1 and rank 2"):
+            run(session, *fed.values())

@@ -53,26 +53,21 @@ def check(
 
 @pytest.mark.parametrize("width", HEAD_WIDTHS)
 def test_texts_of_each_length(width: int) -> None:
-    tokens = texts(*range(1, 71))
+    tokens = texts(*range(1, 71), 256, 257, 500)
     check(2, width, tokens, tokens)
 
 
-@pytest.mark.parametrize("length", [200, 256, 257, 384, 500])
-def test_long_texts(length: int) -> None:
-    tokens = texts(length, 3, length + 1)
-    check(3, 32, tokens, tokens)
-
-
 @pytest.mark.parametrize("heads", [1, 2, 3, 12])
-@pytest.mark.parametrize("width", HEAD_WIDTHS)
-def test_heads(heads: int, width: int) -> None:
+def test_heads(heads: int) -> None:
     tokens = texts(5, 33, 1)
-    check(heads, width, tokens, tokens)
+    for width in HEAD_WIDTHS:
+        check(heads, width, tokens, tokens)
 
 
-@pytest.mark.parametrize("count", range(1, 15))
-def test_some_tokens_are_queries(count: int) -> None:
-    check(2, 16, np.repeat(np.arange(3), count), texts(4, 40, 17))
+def test_some_tokens_are_queries() -> None:
+    for count in range(1, 15):
+        check(2, 16, np.repeat(np.arange(3), count), texts(4, 40, 17))
+    check(2, 32, np.array([1, 1]), texts(3, 20, 7))
 
 
 def test_queries_of_missing_texts_have_zeros() -> None:
@@ -85,13 +80,9 @@ def test_queries_of_missing_texts_have_zeros() -> None:
     assert np.array_equal(output.any(axis=1), np.isin(queries, keys))
 
 
-def test_texts_without_queries() -> None:
-    check(2, 32, np.array([1, 1]), texts(3, 20, 7))
-
-
 def test_queries_in_any_order() -> None:
     numbers = np.random.default_rng(0)
-    for _ in range(10):
+    for _ in range(5):
         numbered = np.sort(numbers.integers(-(2**62), 2**62, 6))
         keys = np.repeat(numbered, numbers.integers(1, 40, 6))
         check(2, 16, numbers.choice(numbered, 30), keys)
@@ -104,13 +95,13 @@ def test_no_queries_and_no_tokens() -> None:
     check(2, 16, nothing, nothing)
 
 
-@pytest.mark.parametrize("largest", [1e-30, 1e-3, 1e2, 1e4, 1e8])
+@pytest.mark.parametrize("largest", [1e-30, 1e2, 1e8])
 def test_small_and_large_scores(largest: float) -> None:
     tokens = texts(1, 7, 32, 65)
     check(2, 32, tokens, tokens, largest=largest)
 
 
-@pytest.mark.parametrize("score", [1e3, 1e30, 3e37, -1e3, -1e30, -3e37])
+@pytest.mark.parametrize("score", [1e3, 3e37, -1e3, -3e37])
 def test_scores_do_not_overflow(score: float) -> None:
     # One token has all the weight, or no weight and the other 32 tokens have equal weights.
     keys, values = np.zeros((33, 16), np.float32), random_rows(33, 16)
@@ -159,38 +150,37 @@ def test_a_text_has_the_same_bits_in_each_batch(width: int) -> None:
         assert one.tobytes() == alone[-1:].tobytes()
 
 
-@pytest.mark.parametrize("heads", [-1, 0, 4097, 2**62, -(2**63)])
-def test_refused_heads(heads: int) -> None:
-    with pytest.raises(Exception, match="heads must be from 1 to 4096"):
-        load(attention_model(heads))
-
-
-@pytest.mark.parametrize("attributes", [{}, {"heads": 2.0}, {"heads": [2]}, {"heads": "2"}])
-def test_refused_attributes(attributes: dict[str, Any]) -> None:
-    inputs = [Fed(), Fed(), Fed(), Fed(TensorProto.INT64, 1), Fed(TensorProto.INT64, 1)]
-    with pytest.raises(Exception, match=r"No attribute with name:'heads'|type don't match"):
-        load(operator_model("PackedAttention", inputs, **attributes))
-
-
-@pytest.mark.parametrize("index", range(5))
-def test_refused_element_types(index: int) -> None:
-    inputs = [Fed(), Fed(), Fed(), Fed(TensorProto.INT64, 1), Fed(TensorProto.INT64, 1)]
-    inputs[index] = Fed(TensorProto.INT32, inputs[index].rank)
-    with pytest.raises(Exception, match="INVALID_GRAPH"):
-        load(operator_model("PackedAttention", inputs, heads=2))
-
-
-@pytest.mark.parametrize("index", range(5))
-def test_refused_missing_inputs(index: int) -> None:
+def inputs() -> list[Fed | None]:
     text = Fed(TensorProto.INT64, 1)
-    inputs: list[Fed | None] = [Fed(), Fed(), Fed(), text, text]
-    inputs[index] = None
-    with pytest.raises(Exception, match=r"INVALID_GRAPH|FAIL"):
-        load(operator_model("PackedAttention", inputs, heads=2))
+    return [Fed(), Fed(), Fed(), text, text]
 
 
-@pytest.mark.parametrize("key_texts", [[1, 0], [0, 1, 0], [0, 0, 2, 1, 1, 3], [-1, -2]])
-@pytest.mark.parametrize("query_texts", [[], [0], [7, 7]])
+@pytest.mark.parametrize(
+    ("attributes", "message"),
+    [
+        ({"heads": 0}, "heads must be from 1 to 4096"),
+        ({"heads": 4097}, "heads must be from 1 to 4096"),
+        ({"heads": -(2**63)}, "heads must be from 1 to 4096"),
+        ({}, "No attribute with name:'heads'"),
+        ({"heads": 2.0}, "type don't match"),
+        ({"heads": [2]}, "type don't match"),
+    ],
+)
+def test_refused_attributes(attributes: dict[str, Any], message: str) -> None:
+    with pytest.raises(Exception, match=message):
+        load(operator_model("PackedAttention", inputs(), **attributes))
+
+
+@pytest.mark.parametrize("index", range(5))
+def test_refused_inputs(index: int) -> None:
+    for change in (None, Fed(TensorProto.INT32)):
+        changed = [*inputs()[:index], change, *inputs()[index + 1 :]]
+        with pytest.raises(Exception, match=r"INVALID_GRAPH|FAIL"):
+            load(operator_model("PackedAttention", changed, heads=2))
+
+
+@pytest.mark.parametrize("key_texts", [[1, 0], [0, 0, 2, 1, 1, 3], [-1, -2]])
+@pytest.mark.parametrize("query_texts", [[], [7, 7]])
 def test_refused_order_of_texts(key_texts: list[int], query_texts: list[int]) -> None:
     session = load(attention_model(1))
     tokens = random_rows(len(key_texts), 16)
@@ -210,20 +200,12 @@ TEXT_OF_EACH_ROW = "each row must have a text"
     [
         ([(3, 0), (4, 0), (4, 0), (3,), (4,)], COLUMNS_PER_HEAD),
         ([(3, 16), (4, 16), (4, 16), (3,), (4,)], COLUMNS_PER_HEAD),
-        ([(3, 33), (4, 33), (4, 33), (3,), (4,)], COLUMNS_PER_HEAD),
-        ([(3, 34), (4, 34), (4, 34), (3,), (4,)], COLUMNS_PER_HEAD),
         ([(3, 48), (4, 48), (4, 48), (3,), (4,)], COLUMNS_PER_HEAD),
-        ([(3, 32), (4, 64), (4, 64), (3,), (4,)], EQUAL_SHAPES),
         ([(3, 32), (4, 31), (4, 32), (3,), (4,)], EQUAL_SHAPES),
         ([(3, 32), (4, 32), (4, 31), (3,), (4,)], EQUAL_SHAPES),
         ([(3, 32), (4, 32), (3, 32), (3,), (4,)], EQUAL_SHAPES),
-        ([(3, 32), (4, 32), (0, 32), (3,), (4,)], EQUAL_SHAPES),
         ([(3, 32), (4, 32), (4, 32), (2,), (4,)], TEXT_OF_EACH_ROW),
-        ([(3, 32), (4, 32), (4, 32), (4,), (4,)], TEXT_OF_EACH_ROW),
         ([(3, 32), (4, 32), (4, 32), (3,), (3,)], TEXT_OF_EACH_ROW),
-        ([(3, 32), (4, 32), (4, 32), (3,), (5,)], TEXT_OF_EACH_ROW),
-        ([(0, 32), (4, 32), (4, 32), (1,), (4,)], TEXT_OF_EACH_ROW),
-        ([(3, 32), (0, 32), (0, 32), (3,), (1,)], TEXT_OF_EACH_ROW),
     ],
 )
 def test_refused_shapes(shapes: Sequence[tuple[int, ...]], message: str) -> None:
