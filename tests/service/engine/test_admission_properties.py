@@ -32,7 +32,9 @@ class Lanes(RuleBasedStateMachine):
         method: Any = self.admission.accept if counts else self.admission.check
         held, wait_s = sum(self.accepted[bulk]), self.seconds_for(sum(self.accepted[False]))
         if tokens > self.most[bulk]:
-            with pytest.raises(InvalidRequestError, match=rf"{self.most[bulk]} .*got {tokens}\)"):
+            scope = "over all its passes" if bulk else "in all"
+            sentence = rf"have at most {self.most[bulk]} tokens {scope} \(got {tokens}\); send"
+            with pytest.raises(InvalidRequestError, match=sentence):
                 method(tokens, bulk=bulk)
         elif held + tokens > self.most[bulk] or (not bulk and wait_s > MAX_WAIT_S):
             with pytest.raises(OverloadedError) as caught:

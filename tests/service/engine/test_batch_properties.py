@@ -11,7 +11,12 @@ from hypothesis import strategies as st
 from fillmask.arrays import IntArray
 from fillmask.engine.attention_rows import ALIGNMENT
 from fillmask.engine.batch_arrays import MIN_QUERIES, Batch
-from fillmask.engine.batch_formation import BATCHES_PER_BULK_BATCH, LaneQueue, batch_budget
+from fillmask.engine.batch_formation import (
+    BATCHES_PER_BULK_BATCH,
+    LaneQueue,
+    batch_budget,
+    exceeds_interactive_lane,
+)
 from fillmask.engine.passes import BatchOutputs, ModelPass
 
 
@@ -190,3 +195,16 @@ def test_queue_is_fair_and_keeps_its_order(steps: list[tuple[Any, ...]]) -> None
                 since_bulk = 0 if bulk else since_bulk + 1
                 waits = waits + 1 if lanes[True] and not bulk else 0
         assert bool(queue) == any(lanes.values())
+
+
+def test_later_parts_of_a_request_go_before_the_requests_after_it() -> None:
+    queue: LaneQueue[int] = LaneQueue(lambda _: 1)
+    queue.extend([1, 5, 7], bulk=True)
+    queue.extend([3, 3], bulk=True, before=lambda other: other > 3)
+    assert queue.next_batch(10) == [1, 3, 3, 5, 7]
+
+
+def test_a_request_of_eight_full_batches_is_interactive() -> None:
+    # docs/filling.md states the limit.
+    assert not exceeds_interactive_lane(8 * 100, 100)
+    assert exceeds_interactive_lane(8 * 100 + 1, 100)

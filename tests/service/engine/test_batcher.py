@@ -1,6 +1,7 @@
 """Batcher with a fake runtime, which returns the ids of a text as its fills."""
 
 import asyncio
+import contextlib
 import threading
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from fillmask.engine.admission import QueueLoad
 from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import BatchOutputs
+from fillmask.engine.pending_requests import PendingRequest
 from fillmask.errors import NotReadyError
 from fillmask.observability.metrics import Metrics
 from tests.service.fake_runtime import (
@@ -33,22 +35,6 @@ async def test_every_caller_gets_its_own_answer() -> None:
     assert len(fake.seen) == 300
 
 
-async def test_accepted_tokens_count_until_they_are_computed() -> None:
-    # The count includes waiting and running requests of both lanes.
-    fake = FakeRuntime()
-
-    async with running_batcher(fake) as batcher:
-        fake.go.clear()
-        first = asyncio.create_task(batcher.submit([text(1, 3)]))
-        await fake.wait_until_at_work()
-        rest = asyncio.create_task(batcher.submit([text(2, 4), text(3, 5)], bulk=True))
-        await asyncio.sleep(0)
-        assert batcher.accepted_tokens == 3 + 4 + 5
-        fake.go.set()
-        await asyncio.gather(first, rest)
-        assert batcher.accepted_tokens == 0
-
-
 async def test_several_texts_are_answered_in_their_order() -> None:
     # The texts of one caller may be in several batches.
     async with running_batcher(FakeRuntime(), workers=2) as batcher:
@@ -69,15 +55,6 @@ async def test_batches_are_formed_by_budget_in_order_of_arrival() -> None:
         fake.go.set()
         await asyncio.gather(first, rest)
     assert fake.batches == [[2], [3, 3], [3], [20], [2]]
-
-
-async def test_lone_request_is_not_held_back() -> None:
-    fake = FakeRuntime()
-
-    async with running_batcher(fake) as batcher:
-        await batcher.submit([text(1)])
-        await batcher.submit([text(2)])
-    assert fake.batches == [[2], [2]]
 
 
 async def test_workers_compute_at_the_same_time() -> None:
@@ -199,25 +176,23 @@ async def test_close_answers_accepted_requests() -> None:
     assert not [t for t in threading.enumerate() if t.name.startswith("fillmask-worker")]
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-async def test_throughput_is_that_of_one_thread(threads: int) -> None:
-    # A batch on several threads is faster than the batches under load.
+@pytest.mark.parametrize(
+    ("threads", "bulk", "first_id"),
+    [(1, False, 1), (2, False, 1), (1, True, 1), (1, False, BAD_ID)],
+)
+async def test_good_interactive_batches_on_one_thread_count_in_the_throughput(
+    threads: int, first_id: int, *, bulk: bool
+) -> None:
+    # The others may cost more per token, be faster than those under load, or end early.
     fake, metrics = FakeRuntime(), Metrics()
     fake.threads = threads
-
     async with running_batcher(fake, metrics=metrics.for_model("m")) as batcher:
-        await batcher.submit([text(1, 6)])
-        assert (batcher.load.tokens_per_s is not None) == (threads == 1)
-    assert value(rendered(metrics), "fillmask_batch_threads_sum", model="m") == threads
-
-
-async def test_neither_bulk_nor_failed_batches_count_in_the_throughput() -> None:
-    # Bulk batches may cost more per token. A failed batch may end before its computation.
-    async with running_batcher(FakeRuntime()) as batcher:
-        await batcher.submit([text(1, 6)], bulk=True)
-        with pytest.raises(ValueError, match="a bad id"):
-            await batcher.submit([text(BAD_ID, 6)])
-        assert batcher.load.tokens_per_s is None
+        with contextlib.suppress(ValueError):
+            await batcher.submit([text(first_id, 6)], bulk=bulk)
+        counts = (threads, bulk, first_id) == (1, False, 1)
+        assert (batcher.load.tokens_per_s is not None) == counts
+    if first_id != BAD_ID:
+        assert value(rendered(metrics), "fillmask_batch_threads_sum", model="m") == threads
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -273,8 +248,17 @@ async def test_load_of_the_batcher() -> None:
         ]
         await asyncio.sleep(0)
         assert batcher.load.waiting_tokens == {"interactive": 5, "bulk": 7}
+        assert batcher.accepted_tokens == 12
         fake.go.set()
         await asyncio.gather(*waiting)
         assert batcher.load.waiting_tokens == {"interactive": 0, "bulk": 0}
         assert batcher.load.tokens_per_s is not None
         assert batcher.load.tokens_per_s > 0
+
+
+async def test_a_request_runs_from_its_first_batch_to_its_last() -> None:
+    # Several workers may record its batches in any order.
+    request = PendingRequest(asyncio.get_running_loop().create_future(), 3)
+    for started_s, ended_s in ((3, 4), (1, 7), (2, 5)):
+        request.record_run(started_s, ended_s)
+    assert (request.started_s, request.ended_s) == (1, 7)

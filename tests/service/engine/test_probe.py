@@ -66,19 +66,12 @@ async def test_model_that_is_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_silent")
-async def test_model_that_fails() -> None:
-    async with running_batcher(FakeRuntime()) as batcher:
+async def test_model_that_fails_or_whose_worker_has_failed() -> None:
+    fake = FakeRuntime()
+    async with running_batcher(fake) as batcher:
         failure = await Probe(batcher, token_id=BAD_ID).failure_reason()
         assert failure == "The model fails on a test pass of one token; restart the service."
-
-
-@pytest.mark.usefixtures("_silent")
-async def test_model_whose_worker_has_failed() -> None:
-    # The reason is that of the rejected requests.
-    fake = FakeRuntime()
-    fake.fatal = True
-
-    async with running_batcher(fake) as batcher:
+        fake.fatal = True
         with pytest.raises(NotReadyError) as caught:
             await batcher.submit([text(1)])
         assert await Probe(batcher, token_id=7).failure_reason() == caught.value.text

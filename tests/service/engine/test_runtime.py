@@ -1,9 +1,12 @@
 """Results of the runtime, compared with the oracle. Rejection of invalid graphs."""
 
 import platform
+import re
 import subprocess
 import sys
-import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -42,7 +45,7 @@ def check(tiny: Tiny, runtime: Runtime, passes: list[ModelPass]) -> None:
             )
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_results_do_not_depend_on_neighbours(seed: int, tiny: Tiny) -> None:
     # The oracle computes each text of a random batch separately, in float64.
     rng = np.random.default_rng(seed)
@@ -61,22 +64,14 @@ def test_weights_are_moved_to_huge_pages(tiny: Tiny, monkeypatch: pytest.MonkeyP
 def test_several_threads_run_at_the_same_time(tiny: Tiny) -> None:
     # Each thread gets the results of its own batches.
     runtime = Runtime(tiny.path / "model.onnx")
-    failures = []
 
     def work(seed: int) -> None:
         rng = np.random.default_rng(seed)
-        try:
-            for _ in range(10):
-                check(tiny, runtime, [random_pass(rng) for _ in range(3)])
-        except AssertionError as error:
-            failures.append(error)
+        for _ in range(5):
+            check(tiny, runtime, [random_pass(rng) for _ in range(3)])
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(work, range(4)))
 
 
 FLUSHED = """
@@ -108,18 +103,16 @@ def test_threads_flush_denormals_to_zero(tiny: Tiny) -> None:
     assert after == 0
 
 
-def test_a_damaged_file_is_rejected(tmp_path: Path) -> None:
-    (tmp_path / "model.onnx").write_bytes(b"not a model")
-    with pytest.raises(BundleError, match=r"onnxruntime cannot load model.onnx"):
-        Runtime(tmp_path / "model.onnx")
-
-
-def test_a_custom_operator_is_rejected(tiny: Tiny, tmp_path: Path) -> None:
-    # The runtime loads no library of custom operators.
+@pytest.mark.parametrize("damage", ["no model", "a custom operator"])
+def test_a_graph_that_onnxruntime_cannot_load_is_rejected(
+    damage: str, tiny: Tiny, tmp_path: Path
+) -> None:
     model = onnx.load(tiny.path / "model.onnx")
     model.graph.node[0].domain = "com.example"
     model.opset_import.add(domain="com.example", version=1)
     onnx.save(model, tmp_path / "model.onnx")
+    if damage == "no model":
+        (tmp_path / "model.onnx").write_bytes(b"not a model")
     with pytest.raises(BundleError, match=r"onnxruntime cannot load model.onnx"):
         Runtime(tmp_path / "model.onnx")
 
@@ -155,29 +148,28 @@ def rename(model: onnx.ModelProto, old: str, new: str) -> None:
         node.output[:] = [new if name == old else name for name in node.output]
 
 
+def add_axis(model: onnx.ModelProto) -> None:
+    [unpad_index] = [value for value in model.graph.input if value.name == "unpad_index"]
+    unpad_index.type.tensor_type.shape.dim.add().dim_value = 1
+
+
 @pytest.mark.parametrize(
-    ("old", "new", "reason"),
+    ("change", "reason"),
     [
-        ("unpad_index", "aaa", "the input aaa is unknown"),
-        ("unpad_index", "zzz", "the input unpad_index is missing"),
-        ("top_ids", "zzz", "the output top_ids is missing"),
+        (partial(rename, old="unpad_index", new="aaa"), "the input aaa is unknown"),
+        (partial(rename, old="unpad_index", new="zzz"), "the input unpad_index is missing"),
+        (partial(rename, old="top_ids", new="zzz"), "the output top_ids is missing"),
+        (
+            add_axis,
+            "the input unpad_index must be tensor(int64) of rank 1 (got tensor(int64) of rank 2)",
+        ),
     ],
 )
 def test_a_graph_with_other_inputs_or_outputs_is_rejected(
-    old: str, new: str, reason: str, tiny: Tiny, tmp_path: Path
+    change: Callable[[onnx.ModelProto], None], reason: str, tiny: Tiny, tmp_path: Path
 ) -> None:
     model = onnx.load(tiny.path / "model.onnx")
-    rename(model, old, new)
+    change(model)
     onnx.save(model, tmp_path / "model.onnx")
-    with pytest.raises(BundleError, match=f"in model.onnx {reason}"):
-        Runtime(tmp_path / "model.onnx")
-
-
-def test_an_input_of_another_type_is_rejected(tiny: Tiny, tmp_path: Path) -> None:
-    model = onnx.load(tiny.path / "model.onnx")
-    [unpad_index] = [value for value in model.graph.input if value.name == "unpad_index"]
-    unpad_index.type.tensor_type.shape.dim.add().dim_value = 1
-    onnx.save(model, tmp_path / "model.onnx")
-    problem = r"unpad_index must be tensor\(int64\) of rank 1 \(got tensor\(int64\) of rank 2\)"
-    with pytest.raises(BundleError, match=f"the input {problem}"):
+    with pytest.raises(BundleError, match=re.escape(f"in model.onnx {reason}")):
         Runtime(tmp_path / "model.onnx")

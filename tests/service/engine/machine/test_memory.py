@@ -79,16 +79,6 @@ def test_added_parts_of_mappings(
     assert list(memory._added(before, now)) == added
 
 
-def test_content_of_memory_stays() -> None:
-    # The test calls the real madvise, which the kernel may reject.
-    content = np.random.default_rng(0).bytes(BYTES)
-    before = anonymous_mappings()
-    with mmap.mmap(-1, BYTES, mmap.MAP_PRIVATE) as new:
-        new[:] = content
-        assert move_to_huge_pages(before) >= 0
-        assert new[:] == content
-
-
 def test_other_systems_than_linux_do_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     # Other systems have no /proc to read.
     def absent(*_: object) -> None:
