@@ -1,14 +1,10 @@
 """Memory that the word caches of tokenizers take."""
 
-import json
-import random
 import subprocess
 import sys
 
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
-
-from fillmask.tokenization.unigram import CACHED_WORDS_BYTES, Unigram
 
 LETTERS = "abcdefghijklmnop"
 
@@ -46,16 +42,3 @@ def test_the_cache_of_byte_pair_encoding_is_limited() -> None:
         check=True,
     )
     assert int(done.stdout) < 25 * 2**20
-
-
-def test_the_cache_of_unigram_is_limited_in_bytes() -> None:
-    # Without the limit, 8,000 words of many tokens each would take 60 MB.
-    vocabulary = [("<unk>", 0.0), *((f"<0x{byte:02X}>", -9.0) for byte in range(256))]
-    description = {"vocab": [list(one) for one in vocabulary], "unk_id": 0, "byte_fallback": True}
-    unigram = Unigram(json.loads(json.dumps(description)), excluded_ids=[0])
-    draw = random.Random(1)  # noqa: S311 - a choice, not a secret
-    for _ in range(9_000):
-        word = "".join(chr(0x1F600 + draw.randrange(60)) for _ in range(16))
-        assert len(unigram._tokenize(word)) == 64
-        assert unigram._tokenize(word) is unigram._tokenize(word)
-    assert unigram._cached.held_bytes <= CACHED_WORDS_BYTES

@@ -81,7 +81,7 @@ TOKENIZERS = {
     for side in ("left", "right")
 }
 # words, unknown words, and characters that normalizers delete, shrink or extend
-UNITS = (
+UNITS = [
     " ",
     "\n",
     "QUJD",
@@ -94,7 +94,7 @@ UNITS = (
     "345",
     "日",
     "!",
-)
+]
 RUNS = st.tuples(st.sampled_from(UNITS), st.sampled_from([1, 2, 30, 100])).map(
     lambda drawn: drawn[0] * drawn[1]
 )
@@ -141,17 +141,17 @@ def test_truncated_texts_are_those_of_the_library(kind: str, side: TruncationSid
 
 LONG = {
     "white space": "the old town" + " " * 100_000 + "rain and stone",
-    "an unknown word": "the old town " + "QUJD" * 10_000 + " rain and stone",
+    "an unknown word": "the old town " + "QUJD" * 5_000 + " rain and stone",
     "removed characters": "the old town " + "\x01\u00ad" * 50_000 + " rain and stone",
-    "accents": "cafe\u0301 " * 10_000 + "rain",
-    "blanks, then words": " " * 100_000 + "the old town " * 3_000,
-    "a longer first text": TextPair("the old town " * 7_000, "rain " * 7_000),
-    "a longer second text": TextPair("the old town " * 3_000, "rain " * 13_000),
+    "accents": "cafe\u0301 " * 4_000 + "rain",
+    "blanks, then words": " " * 100_000 + "the old town " * 2_000,
+    "a longer first text": TextPair("the old town " * 2_500, "rain " * 4_000),
+    "a longer second text": TextPair("the old town " * 1_500, "rain " * 6_000),
 }
 
 
 @pytest.mark.parametrize("text", LONG.values(), ids=LONG)
-@pytest.mark.parametrize(("kind", "side"), TOKENIZERS)
+@pytest.mark.parametrize(("kind", "side"), [("WordPiece", "right"), ("Unigram", "left")])
 def test_long_texts(kind: str, side: TruncationSide, text: InputText) -> None:
     check(kind, side, text, 1_000)
 
@@ -166,5 +166,5 @@ def test_most_of_a_long_text_is_not_encoded(monkeypatch: pytest.MonkeyPatch) -> 
         return encode(self, text)
 
     monkeypatch.setattr(Tokenizer, "encode", spy)
-    check("WordPiece", "right", "the old town! " * 20_000, 1_000)
+    check("WordPiece", "right", "the old town! " * 10_000, 1_000)
     assert sum(encoded) <= 4 * truncation._STEP_CHARS

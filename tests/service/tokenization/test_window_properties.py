@@ -21,21 +21,14 @@ Piece = tuple[bool, bool]  # whether a token is a mask, and whether it continues
 def overlong_texts(draw: st.DrawFn) -> tuple[EncodedWords, int]:
     """Draw a single text or a pair with masks in the first text, and a maximum that it exceeds."""
     second = draw(st.integers(0, 6))
-    pieces: list[Piece] = draw(
-        st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60)
-        if draw(st.booleans())
-        else st.lists(
-            st.tuples(st.sampled_from([False] * 9 + [True]), st.booleans()),
-            min_size=1,
-            max_size=60,
-        )
-    )
-    if not any(is_mask for is_mask, _ in pieces):
+    is_mask = st.booleans() if draw(st.booleans()) else st.sampled_from([False] * 9 + [True])
+    pieces: list[Piece] = draw(st.lists(st.tuples(is_mask, st.booleans()), min_size=1, max_size=60))
+    if not any(one for one, _ in pieces):
         pieces[draw(st.integers(0, len(pieces) - 1))] = (True, False)
-    own = [MASK if is_mask else WORD + place for place, (is_mask, _) in enumerate(pieces)]
+    own = [MASK if one else WORD + place for place, (one, _) in enumerate(pieces)]
     starts = [
-        is_mask or pieces[place - 1][0] or not continues
-        for place, (is_mask, continues) in enumerate(pieces)
+        one or pieces[place - 1][0] or not continues
+        for place, (one, continues) in enumerate(pieces)
     ]
     rest = [BETWEEN, *(100 + place for place in range(second)), END] if second else [END]
     fixed = len(rest) + 1
