@@ -15,10 +15,10 @@ from tests.service.tiny_calls import make_pipeline
 JOINT = FillOptions(strategy="joint", top_k=2)
 
 
-def slow_batcher(tiny: Tiny, max_batch_tokens: int = 64) -> Batcher:
+def slow_batcher(tiny: Tiny) -> Batcher:
     """Return a batcher that estimates a second per token and accepts a wait of 2 s."""
     runtime = Runtime(tiny.path / "model.onnx")
-    batcher = Batcher(runtime.run, 1, max_batch_tokens, 1000, 1000, 2.0, pytest.fail)
+    batcher = Batcher(runtime.run, 1, 64, 1000, 1000, 2.0, pytest.fail)
     batcher.record_throughput(64, 64.0)
     return batcher
 
@@ -41,18 +41,6 @@ async def test_an_idle_service_accepts_all_parts_of_a_request(
         result = await make_pipeline(tiny, batcher).fill(texts, options)
         assert all(result.fills)
         assert batcher.accepted_tokens == 0
-    finally:
-        await batcher.close()
-
-
-async def test_a_long_request_of_short_parts_is_bulk(tiny: Tiny) -> None:
-    batcher = slow_batcher(tiny, max_batch_tokens=4)  # the interactive lane takes 32 tokens
-    try:
-        texts = ["the [MASK] is [MASK]"] * 6
-        planned = await make_pipeline(tiny, batcher).plan(texts, JOINT)
-        tokens = sum(len(text.input_ids) for one in planned.plans.values() for text in one.encoded)
-        assert batcher.parts_of(tokens).bulk
-        assert not batcher.parts_of(tokens // len(texts)).bulk
     finally:
         await batcher.close()
 

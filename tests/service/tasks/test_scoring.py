@@ -58,15 +58,10 @@ def test_each_token_is_predicted_from_the_rest(
 
 
 def test_the_word_is_masked_unless_told_otherwise(client: TestClient) -> None:
-    # A parameter of null means the default.
     answer = score(client, TEXT)
-    assert answer == score(client, TEXT, variant="within_word")
     assert answer == score(client, TEXT, variant=None)
     assert answer != score(client, TEXT, variant="original")
-
-
-def test_targets_are_scored_with_all_other_tokens(client: TestClient) -> None:
-    # Their default is the usual definition of masked marginals.
+    # the default of targets is the usual definition of masked marginals
     answer = score(client, TEXT, targets=["dog"])
     assert answer == score(client, TEXT, targets=["dog"], variant="original")
     assert answer != score(client, TEXT, targets=["dog"], variant="within_word")
@@ -85,64 +80,48 @@ def test_variants_of_a_text_are_ranked(client: TestClient) -> None:
 
 
 @pytest.mark.parametrize(
-    ("inputs", "parameters", "reason"),
+    ("inputs", "reason"),
     [
-        (
-            "the [MASK]",
-            {},
-            "inputs has a mask; remove [MASK] to score the text.",
-        ),
-        (
-            ["the", "[MASK]"],
-            {},
-            "inputs[1] has a mask; remove [MASK] to score the text.",
-        ),
-        (" \u200b", {}, "inputs has no tokens; write at least one word."),
-        ("the " * 31, {}, "inputs must have at most 32 tokens, special tokens included (got 33); "),
-        ("", {}, "inputs has no tokens; write at least one word."),
-        (
-            ["a"] * 5,
-            {},
-            "inputs must have at most 4 texts (got 5); send fewer or raise FILLMASK_MAX_TEXTS.",
-        ),
-        (7, {}, 'inputs must be a text, a pair {"text", "text_pair"} or a list of these (got 7).'),
-        ("the", {"variant": "other"}, 'must be within_word or original (got "other").'),
-        ("the", {"variant": ["original"]}, "must be within_word or original (got a list)."),
-        (
-            "the",
-            {"top_k": 3},
-            'Unknown field "top_k" in parameters; allowed: variant, prefix, span, part, targets.',
-        ),
+        (["the", "[MASK]"], "inputs[1] has a mask; remove [MASK] to score the text."),
+        (" \u200b", "inputs has no tokens; write at least one word."),
+        ("the " * 31, "inputs must have at most 32 tokens, special tokens included (got 33); "),
     ],
 )
-def test_bad_requests(client: TestClient, inputs: Any, parameters: Any, reason: str) -> None:
-    answer = client.post("/score", json={"inputs": inputs, "parameters": parameters})
+def test_bad_texts(client: TestClient, inputs: Any, reason: str) -> None:
+    answer = client.post("/score", json={"inputs": inputs})
     assert answer.status_code == 422
     assert reason in answer.json()["error"]
 
 
-def test_passes_are_bounded(tiny: Tiny) -> None:
-    settings = Settings(bundle=tiny.path, threads=1, max_passes=5)
-    with TestClient(create_app(settings)) as client:
-        assert client.post("/score", json={"inputs": ["a dog", "a cat ."]}).status_code == 200
-        answer = client.post("/score", json={"inputs": ["a dog", "a cat . ."]})
+@pytest.mark.parametrize(
+    ("limits", "accepted", "refused", "reason"),
+    [
+        (
+            {"max_passes": 5},
+            ["a dog", "a cat ."],
+            ["a dog", "a cat . ."],
+            (
+                "inputs needs 6 passes of the model, one per scored token; the limit is 5 "
+                "(FILLMASK_MAX_PASSES). Use fewer or shorter texts, or set span or prefix to score "
+                "only a part of each text."
+            ),
+        ),
+        (
+            {"max_bulk_tokens": 30},
+            ["a dog . ."],  # 4 passes of 6 tokens
+            ["a dog . . ."],
+            (
+                "The request must have at most 30 tokens over all its passes (got 35); send fewer "
+                "or shorter texts, or raise FILLMASK_MAX_BULK_TOKENS."
+            ),
+        ),
+    ],
+)
+def test_work_is_bounded(
+    tiny: Tiny, limits: Any, accepted: list[str], refused: list[str], reason: str
+) -> None:
+    with TestClient(create_app(Settings(bundle=tiny.path, threads=1, **limits))) as client:
+        assert client.post("/score", json={"inputs": accepted}).status_code == 200
+        answer = client.post("/score", json={"inputs": refused})
     assert answer.status_code == 422
-    assert answer.json()["error"] == (
-        "inputs needs 6 passes of the model, one per scored token; the limit is 5 "
-        "(FILLMASK_MAX_PASSES). Use fewer or "
-        "shorter texts, or set span or prefix to score only a part of each text."
-    )
-
-
-def test_tokens_over_all_passes_are_bounded(tiny: Tiny) -> None:
-    settings = Settings(bundle=tiny.path, threads=1, max_bulk_tokens=30)
-    with TestClient(create_app(settings)) as client:
-        assert client.post("/score", json={"inputs": "a dog ."}).status_code == 200  # 3 x 5 tokens
-        answer = client.post("/score", json={"inputs": "a dog . ."})  # 4 x 6 tokens
-        assert answer.status_code == 200
-        answer = client.post("/score", json={"inputs": "a dog . . ."})  # 5 x 7 tokens
-    assert answer.status_code == 422
-    assert answer.json()["error"] == (
-        "The request must have at most 30 tokens over all its passes (got 35); send fewer or "
-        "shorter texts, or raise FILLMASK_MAX_BULK_TOKENS."
-    )
+    assert answer.json()["error"] == reason

@@ -47,46 +47,12 @@ async def test_special_tokens_are_never_offered(tiny: Tiny) -> None:
     assert {one.token for one in fills} == set(range(len(SPECIAL), len(VOCABULARY)))
 
 
-async def test_token_str_and_sequence(tiny: Tiny) -> None:
-    [[fills]] = await fill(tiny, ["The  [MASK], here"], targets=["dog", "##s"])
-    assert {(one.token_str, one.sequence) for one in fills} == {
-        ("dog", "The  dog, here"),
-        ("##s", "Thes, here"),
-    }
-
-
-async def test_targets_are_ranked_with_their_own_probabilities(tiny: Tiny) -> None:
-    # The score of a target is its probability over the entire vocabulary.
-    text = "the [MASK] and [MASK]"
-    targets = ["dog", "cat", "tea"]
-    [masks] = await fill(tiny, [text], targets=targets)
-    encoded = make_tokenizer(tiny).encode(text)
-    for fills, position in zip(masks, encoded.mask_positions.tolist(), strict=True):
-        expected = tiny.log_probs(encoded.input_ids.tolist(), position)
-        by_target = {target: expected[VOCABULARY.index(target)] for target in targets}
-        assert [f.token_str for f in fills] == sorted(by_target, key=lambda t: -by_target[t])
-        for one in fills:
-            assert abs(math.log(one.score) - by_target[one.token_str]) < TOLERANCE
-
-
-async def test_top_k_cuts_the_targets(tiny: Tiny) -> None:
-    [[all_of_them]] = await fill(tiny, ["the [MASK]"], targets=["dog", "cat", "tea"])
-    [[best]] = await fill(tiny, ["the [MASK]"], top_k=2, targets=["dog", "cat", "tea"])
-    assert [one.token for one in best] == [one.token for one in all_of_them[:2]]
-
-
 @pytest.mark.parametrize(
-    ("texts", "targets", "reason"),
+    ("texts", "reason"),
     [
-        (["the dog"], None, "inputs has no mask; write [MASK] in place of a word."),
-        (
-            ["the [MASK]", "the dog"],
-            None,
-            "inputs[1] has no mask; write [MASK] in place of a word.",
-        ),
+        (["the [MASK]", "the dog"], "inputs[1] has no mask; write [MASK] in place of a word."),
         (
             ["[MASK]", "dog " * 40 + "[MASK]"],
-            None,
             (
                 "inputs[1] must have at most 32 tokens, special tokens included (got 43); shorten "
                 "it or set on_long_text to window."
@@ -94,7 +60,6 @@ async def test_top_k_cuts_the_targets(tiny: Tiny) -> None:
         ),
         (
             [" " * 2049 + "[MASK]"],
-            None,
             (
                 "inputs must have at most 2048 characters (got 2055), because the model reads at "
                 "most 32 tokens; shorten it or set on_long_text to window."
@@ -102,22 +67,14 @@ async def test_top_k_cuts_the_targets(tiny: Tiny) -> None:
         ),
         (
             ["[MASK] " * 8] * 3,
-            None,
             (
                 "The request must have at most 20 masks (got 24); send fewer or raise "
                 "FILLMASK_MAX_MASKS."
             ),
         ),
-        (
-            ["[MASK]"],
-            ["Paris", "paris"],
-            'The targets "Paris" and "paris" have the same tokens; remove one of them.',
-        ),
     ],
 )
-async def test_rejects(
-    texts: list[str], targets: list[str] | None, reason: str, tiny: Tiny
-) -> None:
+async def test_rejects(texts: list[str], reason: str, tiny: Tiny) -> None:
     with pytest.raises(InvalidRequestError) as caught:
-        await fill(tiny, texts, targets=targets, max_masks=20)
+        await fill(tiny, texts, max_masks=20)
     assert caught.value.text == reason
