@@ -3,8 +3,6 @@
 import json
 import os
 import sys
-import tracemalloc
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -36,187 +34,7 @@ def test_reads_what_was_written(bundle_copy: Path) -> None:
     assert bundle.tokenizer_path.is_file()
 
 
-MANY = 50_000
 COPY_AGAIN = "; copy or export the bundle again"
-EXPORT_AGAIN = "; export the checkpoint with this release of fillmask"
-NAME_RULE = (
-    "name must have 1 to 200 printable characters without a blank at its start or end, and without "
-    'a part of a path that leads elsewhere (got "{}")'
-)
-BAD_DESCRIPTIONS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
-    "missing": (lambda b: b.pop("license"), "license is missing" + EXPORT_AGAIN),
-    "unknown": (
-        lambda b: b.update(colour=1),
-        "colour is an unknown field" + EXPORT_AGAIN,
-    ),
-    "mistyped": (lambda b: b.update(name=3), "name must be a text (got 3)"),
-    "text for number": (
-        lambda b: b.update(max_tokens="32"),
-        'max_tokens must be a whole number (got "32")',
-    ),
-    "true for number": (
-        lambda b: b.update(max_tokens=True),
-        "max_tokens must be a whole number (got true)",
-    ),
-    "zero": (lambda b: b.update(max_tokens=0), "max_tokens must be at least 1 (got 0)"),
-    "nested missing": (
-        lambda b: b["architecture"].pop("d_ff"),
-        "architecture.d_ff is missing" + EXPORT_AGAIN,
-    ),
-    "nested unknown": (
-        lambda b: b["architecture"].update(gates=2),
-        "architecture.gates is an unknown field" + EXPORT_AGAIN,
-    ),
-    "tied": (
-        lambda b: b["architecture"].update(tied=1),
-        "architecture.tied must be true or false (got 1)",
-    ),
-    "object": (lambda b: b.update(golden=[]), "golden must be an object (got [])"),
-    "version": (
-        lambda b: b.update(schema_version=5),
-        "schema_version must be 2 or 3 or 4 (got 5)" + EXPORT_AGAIN,
-    ),
-    "precision": (
-        lambda b: b.update(precision="fp8"),
-        """precision must be 'fp32' or 'int8' (got "fp8")""",
-    ),
-    "positions": (
-        lambda b: b.update(max_tokens=33),
-        "max_tokens must be at most architecture.max_positions, 32 (got 33)",
-    ),
-    "mask not special": (
-        lambda b: b.update(special_token_ids=[0, 1]),
-        "special_token_ids must contain mask_token_id, 4 (got [0, 1])",
-    ),
-    "special too large": (
-        lambda b: b.update(special_token_ids=[4, 999]),
-        "special_token_ids must be below architecture.vocab_size, 44 (got 999)",
-    ),
-    "special just too large": (
-        lambda b: b.update(special_token_ids=[4, 44]),
-        "special_token_ids must be below architecture.vocab_size, 44 (got 44)",
-    ),
-    "special not a number": (
-        lambda b: b.update(special_token_ids=["4"]),
-        'special_token_ids[0] must be a whole number (got "4")',
-    ),
-    "no prompts": (
-        lambda b: b["golden"].update(prompts=[]),
-        (
-            "golden.prompts must have entries if and only if tasks contains fill-mask "
-            "(got 0 with the tasks fill-mask)"
-        ),
-    ),
-    "no fills": (
-        lambda b: b["golden"]["prompts"][0].update(fills=[[]]),
-        "golden.prompts[0].fills[0] must be a list with at least 1 entry (got [])",
-    ),
-    "fill": (
-        lambda b: b["golden"]["prompts"][1]["fills"][0][0].pop("token"),
-        "golden.prompts[1].fills[0][0].token is missing" + EXPORT_AGAIN,
-    ),
-    "tolerance": (
-        lambda b: b["golden"].update(log_prob_tolerance=0),
-        "golden.log_prob_tolerance must be more than 0 (got 0)",
-    ),
-    "infinite": (
-        lambda b: b["golden"].update(log_prob_tolerance=10**400),
-        f"golden.log_prob_tolerance must be a number (got 1{39 * '0'}…)",
-    ),
-    "many unknown": (
-        lambda b: b["architecture"].update({str(n): n for n in range(100)}),
-        'architecture["0"] is an unknown field' + EXPORT_AGAIN,
-    ),
-    "path": (
-        lambda b: b["files"].update({"../model.onnx": {}}),
-        'files["../model.onnx"] is an unknown field' + EXPORT_AGAIN,
-    ),
-    "backslash": (
-        lambda b: b["files"].update({"..\\model.onnx": {}}),
-        'files["..\\\\model.onnx"] is an unknown field' + EXPORT_AGAIN,
-    ),
-    "another file": (
-        lambda b: b["files"].update({"code.py": {}}),
-        'files["code.py"] is an unknown field' + EXPORT_AGAIN,
-    ),
-    "unlisted": (
-        lambda b: b["files"].pop("model.onnx"),
-        'files["model.onnx"] is missing' + EXPORT_AGAIN,
-    ),
-    "fraction": (
-        lambda b: b.update(max_tokens=32.0),
-        "max_tokens must be a whole number (got 32.0)",
-    ),
-    "negative": (
-        lambda b: b.update(special_token_ids=[4, -1]),
-        "special_token_ids[1] must be at least 0 (got -1)",
-    ),
-    "name of several lines": (
-        lambda b: b.update({"a\n1": 1}),
-        '["a\\n1"] is an unknown field' + EXPORT_AGAIN,
-    ),
-    "long name": (
-        lambda b: b.update({"a" * 1000: 1}),
-        f'["{77 * "a"}…"] is an unknown field' + EXPORT_AGAIN,
-    ),
-    "object for text": (lambda b: b.update(name={"a": 1}), "name must be a text (got an object)"),
-    "list for text": (lambda b: b.update(name=[1, 2]), "name must be a text (got a list)"),
-    "several": (
-        lambda b: b.update(schema_version=1, name=3, colour=1),
-        "schema_version must be 2 or 3 or 4 (got 1)" + EXPORT_AGAIN,
-    ),
-    "empty name": (lambda b: b.update(name=""), NAME_RULE.format("")),
-    "blank at the end": (lambda b: b.update(name="a "), NAME_RULE.format("a ")),
-    "name with a line": (
-        lambda b: b.update(name="a\nfillmask 1 serves b"),
-        NAME_RULE.format("a\\\\nfillmask 1 serves b"),
-    ),
-    "name with a control character": (
-        lambda b: b.update(name="a\x1b[2J"),
-        NAME_RULE.format("a\\\\x1b[2J"),
-    ),
-    "name with a line separator": (
-        lambda b: b.update(name="a\u2028b"),
-        NAME_RULE.format("a\\\\u2028b"),
-    ),
-    "name of 201 characters": (
-        lambda b: b.update(name="a" * 201),
-        NAME_RULE.format(77 * "a" + "…"),
-    ),
-    "hash": (
-        lambda b: b["files"]["model.onnx"].update(sha256="0" * 64),
-        "the SHA-256 of model.onnx differs from the SHA-256 in bundle.json" + COPY_AGAIN,
-    ),
-}
-
-
-@pytest.mark.parametrize("case", BAD_DESCRIPTIONS)
-def test_refuses(case: str, edit_bundle: EditBundle) -> None:
-    change, reason = BAD_DESCRIPTIONS[case]
-    with pytest.raises(BundleError) as caught:
-        read_bundle(edit_bundle(change))
-    assert str(caught.value) == f"The bundle is invalid: {reason}."
-
-
-@pytest.mark.parametrize("case", ["prompts", "fields"])
-def test_stops_at_the_first_of_many_errors(
-    case: str, edit_bundle: EditBundle, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Errors take much more memory than the values in bundle.json.
-    def change(bundle: dict[str, Any]) -> None:
-        if case == "prompts":
-            bundle["golden"]["prompts"] = [1] * MANY
-        else:
-            bundle |= {str(number): number for number in range(MANY)}
-
-    path = edit_bundle(change)
-    monkeypatch.setitem(MAX_BYTES, "bundle.json", 2**20)  # the reader allocates them all
-    tracemalloc.start()
-    with pytest.raises(BundleError):
-        read_bundle(path)
-    _, most_bytes = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert most_bytes < 400 * MANY
 
 
 @pytest.mark.parametrize(
@@ -224,17 +42,6 @@ def test_stops_at_the_first_of_many_errors(
 )
 def test_reads_names(name: str, edit_bundle: EditBundle) -> None:
     assert read_bundle(edit_bundle(lambda bundle: bundle.update(name=name))).name == name
-
-
-def test_refuses_a_number_beyond_all_floats(bundle_copy: Path) -> None:
-    file = bundle_copy / "bundle.json"
-    tolerance = json.loads(file.read_text())["golden"]["log_prob_tolerance"]
-    content = file.read_text().replace(
-        f'"log_prob_tolerance": {tolerance}', '"log_prob_tolerance": 1e999'
-    )
-    file.write_text(content)
-    with pytest.raises(BundleError, match=r"log_prob_tolerance must be a finite number"):
-        read_bundle(bundle_copy)
 
 
 def test_a_hash_in_capital_letters_is_the_same(edit_bundle: EditBundle) -> None:
@@ -280,37 +87,29 @@ def test_refuses_a_missing_file(name: str, bundle_copy: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="it has no FIFOs")
-@pytest.mark.parametrize("name", ["bundle.json", "model.onnx", "weights.bin", "tokenizer.json"])
-def test_refuses_what_is_no_regular_file(name: str, bundle_copy: Path) -> None:
+@pytest.mark.parametrize("name", ["bundle.json", "weights.bin"])
+def test_refuses_what_is_no_regular_file(
+    name: str, bundle_copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # A FIFO without a writer would block the reader.
     def refuse(problem: str) -> None:
         with pytest.raises(BundleError) as caught:
             read_bundle(bundle_copy)
         assert str(caught.value).startswith(f"The bundle is invalid: {name} {problem} ")
+        file.rmdir() if file.is_dir() else file.unlink()
 
     file = bundle_copy / name
     file.unlink()
-    os.mkfifo(file)
-    refuse(f"in {bundle_copy} must be a regular file;")
-    file.unlink()
     file.mkdir()
     refuse(f"in {bundle_copy} must be a regular file;")
-    file.rmdir()
     file.symlink_to("/dev/zero")
     refuse(f"in {bundle_copy} must be a regular file;")
-    file.unlink()
     file.symlink_to(name)
     refuse("is missing from")
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="it has no FIFOs")
-@pytest.mark.parametrize("name", ["bundle.json", "model.onnx", "weights.bin", "tokenizer.json"])
-def test_a_fifo_after_the_check_blocks_nothing(
-    name: str, bundle_copy: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (bundle_copy / name).unlink()
-    os.mkfifo(bundle_copy / name)
-    monkeypatch.setattr(Path, "is_file", lambda _: True)
+    os.mkfifo(file)
+    refuse(f"in {bundle_copy} must be a regular file;")
+    os.mkfifo(file)
+    monkeypatch.setattr(Path, "is_file", lambda _: True)  # one that comes after the check
     with pytest.raises((BundleError, OSError)):
         read_bundle(bundle_copy)
 
