@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-import torch
-
 from fillmask_model.encoder.classifier import ClassifierConfig
 from fillmask_model.encoder.config import EncoderConfig
-from fillmask_model.encoder.encoder import OUTPUT_TABLE, TABLE, TiedEncoder
+from fillmask_model.encoder.empty import empty_encoder
+from fillmask_model.encoder.encoder import OUTPUT_TABLE, TABLE
 
 WORDS, BIAS, CLASSIFIER = "word embeddings", "head bias", "classification head"
 ENCODER = (WORDS, "other embeddings", "attention", "feed-forward", "norms")
@@ -63,10 +62,8 @@ def count_parameters(
     Args:
         classifier: configuration of the classification head. None for an encoder without labels.
     """
-    with torch.device("meta"):
-        model = TiedEncoder(config, classifier)
     parts: Counter[str] = Counter()
-    for name, parameter in model.named_parameters():
+    for name, parameter in empty_encoder(config, classifier).named_parameters():
         if name != OUTPUT_TABLE:
             parts[_part(name)] += parameter.numel()
     return ParameterCount(parts)
