@@ -13,26 +13,10 @@ from tests.service.playground.playground import Playground
 pytestmark = pytest.mark.slow
 
 
-def nothing(playground: Playground) -> None:
-    """Keep the first example."""
-
-
 def several(playground: Playground) -> None:
     """Show several masks, with the pointer on a fill of the second mask."""
     playground.write("The [MASK] barked at the [MASK] in the [MASK].")
     playground.fills_of(2).nth(1).hover()
-
-
-def targets(playground: Playground) -> None:
-    """Rank targets for a mask."""
-    playground.page.get_by_role("button", name="Your words").click()
-    playground.wait_until_answered()
-
-
-def together(playground: Playground) -> None:
-    """Fill several masks together."""
-    playground.page.get_by_role("button", name="Masks together").click()
-    playground.wait_until_answered()
 
 
 def alternatives(playground: Playground) -> None:
@@ -49,12 +33,6 @@ def refused(playground: Playground) -> None:
     playground.page.get_by_label("Fills per mask").fill("0")
 
 
-def too_long(playground: Playground) -> None:
-    """Show an error with a button that reads around the masks."""
-    playground.text.fill("very " * 300 + "[MASK].")
-    expect(playground.page.get_by_role("button", name="Read around")).to_be_visible()
-
-
 def waiting(playground: Playground) -> None:
     """Let requests for scores fail as without a network."""
     playground.page.route("**/score", lambda route: route.abort())
@@ -62,37 +40,19 @@ def waiting(playground: Playground) -> None:
     expect(playground.problem).to_be_visible()
 
 
-def empty(playground: Playground) -> None:
-    """Remove the text."""
-    playground.text.fill("")
-
-
 STATES: list[Callable[[Playground], None]] = [
-    nothing, several, targets, together, alternatives, refused, too_long, waiting, empty,
+    several, alternatives, refused, waiting,
 ]  # fmt: skip
-
-
-def begin_again(playground: Playground) -> None:
-    """Restore the text of the first example and the default options."""
-    playground.page.unroute_all()
-    playground.page.get_by_role("button", name="One mask").click()
-    playground.wait_until_answered()
 
 
 def test_every_state_is_for_everybody(open_page: OpenPage) -> None:
     # In light and dark mode axe finds no error. No element is wider than a small screen.
     playground = open_page(failing_requests=True, **AXE_CONTEXT)
     for state in STATES:
-        begin_again(playground)
+        playground.page.unroute_all()
+        playground.write("The [MASK] barked.")
         state(playground)
         expect_accessible(playground.page)
-        playground.expect_to_fit()
-
-
-def test_long_words_are_not_wider_than_the_page(playground: Playground) -> None:
-    # The page breaks lines within long words.
-    for long in ("a " + "x" * 400, "a " + "x" * 300 + " [MASK] " + "y" * 300):
-        playground.write(long)
         playground.expect_to_fit()
 
 

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from tests.service.playground.conftest import OpenPage
 from tests.service.playground.playground import Playground
 from tests.service.playground.snippets import (
     code_of,
@@ -139,43 +138,3 @@ def test_copy(playground: Playground) -> None:
     copied = page.evaluate("navigator.clipboard.readText()")
     assert copied == page.locator("#snippet").text_content()
     expect(page.get_by_role("button", name="Copy", exact=True)).to_be_visible()
-
-
-def test_copy_without_the_clipboard_api(open_page: OpenPage) -> None:
-    # On pages without TLS, browsers have no clipboard API.
-    def without(page: Any) -> None:
-        page.add_init_script("delete Navigator.prototype.clipboard")
-
-    playground = open_page("/", without)
-    playground.write("It's [MASK].")
-    page = playground.page
-    assert page.evaluate("navigator.clipboard") is None
-    copy = page.get_by_role("button", name="Copy", exact=True)
-    copy.click()
-    expect(page.get_by_role("button", name="Copied")).to_be_focused()
-    playground.text.fill("")
-    playground.text.press("ControlOrMeta+v")
-    expect(playground.text).to_have_value(page_code(playground))
-
-
-def page_code(playground: Playground) -> str:
-    """Return the expected curl code for the text `It's [MASK].`."""
-    return (
-        f"curl -s '{playground.url}/fill-mask' \\\n"
-        "  -H 'Content-Type: application/json' \\\n"
-        """  -d '{"inputs": "It'\\''s [MASK].", "parameters": {"top_k": 5}}'"""
-    )
-
-
-def test_copy_that_is_not_allowed(open_page: OpenPage) -> None:
-    # The button reports the failure and names another way to copy.
-    def without(page: Any) -> None:
-        page.add_init_script(
-            "delete Navigator.prototype.clipboard; document.execCommand = () => false"
-        )
-
-    playground = open_page("/", without)
-    playground.wait_until_answered()
-    playground.page.get_by_role("button", name="Copy", exact=True).click()
-    expect(playground.page.get_by_role("button", name="Not copied")).to_be_visible()
-    expect(playground.page.locator("#announcer")).to_contain_text("select the text and copy it")

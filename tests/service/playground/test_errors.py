@@ -41,18 +41,6 @@ def test_a_request_that_is_not_done(refusing: Playground) -> None:
     refusing.expect_fills(refusing.fills, refusing.service_fills(TEXT))
 
 
-def test_an_invalid_option_ends_an_error(refusing: Playground) -> None:
-    # The error belongs to the previous request, which the page does not send again.
-    refusing.page.route("**/fill-mask", refuse(500, "Failed."))
-    refusing.text.fill("The [MASK] of the past.")
-    expect(refusing.page.get_by_role("button", name="Try again")).to_be_visible()
-    refusing.page.get_by_label("Fills per mask").fill("0")
-    refusing.text.fill(TEXT)
-    expect(refusing.page.get_by_role("button", name="Try again")).to_have_count(0)
-    expect(refusing.text).not_to_have_attribute("aria-invalid", "true")
-    expect(refusing.page.locator("#snippet")).not_to_contain_text("past")
-
-
 def test_an_overloaded_service_is_asked_once_more(open_page: OpenPage) -> None:
     # The page waits for the time in Retry-After and shows the remaining time.
     refusing = open_page(failing_requests=True, own_context=True)
@@ -79,25 +67,6 @@ def test_an_overloaded_service_is_asked_once_more(open_page: OpenPage) -> None:
     refusing.expect_fills(refusing.fills, refusing.service_fills(TEXT))
     expect(refusing.problem).to_be_hidden()
     assert len(asked) == 2
-
-
-def test_a_service_that_stays_overloaded(refusing: Playground) -> None:
-    # The page sends a third request only after a click.
-    asked: list[Route] = []
-
-    def overloaded(route: Route) -> None:
-        asked.append(route)
-        refuse(429, BUSY, **{"Retry-After": "0"})(route)
-
-    refusing.page.route("**/fill-mask", overloaded)
-    refusing.text.fill(TEXT)
-    again = refusing.page.get_by_role("button", name="Try again")
-    expect(again).to_be_visible()
-    expect(refusing.problem).to_contain_text(BUSY)
-    assert len(asked) == 2
-    refusing.page.unroute("**/fill-mask")
-    again.click()
-    refusing.expect_fills(refusing.fills, refusing.service_fills(TEXT))
 
 
 def test_a_failure_may_be_asked_about_again(refusing: Playground) -> None:
@@ -194,25 +163,6 @@ def test_an_answer_that_comes_too_late_is_dropped(playground: Playground) -> Non
     held[0].fulfill(json=playground.service_fills("The cat [MASK]."))
     playground.expect_fills(playground.fills, fills)
     expect(playground.text).to_have_value(TEXT)
-
-
-def test_fills_of_an_older_text_cannot_be_chosen(playground: Playground) -> None:
-    # A click on an old fill does nothing while a response is pending.
-    held: list[Route] = []
-
-    def hold(route: Route) -> None:
-        held.append(route)
-
-    playground.page.route("**/fill-mask", hold)
-    with playground.page.expect_request("**/fill-mask"):
-        playground.text.fill(TEXT)
-    playground.fills.first.click()
-    expect(playground.text).to_have_value(TEXT)
-    expect(playground.page.get_by_role("region", name="Fills")).to_have_attribute(
-        "aria-busy", "true"
-    )
-    held[0].continue_()
-    playground.expect_fills(playground.fills, playground.service_fills(TEXT))
 
 
 @pytest.mark.parametrize("status", [422, 500])

@@ -1,10 +1,9 @@
 """Fills in the page's lists and their insertion into the text."""
 
 import pytest
-from playwright.sync_api import Route, expect
+from playwright.sync_api import expect
 
-from tests.service.playground.conftest import OpenPage
-from tests.service.playground.playground import Playground, inputs_of
+from tests.service.playground.playground import Playground
 
 DRANK = "She drank a cup of [MASK]."
 THREE = "The [MASK] barked at the [MASK] in the [MASK]."
@@ -47,46 +46,6 @@ def test_several_masks_have_a_list_each(playground: Playground) -> None:
     playground.expect_fills(playground.fills, playground.service_fills(second[0]["sequence"]))
 
 
-def test_the_other_masks_follow_a_choice(playground: Playground) -> None:
-    # After a choice, the fills of the other masks depend on the chosen word.
-    # Undo restores all lists.
-    playground.write(THREE)
-    before = playground.service_fills(THREE)
-    playground.fills_of(2).nth(1).click()
-    chosen = before[1][1]["sequence"]
-    expect(playground.text).to_have_value(chosen)
-    playground.wait_until_answered()
-    first, third = playground.service_fills(chosen)
-    playground.expect_fills(playground.fills_of(1), first)
-    playground.expect_fills(playground.fills_of(2), third)
-    assert [fill["score"] for fill in first] != [fill["score"] for fill in before[0]]
-    playground.page.get_by_role("button", name="Undo").click()
-    expect(playground.text).to_have_value(THREE)
-    playground.wait_until_answered()
-    for number, fills in enumerate(before, 1):
-        playground.expect_fills(playground.fills_of(number), fills)
-
-
-def test_quick_choices_need_few_requests(open_page: OpenPage) -> None:
-    # The first change is sent at once. A second change within 100 ms waits for further changes.
-    playground = open_page(own_context=True)
-    playground.wait_until_answered()
-    playground.write(THREE)
-    for _ in range(3):
-        playground.fills.first.click()
-        playground.wait_until_answered()
-    asked, clock = playground.later_inputs(), playground.page.clock
-    playground.stop_clock()
-    undo = playground.page.get_by_role("button", name="Undo")
-    for _ in range(3):
-        undo.click()
-        clock.run_for(10)
-    with playground.page.expect_request(lambda request: inputs_of(request) == THREE):
-        clock.run_for(200)
-    assert len(asked) == 2
-    playground.wait_until_answered()
-
-
 def test_bars_of_all_masks_have_one_scale(playground: Playground) -> None:
     # The length of a bar is the fill's probability divided by the probability of a full bar.
     text = "He lives in [MASK] [MASK], California."
@@ -102,13 +61,6 @@ def test_bars_of_all_masks_have_one_scale(playground: Playground) -> None:
         })"""
     )
     assert lengths == pytest.approx([share / 0.5 for share in shares], abs=0.01)
-
-
-def test_how_many(playground: Playground) -> None:
-    playground.page.get_by_label("Fills per mask").fill("12")
-    expect(playground.fills).to_have_count(12)
-    fills = playground.service_fills("Paris is the [MASK] of France.", top_k=12)
-    playground.expect_fills(playground.fills, fills)
 
 
 def test_targets_are_ranked_alone(playground: Playground) -> None:
@@ -181,38 +133,3 @@ def test_the_error_of_a_long_text_has_a_remedy(refusing: Playground, words: int)
     expect(refusing.text).to_have_accessible_description(hint)
     expect(button).to_be_hidden()
     expect(refusing.page.get_by_role("heading", name="Fills")).to_be_focused()
-
-
-def test_a_long_text_without_masks_has_no_windows(refusing: Playground) -> None:
-    refusing.text.fill("very " * 300)
-    expect(refusing.problem).to_contain_text("must have at most 256 tokens")
-    button = refusing.page.get_by_role("button", name="Read around the masks")
-    expect(button).to_have_count(0)
-    refusing.text.fill("very " * 300 + "[MASK].")
-    expect(button).to_be_visible()
-
-
-def test_fills_of_nothing_but_space_can_be_seen(playground: Playground) -> None:
-    # The page shows a token of white space as a visible sign.
-    fills = [
-        {"score": score, "token": token, "token_str": text, "sequence": f"A{text}."}
-        for token, (text, score) in enumerate([(" ", 0.5), (" house", 0.25), ("\n", 0.125)])
-    ]
-
-    def answer(route: Route) -> None:
-        route.fulfill(json=fills)
-
-    playground.page.route("**/fill-mask", answer)
-    playground.write("A [MASK].")
-    expect(playground.fills.locator(".words")).to_have_text(["␣", "house", "⏎"])
-
-
-def test_a_mask_that_no_word_fits(playground: Playground) -> None:
-    # The other masks still show their fills.
-    fill = {"score": 0.5, "token": 1, "token_str": "x", "sequence": "A x [MASK]"}
-    playground.page.route("**/fill-mask", lambda route: route.fulfill(json=[[fill], []]))
-    playground.write("A [MASK] [MASK]")
-    expect(playground.fills).to_have_count(1)
-    expect(playground.page.get_by_text("No word fits here.")).to_have_count(2)
-    expect(playground.page.get_by_text("No word fits here.").first).to_be_hidden()
-    expect(playground.page.get_by_text("No word fits here.").last).to_be_visible()

@@ -177,75 +177,6 @@ def test_one_that_is_taken_back_while_the_page_is_open(locked: Playground, keyed
     locked.expect_fills(locked.fills, locked.service_fills(TEXT))
 
 
-def test_what_a_link_asks_for_is_asked_for_with_the_key(open_page: OpenPage, keyed: Keyed) -> None:
-    playground = open_page("/#text=A+[MASK].&top_k=3", url=keyed.url, failing_requests=True)
-    give(playground, KEY)
-    expect(playground.fills).to_have_count(3)
-    expect(playground.text).to_have_value("A [MASK].")
-
-
-def test_alternatives_wait_for_a_key_too(locked: Playground) -> None:
-    # The field of the key is below the text and has the focus.
-    give(locked, KEY)
-    locked.wait_until_answered()
-    locked.write("The dog barked.")
-    locked.page.route("**/fill-mask", refuse)
-    locked.tokens.nth(1).click()
-    expect(field(locked)).to_be_focused()
-    locked.page.unroute("**/fill-mask")
-    give(locked, KEY)
-    locked.expect_fills(locked.fills, locked.service_fills(TEXT))
-    expect(sentence(locked)).to_be_hidden()
-
-
-def test_an_answer_to_the_key_before(locked: Playground) -> None:
-    # The page repeats a request that the service rejected because of an older key.
-    give(locked, VARIABLE["API_KEY"])
-    locked.wait_until_answered()
-    held: list[Route] = []
-
-    def hold(route: Route) -> None:
-        held.append(route)
-
-    locked.page.route("**/fill-mask", refuse)
-    locked.text.fill("A [MASK].")
-    expect(field(locked)).to_be_visible()
-    locked.page.unroute("**/fill-mask")
-    locked.page.route("**/fill-mask", hold, times=1)
-    with locked.page.expect_request("**/fill-mask"):
-        locked.text.fill(TEXT)
-    give(locked, KEY)
-    refuse(held[0])
-    locked.wait_until_answered()
-    locked.expect_fills(locked.fills, locked.service_fills(TEXT))
-    expect(field(locked)).to_be_hidden()
-
-
-def test_one_that_is_wanted_no_more(refusing: Playground) -> None:
-    # The field of the key disappears with the next successful response.
-    refusing.page.route("**/fill-mask", refuse)
-    refusing.text.fill("A [MASK].")
-    expect(sentence(refusing)).to_have_text(WANTED)
-    refusing.page.unroute("**/fill-mask")
-    refusing.write(TEXT)
-    expect(field(refusing)).to_be_hidden()
-    expect(sentence(refusing)).to_be_hidden()
-    expect(refusing.text).to_be_focused()
-
-
-def test_a_proxy_that_wants_something_else(refusing: Playground) -> None:
-    # The page asks for no key, because a key would not help.
-    refusing.page.route(
-        "**/fill-mask",
-        lambda route: route.fulfill(
-            status=401, body="Who are you?", headers={"WWW-Authenticate": "Negotiate"}
-        ),
-    )
-    refusing.text.fill(TEXT)
-    expect(refusing.problem).to_contain_text("The response with status 401")
-    expect(field(refusing)).to_be_hidden()
-
-
 def test_the_code_has_the_key_from_where_it_runs(locked: Playground, tmp_path: Path) -> None:
     # The code reads the key from an environment variable.
     # In a browser the code prompts for the key.
@@ -265,11 +196,6 @@ def test_the_code_has_the_key_from_where_it_runs(locked: Playground, tmp_path: P
         assert run_in_page(locked.page, javascript) == fill_lines(answer)
         clients.append("InferenceClient" in python)
     assert clients == [True, False]
-
-
-def test_without_keys_the_code_has_none(playground: Playground) -> None:
-    for language in ("curl", "Python", "JavaScript"):
-        assert "key" not in code_of(playground, language).lower()
 
 
 def test_everybody_can_give_one(open_page: OpenPage, keyed: Keyed) -> None:

@@ -70,32 +70,6 @@ def test_from_a_sentence_to_filled_masks(playground: Playground) -> None:
     expect(playground.page.locator("#alternatives")).to_be_hidden()
 
 
-def test_each_group_is_one_stop_of_the_tab_key(fresh: Playground) -> None:
-    # The stops are in the visual order of the page.
-    fresh.text.focus()
-    way = [focused(fresh)]
-    while way[-1] != "snippet":
-        fresh.page.keyboard.press("Tab")
-        way.append(focused(fresh))
-        assert len(way) < 20, way
-    fill = "capital 75.07 %"
-    assert way == [
-        "text", "mask", "compare", "copy-link", "token", "top-k", "windowed", fill, "tab-curl",
-        "copy", "snippet",
-    ]  # fmt: skip
-
-
-def test_tabs_by_arrow_keys(playground: Playground) -> None:
-    # The left key moves from the first tab to the last, and the right key back.
-    playground.page.get_by_role("tab", name="curl").focus()
-    playground.page.keyboard.press("ArrowLeft")
-    expect(playground.page.get_by_role("tab", name="JavaScript")).to_be_focused()
-    expect(playground.page.get_by_role("tab", selected=True)).to_have_text("JavaScript")
-    expect(playground.page.get_by_role("tabpanel", name="JavaScript")).to_contain_text("fetch(")
-    playground.page.keyboard.press("ArrowRight")
-    expect(playground.page.get_by_role("tabpanel", name="curl")).to_contain_text("curl")
-
-
 def test_the_focus_can_be_seen(fresh: Playground) -> None:
     # The focused element or its frame has an outline.
     is_seen = """() => {

@@ -12,9 +12,9 @@ from tests.service.classifiers import LABELS, write_classifier
 from tests.service.playground.axe import AXE_CONTEXT, expect_accessible
 from tests.service.playground.browser import page_server
 from tests.service.playground.conftest import OpenPage, ReusePage
-from tests.service.playground.playground import MINUS, Playground
+from tests.service.playground.playground import Playground
 from tests.service.playground.snippets import code_of, run_curl, run_javascript, run_python
-from tests.service.playground.test_models import BUNDLE, choice, choose
+from tests.service.playground.test_models import BUNDLE, choose
 
 pytestmark = pytest.mark.slow
 
@@ -114,17 +114,6 @@ def test_the_code_gives_what_is_shown(labelled: Playground, tmp_path: Path, *, p
     assert run_javascript(code_of(labelled, "JavaScript")) == lines
 
 
-def test_logits_have_no_bars(labelled: Playground) -> None:
-    # A model for regression returns numbers. A model without pairs has no second text.
-    choose(labelled, "stars")
-    text_of(labelled).fill(TEXT)
-    labels = labels_of(labelled, TEXT, "models/stars/classify")
-    lines = [f"{one['label']} {one['score']:.4f}".replace("-", MINUS) for one in labels]
-    expect(rows(labelled)).to_have_text(lines)
-    expect(rows(labelled).locator(".bar:visible")).to_have_count(0)
-    expect(second(labelled)).to_be_hidden()
-
-
 def test_a_model_with_both_tasks(labelled: Playground) -> None:
     # The mode Labels comes after the modes of fills. Arrow keys move between modes.
     page = labelled.page
@@ -170,20 +159,6 @@ def test_fills_and_scores_of_a_pair(labelled: Playground) -> None:
     expect(second(labelled)).not_to_have_value(f"a cup of {other[0]['token_str']}")
 
 
-def test_joint_fills_change_both_texts(labelled: Playground) -> None:
-    choose(labelled, "both")
-    labelled.mode("Together")
-    labelled.text.fill("the [MASK] barked.")
-    second(labelled).fill("a [MASK] of (tea)")
-    labelled.wait_until_answered()
-    words = labelled.fills.first.locator(".words span").all_text_contents()
-    assert len(words) == 2
-    labelled.fills.first.click()
-    joined = f"{labelled.text.input_value()} {second(labelled).input_value()}"
-    assert "[MASK]" not in joined
-    expect(second(labelled)).to_have_value(f"a {words[1]} of (tea)")
-
-
 def test_masks_in_the_second_text(labelled: Playground) -> None:
     # A double click, the button and the keyboard mask words in the field with the caret.
     choose(labelled, "both")
@@ -216,45 +191,6 @@ def test_a_link_has_both_texts_and_the_mode(open_page: OpenPage, labels_url: str
     expect(labelled.text).to_have_value(text)
     expect(second(labelled)).to_have_value(SECOND)
     expect(labelled.page.get_by_role("radio", name="Labels")).to_be_checked()
-
-
-def test_a_link_for_another_kind_of_model(open_page: OpenPage, labels_url: str) -> None:
-    # The page ignores a mode that the model lacks, and a second text for a model without pairs.
-    playground = open_page("/#text=a&text_pair=b&mode=joint&model=stars", url=labels_url)
-    playground.wait_until_answered()
-    expect(playground.page.locator("#link-problem")).to_have_text(
-        "This page ignores invalid parts of the link: mode, text_pair."
-    )
-    playground.page.goto(f"{labels_url}/#text=a+[MASK]&mode=labels&model=fillmask-minilm-en")
-    expect(choice(playground)).to_have_value("fillmask-minilm-en")
-    playground.wait_until_answered()
-    expect(playground.page.get_by_role("radio", name="Tokens")).to_be_checked()
-
-
-def test_a_model_of_fills_only_has_no_second_text(labelled: Playground) -> None:
-    choose(labelled, "fillmask-minilm-en")
-    expect(labelled.page.get_by_role("radio", name="Labels")).to_be_hidden()
-    expect(second(labelled)).to_be_hidden()
-    expect(labelled.page.get_by_role("radio", name="Tokens")).to_be_checked()
-
-
-def test_states_of_error(open_page: OpenPage, labels_url: str) -> None:
-    # The page shows the service's message, then recovers.
-    def overloaded(page: Page) -> None:
-        page.route("**/classify", lambda route: route.fulfill(status=500, json={"error": "Oops."}))
-
-    playground = open_page("/", overloaded, failing_requests=True, url=labels_url)
-    expect(playground.problem).to_have_text("Oops.")
-    playground.page.unroute_all()
-    playground.page.get_by_role("button", name="Try again").click()
-    playground.wait_until_answered()
-    expect(playground.problem).to_be_hidden()
-    text_of(playground).fill("dog " * 60)
-    expect(playground.problem).to_contain_text("special tokens included (got 62)")
-    expect(rows(playground)).to_have_count(0)
-    text_of(playground).fill("")
-    expect(playground.page.locator("#view")).to_contain_text("Write a text to get the labels")
-    expect(playground.problem).to_be_hidden()
 
 
 def test_labels_are_never_markup(open_page: OpenPage, labels_url: str) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import httpx
 import pytest
 from playwright.sync_api import Locator, Request, expect
 
@@ -82,18 +81,6 @@ def other_fills(playground: Playground, text: str) -> Any:
     return playground.ask(PATH, {"inputs": text, "parameters": {"top_k": 5}})
 
 
-def test_begins_with_the_default(open_page: OpenPage, models_url: str) -> None:
-    several = open_page(url=models_url)
-    several.wait_until_answered()
-    names = [one["name"] for one in httpx.get(f"{several.url}/models").json()]
-    assert names == [OTHER, DEFAULT]
-    expect(choice(several).get_by_role("option")).to_have_text(names)
-    expect(choice(several)).to_have_value(DEFAULT)
-    expect(several.page.get_by_role("banner")).to_contain_text("int8")
-    expect(several.text).to_have_value("Paris is the [MASK] of France.")
-    expect(several.page.locator("#snippet")).to_contain_text(f"'{several.url}/fill-mask'")
-
-
 def test_another_one_is_asked_once_it_is_chosen(several: Playground) -> None:
     # The test uses the keyboard. Masks, limits and model facts are those of the chosen model.
     several.write(TEXT)
@@ -126,19 +113,6 @@ def test_another_one_is_asked_once_it_is_chosen(several: Playground) -> None:
     expect(several.text).to_have_value("Paris is the [MASK] of France.")
     expect(facts).to_contain_text("256 tokens")
     assert paths == [PATH, f"{PATH}/score", PATH, PATH, "fill-mask"]
-
-
-def test_undo_writes_masks_as_the_chosen_model_does(several: Playground) -> None:
-    several.write(TEXT)
-    fill = several.service_fills(TEXT)[0]
-    several.fills.first.click()
-    expect(several.text).to_have_value(fill["sequence"])
-    several.wait_until_answered()
-    choose(several, OTHER)
-    several.page.get_by_role("button", name="Undo").click()
-    expect(several.text).to_have_value(OTHER_TEXT)
-    several.wait_until_answered()
-    several.expect_fills(several.fills, other_fills(several, OTHER_TEXT))
 
 
 @pytest.mark.parametrize("text", [OTHER_TEXT, "The dog barked."])
@@ -186,16 +160,6 @@ def test_a_link_names_the_chosen_one(open_page: OpenPage, models_url: str) -> No
     expect(several.text).to_have_value("Paris is the [MASK] of France.")
 
 
-def test_a_link_to_a_model_that_is_not_served(open_page: OpenPage, models_url: str) -> None:
-    # The page shows a message and uses the default model.
-    playground = open_page("/#text=A+[MASK].&model=gone", url=models_url)
-    playground.wait_until_answered()
-    expect(playground.page.locator("#link-problem")).to_have_text(
-        "This page ignores invalid parts of the link: model."
-    )
-    expect(choice(playground)).to_have_value(DEFAULT)
-
-
 def test_two_models_beside_each_other(several: Playground) -> None:
     # Both models read the same text, each with its own mask token. A fill goes into this text.
     page = several.page
@@ -223,19 +187,6 @@ def test_two_models_beside_each_other(several: Playground) -> None:
     menu.select_option(DEFAULT)
     expect(field).to_have_value("Where is the [MASK]?")
     several.expect_fills(others, several.service_fills("Where is the [MASK]?"))
-
-
-def test_a_link_with_two_models(open_page: OpenPage, models_url: str) -> None:
-    # The other text is optional. A message names a model that is not served.
-    link = f"/#text=The+[MASK]+barked.&compare_model={quote(OTHER)}"
-    playground = open_page(link, url=models_url)
-    others = playground.page.locator("#other-view .fill")
-    playground.expect_fills(others, other_fills(playground, OTHER_TEXT))
-    playground.page.goto(f"{models_url}/#text=A+[MASK].&compare=The+[MASK].&compare_model=gone")
-    expect(playground.page.locator("#link-problem")).to_have_text(
-        "This page ignores invalid parts of the link: compare_model."
-    )
-    playground.expect_fills(others, playground.service_fills("The [MASK]."))
 
 
 def test_everybody_can_choose(open_page: OpenPage, models_url: str) -> None:

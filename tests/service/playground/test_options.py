@@ -8,14 +8,6 @@ from tests.service.playground.playground import Playground
 TEXT = "Paris is the [MASK] of France."
 
 
-def test_what_excludes_each_other_is_one_choice(playground: Playground) -> None:
-    # Exactly one mode of filling masks is active.
-    for name in ("Whole words", "Together", "Tokens"):
-        playground.mode(name)
-        expect(playground.page.get_by_role("radio", checked=True)).to_have_count(1)
-        expect(playground.page.get_by_role("radio", name=name)).to_be_checked()
-
-
 def test_a_number_that_is_not_allowed(playground: Playground) -> None:
     # The page sends nothing until the number is valid.
     asked = playground.later_inputs()
@@ -43,12 +35,6 @@ def test_no_targets_yet_is_no_error(playground: Playground) -> None:
     assert asked == []
     playground.page.get_by_label("Rank only these").fill("city")
     expect(playground.fills).to_have_count(1)
-
-
-def test_a_target_that_is_given_twice(refusing: Playground) -> None:
-    refusing.mode("Your words")
-    refusing.page.get_by_label("Rank only these").fill("tea, sand, tea")
-    expect(refusing.problem).to_have_text('The target "tea" is a duplicate; list it once.')
 
 
 def test_coming_back_to_what_is_shown_asks_nothing(open_page: OpenPage) -> None:

@@ -76,37 +76,6 @@ def test_works_below_a_prefix_of_a_proxy(open_page: OpenPage, url: str) -> None:
     expect(playground.page.locator("#snippet")).to_contain_text(f"'{url}/some/where/fill-mask'")
 
 
-def test_another_models_mask_token(open_page: OpenPage, url: str) -> None:
-    asked: list[str] = []
-
-    def another_model(page: Page) -> None:
-        def models(route: Route) -> None:
-            [answer] = route.fetch().json()
-            route.fulfill(json=[{**answer, "name": "roberta", "mask_token": "<mask>"}])
-
-        def fills(route: Route) -> None:
-            asked.append(inputs_of(route.request))
-            sequence = asked[-1].replace("<mask>", "city", 1)
-            fill = {"score": 0.5, "token": 343, "token_str": " city", "sequence": sequence}
-            route.fulfill(json=[fill])
-
-        page.route("**/models", models)
-        page.route("**/fill-mask", fills)
-
-    playground = open_page("/", another_model)
-    expect(playground.text).to_have_value("Paris is the <mask> of France.")
-    expect(playground.fills).to_have_text(["city 50.00 %"])
-    expect(playground.page.locator("#mirror .mask")).to_have_text("<mask>")
-    expect(playground.page.get_by_role("banner")).to_contain_text("roberta")
-    playground.text.fill("A big house.")
-    playground.wait_until_answered()
-    playground.text.press("Home")
-    playground.page.keyboard.press("Alt+M")
-    playground.wait_until_answered()
-    expect(playground.text).to_have_value("<mask> big house.")
-    assert asked[-1] == "<mask> big house."
-
-
 def test_text_from_the_service_is_never_markup(open_page: OpenPage) -> None:
     # Model names, fills and errors may contain HTML tags.
     tag = "<img src=x onerror=alert(1)>"

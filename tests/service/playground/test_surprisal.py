@@ -37,15 +37,6 @@ def test_each_token_has_its_surprisal(playground: Playground) -> None:
     )
 
 
-def test_levels_differ_in_more_than_colour(playground: Playground) -> None:
-    # A larger surprisal has a thicker line.
-    playground.write(TEXT)
-    marks = playground.page.locator(".legend li").evaluate_all(
-        "(keys) => keys.map((key) => getComputedStyle(key).getPropertyValue('--mark'))"
-    )
-    assert marks[1:] == ["1px", "2px", "4px", "6px"]
-
-
 def test_a_token_that_is_pointed_at_is_read_out(playground: Playground) -> None:
     # The message has the surprisal in bits, the probability and the vocabulary's spelling.
     text = "Photosynthesis!"
@@ -77,30 +68,6 @@ def test_alternatives_of_a_token(playground: Playground) -> None:
     playground.wait_until_answered()
     expect(panel).to_be_hidden()
     expect(playground.page.locator("#snippet")).to_contain_text("/score")
-
-
-def test_options_are_those_of_the_alternatives_too(playground: Playground) -> None:
-    playground.write(TEXT)
-    playground.tokens.get_by_text("keys").click()
-    playground.mode("Whole words")
-    text = "The [MASK] to the cabinet is lost."
-    fills = playground.service_fills(text, granularity="word")
-    playground.expect_fills(playground.fills, fills)
-    playground.mode("Your words")
-    panel = playground.page.locator("#alternatives")
-    expect(panel).to_contain_text("Write the words to rank")
-    playground.page.get_by_label("Rank only these").fill("key, door")
-    fills = playground.service_fills(text, targets=["key", "door"])
-    playground.expect_fills(playground.fills, fills)
-
-
-def test_an_invalid_option_is_shown_instead_of_alternatives(playground: Playground) -> None:
-    playground.write(TEXT)
-    playground.page.get_by_label("Fills per mask").fill("0")
-    playground.tokens.get_by_text("is", exact=True).click()
-    panel = playground.page.get_by_role("region", name="Instead of “is”")
-    expect(panel.locator(".problem")).to_contain_text("from 1 to 100")
-    expect(panel.locator(".fill")).to_have_count(0)
 
 
 def test_escape_and_a_second_click_close_the_alternatives(playground: Playground) -> None:

@@ -35,6 +35,24 @@ def test_difference(playground: Playground) -> None:
         assert found["inserted"] == inserted
 
 
+def test_what_is_masked_at_a_selection(playground: Playground) -> None:
+    # A cut mask is taken whole, a caret in a mask has nothing to mask, and spaces come where needed.
+    mask = "[MASK]"
+    cases = [
+        ("The old dog.", 5, 5, "The [MASK] dog."),
+        ("The old dog.", 3, 8, "The [MASK] dog."),
+        ("A [MASK] dog.", 5, 10, "A [MASK]og."),
+        ("A [MASK] dog.", 4, 4, None),
+        ("a  b", 2, 2, "a [MASK] b"),
+        ("(", 1, 1, "([MASK]"),
+        ("", 0, 0, "[MASK]"),
+    ]
+    for text, start, end, masked in cases:
+        edit = call(playground, "text.js", "maskingAt", text, start, end, mask)
+        found = edit and text[: edit["start"]] + edit["inserted"] + text[edit["end"] :]
+        assert found == masked, (text, start, end)
+
+
 def test_around(playground: Playground) -> None:
     # The excerpt consists of entire words, with an ellipsis for the rest of the text.
     text = "one two three four five six seven eight nine ten"
