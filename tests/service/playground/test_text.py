@@ -36,7 +36,7 @@ def test_difference(playground: Playground) -> None:
 
 
 def test_what_is_masked_at_a_selection(playground: Playground) -> None:
-    # A cut mask is taken whole, a caret in a mask has nothing to mask, and spaces come where needed.
+    # A cut mask is taken whole, a caret in a mask masks nothing, and spaces come where needed.
     mask = "[MASK]"
     cases = [
         ("The old dog.", 5, 5, "The [MASK] dog."),
