@@ -20,8 +20,8 @@ import fillmask_export.restore
 import fillmask_model.commands
 from fillmask_model.checkpoints.checkpoint import save_checkpoint
 from tests.export.label_bundles import TEXTS, label_checkpoint, write_label_bundle
-from tests.model.classification.samples import TINY, topic_rows, write_rows
 from tests.model.command_line import ENCODER, QUICK
+from tests.model.fine_tuning.samples import topic_rows, write_rows
 from tests.model.samples import repetitive_text, verse_tokenizer
 from tests.service import tiny
 from tests.service.cli.command_line import fillmask
@@ -52,7 +52,6 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (directory / "texts/text.txt").write_text(repetitive_text(60))
     (directory / "held-out.txt").write_text(repetitive_text(30))
     (directory / "encoder.json").write_text(json.dumps(ENCODER))
-    (directory / "small.json").write_text(json.dumps(TINY))
     (directory / "sentences.txt").write_text("\n".join(TEXTS))
     write_rows(directory / "data.csv", topic_rows(30))
     (directory / "titles.tsv").write_text("x\tA\tB\t1\n" * 60)
@@ -121,11 +120,9 @@ def under(directory: str, *names: Iterable[str]) -> tuple[str, ...]:
 
 
 PRETRAIN = ("pretrain", "texts", "--tokenizer=tokenizer.json", "--config=encoder.json", *QUICK)
-CLASSIFY = ("classify", "data.csv", "--epochs=1", "--device=cpu", "--output=out")
+CLASSIFY = ("classify", "data.csv", "--init=start", "--epochs=1", "--device=cpu", "--output=out")
 PRETRAINED = ("train_state.pt", "metrics.jsonl", "curve.png")
 FINE_TUNED = ("history.jsonl", "metrics.json", "curve.png", "confusion.png")
-COMPARED = ("comparison.json", "results.json", "comparison.png", "table.md")
-RUN = "runs/pretrained_12_0.json"
 WRITERS = {
     **{
         f"fillmask {ending}": Writer(
@@ -146,17 +143,7 @@ WRITERS = {
             *under("out/sentences", ["key.json", "training_tokens.npy"]),
         ),
     ),
-    "classify": Writer(
-        train(*CLASSIFY, "--from-scratch", "--config=small.json"),
-        ("out", *under("out", CHECKPOINT, FINE_TUNED)),
-    ),
-    "compare": Writer(
-        train(
-            *("compare", "data.csv", "--init=start", "--output=out", "--sizes=12", "--seeds=1"),
-            *("--epochs=1", "--device=cpu"),
-        ),
-        ("out", "out/runs", *under("out", COMPARED, [RUN])),
-    ),
+    "classify": Writer(train(*CLASSIFY), ("out", *under("out", CHECKPOINT, FINE_TUNED))),
     "mix": Writer(
         train(
             *("mix", "texts", "--titles=titles.tsv", "--mixture=mixture.json"),
@@ -218,7 +205,7 @@ def test_a_file_of_the_user_survives_every_command(
 
 def replaced_files(paths: Iterable[str]) -> list[str]:
     """Return the files that a command replaces by a temporary file in the same directory."""
-    names = (*CHECKPOINT, *PRETRAINED, *FINE_TUNED, *COMPARED, "mixed.txt")
+    names = (*CHECKPOINT, *PRETRAINED, *FINE_TUNED, "mixed.txt")
     return [path for path in paths if path.endswith(names)]
 
 
@@ -288,7 +275,6 @@ def unknown_bundle() -> None:
 
 
 MIX = ("mix", "texts", "--titles=titles.tsv", "--mixture=mixture.json")
-SCRATCH = (*CLASSIFY, "--from-scratch")
 OVERWRITE = ("--output=out", "--overwrite")
 REFUSED: dict[str, tuple[Callable[[], object], Callable[[], int]]] = {
     "texts in the rows": (
@@ -323,15 +309,10 @@ REFUSED: dict[str, tuple[Callable[[], object], Callable[[], int]]] = {
         copy("encoder.json", "out/config.json"),
         train(*PRETRAIN, "--config=out/config.json", "--output=out"),
     ),
-    "the start of fine-tuning": (list, train(*CLASSIFY, "--init=start", "--output=start")),
-    "the sizes of fine-tuning": (list, train(*SCRATCH, "--like=start", "--output=start")),
+    "the start of fine-tuning": (list, train(*CLASSIFY, "--output=start")),
     "the data of fine-tuning": (
         lambda: write_rows(Path("start/history.jsonl"), topic_rows(30)),
-        train("classify", "start/history.jsonl", "--from-scratch", "--output=start"),
-    ),
-    "the data of a comparison": (
-        copy("data.csv", "out/runs/data.csv"),
-        train("compare", "out/runs/data.csv", "--init=start", "--output=out", "--sizes=12"),
+        train("classify", "start/history.jsonl", "--init=out", "--output=start"),
     ),
     "a text of the mixture": (list, train(*MIX, "--output=texts/text.txt")),
     "the titles of the mixture": (list, train(*MIX, "--output=titles.tsv")),

@@ -6,9 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
-import fillmask_model.classification.commands
+import fillmask_model.fine_tuning.commands
 import fillmask_model.pretraining.commands
-import fillmask_model.sparse.commands
 from fillmask_model.checkpoints.checkpoint import read_own_config
 from fillmask_model.encoder.counting import count_parameters
 from fillmask_model.files import read_object
@@ -36,8 +35,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="fillmask-train", description=__doc__)
     commands = parser.add_subparsers(required=True)
     fillmask_model.pretraining.commands.add_commands(commands)
-    fillmask_model.classification.commands.add_commands(commands)
-    fillmask_model.sparse.commands.add_commands(commands)
+    fillmask_model.fine_tuning.commands.add_commands(commands)
     count = commands.add_parser("parameters", help=parameters_command.__doc__)
     count.set_defaults(command=parameters_command)
     count.add_argument("config", type=Path, help="config.json of a checkpoint")

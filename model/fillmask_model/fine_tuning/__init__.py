@@ -1,1 +1,1 @@
-"""Reading of examples, their token ids, and the loop of fine-tuning."""
+"""Fine-tuning of an encoder: to label texts, or to make sparse vectors for search (SPLADE)."""

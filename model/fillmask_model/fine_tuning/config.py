@@ -1,27 +1,24 @@
-"""Hyperparameters and learning rate schedule of fine-tuning."""
+"""Hyperparameters of fine-tuning, which are flags of its commands, and its learning rate."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
-from fillmask_model.hyperparameters import add_flags, check_numbers, flag, from_flags
-from fillmask_model.optimization import add_device_flag, choose_device, learning_rate
-
-LEAST_TOKENS = 8  # the special tokens of a pair and some words
+from fillmask_model.hyperparameters import check_numbers, flag
+from fillmask_model.optimization import learning_rate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FineTuneConfig:
-    """Hyperparameters of fine-tuning.
+    """Hyperparameters of any fine-tuning.
 
     Each field is a flag of the command with the help text that follows its default.
     """
 
-    may_be_zero: ClassVar[Collection[str]] = ("seed", "warmup_share", "weight_decay")
     shares: ClassVar[Collection[str]] = ("warmup_share",)  # numbers below 1
+    may_be_zero: ClassVar[Collection[str]] = ("warmup_share", "seed", "weight_decay")
 
     epochs: int = flag(10, "number of passes over the training rows")
     batch_rows: int = flag(16, "number of rows in one batch")
@@ -43,38 +40,45 @@ class FineTuneConfig:
 
     def learning_rate_at(self, step: int, steps: int) -> float:
         """Return the learning rate of a step, counted from 1, in a run of `steps` steps."""
-        warmup = round(self.warmup_share * steps)
+        warmup_steps = round(self.warmup_share * steps)
         return learning_rate(
             self.learning_rate,
             step,
-            warmup_steps=warmup,
-            decay_steps=steps - warmup + 1,
+            warmup_steps=warmup_steps,
+            decay_steps=steps - warmup_steps + 1,
             zero_step=steps + 1,
         )
 
-    @classmethod
-    def add_options(cls, parser: argparse.ArgumentParser) -> None:
-        """Add the hyperparameters and the device to a command."""
-        add_device_flag(parser)
-        add_flags(parser, cls)
 
-    @classmethod
-    def from_options(cls, options: argparse.Namespace) -> Self:
-        """Return the hyperparameters from the command line."""
-        options.device = choose_device(options.device)
-        return from_flags(cls, options)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassifyConfig(FineTuneConfig):
+    """Hyperparameters of `fillmask-train classify`."""
+
+    shares: ClassVar = (*FineTuneConfig.shares, "dropout")
+    may_be_zero: ClassVar = (*shares, "seed", "weight_decay")
+
+    dropout: float = flag(0.1, "share of the pooled values that each training step sets to zero")
 
 
-def max_tokens_of(options: argparse.Namespace, max_positions: int) -> int:
-    """Return the maximum number of tokens of a text.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparseConfig(FineTuneConfig):
+    """Hyperparameters of `fillmask-train sparse`."""
 
-    Raises:
-        ValueError: --max-tokens is not between 8 and the maximum of the encoder.
-    """
-    limit: int = max_positions if options.max_tokens is None else options.max_tokens
-    if not LEAST_TOKENS <= limit <= max_positions:
-        raise ValueError(
-            f"--max-tokens must be from {LEAST_TOKENS} to {max_positions}, the maximum of the "
-            f"encoder (got {limit})"
-        )
-    return limit
+    shares: ClassVar = (*FineTuneConfig.shares, "penalty_share")
+    may_be_zero: ClassVar = (*shares, "seed", "weight_decay", "query_penalty", "document_penalty")
+
+    epochs: int = flag(5, "number of passes over the training pairs")
+    batch_rows: int = flag(
+        32, "number of pairs in one batch, whose documents are also each other's wrong answers"
+    )
+    # Formal et al. 2021 (v2), section 3.2
+    query_penalty: float = flag(3e-3, "weight of the penalty on the words of queries")
+    document_penalty: float = flag(1e-3, "weight of the penalty on the words of documents")
+    penalty_share: float = flag(
+        0.3, "share of the steps with a quadratic rise of the penalties to their weights"
+    )
+
+    def penalty_at(self, step: int, steps: int) -> float:
+        """Return the factor of the penalties at a step, counted from 1."""
+        rise = round(self.penalty_share * steps)
+        return min(1.0, (step / rise) ** 2) if rise else 1.0

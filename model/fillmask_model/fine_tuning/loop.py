@@ -1,10 +1,13 @@
-"""Loop over the epochs of a fine-tuning run."""
+"""Loop over the epochs of a fine-tuning run, whatever it learns."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -15,29 +18,68 @@ from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.fine_tuning.config import FineTuneConfig
 from fillmask_model.optimization import adamw
 
+HISTORY_NAME = "history.jsonl"
+
 _Batch = TypeVar("_Batch")
 
 
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """Results of an epoch.
+
+    Attributes:
+        epoch: number of the epoch, from 1.
+        steps: number of optimizer steps since the start of the run.
+        training_loss: mean loss of the epoch's batches.
+        metrics: figures of the validation data by name.
+    """
+
+    epoch: int
+    steps: int
+    training_loss: float
+    metrics: dict[str, float]
+
+    def append_to(self, directory: Path) -> None:
+        """Append the results to history.jsonl."""
+        fields = {"epoch": self.epoch, "steps": self.steps, "training_loss": self.training_loss}
+        fields |= {f"validation_{name}": value for name, value in self.metrics.items()}
+        with (directory / HISTORY_NAME).open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps(fields) + "\n")
+
+
+class Objective(Protocol[_Batch]):
+    """What a run learns.
+
+    Attributes:
+        model: encoder on the device of the run.
+    """
+
+    model: TiedEncoder
+    steps_per_epoch: int
+
+    def batches(self, epoch: int) -> Iterable[_Batch]:
+        """Return the batches of an epoch, counted from 1."""
+
+    def loss(self, batch: _Batch, step: int) -> Tensor:
+        """Return the mean loss of a batch at a step, counted from 1."""
+
+    def evaluate(self) -> dict[str, float]:
+        """Return figures of the validation data by name."""
+
+    def describe(self, metrics: dict[str, float]) -> str:
+        """Return the figures as a phrase for the terminal."""
+
+
 def fine_tune(
-    model: TiedEncoder,
+    objective: Objective[_Batch],
     config: FineTuneConfig,
-    *,
-    steps_per_epoch: int,
-    batches: Callable[[int], Iterable[_Batch]],
-    loss: Callable[[_Batch, int], Tensor],
-    on_epoch: Callable[[int, int, float], str],
-    stop: Callable[[], bool],
-    description: str | None = None,
+    on_epoch: Callable[[Epoch], None],
+    stop: Callable[[], bool] = lambda: False,
 ) -> bool:
-    """Train an encoder for the configured number of epochs.
+    """Train an encoder for the configured number of epochs, with a validation after each.
 
     Args:
-        batches: function that returns the batches of an epoch, counted from 1.
-        loss: function that returns the loss of a batch and a step, counted from 1.
-        on_epoch: function that gets the number of an epoch and of its last step with the mean loss,
-            and returns a sentence for the terminal.
         stop: stop condition, checked after each step.
-        description: text before the progress bar.
 
     Returns:
         True for a complete run, False for a run that ended because `stop` returned True.
@@ -45,26 +87,32 @@ def fine_tune(
     Raises:
         FloatingPointError: the loss is infinite or NaN.
     """
+    model = objective.model
     optimizer = adamw(model, config.learning_rate, config.weight_decay)
-    steps, step = config.epochs * steps_per_epoch, 0
+    steps, step = config.epochs * objective.steps_per_epoch, 0
     torch.manual_seed(config.seed)  # for dropout
-    with tqdm(total=steps, desc=description, unit=" steps", dynamic_ncols=True) as bar:
+    with tqdm(total=steps, unit=" steps", dynamic_ncols=True) as bar:
         for epoch in range(1, config.epochs + 1):
             model.train()
             losses = []
-            for batch in batches(epoch):
+            for batch in objective.batches(epoch):
                 step += 1
                 for group in optimizer.param_groups:
                     group["lr"] = config.learning_rate_at(step, steps)
                 optimizer.zero_grad(set_to_none=True)
-                losses.append(_backward(loss(batch, step), step))
+                losses.append(_backward(objective.loss(batch, step), step))
                 torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip_norm)
                 optimizer.step()
                 bar.set_postfix_str(f"epoch {epoch}, loss {losses[-1]:.3f}", refresh=False)
                 bar.update()
                 if stop():
                     return False
-            bar.write(on_epoch(epoch, step, float(np.mean(losses))))
+            result = Epoch(epoch, step, float(np.mean(losses)), objective.evaluate())
+            on_epoch(result)
+            bar.write(
+                f"epoch {epoch}: training loss {result.training_loss:.4f}, validation "
+                f"{objective.describe(result.metrics)}"
+            )
     return True
 
 

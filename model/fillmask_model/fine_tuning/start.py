@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import torch
 from tokenizers import Tokenizer
 
 from fillmask_model.checkpoints.checkpoint import Checkpoint, load_checkpoint
 from fillmask_model.checkpoints.errors import CheckpointError
+from fillmask_model.encoder.classifier import ClassifierConfig
+from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.tokenizers.special_tokens import read_tokenizer
 
 
@@ -29,3 +32,20 @@ def load_start(directory: Path) -> tuple[Checkpoint, Tokenizer]:
             "checkpoint's own tokenizer"
         )
     return checkpoint, tokenizer
+
+
+def new_classifier(
+    start: TiedEncoder, head: ClassifierConfig, seed: int, *, from_scratch: bool
+) -> TiedEncoder:
+    """Return an encoder with a new classification head.
+
+    Args:
+        seed: seed of all random weights.
+        from_scratch: whether the encoder has random weights instead of those of `start`.
+    """
+    torch.manual_seed(seed)
+    model = TiedEncoder(start.config, head)
+    if not from_scratch:
+        weights = {n: t for n, t in start.state_dict().items() if not n.startswith("classifier.")}
+        model.load_state_dict(weights, strict=False)
+    return model

@@ -1,4 +1,4 @@
-"""Reader of tables with texts, in CSV, TSV and JSONL files, which `fillmask` reads alike.
+"""Texts in the rows of CSV, TSV and JSONL files, which `fillmask` reads alike.
 
 Row numbers start at 1 and exclude the header and blank lines.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, filterfalse
 from pathlib import Path
@@ -21,7 +21,6 @@ _SHOWN_PROBLEMS = 5
 
 _Row = TypeVar("_Row")
 RowParser: TypeAlias = Callable[[int, dict[str, Any]], _Row]
-_Rows: TypeAlias = Iterator[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +40,11 @@ class Example:
     text_pair: str | None = None
     labels: tuple[str, ...] = ()
     value: float = 0.0
+
+    @property
+    def texts(self) -> tuple[str, str | None]:
+        """Both texts, by which rows are the same."""
+        return self.text, self.text_pair
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +70,16 @@ class Dataset:
 def read_table(
     path: Path,
     dialect: Dialect,
-    wanted: str,
-    parser_of: Callable[[list[str]], tuple[Sequence[str | None], RowParser[_Row]]],
+    flags: Mapping[str, str | None],
+    parser_of: Callable[[list[str]], tuple[Iterable[str], RowParser[_Row]]],
 ) -> tuple[list[_Row], tuple[str, ...]]:
     """Read and check all rows of a file.
 
     Args:
-        wanted: a column of the file.
-        parser_of: function that checks the names of the columns and returns the names in use with
-            a parser of a row and its number, whose ValueError describes an invalid row.
+        flags: columns that the file must have, by their flag on the command line. None for one that
+            it need not have.
+        parser_of: function of the names of all columns that returns those in use with a parser of a
+            row and its number, whose ValueError describes an invalid row.
 
     Returns:
         The parsed rows and the names of the other columns.
@@ -83,9 +88,16 @@ def read_table(
         ValueError: the format, a column or a row is missing or invalid. The message names the file
             and the first invalid rows.
     """
-    names, rows = _read_rows(path, dialect, wanted)
+    wanted = {flag: column for flag, column in flags.items() if column is not None}
+    names, rows = _read_rows(path, dialect, next(iter(wanted.values())))
+    empty = f"{path} must contain at least one row"
     if not names:
-        raise ValueError(f"{path} must contain at least one row")
+        raise ValueError(empty)
+    for flag, column in wanted.items():
+        if column not in names:
+            raise ValueError(
+                f"{path} has no column {column!r} (got {', '.join(names)}); set {flag}"
+            )
     used, parse = parser_of(names)
     parsed, problems = [], []
     for number, row in enumerate(rows, 1):
@@ -94,28 +106,12 @@ def read_table(
         except ValueError as error:
             problems.append(f"{path}, row {number}: {error}")
     if not parsed and not problems:
-        raise ValueError(f"{path} must contain at least one row")
+        raise ValueError(empty)
     if problems:
         more = len(problems) - _SHOWN_PROBLEMS
         rest = [f"number of further invalid rows in {path}: {more:,}"] if more > 0 else []
         raise ValueError("\n".join([*problems[:_SHOWN_PROBLEMS], *rest]))
     return parsed, tuple(name for name in names if name not in used)
-
-
-def check_columns(path: Path, names: list[str], wanted: Sequence[tuple[str, str | None]]) -> None:
-    """Check that a file has some columns.
-
-    Args:
-        wanted: flag of the command line and name of each column. None for an optional column.
-
-    Raises:
-        ValueError: a column is missing.
-    """
-    for flag, column in wanted:
-        if column is not None and column not in names:
-            raise ValueError(
-                f"{path} has no column {column!r} (got {', '.join(names)}); set {flag}"
-            )
 
 
 def text_cell(row: dict[str, Any], column: str) -> str:
@@ -140,7 +136,9 @@ def text_cell(row: dict[str, Any], column: str) -> str:
     return value
 
 
-def _read_rows(path: Path, dialect: Dialect, wanted: str) -> tuple[list[str], _Rows]:
+def _read_rows(
+    path: Path, dialect: Dialect, wanted: str
+) -> tuple[list[str], Iterator[dict[str, Any]]]:
     """Return the columns of a file, of its first row in JSONL, and the rows."""
     suffix = suffix_of(path)
     if suffix not in SUFFIXES:
@@ -156,7 +154,7 @@ def _read_rows(path: Path, dialect: Dialect, wanted: str) -> tuple[list[str], _R
     return list(table.columns), _cell_rows(path, table)
 
 
-def _json_rows(path: Path, dialect: Dialect) -> _Rows:
+def _json_rows(path: Path, dialect: Dialect) -> Iterator[dict[str, Any]]:
     with open_text(path, dialect.encoding) as stream:
         lines = filter(None, chain.from_iterable(read_lines(stream, sys.maxsize)))
         for number, line in enumerate(filterfalse(bytes.isspace, lines), 1):
@@ -171,7 +169,7 @@ def _json_rows(path: Path, dialect: Dialect) -> _Rows:
             yield row
 
 
-def _cell_rows(path: Path, table: Table) -> _Rows:
+def _cell_rows(path: Path, table: Table) -> Iterator[dict[str, Any]]:
     for row in table.records():
         if row.problem is None:
             yield dict(zip(table.columns, row.cells, strict=True))

@@ -8,8 +8,8 @@ Shapes: N batch, T tokens.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
@@ -37,14 +37,12 @@ class TokenizedTexts:
         types: token types of each text. None for an encoder with at most one token type.
         pad: id of the padding token.
         max_tokens: maximum number of tokens of a padded text.
-        truncated: number of truncated texts.
     """
 
     ids: list[NDArray[np.int32]]
     types: list[NDArray[np.int32]] | None
     pad: int
     max_tokens: int
-    truncated: int = 0
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -53,15 +51,10 @@ class TokenizedTexts:
         """Return the number of tokens of each text."""
         return np.array([len(ids) for ids in self.ids])
 
-    def select(self, rows: NDArray[np.int64]) -> TokenizedTexts:
-        """Return the texts with the given indices."""
-        types = None if self.types is None else [self.types[row] for row in rows]
-        return replace(self, ids=[self.ids[row] for row in rows], types=types)
-
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Inputs of `TiedEncoder.classify` for some rows.
+    """Inputs of an encoder for some rows.
 
     Attributes:
         rows: (N,) indices of the texts.
@@ -92,6 +85,7 @@ def tokenize(
     max_tokens: int,
     type_vocab_size: int,
     on_long_text: OnLongText,
+    note: Callable[[str], None],
 ) -> TokenizedTexts:
     """Tokenize the texts of a dataset.
 
@@ -101,6 +95,7 @@ def tokenize(
         type_vocab_size: number of token types of the encoder.
         on_long_text: "error" to reject longer texts, or "truncate" to remove tokens from their end.
             A pair loses tokens of its longer text.
+        note: function that tells the user how many texts lost tokens, if any.
 
     Raises:
         ValueError: a text is too long, has no tokens or contains a special token, or the tokenizer
@@ -112,41 +107,28 @@ def tokenize(
             f"the post-processor of the tokenizer must separate the pairs of {dataset.path} by a "
             "special token; use another tokenizer, or remove the second text"
         )
-    inputs = [
-        (e.text, e.text_pair) if e.text_pair is not None else e.text for e in dataset.examples
-    ]
+    inputs = [e.texts if e.text_pair is not None else e.text for e in dataset.examples]
     encodings = tokenizer.encode_batch(inputs)
     _check_encodings(dataset, encodings, special, tokenizer)
     long = [row for row, encoding in enumerate(encodings) if len(encoding) > max_tokens]
     if long:
+        counts = f"{len(long):,} of {len(encodings):,}"
         if on_long_text == "error":
-            row = dataset.examples[long[0]].row
             raise ValueError(
-                f"{dataset.path}, row {row} must have at most {max_tokens} tokens "
-                f"(got {len(encodings[long[0]])}; too many tokens in {len(long):,} of "
-                f"{len(encodings):,} rows); shorten the texts or set --on-long-text truncate"
+                f"{dataset.path}, row {dataset.examples[long[0]].row} must have at most "
+                f"{max_tokens} tokens (got {len(encodings[long[0]])}; too many tokens in {counts} "
+                "rows); shorten the texts or set --on-long-text truncate"
             )
         tokenizer.enable_truncation(max_tokens, strategy="longest_first")
         for row, cut in zip(long, tokenizer.encode_batch([inputs[r] for r in long]), strict=True):
             encodings[row] = cut
         tokenizer.no_truncation()
+        note(f"rows of {dataset.path} truncated to {max_tokens} tokens: {counts}")
     ids = [np.array(encoding.ids, np.int32) for encoding in encodings]
     types = None
     if type_vocab_size > 1:
         types = [np.array(encoding.type_ids, np.int32) for encoding in encodings]
-    return TokenizedTexts(ids, types, special.pad, max_tokens, len(long))
-
-
-def describe_truncated_texts(dataset: Dataset, texts: TokenizedTexts) -> list[str]:
-    """Describe in a note how many texts of a dataset are truncated.
-
-    Returns:
-        A list with the note, or an empty list without truncated texts.
-    """
-    if not texts.truncated:
-        return []
-    rows = f"{texts.truncated:,} of {len(texts):,}"
-    return [f"rows of {dataset.path} truncated to {texts.max_tokens} tokens: {rows}"]
+    return TokenizedTexts(ids, types, special.pad, max_tokens)
 
 
 def separates_pairs(tokenizer: Tokenizer) -> bool:
@@ -187,10 +169,9 @@ def sorted_batches(texts: TokenizedTexts, batch_rows: int) -> Iterator[Batch]:
 
 
 def make_batch(texts: TokenizedTexts, rows: NDArray[np.int64]) -> Batch:
-    """Pad some texts to the same length.
+    """Pad some texts to the same length, a multiple of 8 or max_tokens if this is less.
 
-    The length is a multiple of 8, or max_tokens if this is less. Multiples limit the number of
-    shapes for which oneDNN compiles kernels. Texts of equal length keep their length.
+    Texts of equal length keep their length.
     """
     lengths = [len(texts.ids[row]) for row in rows]
     width = max(lengths)

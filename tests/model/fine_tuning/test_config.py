@@ -1,4 +1,4 @@
-"""Hyperparameters and learning rate schedule of fine-tuning."""
+"""Hyperparameters, and how the rates change with the steps."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fillmask_model.classification.config import ClassifyConfig
+from fillmask_model.fine_tuning.config import ClassifyConfig, SparseConfig
 
 
 def test_learning_rate_rises_and_decays_linearly() -> None:
@@ -19,19 +19,33 @@ def test_learning_rate_rises_and_decays_linearly() -> None:
     )
 
 
+def test_penalties_rise_with_the_square_of_the_step() -> None:
+    config = SparseConfig(penalty_share=0.5)
+    assert [config.penalty_at(step, 8) for step in range(1, 9)] == pytest.approx(
+        [1 / 16, 4 / 16, 9 / 16, 1, 1, 1, 1, 1]
+    )
+    assert SparseConfig(penalty_share=0.0).penalty_at(1, 8) == 1
+
+
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("kind", "changes", "message"),
     [
-        ({"epochs": 0}, r"epochs must be a whole number of at least 1 \(got 0\)"),
-        ({"seed": -1}, "seed must be a whole number of at least 0"),
-        ({"learning_rate": 0.0}, "learning_rate must be a finite number above 0"),
-        ({"learning_rate": float("inf")}, "learning_rate must be a finite number above 0"),
-        ({"learning_rate": float("nan")}, "learning_rate must be a finite number above 0"),
-        ({"weight_decay": -0.1}, "weight_decay must be a finite number of at least 0"),
-        ({"dropout": 1.0}, r"dropout must be below 1 \(got 1.0\)"),
-        ({"warmup_share": 1.5}, "warmup_share must be below 1"),
+        (ClassifyConfig, {"epochs": 0}, r"epochs must be a whole number of at least 1 \(got 0\)"),
+        (ClassifyConfig, {"learning_rate": 0.0}, "learning_rate must be a finite number above 0"),
+        (ClassifyConfig, {"seed": -1}, "seed must be a whole number of at least 0"),
+        (ClassifyConfig, {"dropout": 1.0}, r"dropout must be below 1 \(got 1.0\)"),
+        (ClassifyConfig, {"warmup_share": 1.5}, "warmup_share must be below 1"),
+        (SparseConfig, {"penalty_share": 1.0}, r"penalty_share must be below 1 \(got 1.0\)"),
+        (SparseConfig, {"query_penalty": -0.1}, "query_penalty must be a finite number of at lea"),
     ],
 )
-def test_values_outside_their_range_are_rejected(changes: dict[str, Any], message: str) -> None:
+def test_values_outside_their_range_are_rejected(
+    kind: type[ClassifyConfig | SparseConfig], changes: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
-        ClassifyConfig(**changes)
+        kind(**changes)
+
+
+def test_values_at_the_end_of_their_range() -> None:
+    ClassifyConfig(seed=0, dropout=0.0, warmup_share=0.0, weight_decay=0.0)
+    SparseConfig(query_penalty=0.0, document_penalty=0.0, penalty_share=0.0, weight_decay=0.0)

@@ -2,92 +2,79 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from tokenizers import Tokenizer, processors
 
-from fillmask_model.fine_tuning.tables import Dataset
+from fillmask_model.fine_tuning.tables import Dataset, Example
 from fillmask_model.fine_tuning.tokens import (
     TokenizedTexts,
     make_batch,
     shuffled_batches,
     sorted_batches,
-    tokenize,
 )
-from tests.model.classification.samples import dataset_of
-
-SETTINGS: dict[str, Any] = {"max_tokens": 16, "type_vocab_size": 2, "on_long_text": "error"}
+from tests.model.fine_tuning.samples import TOKENIZER, dataset_of, tokens_of
 
 
 def pairs(*texts: tuple[str, str]) -> Dataset:
-    dataset = dataset_of([(first, "a") for first, _ in texts], "pairs.csv")
-    both = zip(dataset.examples, texts, strict=True)
-    return replace(dataset, examples=tuple(replace(e, text_pair=text[1]) for e, text in both))
+    return Dataset(dataset_of([]).path, tuple(Example(n, *one) for n, one in enumerate(texts, 1)))
 
 
-def tokens_of(tokenizer: Tokenizer, texts: TokenizedTexts, row: int) -> str:
-    """Return the tokens of a row, separated by spaces."""
-    return " ".join(map(str, map(tokenizer.id_to_token, texts.ids[row].tolist())))
+def tokenized(dataset: Dataset, **changes: Any) -> list[str]:
+    """Return the tokens of each row, separated by spaces."""
+    ids = tokens_of(dataset, **changes).ids
+    return [" ".join(map(str, map(TOKENIZER.id_to_token, one.tolist()))) for one in ids]
 
 
-def test_single_texts_and_pairs(tokenizer: Tokenizer) -> None:
-    single = tokenize(dataset_of([("the cat", "a")]), tokenizer, **SETTINGS)
-    assert tokens_of(tokenizer, single, 0) == "[CLS] the cat [SEP]"
-    both = tokenize(pairs(("the cat", "sat on")), tokenizer, **SETTINGS)
-    assert tokens_of(tokenizer, both, 0) == "[CLS] the cat [SEP] sat on [SEP]"
-    assert both.types is not None
-    assert both.types[0].tolist() == [0, 0, 0, 0, 1, 1, 1]
-    untyped = tokenize(pairs(("the", "cat")), tokenizer, **(SETTINGS | {"type_vocab_size": 1}))
-    assert untyped.types is None
+def test_single_texts_and_pairs() -> None:
+    assert tokenized(dataset_of([("the cat", "a")])) == ["[CLS] the cat [SEP]"]
+    both = pairs(("the cat", "red and blue"))
+    assert tokenized(both) == ["[CLS] the cat [SEP] red and blue [SEP]"]
+    types = tokens_of(both).types
+    assert types is not None
+    assert types[0].tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
+    assert tokens_of(both, type_vocab_size=1).types is None
 
 
-def test_long_texts_are_counted(tokenizer: Tokenizer) -> None:
-    dataset = dataset_of([("cat", "a"), ("cat " * 15, "a"), ("dog " * 14, "a"), ("dog " * 99, "a")])
-    with pytest.raises(
-        ValueError, match=r"at most 16 tokens \(got 17; too many tokens in 2 of 4 rows\)"
-    ):
-        tokenize(dataset, tokenizer, **SETTINGS)
-
-
-def test_long_texts_can_be_cut(tokenizer: Tokenizer) -> None:
-    cut = SETTINGS | {"on_long_text": "truncate", "max_tokens": 5}
-    texts = tokenize(dataset_of([("cat " * 9, "a"), ("the dog", "a")]), tokenizer, **cut)
-    assert tokens_of(tokenizer, texts, 0) == "[CLS] cat cat cat [SEP]"
-    assert tokens_of(tokenizer, texts, 1) == "[CLS] the dog [SEP]"
+def test_long_texts_are_counted_or_cut() -> None:
+    texts = ["cat", "cat " * 15, "dog " * 14, "dog " * 99]
+    dataset = dataset_of([(text, "a") for text in texts])
+    with pytest.raises(ValueError, match=r"row 2 must have at most 16 tokens \(got 17; too many t"):
+        tokens_of(dataset)
+    notes: list[str] = []
+    cut: dict[str, Any] = {"on_long_text": "truncate", "note": notes.append}
+    assert [len(ids) for ids in tokens_of(dataset, **cut).ids] == [3, 16, 16, 16]
+    assert notes == ["rows of data.csv truncated to 16 tokens: 2 of 4"]
     # the longer text of a pair loses tokens
-    both = tokenize(pairs(("cat " * 9, "dog")), tokenizer, **cut)
-    assert tokens_of(tokenizer, both, 0) == "[CLS] cat [SEP] dog [SEP]"
-    assert tokenizer.truncation is None
+    assert tokenized(pairs(("cat " * 9, "dog")), max_tokens=5, **cut) == [
+        "[CLS] cat [SEP] dog [SEP]"
+    ]
+    assert TOKENIZER.truncation is None
 
 
-def test_special_tokens_and_empty_texts_are_rejected(tokenizer: Tokenizer) -> None:
+def test_special_tokens_and_empty_texts_are_rejected() -> None:
     with pytest.raises(ValueError, match=r"data.csv, row 2: \[SEP\] is a special token"):
-        tokenize(dataset_of([("cat", "a"), ("cat [SEP] dog", "a")]), tokenizer, **SETTINGS)
+        tokens_of(dataset_of([("cat", "a"), ("cat [SEP] dog", "a")]))
     with pytest.raises(ValueError, match=r"data.csv, row 1 has no tokens; write at least one word"):
-        tokenize(dataset_of([("\u200b", "a")]), tokenizer, **SETTINGS)
-    masked = tokenize(dataset_of([("the [MASK]", "a")]), tokenizer, **SETTINGS)
-    assert tokens_of(tokenizer, masked, 0) == "[CLS] the [MASK] [SEP]"
+        tokens_of(dataset_of([("\u200b", "a")]))
+    assert tokenized(dataset_of([("the [MASK] zebra", "a")])) == ["[CLS] the [MASK] [UNK] [SEP]"]
 
 
-def test_a_tokenizer_without_a_form_for_pairs_is_rejected(tokenizer: Tokenizer) -> None:
-    joining = Tokenizer.from_str(tokenizer.to_str())
+def test_a_tokenizer_without_a_form_for_pairs_is_rejected() -> None:
+    joining = Tokenizer.from_str(TOKENIZER.to_str())
     joining.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]",
         pair="[CLS] $A $B [SEP]",
-        special_tokens=[(t, tokenizer.token_to_id(t)) for t in ("[CLS]", "[SEP]")],
+        special_tokens=[(t, TOKENIZER.token_to_id(t)) for t in ("[CLS]", "[SEP]")],
     )
-    with pytest.raises(ValueError, match=r"must separate the pairs of pairs.csv by a special"):
-        tokenize(pairs(("the cat", "sat on")), joining, **SETTINGS)
+    with pytest.raises(ValueError, match=r"must separate the pairs of data.csv by a special"):
+        tokens_of(pairs(("the cat", "red")), tokenizer=joining)
 
 
 def lengths(*tokens: int) -> TokenizedTexts:
-    """Return texts with these numbers of tokens.
-
-    All ids of a text equal the number of its row, from 1.
-    """
+    """Return texts with these numbers of tokens, whose ids are the number of the row, from 1."""
     ids = [np.full(n, row + 1, np.int32) for row, n in enumerate(tokens)]
     return TokenizedTexts(ids, [np.full_like(one, 1) for one in ids], pad=0, max_tokens=17)
 
@@ -101,11 +88,8 @@ def test_padding_is_masked_and_reaches_a_multiple_of_8() -> None:
     assert batch.token_type_ids.tolist() == batch.attention_mask.tolist()
 
 
-def test_padding_never_exceeds_the_encoder() -> None:
+def test_padding_never_exceeds_the_encoder_and_equal_lengths_need_none() -> None:
     assert make_batch(lengths(3, 17), np.array([0, 1])).input_ids.shape == (2, 17)
-
-
-def test_texts_of_equal_length_have_no_padding() -> None:
     batch = make_batch(lengths(5, 5), np.array([0, 1]))
     assert batch.input_ids.shape == (2, 5)
     assert batch.attention_mask is None

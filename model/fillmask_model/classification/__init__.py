@@ -1,1 +1,0 @@
-"""Fine-tuning of an encoder to classify texts, with a comparison to training from scratch."""

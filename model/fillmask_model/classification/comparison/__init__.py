@@ -1,1 +1,0 @@
-"""Comparison of fine-tuning with training from scratch."""

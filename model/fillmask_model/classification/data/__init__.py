@@ -1,1 +1,0 @@
-"""Labelled examples, their split and their targets."""

@@ -1,0 +1,155 @@
+"""Labels or a number for a text, as what an encoder with a classification head learns.
+
+The losses are cross-entropy for one label per text, binary cross-entropy for several labels, and
+squared error for regression.
+
+Shapes: N rows, L labels.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from fillmask_model.encoder.classifier import ProblemType
+from fillmask_model.encoder.encoder import TiedEncoder
+from fillmask_model.fine_tuning.config import ClassifyConfig
+from fillmask_model.fine_tuning.labels import Targets
+from fillmask_model.fine_tuning.metrics import compute_metrics
+from fillmask_model.fine_tuning.tokens import (
+    Batch,
+    TokenizedTexts,
+    shuffled_batches,
+    sorted_batches,
+)
+from fillmask_model.optimization import autocast
+
+_ROWS_AT_ONCE = 64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelledTexts:
+    """Token ids of texts with their targets."""
+
+    texts: TokenizedTexts
+    targets: Targets
+
+
+class Classification:
+    """Labels or numbers of texts, an objective of `fine_tune`.
+
+    For regression, the loss is that of standardised targets. `published_model` includes the scale
+    and the mean of the targets in the output layer of the head.
+
+    Args:
+        model: encoder with a classification head, which moves to the device.
+        class_weights: (L,) weights of the labels in the training loss. None for equal weights.
+        device: "cpu" or "cuda".
+    """
+
+    def __init__(
+        self,
+        *,
+        model: TiedEncoder,
+        training: LabelledTexts,
+        validation: LabelledTexts,
+        config: ClassifyConfig,
+        class_weights: NDArray[np.float32] | None = None,
+        device: str = "cpu",
+    ) -> None:
+        if model.classifier is None:
+            raise ValueError(
+                "the encoder must have a classification head; pass classifier to TiedEncoder"
+            )
+        self.model, self.device = model.to(device), torch.device(device)
+        self.classifier = model.classifier.config
+        self._problem_type = self.classifier.problem_type
+        self.training, self.validation = training, validation
+        self.steps_per_epoch = -(-len(training.texts) // config.batch_rows)
+        self._config, self._weights = config, None
+        if class_weights is not None:
+            self._weights = torch.from_numpy(class_weights).to(device)
+        self._mean, self._scale = 0.0, 1.0
+        if self._problem_type == "regression":
+            self._mean = float(training.targets.mean())
+            self._scale = float(training.targets.std()) or 1.0
+
+        def drop(module: torch.nn.Module, inputs: tuple[Tensor]) -> Tensor:
+            return F.dropout(inputs[0], config.dropout, training=module.training)
+
+        model.classifier.register_forward_pre_hook(drop)
+
+    def batches(self, epoch: int) -> Iterator[Batch]:
+        config = self._config
+        return shuffled_batches(self.training.texts, config.batch_rows, config.seed, epoch)
+
+    def loss(self, batch: Batch, step: int) -> Tensor:  # noqa: ARG002 - the same at every step
+        targets = self._standardised(self.training.targets[batch.rows]).to(self.device)
+        with autocast(self.device):
+            logits_NL = self.model.classify(*batch.inputs(self.device))
+        return label_loss(self._problem_type, logits_NL.float(), targets, self._weights)
+
+    def evaluate(self) -> dict[str, float]:
+        """Return the loss, without class weights, and the metrics of the problem type."""
+        targets = self.validation.targets
+        with autocast(self.device):
+            logits = predict(self.model, self.validation.texts)
+        expected = self._standardised(targets)
+        loss = label_loss(self._problem_type, torch.from_numpy(logits), expected, None)
+        logits = logits * np.float32(self._scale) + np.float32(self._mean)
+        return {"loss": float(loss)} | compute_metrics(self._problem_type, logits, targets)
+
+    def describe(self, metrics: dict[str, float]) -> str:
+        return ", ".join(f"{name} {value:.4f}" for name, value in metrics.items())
+
+    def published_model(self) -> TiedEncoder:
+        """Return a copy of the encoder whose logits are in the unit of the targets."""
+        model = copy.deepcopy(self.model).eval()
+        with torch.no_grad():
+            model.get_parameter("classifier.output.weight").mul_(self._scale)
+            model.get_parameter("classifier.output.bias").mul_(self._scale).add_(self._mean)
+        return model
+
+    def _standardised(self, targets: Targets) -> Tensor:
+        if self._problem_type == "regression":
+            targets = (targets - np.float32(self._mean)) / np.float32(self._scale)
+        return torch.from_numpy(targets)
+
+
+def label_loss(
+    problem_type: ProblemType, logits_NL: Tensor, targets: Tensor, weights: Tensor | None
+) -> Tensor:
+    """Return the mean loss.
+
+    Args:
+        weights: (L,) class weights. None for equal weights.
+    """
+    if problem_type == "single_label_classification":
+        return F.cross_entropy(logits_NL, targets, weight=weights)
+    if problem_type == "multi_label_classification":
+        return F.binary_cross_entropy_with_logits(logits_NL, targets, pos_weight=weights)
+    return F.mse_loss(logits_NL.squeeze(1), targets)
+
+
+def predict(model: TiedEncoder, texts: TokenizedTexts) -> NDArray[np.float32]:
+    """Return the logits (N, L) of texts.
+
+    Args:
+        model: encoder with a classification head, on any device. The function sets the encoder to
+            evaluation mode.
+    """
+    model.eval()
+    device = next(model.parameters()).device
+    logits, rows = [], []
+    with torch.inference_mode():
+        for batch in sorted_batches(texts, _ROWS_AT_ONCE):
+            logits.append(model.classify(*batch.inputs(device)).float().cpu().numpy())
+            rows.append(batch.rows)
+    return np.concatenate(logits)[np.argsort(np.concatenate(rows))]

@@ -1,0 +1,182 @@
+"""Labelled texts of a file, with the targets and the class weights of the loss.
+
+Shapes: N rows, L labels.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fillmask.tables.delimited import DEFAULT, Dialect
+from fillmask_model.encoder.classifier import ProblemType
+from fillmask_model.fine_tuning.tables import Dataset, Example, RowParser, read_table, text_cell
+
+LABEL_SEPARATOR = "|"  # between the labels of a multi-label example in CSV and TSV files
+_PAIR_COLUMN = "text_pair"
+
+# (N,) int64 for one label per text, (N, L) float32 for several, (N,) float32 for regression
+Targets: TypeAlias = NDArray[Any]
+
+
+class Columns(NamedTuple):
+    """Names of the columns with texts and labels.
+
+    Attributes:
+        text_pair: None means the column text_pair if the file has it.
+        dialect: options for reading CSV and TSV files.
+    """
+
+    text: str = "text"
+    text_pair: str | None = None
+    label: str = "label"
+    dialect: Dialect = DEFAULT
+
+
+def read_dataset(path: Path, columns: Columns, problem_type: ProblemType) -> Dataset:
+    """Read and check the examples of a file.
+
+    Raises:
+        ValueError: the format, a column, a text or a label is missing or invalid. The message names
+            the file and the first invalid rows.
+    """
+
+    def parser_of(names: list[str]) -> tuple[list[str], RowParser[Example]]:
+        pair = columns.text_pair or (_PAIR_COLUMN if _PAIR_COLUMN in names else None)
+
+        def parse(number: int, row: dict[str, Any]) -> Example:
+            text = text_cell(row, columns.text)
+            text_pair = None if pair is None else text_cell(row, pair)
+            if columns.label not in row:
+                raise ValueError(f"{columns.label} is missing; complete or remove the row")
+            label = row[columns.label]
+            if problem_type == "regression":
+                return Example(number, text, text_pair, value=_number(label, columns.label))
+            if problem_type == "single_label_classification":
+                return Example(number, text, text_pair, (_label_name(label, columns.label),))
+            return Example(number, text, text_pair, _label_names(label, columns.label))
+
+        return [columns.text, columns.label, *([pair] if pair else [])], parse
+
+    flags = {
+        "--text-column": columns.text,
+        "--text-pair-column": columns.text_pair,
+        "--label-column": columns.label,
+    }
+    examples, ignored = read_table(path, columns.dialect, flags, parser_of)
+    return Dataset(path, tuple(examples), ignored)
+
+
+def label_names(training: Dataset, column: str, problem_type: ProblemType) -> tuple[str, ...]:
+    """Return the labels of the training rows in the order of the logits.
+
+    Labels that are whole numbers come first, in numerical order. The other labels are in
+    alphabetical order. The label of a regression is the name of its column.
+
+    Raises:
+        ValueError: the training rows have too few labels.
+    """
+    if problem_type == "regression":
+        return (column,)
+    names = {label for example in training.examples for label in example.labels}
+    fewest = 2 if problem_type == "single_label_classification" else 1
+    if len(names) < fewest:
+        raise ValueError(
+            f"{training.path}: the training rows must have {fewest} or more labels "
+            f"(got {', '.join(sorted(names)) or 'none'}); add rows with other labels"
+        )
+    return tuple(sorted(names, key=_rank))
+
+
+def encode_targets(dataset: Dataset, labels: tuple[str, ...], problem_type: ProblemType) -> Targets:
+    """Convert the labels or numbers of a dataset to targets of the loss.
+
+    Raises:
+        ValueError: a label does not occur in the training rows.
+    """
+    if problem_type == "regression":
+        return np.array([example.value for example in dataset.examples], np.float32)
+    numbers = {label: number for number, label in enumerate(labels)}
+    chosen = []
+    for example in dataset.examples:
+        try:
+            chosen.append([numbers[label] for label in example.labels])
+        except KeyError as error:
+            raise ValueError(
+                f"{dataset.path}, row {example.row}: the training rows have no label "
+                f"{error.args[0]!r}; add training rows with this label or remove the row"
+            ) from None
+    if problem_type == "single_label_classification":
+        return np.array(chosen, np.int64)[:, 0]
+    targets = np.zeros((len(chosen), len(labels)), np.float32)
+    for row, columns in enumerate(chosen):
+        targets[row, columns] = 1
+    return targets
+
+
+def balanced_weights(
+    targets: Targets, num_labels: int, problem_type: ProblemType
+) -> NDArray[np.float32]:
+    """Return weights (L,) with which rare labels influence the loss as much as frequent labels.
+
+    With one label per text, the weight of a label with n of N rows is N / (L n). With several
+    labels per text, the weight of such a label is (N - n) / n.
+
+    Raises:
+        ValueError: the problem is a regression, or a label of a multi-label problem occurs in every
+            row.
+    """
+    if problem_type == "regression":
+        raise ValueError("--class-weights must be none for regression (got balanced)")
+    rows = len(targets)
+    if problem_type == "single_label_classification":
+        counts = np.bincount(targets, minlength=num_labels)
+        return (rows / (num_labels * counts)).astype(np.float32)
+    counts = targets.sum(axis=0)
+    if (counts == rows).any():
+        raise ValueError(
+            "--class-weights must be none if every training row has the same label (got balanced)"
+        )
+    weights: NDArray[np.float32] = ((rows - counts) / counts).astype(np.float32)
+    return weights
+
+
+def _rank(label: str) -> tuple[bool, int, str]:
+    is_number = label.isascii() and label.isdigit()
+    return (not is_number, int(label) if is_number else 0, label)
+
+
+def _number(value: object, column: str) -> float:
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        if math.isfinite(number):
+            return number
+    raise ValueError(f"{column} must be a number (got {value!r})")
+
+
+def _label_name(value: object, column: str) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if not isinstance(value, str):
+        raise ValueError(f"{column} must be a text or a whole number (got {value!r})")  # noqa: TRY004 - an invalid file is a ValueError
+    if not value.strip():
+        raise ValueError(f"{column} must not be blank; complete or remove the row")
+    return value
+
+
+def _label_names(value: object, column: str) -> tuple[str, ...]:
+    if isinstance(value, str):
+        value = value.split(LABEL_SEPARATOR) if value.strip() else []
+    if not isinstance(value, list):
+        raise ValueError(f"{column} must be a list of labels (got {value!r})")  # noqa: TRY004 - an invalid file is a ValueError
+    names = tuple(_label_name(one, column) for one in value)
+    if len(set(names)) < len(names):
+        raise ValueError(f"{column} must not repeat a label (got {', '.join(names)})")
+    return names

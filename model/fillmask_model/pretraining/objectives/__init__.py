@@ -1,0 +1,1 @@
+"""Losses of pretraining and their parts of the vocabulary."""

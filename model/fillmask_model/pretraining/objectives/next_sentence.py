@@ -1,0 +1,227 @@
+"""Next-sentence prediction, BERT's second objective (Devlin et al. 2019, section 3.1, task 2).
+
+The loss of a step is the mean cross-entropy of the masked tokens plus the mean cross-entropy of the
+labels. Both losses come from one pass of the encoder over the masked input.
+
+Shapes: N pairs, T tokens, R positions that a head reads, D d_model, L labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from fillmask_model.bootstrap import bootstrap_bounds
+from fillmask_model.encoder.classifier import NEXT_SENTENCE_LABELS, ClassifierConfig
+from fillmask_model.encoder.encoder import TiedEncoder
+from fillmask_model.encoder.extension import extend_encoder
+from fillmask_model.pretraining.evaluation import BATCH_ROWS
+from fillmask_model.pretraining.masking import MaskedBatch
+from fillmask_model.pretraining.objectives.cross_entropy import summed_cross_entropy
+from fillmask_model.pretraining.pair_drawing import Pairs
+from fillmask_model.pretraining.pair_template import PairTemplate
+from fillmask_model.pretraining.pairs import PairBatch, PairBatches, PairRows
+from fillmask_model.pretraining.progress import NEXT_SENTENCE_ACCURACY, NEXT_SENTENCE_LOSS
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldOutPairs:
+    """Pairs for evaluation.
+
+    Attributes:
+        pairs: pairs in random order.
+    """
+
+    rows: PairRows
+    pairs: Pairs
+
+    def evaluate(self, model: TiedEncoder, count: int | None = None) -> PairMetrics:
+        """Evaluate an encoder on the first `count` pairs, or on all pairs without a count."""
+        return evaluate_pairs(model, self.rows.batches(self.pairs, BATCH_ROWS, count)).metrics()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NextSentence:
+    """Training and held-out pairs of a run."""
+
+    training: PairBatches
+    held_out: HeldOutPairs
+
+
+@dataclass(frozen=True, slots=True)
+class PairMetrics:
+    """Metrics of held-out pairs.
+
+    Attributes:
+        accuracy: share of pairs with the correct label.
+        loss: mean cross-entropy of the labels in nats.
+        accuracy_interval: bounds of the accuracy's 95 % confidence interval.
+    """
+
+    accuracy: float
+    loss: float
+    pairs: int
+    accuracy_interval: tuple[float, float]
+
+    def to_dict(self) -> dict[str, float | tuple[float, float]]:
+        """Return all metrics by name."""
+        return asdict(self)
+
+    def log_fields(self) -> dict[str, float]:
+        """Return the accuracy and the loss by their names in the training log."""
+        return {NEXT_SENTENCE_ACCURACY: self.accuracy, NEXT_SENTENCE_LOSS: self.loss}
+
+    def summary(self) -> str:
+        """Format the accuracy with its confidence interval for one line of output."""
+        low, high = self.accuracy_interval
+        return f"next sentence {100 * self.accuracy:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairScores:
+    """Scores of N held-out pairs.
+
+    Attributes:
+        loss: (N,) float64, cross-entropy of the label in nats.
+        correct: (N,) bool, whether the true label ranks first.
+        documents: (N,) int64, index of the first segment's document.
+    """
+
+    loss: NDArray[np.float64]
+    correct: NDArray[np.bool_]
+    documents: NDArray[np.int64]
+
+    def metrics(self) -> PairMetrics:
+        """Compute the metrics over all pairs.
+
+        The bootstrap resamples documents, because the pairs of a document share their topic.
+        """
+        _, document = np.unique(self.documents, return_inverse=True)
+        pairs, correct = np.bincount(document), np.bincount(document, self.correct)
+        [low], [high] = bootstrap_bounds(
+            len(pairs), lambda drawn: correct[drawn].sum(keepdims=True) / pairs[drawn].sum()
+        )
+        accuracy, loss = float(self.correct.mean()), float(self.loss.mean())
+        return PairMetrics(accuracy, loss, len(self.correct), (low, high))
+
+
+def prepare_encoder(model: TiedEncoder, template: PairTemplate) -> tuple[TiedEncoder, list[str]]:
+    """Add the token types and the head that next-sentence prediction needs.
+
+    Returns:
+        The encoder and the names of its new parts. Without new parts, the encoder is `model`.
+
+    Raises:
+        ValueError: the encoder has a classification head with other labels or another pooling.
+    """
+    head = None if model.classifier is None else model.classifier.config
+    if head is not None and (head.labels, head.pooling) != (NEXT_SENTENCE_LABELS, "first"):
+        raise ValueError(
+            "the checkpoint must have no classification head, or a head with the labels "
+            f"{' and '.join(NEXT_SENTENCE_LABELS)} and the pooling 'first' "
+            f"(got {', '.join(head.labels)} and {head.pooling!r}); use another checkpoint"
+        )
+    new = []
+    if template.token_types > model.config.type_vocab_size:
+        new.append(f"embeddings of {template.token_types} token types")
+    if head is None:
+        new.append("next-sentence head")
+    if not new:
+        return model, new
+    added = ClassifierConfig.next_sentence() if head is None else None
+    return extend_encoder(model, template.token_types, added), new
+
+
+def require_next_sentence_head(model: TiedEncoder) -> None:
+    """Reject an encoder without a next-sentence head.
+
+    Raises:
+        ValueError: the encoder has no classification head, or a head with other labels.
+    """
+    labels = () if model.classifier is None else model.classifier.config.labels
+    if labels != NEXT_SENTENCE_LABELS:
+        raise ValueError(
+            f"the checkpoint must have a head with the labels {' and '.join(NEXT_SENTENCE_LABELS)} "
+            f"(got {', '.join(labels) or 'no head'}); train one with "
+            "`fillmask-train pretrain --next-sentence`"
+        )
+
+
+def summed_losses(
+    model: TiedEncoder, masked: MaskedBatch, pairs: PairBatch
+) -> tuple[Tensor, Tensor]:
+    """Return the summed cross-entropy of the masked tokens and of the labels, in nats.
+
+    Args:
+        model: encoder with a next-sentence head.
+        pairs: token types, attention mask and labels of the pairs.
+    """
+    device = model.embeddings.word.weight.device
+    selected_NT = masked.selected.to(device)
+    first_NT = torch.zeros_like(selected_NT)
+    first_NT[:, 0] = True  # a special token, which the masker never selects
+    read_NT = selected_NT | first_NT
+    hidden_RD = model.hidden(
+        masked.input_ids.to(device),
+        pairs.attention_mask.to(device),
+        _token_types(model, pairs),
+        read_NT,
+    )
+    is_first_R = first_NT[read_NT]
+    token_loss = summed_cross_entropy(
+        model.head(hidden_RD[~is_first_R]),
+        model.output_projection(),
+        model.head_bias,
+        masked.labels.to(device),
+    )
+    if model.classifier is None:
+        raise ValueError(
+            "the encoder must have a next-sentence head; prepare it with prepare_encoder"
+        )
+    logits_NL = model.classifier(hidden_RD[is_first_R])
+    pair_loss = F.cross_entropy(logits_NL.float(), pairs.labels.to(device), reduction="sum")
+    return token_loss, pair_loss
+
+
+def evaluate_pairs(model: TiedEncoder, batches: Iterable[PairBatch]) -> PairScores:
+    """Score the encoder's predictions for pairs without masks, as in the service.
+
+    Args:
+        model: encoder with a next-sentence head, on any device. The function restores its training
+            mode.
+    """
+    device = model.embeddings.word.weight.device
+    was_training = model.training
+    model.eval()
+    losses, correct, documents = [], [], []
+    try:
+        for pairs in batches:
+            labels = pairs.labels.to(device)
+            with torch.inference_mode():
+                logits_NL = model.classify(
+                    pairs.input_ids.to(device),
+                    pairs.attention_mask.to(device),
+                    _token_types(model, pairs),
+                ).float()
+                losses.append(F.cross_entropy(logits_NL, labels, reduction="none").cpu().numpy())
+            correct.append((logits_NL.argmax(-1) == labels).cpu().numpy())
+            documents.append(pairs.documents)
+    finally:
+        model.train(was_training)
+    return PairScores(
+        np.concatenate(losses).astype(np.float64),
+        np.concatenate(correct),
+        np.concatenate(documents),
+    )
+
+
+def _token_types(model: TiedEncoder, pairs: PairBatch) -> Tensor | None:
+    if not model.config.type_vocab_size:
+        return None
+    return pairs.token_types.to(model.embeddings.word.weight.device)

@@ -1,1 +1,0 @@
-"""Training of sparse encoders for search (SPLADE)."""

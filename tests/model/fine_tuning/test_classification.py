@@ -1,0 +1,192 @@
+"""Fine-tuning of tiny encoders on tiny tasks with labels, and its losses by hand."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from fillmask_model.encoder.encoder import TiedEncoder
+from fillmask_model.fine_tuning.classification import Classification, label_loss, predict
+from fillmask_model.fine_tuning.config import ClassifyConfig
+from fillmask_model.fine_tuning.loop import Epoch, fine_tune
+from fillmask_model.fine_tuning.metrics import compute_metrics
+from fillmask_model.fine_tuning.start import new_classifier
+from tests.model.fine_tuning.samples import (
+    LABELS,
+    MULTI,
+    SINGLE,
+    TinyTask,
+    dataset_of,
+    only,
+    tiny_encoder,
+    topic_task,
+    topic_text,
+)
+from tests.model.samples import assert_same_weights
+
+
+def test_a_tiny_encoder_learns_the_topic() -> None:
+    task = topic_task(360)
+    objective, epochs = task.train()
+    assert [(epoch.epoch, epoch.steps) for epoch in epochs] == [(n, 12 * n) for n in range(1, 6)]
+    metrics = epochs[-1].metrics
+    assert (metrics["accuracy"], metrics["macro_f1"]) == (1.0, 1.0)
+    assert metrics["loss"] < 0.1 < epochs[0].training_loss
+    # the loss is the mean over the rows
+    logits = predict(objective.model, task.validation.texts).astype(np.float64)
+    log_probs = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+    expected = -log_probs[np.arange(len(logits)), task.validation.targets].mean()
+    assert metrics["loss"] == pytest.approx(expected, rel=0.02)  # training may use bfloat16
+
+
+def test_labels_in_random_order_cannot_be_predicted() -> None:
+    generator = np.random.default_rng(1)
+    rows = [(topic_text(generator, LABELS[i % 3]), LABELS[i % 3]) for i in range(240)]
+    labels = generator.permutation([label for _, label in rows])
+    shuffled = [(text, str(label)) for (text, _), label in zip(rows, labels, strict=True)]
+    _, epochs = TinyTask(dataset_of(shuffled[:60]), dataset_of(shuffled[60:])).train(epochs=2)
+    # one in three of 180 rows, 4 standard deviations
+    assert abs(epochs[-1].metrics["accuracy"] - 1 / 3) < 4 * np.sqrt(1 / 3 * 2 / 3 / 180)
+
+
+def test_several_labels_are_learned() -> None:
+    generator = np.random.default_rng(0)
+    chosen = [tuple(label for label in LABELS if generator.random() < 0.5) for _ in range(240)]
+    rows = [(topic_text(generator, *topics), topics) for topics in chosen]
+    _, epochs = TinyTask(dataset_of(rows[:180]), dataset_of(rows[180:]), MULTI).train(
+        epochs=8, learning_rate=2e-2
+    )
+    assert min(epochs[-1].metrics[name] for name in ("macro_f1", "micro_f1", "accuracy")) > 0.9
+
+
+def test_numbers_are_learned_in_their_own_unit() -> None:
+    # The values are 1,000 to 1,300, a range that is slow to learn without scaled targets.
+    generator = np.random.default_rng(0)
+    counts = generator.integers(0, 7, 180)
+    rows = [(" ".join(["red"] * n + ["of"] * (7 - n)), 1000 + 50.0 * n) for n in counts]
+    task = TinyTask(dataset_of(rows[:120]), dataset_of(rows[120:]), "regression")
+    objective, epochs = task.train(epochs=6)
+    variance = float(task.validation.targets.var())
+    assert epochs[-1].metrics["mean_squared_error"] < 0.05 * variance
+    assert epochs[-1].metrics["spearman"] > 0.95
+    published = predict(objective.published_model(), task.validation.texts)
+    found = compute_metrics("regression", published, task.validation.targets)
+    assert found["mean_squared_error"] < 0.05 * variance
+
+
+def test_a_seed_determines_the_run() -> None:
+    task = topic_task(60)
+    first, again, other = (task.train(epochs=1, seed=seed)[0].model for seed in (3, 3, 4))
+    assert_same_weights(first, again)
+    assert not torch.equal(first.embeddings.word.weight, other.embeddings.word.weight)
+
+
+def test_the_start_sets_the_encoder_and_the_seed_sets_the_head() -> None:
+    start, head = tiny_encoder(), topic_task(6).head
+    models = [new_classifier(start, head, seed, from_scratch=False) for seed in (0, 0, 1)]
+    for name, tensor in start.state_dict().items():
+        assert all(torch.equal(model.state_dict()[name], tensor) for model in models)
+    heads = [model.get_parameter("classifier.output.weight") for model in models]
+    assert torch.equal(heads[0], heads[1])
+    assert not torch.equal(heads[0], heads[2])
+    scratch = new_classifier(start, head, 1, from_scratch=True)
+    assert scratch.config == start.config
+    assert not torch.equal(scratch.embeddings.word.weight, start.embeddings.word.weight)
+
+
+def test_class_weights_favour_rare_labels() -> None:
+    # All texts are equal, so only the bias of the head determines the prediction.
+    rows = dataset_of([("the of and", "rare" if i % 5 == 0 else "usual") for i in range(30)])
+    task, probabilities = TinyTask(rows, rows), []
+    for weights in (None, np.array([2.5, 0.625], np.float32)):
+        objective, _ = task.train(weights, epochs=20, batch_rows=30)
+        logits = predict(objective.model, task.validation.texts)[0].astype(np.float64)
+        probabilities.append(np.exp(logits[0]) / np.exp(logits).sum())
+    assert probabilities == pytest.approx([0.2, 0.5], abs=0.04)
+
+
+def test_dropout_acts_in_training_only() -> None:
+    task = topic_task(60)
+    runs = [task.train(epochs=1, dropout=share) for share in (0.0, 0.9)]
+    assert runs[0][1][0].training_loss != runs[1][1][0].training_loss
+    first, second = (predict(runs[1][0].model, task.validation.texts) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+
+
+def test_a_stop_request_ends_the_run() -> None:
+    epochs: list[Epoch] = []
+    calls = iter(range(1000))
+    config = ClassifyConfig()
+    objective = topic_task(64).objective(config)  # 2 steps per epoch
+    assert not fine_tune(objective, config, epochs.append, lambda: next(calls) == 2)
+    assert [epoch.epoch for epoch in epochs] == [1]
+
+
+def test_an_infinite_loss_ends_the_run() -> None:
+    config = ClassifyConfig()
+    objective = topic_task(60).objective(config)
+    with torch.no_grad():
+        objective.model.get_parameter("classifier.output.bias").fill_(float("inf"))
+    with pytest.raises(FloatingPointError, match=r"finite \(got nan at step 1\).*learning_rate"):
+        fine_tune(objective, config, lambda _: None)
+
+
+def test_an_encoder_without_a_classification_head_is_rejected() -> None:
+    task = topic_task(6)
+    with pytest.raises(ValueError, match="must have a classification head"):
+        Classification(
+            model=TiedEncoder(tiny_encoder().config),
+            training=task.training,
+            validation=task.validation,
+            config=ClassifyConfig(),
+        )
+
+
+def test_predictions_keep_the_order_of_the_rows() -> None:
+    # A prediction does not depend on the other rows of its batch.
+    task = topic_task(200)
+    model = new_classifier(tiny_encoder(), task.head, 0, from_scratch=True)
+    together = predict(model, task.validation.texts)
+    for row in (0, 67, 99):
+        alone = predict(model, only(task.validation.texts, row))
+        np.testing.assert_allclose(alone[0], together[row], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("problem_type", "logits", "targets", "weights", "expected"),
+    [
+        (SINGLE, [[2.0, 0.0], [1.0, 3.0]], [0, 0], None, (math.log1p(math.e**-2) * 2 + 2) / 2),
+        (
+            SINGLE,
+            [[2.0, 0.0], [0.0, 2.0]],
+            [0, 0],
+            [0.5, 3.0],  # a weighted mean, so a weight that all rows have changes nothing
+            (math.log1p(math.e**-2) * 2 + 2) / 2,
+        ),
+        (
+            SINGLE,
+            [[2.0, 0.0], [2.0, 0.0]],
+            [0, 1],
+            [0.5, 3.0],
+            (0.5 * math.log1p(math.e**-2) + 3 * (math.log1p(math.e**-2) + 2)) / 3.5,
+        ),
+        (
+            MULTI,
+            [[2.0, -1.0]],
+            [[1.0, 0.0]],
+            [5.0, 7.0],
+            (5 * math.log1p(math.e**-2) + math.log1p(math.e**-1)) / 2,
+        ),
+        ("regression", [[1.0], [4.0]], [3.0, 4.0], None, 2.0),
+    ],
+)
+def test_losses_by_hand(
+    problem_type: Any, logits: Any, targets: Any, weights: Any, expected: float
+) -> None:
+    weight_L = None if weights is None else torch.tensor(weights)
+    loss = label_loss(problem_type, torch.tensor(logits), torch.tensor(targets), weight_L)
+    assert float(loss) == pytest.approx(expected)
