@@ -220,11 +220,11 @@ CORPUS ?= ../shared/corpus
 train-default: $(DEV)/.installed  ## train and export the built-in model (6 hours; a second call continues)
 	$(DEV)/bin/python model/train_default.py $(CORPUS)
 
-classification: $(DEV)/.installed  ## train, export and measure the example of docs/classification.md (48 minutes)
-	$(DEV)/bin/python -m benchmarks.classification
+classification: $(DEV)/.installed  ## run the example of docs/classification.md: train, export, compare (48 minutes)
+	$(DEV)/bin/python examples/transfer.py
 
-search: $(DEV)/.installed  ## train, export and measure the example of docs/sparse.md (45 minutes)
-	$(DEV)/bin/python -m benchmarks.search
+search: $(DEV)/.installed  ## run the example of docs/sparse.md: train, export, search (45 minutes)
+	$(DEV)/bin/python examples/search.py
 
 comparison: $(COMPARISON)/.native  ## measure every contender side by side and write docs/performance.md (70 minutes, with wrk)
 	$(COMPARISON)/bin/python -m benchmarks.comparison --sizes
@@ -246,7 +246,7 @@ api-fuzz: $(DEV)/.installed  ## send about 20,000 generated requests (20 minutes
 simulate: $(DEV)/.installed  ## simulate the service under new seeds, with faults (SIMULATE="--seconds 300", or "--seeds 1500" for 10 million requests in half an hour)
 	$(DEV)/bin/python -m tests.simulation $(SIMULATE)
 
-simulate-bugs: $(DEV)/.installed  ## put 22 bugs into the service, one at a time, and simulate each until its bug is found (8 minutes)
+simulate-bugs: $(DEV)/.installed  ## put 41 bugs into copies of the service, one at a time, and simulate each until its bug is found (8 minutes)
 	$(DEV)/bin/python -m tests.simulation.bugs
 
 # tests/conftest.py turns the number of examples into random ones.

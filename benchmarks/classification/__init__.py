@@ -1,1 +1,0 @@
-"""Worked example of text classification, for docs/classification.md."""
