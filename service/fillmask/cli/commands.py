@@ -21,9 +21,9 @@ OnError = Literal["error", "report"]
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One of several equal parts of the input rows, counted from 0."""
+    """One of several equal parts of the input rows."""
 
-    index: int
+    index: int  # from 0
     count: int
 
     @classmethod
@@ -71,21 +71,14 @@ class TextCommand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsCommand:
-    """Command that processes the rows of a file or a stream.
+    """Command that processes the rows of a file or a stream, with its arguments.
 
     Attributes:
         input: file to read. None means JSONL on standard input.
         output: file to write. None means JSONL on standard output, which cannot be continued.
         parameters: parameters of the HTTP API, not validated yet.
-        field: name of the field or column with the texts.
-        on_error: policy for invalid rows.
-        text_pair_column: name of the field or column with the second texts. None means
-            DEFAULT_PAIR_FIELD for the task classify, where a row without a second text is a single
-            text. For other tasks, None means no second texts.
-        dialect: how to read a table.
-        output_prefix: beginning of the names of added fields. None means an automatic one.
-        overwrite: replace an existing output file.
-        restart: discard the results of an interrupted run.
+        text_pair_column: None means DEFAULT_PAIR_FIELD for the task classify, where a row without
+            a second text is a single text. For other tasks, None means no second texts.
     """
 
     input: Path | None
@@ -103,7 +96,6 @@ class RowsCommand:
 
     @property
     def text_fields(self) -> TextFields:
-        """Fields or columns of the texts."""
         if self.text_pair_column is None and self.task == "classify":
             return TextFields(self.field, DEFAULT_PAIR_FIELD, optional_pair=True)
         return TextFields(self.field, self.text_pair_column)

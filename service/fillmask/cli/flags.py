@@ -6,7 +6,7 @@ HTTP.
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, Literal, NamedTuple, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
@@ -29,9 +29,11 @@ class Parameter(NamedTuple):
 
 
 def _kinds(annotation: Any) -> Iterator[Any]:
-    """Yield the types of an optional or annotated type, and the values of a named Literal."""
+    """Yield the types of an optional or annotated type, and the values of a Literal."""
     annotation = getattr(annotation, "__value__", annotation)
-    if get_origin(annotation) is Literal or type(None) in get_args(annotation):
+    if get_origin(annotation) is Annotated:
+        yield from _kinds(get_args(annotation)[0])
+    elif get_origin(annotation) is Literal or type(None) in get_args(annotation):
         for one in get_args(annotation):
             yield from _kinds(one)
     elif annotation is not type(None):

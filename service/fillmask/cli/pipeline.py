@@ -25,18 +25,12 @@ _WRITE_EVERY_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class _InFlightRow:
-    """A started row without a written answer.
-
-    Attributes:
-        answer: asyncio task that computes the row's answer.
-        place: index of the row in its block.
-        chars: approximate number of characters of the row's text and answer.
-    """
+    """A started row without a written answer."""
 
     answer: asyncio.Task[bytes]
     block: Block
-    place: int
-    chars: int
+    place: int  # in its block
+    chars: int  # estimate for its text and answer
 
 
 class RowPipeline:

@@ -40,13 +40,7 @@ BLANK = "is blank; remove it"
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """Options for reading a table. None means what the name and the start of the file say.
-
-    Attributes:
-        delimiter: character between cells.
-        quoting: meaning of quotation marks.
-        encoding: name of the encoding.
-    """
+    """Options for reading a table. None means what the name and the start of the file say."""
 
     delimiter: str | None = None
     quoting: Quoting | None = None
@@ -54,12 +48,10 @@ class Dialect:
 
     @classmethod
     def of(cls, given: argparse.Namespace) -> Self:
-        """Return the options of a command line."""
         return cls(*(getattr(given, one.name, None) for one in fields(cls)))
 
     @staticmethod
     def add_options(parser: argparse._ActionsContainer) -> None:
-        """Add the options to a command line."""
         parser.add_argument(
             "--delimiter",
             type=_delimiter,
@@ -104,32 +96,20 @@ DEFAULT = Dialect()
 
 
 class Record(NamedTuple):
-    """Row of a table.
-
-    Attributes:
-        line: number of the line where the row begins, from 1.
-        cells: the cells, or as many as are known.
-        problem: what is wrong, as the end of a sentence that begins with the line.
-    """
-
-    line: int
-    cells: list[str]
-    problem: str | None = None
+    line: int  # number of the line where the row begins, from 1
+    cells: list[str]  # or as many as are known
+    problem: str | None = None  # the end of a sentence that begins with the line
 
 
 class Table:
     """Rows of a delimited file below its header, without the blank lines at its end.
 
     Args:
-        name: name of the file, for messages.
         wanted: a column of the table, which tells the delimiter if the file's name is wrong.
         note: function that shows what is unusual about the file.
 
     Raises:
         TableError: the file has no valid header.
-
-    Attributes:
-        columns: names of the columns.
     """
 
     def __init__(
@@ -141,11 +121,9 @@ class Table:
         self._note = note
         self._has_noted_quotes = False
         separator = self._separator()
-        delimiters = [
-            dialect.delimiter or separator or ("," if suffix_of(path) != ".tsv" else "\t")
-        ]
-        if not (dialect.delimiter or separator):
-            delimiters += _DELIMITERS
+        known = dialect.delimiter or separator
+        by_name = "\t" if suffix_of(path) == ".tsv" else ","
+        delimiters = [known] if known else [by_name, *_DELIMITERS]
         ways = [(one, quoting) for one in delimiters for quoting in self._quotings(one)]
         headers = ((way, self._header(*way)) for way in ways)
         first = next(headers)
@@ -315,7 +293,6 @@ class _Lines:
         return re.sub(r'\\(["\\]?)', _escape, text) if self._backslash else text
 
     def begin_record(self) -> None:
-        """Begin a record after the last line."""
         self.first += len(self._record)
         self._record, self._bytes = [], 0
 
@@ -334,7 +311,6 @@ class _Lines:
         return next(csv.reader([found[0] if found else ""], delimiter=delimiter), [""])[:-1]
 
     def describe(self, error: csv.Error, quoting: Quoting) -> str:
-        """Return the end of a sentence about a malformed record."""
         cure = "correct it, or set --quoting none if quotation marks are text"
         fault = f"a cell in quotation marks with text after its end; {cure}"
         if self._bytes > MAX_LINE_BYTES:

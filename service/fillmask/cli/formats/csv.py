@@ -54,7 +54,7 @@ class CsvRowWriter:
         self._tabs = tabs
         self._has_noted_escapes = False
         self._compressed = output.compressed
-        self._lines_of = output.layout.lines
+        self._layout = output.layout
         self._added = output.names(rows, output.layout.cells)
 
     @contextmanager
@@ -85,9 +85,9 @@ class CsvRowWriter:
             stream.detach()
 
     def _lines(self, number: int, row: Row, answer: bytes) -> Iterator[list[str]]:
-        problem = problem_of(answer)
         cells = [self._cell(row.fields.get(column), number) for column in self._columns]
-        for result in [{ERROR: problem}] if problem is not None else self._lines_of(answer):
+        problem = problem_of(answer)
+        for result in [{ERROR: problem}] if problem is not None else self._layout.lines(answer):
             values = {ROW: number, **result}
             yield [*cells, *(self._cell(values.get(column), number) for column in self._added)]
 

@@ -39,8 +39,7 @@ class LineRows(Rows):
         return self.parse_line(item, number)
 
     @abstractmethod
-    def parse_line(self, line: bytes, number: int) -> Row:
-        """Parse the line with an index."""
+    def parse_line(self, line: bytes, number: int) -> Row: ...
 
 
 def drop_trailing_blanks(

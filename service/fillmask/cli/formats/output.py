@@ -45,14 +45,18 @@ class Layout:
             types, for an object, are types too.
         values: function that returns the values of these columns for an answer.
         cells: columns in CSV.
-        lines: function that returns the values of these columns for each line of an answer.
+        explode: function that returns the values of these columns for each line of an answer. None
+            for one line with the values.
     """
 
     field: str
     types: Mapping[str, Any]
     values: Callable[[bytes], Fields]
     cells: tuple[str, ...]
-    lines: Callable[[bytes], Iterable[Fields]]
+    explode: Callable[[bytes], Iterable[Fields]] | None = None
+
+    def lines(self, answer: bytes) -> Iterable[Fields]:
+        return [self.values(answer)] if self.explode is None else self.explode(answer)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from fillmask.cli.formats.base import Fields
 from fillmask.cli.formats.output import Layout
 from fillmask.cli.tasks.base import Done, Task
 from fillmask.cli.terminal.style import Style
-from fillmask.cli.terminal.text_tables import format_labels
+from fillmask.cli.terminal.tables import format_labels
 from fillmask.parameters.classify import ClassificationOptions, ClassifyParameters
 from fillmask.parameters.texts import InputText
 from fillmask.registry.served_model import ServedModel
@@ -43,7 +43,7 @@ class ClassifyTask(Task):
     def layout(self, options: ClassificationOptions, *, row_parameters: bool) -> Layout:  # noqa: ARG002 - for fills
         types = {**_BEST, "labels": [_BEST]}
         cells = tuple(_BEST if options.top_k is None else types)
-        return Layout(self.field, types, _values, cells, lambda answer: [_values(answer)])
+        return Layout(self.field, types, _values, cells)
 
     def estimate_chars(
         self, bundle: Bundle, text: InputText, options: ClassificationOptions

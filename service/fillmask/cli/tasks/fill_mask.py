@@ -10,8 +10,8 @@ from fillmask.bundles.bundle import Bundle
 from fillmask.cli.formats.base import Fields
 from fillmask.cli.formats.output import ROW, Layout
 from fillmask.cli.tasks.base import Done, Task
-from fillmask.cli.terminal.fills_table import format_fills
 from fillmask.cli.terminal.style import Style
+from fillmask.cli.terminal.tables import format_fills
 from fillmask.parameters.fill_mask import DEFAULT_TOP_K, FillMaskParameters, FillOptions
 from fillmask.parameters.texts import InputText
 from fillmask.registry.served_model import ServedModel

@@ -7,7 +7,7 @@ from fillmask.bundles.bundle import Bundle
 from fillmask.cli.formats.output import Layout
 from fillmask.cli.tasks.base import Done, Task
 from fillmask.cli.terminal.style import Style
-from fillmask.cli.terminal.text_tables import format_scores
+from fillmask.cli.terminal.tables import format_scores
 from fillmask.parameters.score import ScoreOptions, ScoreParameters
 from fillmask.parameters.texts import InputText
 from fillmask.registry.served_model import ServedModel
@@ -48,8 +48,7 @@ class ScoreTask(Task):
         return json.dumps(score, ensure_ascii=False, separators=(",", ":")).encode()
 
     def layout(self, options: ScoreOptions, *, row_parameters: bool) -> Layout:  # noqa: ARG002 - for fills
-        cells = ("log_prob", "pseudo_perplexity")
-        return Layout(self.field, _TYPES, json.loads, cells, lambda answer: [json.loads(answer)])
+        return Layout(self.field, _TYPES, json.loads, ("log_prob", "pseudo_perplexity"))
 
     def estimate_chars(self, bundle: Bundle, text: InputText, options: ScoreOptions) -> int:  # noqa: ARG002 - for masks
         """Count one token per character."""

@@ -10,7 +10,7 @@ from fillmask.bundles.bundle import Bundle
 from fillmask.cli.formats.output import Layout
 from fillmask.cli.tasks.base import Done, Task
 from fillmask.cli.terminal.style import Style
-from fillmask.cli.terminal.text_tables import format_weights
+from fillmask.cli.terminal.tables import format_weights
 from fillmask.parameters.sparse import SparseOptions, SparseParameters
 from fillmask.parameters.texts import InputText
 from fillmask.registry.served_model import ServedModel
@@ -41,8 +41,7 @@ class SparseTask(Task):
         return to_json(result.to_dict())
 
     def layout(self, options: SparseOptions, *, row_parameters: bool) -> Layout:  # noqa: ARG002 - for fills
-        cells = tuple(_TYPES)
-        return Layout(self.field, _TYPES, json.loads, cells, lambda answer: [json.loads(answer)])
+        return Layout(self.field, _TYPES, json.loads, tuple(_TYPES))
 
     def estimate_chars(self, bundle: Bundle, text: InputText, options: SparseOptions) -> int:  # noqa: ARG002 - for masks
         return len(text) + _CHARS_PER_DIMENSION * (options.top_n or _DIMENSIONS)

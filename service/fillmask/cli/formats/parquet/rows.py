@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fillmask.cli.errors import CommandError
-from fillmask.cli.formats.base import BLOCK_ROWS, Block, Row, Rows, Source
+from fillmask.cli.formats.base import BLOCK_ROWS, Block, Fields, Row, Rows, Source
 from fillmask.cli.formats.parquet.arrow_values import rows_of
 from fillmask.errors import quote
 
@@ -58,19 +58,21 @@ class ParquetRows(Rows):
 
     def parse(self, item: pa.RecordBatch, number: int) -> Row:
         """Read a single row, because another row of its block may be invalid."""
-        try:
-            [fields] = rows_of(item)
-        except UnicodeDecodeError:
-            names = [name for name in item.schema.names if _is_readable(item.select([name]))]
-            [known] = rows_of(item.select(names))
-            return Row(known, "The row is not valid UTF-8; encode it as UTF-8.")
-        except _UNREADABLE as error:
-            names = [name for name in item.schema.names if not _is_readable(item.select([name]))]
-            raise CommandError(
-                f"pyarrow cannot read the column {quote(names[0])} in row {number + 1} ({error}); "
-                "change the type of the column."
-            ) from error
-        return Row(fields)
+        known: Fields = {}
+        problem = None
+        for name in item.schema.names:
+            try:
+                [fields] = rows_of(item.select([name]))
+            except UnicodeDecodeError:
+                problem = "The row is not valid UTF-8; encode it as UTF-8."
+            except _UNREADABLE as error:
+                raise CommandError(
+                    f"pyarrow cannot read the column {quote(name)} in row {number + 1} ({error}); "
+                    "change the type of the column."
+                ) from error
+            else:
+                known |= fields
+        return Row(known, problem)
 
     def blocks(
         self, start: int = 0, stop: int | None = None, only: Sequence[str] | None = None
@@ -132,11 +134,3 @@ def _reject_unreadable(name: str, problem: str) -> Iterator[None]:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise CommandError(f"{name} {problem} ({error}); create the file again.") from error
-
-
-def _is_readable(rows: pa.RecordBatch) -> bool:
-    try:
-        list(rows_of(rows))
-    except _UNREADABLE:
-        return False
-    return True

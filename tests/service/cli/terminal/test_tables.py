@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from fillmask.cli.terminal.fills_table import format_fills
 from fillmask.cli.terminal.style import Style
-from fillmask.cli.terminal.text_tables import format_labels, format_scores
+from fillmask.cli.terminal.tables import format_fills, format_labels, format_scores
 from fillmask.results.fills import Fill, TargetFill
 from fillmask.results.labels import LabelScore
 from fillmask.results.scores import TextScore, TokenScore
