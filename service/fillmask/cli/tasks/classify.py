@@ -21,6 +21,8 @@ _BEST = {"label": str, "score": float}
 
 
 class ClassifyTask(Task):
+    """Labels of a text with their scores."""
+
     name = "classify"
     parameters = ClassifyParameters
     field = "labels"

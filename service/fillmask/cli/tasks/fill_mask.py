@@ -29,6 +29,8 @@ _CHARS_PER_FILL = 150  # characters of a fill's JSON without its sequence
 
 
 class FillMaskTask(Task):
+    """Fills of the masks of a text."""
+
     name = "fill-mask"
     parameters = FillMaskParameters
     field = "fills"

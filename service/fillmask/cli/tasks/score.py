@@ -27,6 +27,8 @@ _TYPES = {"log_prob": float, "pseudo_perplexity": float, "tokens": [_TOKEN]}
 
 
 class ScoreTask(Task):
+    """Score of a text and of its tokens."""
+
     name = "score"
     parameters = ScoreParameters
     field = "score"

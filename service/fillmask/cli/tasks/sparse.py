@@ -22,6 +22,8 @@ _TYPES = {"indices": [int], "values": [np.float32], "tokens": [str]}
 
 
 class SparseTask(Task):
+    """Sparse vector of a text."""
+
     name = "sparse"
     parameters = SparseParameters
     field = "vector"
