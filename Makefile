@@ -246,7 +246,7 @@ api-fuzz: $(DEV)/.installed  ## send about 20,000 generated requests (20 minutes
 simulate: $(DEV)/.installed  ## simulate the service under new seeds, with faults (SIMULATE="--seconds 300", or "--seeds 1500" for 10 million requests in half an hour)
 	$(DEV)/bin/python -m tests.simulation $(SIMULATE)
 
-simulate-bugs: $(DEV)/.installed  ## put 41 bugs into copies of the service, one at a time, and simulate each until its bug is found (8 minutes)
+simulate-bugs: $(DEV)/.installed  ## put 22 bugs into the service, one at a time, and simulate each until its bug is found (8 minutes)
 	$(DEV)/bin/python -m tests.simulation.bugs
 
 # tests/conftest.py turns the number of examples into random ones.

@@ -88,11 +88,11 @@ def _cells(scores: RowScores) -> str:
     shares = [
         f"{100 * share:.2f} % ({100 * low:.1f} to {100 * high:.1f})"
         for share, (low, high) in (
-            (figures.top_1, intervals.top_1),
-            (figures.top_5, intervals.top_5),
+            (figures.top_1, intervals["top_1"]),
+            (figures.top_5, intervals["top_5"]),
         )
     ]
-    low, high = intervals.loss
+    low, high = intervals["loss"]
     loss = f"{figures.loss:.3f} ({low:.2f} to {high:.2f})"
     counts = [f"{figures.perplexity:.1f}", f"{figures.predicted_tokens:,}"]
     return " | ".join([*shares, loss, *counts])

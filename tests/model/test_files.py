@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 from safetensors import SafetensorError
 
-from fillmask_model.files import atomic_replace, read_object, read_text
+from fillmask_model.files import atomic_replace, read_object, read_text, sha256_of
 
 
 def test_a_byte_order_mark_is_no_part_of_a_text(tmp_path: Path) -> None:
@@ -110,3 +110,13 @@ def test_a_failed_rename_leaves_no_temporary_file(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError), atomic_replace(path) as temporary:
         temporary.write_text("after")
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_digest_follows_contents_and_their_parts(tmp_path: Path) -> None:
+    a, b = tmp_path / "a", tmp_path / "b"
+    a.write_text("one")
+    b.write_text("two")
+    assert sha256_of([a, b]) != sha256_of([b, a]) != sha256_of([a])
+    before = sha256_of([a])
+    a.write_text("once")
+    assert sha256_of([a]) != before

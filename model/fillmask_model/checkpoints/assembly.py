@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 
 from fillmask_model.encoder.classifier import ClassifierConfig
 from fillmask_model.encoder.config import EncoderConfig
+from fillmask_model.encoder.empty import empty_encoder
 from fillmask_model.encoder.encoder import HEAD_PREFIXES, TiedEncoder, new_head
 from fillmask_model.files import MAX_LISTED, listed
 from fillmask_model.memory import release_memory
@@ -38,8 +37,7 @@ def assemble(
     Raises:
         ValueError: tensors are missing or unexpected, or have an invalid shape or value.
     """
-    with torch.device("meta"), _NoInitialisation():
-        model = TiedEncoder(config, classifier)
+    model = empty_encoder(config, classifier)
     expected = model.state_dict()
     if head_is_new:
         expected = {n: t for n, t in expected.items() if not n.startswith(HEAD_PREFIXES)}
@@ -58,25 +56,6 @@ def assemble(
     model.embeddings.compute_sinusoids()  # checkpoints do not store sinusoids
     release_memory(weights.values())  # the check has loaded every page of a mapped file
     return model
-
-
-class _NoInitialisation(TorchFunctionMode):
-    """Mode in which torch.nn.init returns its first argument.
-
-    Random values of tensors without storage change nothing, but import torch's compiler (1.5 s).
-    """
-
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Iterable[type],
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
-        arguments = kwargs or {}
-        if getattr(func, "__module__", "") == torch.nn.init.__name__:
-            return arguments["tensor"] if "tensor" in arguments else args[0]
-        return func(*args, **arguments)
 
 
 def _is_finite(tensor: Tensor) -> bool:

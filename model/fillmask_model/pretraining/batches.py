@@ -42,7 +42,7 @@ class TrainingBatches:
                 f"the number of rows of {config.row_tokens} tokens in the text must be at least "
                 f"batch_rows, {config.batch_rows} (got {len(rows)}); add text or reduce batch_rows"
             )
-        self.rows, self.short_texts, self._pairs = rows, short_texts, pairs
+        self.rows, self.short_texts, self.pairs = rows, short_texts, pairs
         self._config = config
 
     def tokens(self, number: int) -> Tensor:
@@ -54,12 +54,12 @@ class TrainingBatches:
             rows = self.packed(number - short_before)
         return torch.from_numpy(rows.astype(np.int64))
 
-    def pairs(self, number: int) -> PairBatch | None:
+    def pair_batch(self, number: int) -> PairBatch | None:
         """Return a batch of pairs, or None if the batch has packed rows or short texts."""
-        if self._pairs is None:
+        if self.pairs is None:
             return None
         short_before, is_short = self._count_short(number)
-        return None if is_short else self._pairs.batch(number - short_before)
+        return None if is_short else self.pairs.batch(number - short_before)
 
     def packed(self, number: int) -> TokenRows:
         """Return the token ids (batch_rows, row_tokens) of a batch, counted without short texts."""

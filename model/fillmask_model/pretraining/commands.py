@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable
 from contextlib import redirect_stdout
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from tokenizers import Tokenizer
 
@@ -22,7 +21,6 @@ from fillmask_model.documents import read_documents, text_files
 from fillmask_model.encoder.config import new_encoder_config
 from fillmask_model.encoder.counting import count_parameters
 from fillmask_model.encoder.encoder import TiedEncoder
-from fillmask_model.files import sha256_of
 from fillmask_model.hyperparameters import add_flags, from_flags
 from fillmask_model.interruption import StopRequest
 from fillmask_model.memory import keep_freed_memory, limit_kernel_cache
@@ -31,22 +29,31 @@ from fillmask_model.pretraining.config import TrainConfig
 from fillmask_model.pretraining.evaluation import evaluate
 from fillmask_model.pretraining.loop import Pretraining
 from fillmask_model.pretraining.masking import Masker
-from fillmask_model.pretraining.objectives.next_sentence import (
-    NextSentence,
+from fillmask_model.pretraining.next_sentence import (
+    HeldOutPairs,
     prepare_encoder,
     require_next_sentence_head,
 )
-from fillmask_model.pretraining.pair_data import load_pairs, read_held_out_pairs, rows_beside_pairs
-from fillmask_model.pretraining.pair_template import PairTemplate
+from fillmask_model.pretraining.pair_drawing import Sentences, longest_sentence, read_sentences
+from fillmask_model.pretraining.pairs import PairBatches, PairRows, PairTemplate
 from fillmask_model.pretraining.processes import Processes
-from fillmask_model.pretraining.row_files import TrainingRows, load_or_build_rows, read_key
-from fillmask_model.pretraining.rows import pack_rows
+from fillmask_model.pretraining.row_files import load_or_build_arrays
+from fillmask_model.pretraining.rows import TokenRows, pack_rows
 from fillmask_model.pretraining.short_texts import LONGEST_TOKENS, ShortTexts, short_rows
-from fillmask_model.pretraining.state import ROWS_NAME, SENTENCES_NAME, check_output
-from fillmask_model.tokenizers.special_tokens import SpecialTokens, check_vocabulary, read_tokenizer
+from fillmask_model.pretraining.state import ROWS_NAME, check_output
+from fillmask_model.pretraining.texts import (
+    TextFiles,
+    TrainingText,
+    reject_other_texts,
+    text_key,
+    tokenize,
+)
+from fillmask_model.tokenizers.special_tokens import (
+    SpecialTokens,
+    check_vocabulary,
+    read_tokenizer,
+)
 from fillmask_model.tokenizers.word_pieces import DEFAULT_VOCAB_SIZE, train_word_pieces
-
-HELD_OUT_ONE_IN = 100  # without --held-out, one row in 100 is held-out text
 
 
 def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -137,17 +144,25 @@ def _prepare_run(
         model, new = prepare_encoder(model, PairTemplate.from_tokenizer(tokenizer))
         print(f"new parts: {', '.join(new) or 'none'}", flush=True)
     print(f"{count_parameters(model.config).tied:,} parameters", flush=True)
-    rows = processes.in_turn(
-        lambda: _rows(output / ROWS_NAME, files, held_out, tokenizer, config, resume=options.resume)
+    text = processes.in_turn(
+        lambda: _text(output / ROWS_NAME, TextFiles(files, held_out), tokenizer, config, options)
     )
+    pairs = held_out_pairs = None
+    if rows := _pair_rows(text.sentences, tokenizer, config.row_tokens):
+        pairs = PairBatches(rows[0], config.batch_rows, config.seed)
+        held_out_pairs = HeldOutPairs.of(rows[1])
+        print(
+            f"{pairs.pairs_per_epoch:,} training pairs in the first epoch, "
+            f"{len(held_out_pairs.drawn):,} held out",
+            flush=True,
+        )
     return Pretraining(
         model=model,
-        rows=rows.packed,
-        held_out=rows.held_out,
-        short_texts=_short_texts(rows, config),
-        next_sentence=processes.in_turn(
-            lambda: _pairs(output / SENTENCES_NAME, files, held_out, tokenizer, config)
-        ),
+        rows=text.packed,
+        held_out=text.held_out,
+        short_texts=_short_texts(text, config),
+        pairs=pairs,
+        held_out_pairs=held_out_pairs,
         tokenizer_json=tokenizer.to_str().encode(),
         special=special,
         config=config,
@@ -180,13 +195,15 @@ def evaluate_command(options: argparse.Namespace) -> None:
     masker = Masker(checkpoint.model.config.vocab_size, special.mask, special.all)
     scores = evaluate(checkpoint.model, groups, masker)
     report: dict[str, Any] = {
-        **scores.metrics().to_dict(),
+        **asdict(scores.metrics()),
         "confidence": CONFIDENCE,
-        "intervals": scores.intervals().to_dict(),
+        "intervals": scores.intervals(),
     }
     if options.next_sentence:
-        pairs = read_held_out_pairs(read_documents(files), tokenizer, options.row_tokens)
-        report["next_sentence"] = pairs.evaluate(checkpoint.model).to_dict()
+        longest = longest_sentence(options.row_tokens)
+        sentences = read_sentences(read_documents(files), tokenizer, longest)
+        [pairs] = _pair_rows([sentences], tokenizer, options.row_tokens)
+        report["next_sentence"] = asdict(HeldOutPairs.of(pairs).evaluate(checkpoint.model))
     print(json.dumps(report, indent=2))
 
 
@@ -209,86 +226,40 @@ def _tokenizer(
     return train_word_pieces(read_documents(files), options.vocab_size or DEFAULT_VOCAB_SIZE)
 
 
-def _rows(
+def _text(
     directory: Path,
-    files: list[Path],
-    held_out_files: list[Path],
+    files: TextFiles,
     tokenizer: Tokenizer,
     config: TrainConfig,
-    *,
-    resume: bool,
-) -> TrainingRows:
-    """Load the training rows, or create them from the text if the directory lacks them.
+    options: argparse.Namespace,
+) -> TrainingText:
+    """Load the text of a run, or tokenize it if the directory lacks it."""
 
-    Raises:
-        ValueError: a resumed run has other texts than before.
-    """
-    special, row_tokens = SpecialTokens.from_tokenizer(tokenizer), config.row_tokens
-    longest = min(LONGEST_TOKENS, row_tokens)
-
-    def tokenize() -> TrainingRows:
+    def make() -> dict[str, TokenRows]:
         print("tokenizing ...", flush=True)
-        if config.next_sentence:
-            return rows_beside_pairs(files, held_out_files, tokenizer, config)
-        packed = pack_rows(read_documents(files), tokenizer, special, row_tokens)
-        if held_out_files:
-            held_out = pack_rows(read_documents(held_out_files), tokenizer, special, row_tokens)
-        else:
-            set_aside = np.arange(len(packed)) % HELD_OUT_ONE_IN == 0
-            packed, held_out = packed[~set_aside], packed[set_aside]
-        if not config.short_share:
-            return TrainingRows(packed, held_out, {})
-        texts = read_documents(files)
-        short = short_rows(texts, tokenizer, special, config.seed, longest)
-        return TrainingRows(packed, held_out, short)
+        return tokenize(files, tokenizer, config)
 
-    key = {
-        "texts": sha256_of(files),
-        "held_out": sha256_of(held_out_files),
-        "tokenizer": hashlib.sha256(tokenizer.to_str().encode()).hexdigest(),
-        "row_tokens": row_tokens,
-        "short_texts_seed": config.seed if config.short_share else None,
-    }
-    if config.next_sentence:
-        key["next_sentence"] = True
-    if resume:
-        _reject_other_texts(directory, key)
-    rows = load_or_build_rows(directory, key, tokenize)
+    key = text_key(files, tokenizer, config)
+    if options.resume:
+        reject_other_texts(directory, key)
+    text = TrainingText.from_arrays(load_or_build_arrays(directory, key, make))
     if not config.next_sentence:
-        print(f"{rows.packed.size:,} training tokens, {rows.held_out.size:,} held out", flush=True)
-    if rows.short:
-        print(f"{sum(r.size for r in rows.short.values()):,} tokens in short texts", flush=True)
-    return rows
+        print(f"{text.packed.size:,} training tokens, {text.held_out.size:,} held out", flush=True)
+    if text.short:
+        print(f"{sum(r.size for r in text.short.values()):,} tokens in short texts", flush=True)
+    return text
 
 
-def _reject_other_texts(directory: Path, key: Mapping[str, Any]) -> None:
-    before = read_key(directory)
-    for name, given in (("texts", "the texts"), ("held_out", "the files of --held-out")):
-        if before is not None and before.get(name) != key[name]:
-            raise ValueError(
-                f"{given} differ from those of the run in {directory.parent}; give the same, or "
-                "start a new run with --init and another --output"
-            )
+def _pair_rows(
+    sentences: Iterable[Sentences], tokenizer: Tokenizer, row_tokens: int
+) -> list[PairRows]:
+    """Return the inputs of the pairs from training or held-out sentences."""
+    pad = SpecialTokens.from_tokenizer(tokenizer).pad
+    return [
+        PairRows(one, PairTemplate.from_tokenizer(tokenizer), pad, row_tokens) for one in sentences
+    ]
 
 
-def _pairs(
-    directory: Path,
-    files: list[Path],
-    held_out_files: list[Path],
-    tokenizer: Tokenizer,
-    config: TrainConfig,
-) -> NextSentence | None:
-    if not config.next_sentence:
-        return None
-    pairs = load_pairs(directory, files, held_out_files, tokenizer, config)
-    print(
-        f"{pairs.training.pairs_per_epoch:,} training pairs in the first epoch, "
-        f"{len(pairs.held_out.pairs):,} held out",
-        flush=True,
-    )
-    return pairs
-
-
-def _short_texts(rows: TrainingRows, config: TrainConfig) -> ShortTexts | None:
+def _short_texts(text: TrainingText, config: TrainConfig) -> ShortTexts | None:
     count = config.batch_rows * config.row_tokens
-    return ShortTexts(rows.short, count, config.seed) if config.short_share else None
+    return ShortTexts(text.short, count, config.seed) if config.short_share else None

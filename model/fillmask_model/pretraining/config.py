@@ -59,7 +59,7 @@ class TrainConfig:
     evaluate_every_steps: int = flag(500, "number of steps between held-out evaluations")
     evaluation_rows: int = flag(256, "maximum number of held-out rows per evaluation")
     checkpoint_every_steps: int = flag(500, "number of steps between checkpoints for --resume")
-    # fillmask_model.pretraining.objectives.next_sentence
+    # fillmask_model.pretraining.next_sentence
     next_sentence: bool = flag(
         default=False,
         meaning="train on pairs of segments instead of packed rows, and add the loss of BERT's "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -38,30 +38,12 @@ class HeldOutMetrics:
     top_5: float
     predicted_tokens: int
 
-    def to_dict(self) -> dict[str, float]:
-        """Return all metrics by name."""
-        return asdict(self)
-
     def summary(self) -> str:
         """Format the metrics for one line of output."""
         return (
             f"held-out loss {self.loss:.3f}, top 1 {100 * self.top_1:.1f} %, "
             f"top 5 {100 * self.top_5:.1f} %, perplexity {self.perplexity:.1f}"
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Intervals:
-    """Confidence intervals of the metrics with the same names, as lower and upper bounds."""
-
-    loss: tuple[float, float]
-    perplexity: tuple[float, float]
-    top_1: tuple[float, float]
-    top_5: tuple[float, float]
-
-    def to_dict(self) -> dict[str, tuple[float, float]]:
-        """Return all intervals by the names of their metrics."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,46 +64,36 @@ class RowScores:
     """Sums over the selected positions of each of N rows.
 
     Attributes:
-        loss: (N,) float64, sum of the cross-entropy in nats.
-        first: (N,) int64, number of positions whose true token ranks first.
-        among_five: (N,) int64, number of positions whose true token is among the first five.
-        predicted: (N,) int64, number of selected positions.
+        sums: (N, 4) cross-entropy in nats, number of positions whose true token ranks first, number
+            whose true token is among the first five, and number of selected positions.
     """
 
-    loss: NDArray[np.float64]
-    first: NDArray[np.int64]
-    among_five: NDArray[np.int64]
-    predicted: NDArray[np.int64]
+    sums: NDArray[np.float64]
 
     def metrics(self) -> HeldOutMetrics:
         """Compute the metrics over all rows."""
-        loss, top_1, top_5 = self._means(self._sums().sum(axis=0))
-        count = int(self.predicted.sum())
-        return HeldOutMetrics(float(loss), math.exp(loss), float(top_1), float(top_5), count)
+        total = self.sums.sum(axis=0)
+        loss, top_1, top_5 = (total[:3] / total[3]).tolist()
+        return HeldOutMetrics(loss, math.exp(loss), top_1, top_5, int(total[3]))
 
-    def intervals(self) -> Intervals:
-        """Compute bootstrap intervals over rows, whose positions share topic and context.
+    def intervals(self) -> dict[str, tuple[float, float]]:
+        """Return bootstrap intervals of the metrics by name.
 
-        The intervals do not describe the variation between masks or between kinds of text.
+        The bootstrap resamples rows, because the positions of a row share topic and context. The
+        intervals do not describe the variation between masks or between kinds of text.
         """
-        sums = self._sums()
+
+        def means(drawn: NDArray[np.int64]) -> NDArray[np.float64]:
+            total = self.sums[drawn].sum(axis=0)
+            mean: NDArray[np.float64] = total[:3] / total[3]
+            return mean
+
         # a sample of few short rows may have no selected position
         with np.errstate(invalid="ignore"):
-            low, high = bootstrap_bounds(
-                len(sums), lambda drawn: self._means(sums[drawn].sum(axis=0))
-            )
-        loss, top_1, top_5 = zip(low, high, strict=True)
-        return Intervals(loss, (math.exp(loss[0]), math.exp(loss[1])), top_1, top_5)
-
-    def _sums(self) -> NDArray[np.float64]:
-        """Stack the sums as (N, 4)."""
-        return np.stack([self.loss, self.first, self.among_five, self.predicted], axis=1)
-
-    @staticmethod
-    def _means(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the means (3, ...) of sums (4, ...), whose last row is the number of positions."""
-        means: NDArray[np.float64] = sums[:3] / sums[3]
-        return means
+            bounds = bootstrap_bounds(len(self.sums), means)
+        loss, top_1, top_5 = zip(*bounds, strict=True)
+        perplexity = (math.exp(loss[0]), math.exp(loss[1]))
+        return {"loss": loss, "perplexity": perplexity, "top_1": top_1, "top_5": top_5}
 
 
 def evaluate(model: TiedEncoder, groups: Iterable[TokenRows], masker: Masker) -> RowScores:
@@ -163,14 +135,9 @@ def score(
         ValueError: the masker selects no position.
     """
     batches = [_score_batch(predict(masked), masked) for masked in _masked_batches(groups, masker)]
-    if not any(batch.predicted.any() for batch in batches):
+    if not any(sums[:, 3].any() for sums in batches):
         raise ValueError("the held-out text is too short to select a token; add text")
-    return RowScores(
-        loss=np.concatenate([batch.loss for batch in batches]),
-        first=np.concatenate([batch.first for batch in batches]),
-        among_five=np.concatenate([batch.among_five for batch in batches]),
-        predicted=np.concatenate([batch.predicted for batch in batches]),
-    )
+    return RowScores(np.concatenate(batches))
 
 
 def _masked_batches(groups: Iterable[TokenRows], masker: Masker) -> Iterator[MaskedBatch]:
@@ -182,15 +149,10 @@ def _masked_batches(groups: Iterable[TokenRows], masker: Masker) -> Iterator[Mas
             )
 
 
-def _score_batch(predictions: Predictions, masked: MaskedBatch) -> RowScores:
+def _score_batch(predictions: Predictions, masked: MaskedBatch) -> NDArray[np.float64]:
+    """Return the sums (N, 4) of a batch."""
     row_of_position, _ = np.nonzero(masked.selected.numpy())
-    rows = len(masked.selected)
     hits = predictions.top_ids == masked.labels.numpy()[:, None]
-    loss = np.zeros(rows)
-    np.subtract.at(loss, row_of_position, predictions.label_log_probs)
-    return RowScores(
-        loss=loss,
-        first=np.bincount(row_of_position[hits[:, 0]], minlength=rows),
-        among_five=np.bincount(row_of_position[hits.any(axis=1)], minlength=rows),
-        predicted=np.bincount(row_of_position, minlength=rows),
-    )
+    values = (-predictions.label_log_probs, hits[:, 0], hits.any(axis=1), np.ones(len(hits)))
+    rows = len(masked.selected)
+    return np.stack([np.bincount(row_of_position, one, rows) for one in values], axis=1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import torch
@@ -21,12 +22,18 @@ from fillmask_model.memory import release_memory
 from fillmask_model.optimization import adamw, autocast
 from fillmask_model.pretraining.batches import TrainingBatches
 from fillmask_model.pretraining.config import TrainConfig, learning_rate
+from fillmask_model.pretraining.cross_entropy import summed_cross_entropy
 from fillmask_model.pretraining.evaluation import evaluate
 from fillmask_model.pretraining.masking import MaskedBatch, Masker
-from fillmask_model.pretraining.objectives.cross_entropy import summed_cross_entropy
-from fillmask_model.pretraining.objectives.next_sentence import NextSentence, summed_losses
+from fillmask_model.pretraining.next_sentence import HeldOutPairs, summed_losses
+from fillmask_model.pretraining.pairs import PairBatches
 from fillmask_model.pretraining.processes import Gradients, Processes
-from fillmask_model.pretraining.progress import MetricsLog, draw_curve
+from fillmask_model.pretraining.progress import (
+    NEXT_SENTENCE_ACCURACY,
+    NEXT_SENTENCE_LOSS,
+    MetricsLog,
+    draw_curve,
+)
 from fillmask_model.pretraining.rows import TokenRows
 from fillmask_model.pretraining.short_texts import ShortTexts
 from fillmask_model.pretraining.state import STATE_NAME, read_state, write_state
@@ -47,7 +54,7 @@ class Pretraining:
         rows: (rows, row_tokens) training rows. A run with `next_sentence` ignores them.
         held_out: (rows, row_tokens) evaluation rows.
         short_texts: batches of short texts. None if `short_share` is 0.
-        next_sentence: training and held-out pairs. None for a run without next-sentence prediction.
+        pairs, held_out_pairs: None for a run without next-sentence prediction.
         tokenizer_json: content of tokenizer.json, saved with every checkpoint.
         directory: directory for the checkpoint, train_state.pt, metrics.jsonl and curve.png.
         device: "cpu" or "cuda".
@@ -64,7 +71,8 @@ class Pretraining:
         rows: TokenRows,
         held_out: TokenRows,
         short_texts: ShortTexts | None = None,
-        next_sentence: NextSentence | None = None,
+        pairs: PairBatches | None = None,
+        held_out_pairs: HeldOutPairs | None = None,
         tokenizer_json: bytes,
         special: SpecialTokens,
         config: TrainConfig,
@@ -72,7 +80,6 @@ class Pretraining:
         device: str,
         processes: Processes = ONE_PROCESS,
     ) -> None:
-        pairs = next_sentence.training if next_sentence else None
         self.batches = TrainingBatches(rows, config, short_texts, pairs)
         if len(held_out) == 0:
             raise ValueError(
@@ -81,7 +88,7 @@ class Pretraining:
         self.model, self.processes = model.to(device), processes
         processes.copy_from_first(self.model.state_dict().values())
         self.gradients = Gradients(self.model, processes)
-        self.held_out, self.next_sentence = held_out, next_sentence
+        self.held_out, self.held_out_pairs = held_out, held_out_pairs
         self.tokenizer_json = tokenizer_json
         self.config, self.directory, self.device = config, directory, torch.device(device)
         self.masker = Masker(model.config.vocab_size, special.mask, special.all, config.select_rate)
@@ -188,7 +195,7 @@ class Pretraining:
         generator = torch.Generator().manual_seed(config.seed * 1_000_003 + self.step)
         first = self.step * config.accumulate_passes
         numbers = range(first, first + config.accumulate_passes)
-        pairs = [self.batches.pairs(number) for number in numbers]
+        pairs = [self.batches.pair_batch(number) for number in numbers]
         passes = [
             self.masker(self.batches.tokens(number) if pair is None else pair.input_ids, generator)
             for number, pair in zip(numbers, pairs, strict=True)
@@ -242,13 +249,13 @@ class Pretraining:
         with autocast(self.device):
             model = self._published_model()
             figures = evaluate(model, [rows], self.evaluation_masker).metrics()
-            pairs = self.next_sentence and self.next_sentence.held_out.evaluate(
+            pairs = self.held_out_pairs and self.held_out_pairs.evaluate(
                 model, self.config.evaluation_rows
             )
-        held_out = {f"held_out_{name}": value for name, value in figures.to_dict().items()}
+        held_out = {f"held_out_{name}": value for name, value in asdict(figures).items()}
         report = f"step {self.step}: {figures.summary()}"
         if pairs:
-            held_out |= pairs.log_fields()
+            held_out |= {NEXT_SENTENCE_ACCURACY: pairs.accuracy, NEXT_SENTENCE_LOSS: pairs.loss}
             report += f", {pairs.summary()}"
         log.append(step=self.step, tokens=tokens, **held_out)
         draw_curve(log)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from tokenizers import Tokenizer
 from torch import Tensor
 
-from fillmask_model.pretraining.pair_drawing import Pairs, draw_pairs
-from fillmask_model.pretraining.pair_template import PairTemplate
-from fillmask_model.pretraining.sentences import Sentences
+from fillmask_model.pretraining.pair_drawing import Sentences, draw_pairs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -20,28 +18,75 @@ class PairBatch:
     """Padded inputs of N pairs.
 
     Attributes:
-        input_ids: (N, T) int64.
-        token_types: (N, T) int64. Padding has type 0.
+        input_ids, token_types: (N, T) int64. Padding has type 0.
         attention_mask: (N, T) int64, 1 for tokens and 0 for padding.
         labels: (N,) int64, IS_NEXT or NOT_NEXT.
-        documents: (N,) int64, index of the first segment's document.
     """
 
     input_ids: Tensor
     token_types: Tensor
     attention_mask: Tensor
     labels: Tensor
-    documents: NDArray[np.int64]
 
     def rows(self, part: slice) -> PairBatch:
         """Return a range of the pairs with unchanged padding."""
-        return PairBatch(
-            self.input_ids[part],
-            self.token_types[part],
-            self.attention_mask[part],
-            self.labels[part],
-            self.documents[part],
+        inputs = (self.input_ids[part], self.token_types[part], self.attention_mask[part])
+        return PairBatch(*inputs, self.labels[part])
+
+
+@dataclass(frozen=True, slots=True)
+class PairTemplate:
+    """Special tokens of a tokenizer's input for a pair, which the service uses too.
+
+    BERT's input is `[CLS] A [SEP] B [SEP]`, with token type 1 from the first token of B on (Devlin
+    et al. 2019, section 3). Other tokenizers have other separators or only type 0.
+
+    Attributes:
+        pieces: segment (0 or 1), or None for a special token, with the token's id and type.
+    """
+
+    pieces: tuple[tuple[int | None, int, int], ...]
+
+    @classmethod
+    def from_tokenizer(cls, tokenizer: Tokenizer) -> PairTemplate:
+        """Derive the template from the tokenizer's input for the texts "a" and "a".
+
+        Raises:
+            ValueError: the tokenizer adds no special token before or between the segments, or
+                returns no tokens for the text "a".
+        """
+        encoding = tokenizer.encode("a", "a")
+        parts: list[int | None] = encoding.sequence_ids
+        if not {0, 1} <= set(parts):
+            raise ValueError(
+                "the tokenizer must return tokens for the text 'a'; use another tokenizer"
+            )
+        # "a" may have several tokens, of which the first stands for its segment
+        tokens = zip(parts, encoding.ids, encoding.type_ids, strict=True)
+        pieces = tuple(
+            piece for n, piece in enumerate(tokens) if piece[0] is None or piece[0] not in parts[:n]
         )
+        order = [part for part, _, _ in pieces]
+        if order[0] is not None or order[order.index(0) + 1] is not None:
+            raise ValueError(
+                "the tokenizer must have a template for pairs with a special token before the "
+                "first text and between the texts; use another tokenizer"
+            )
+        return cls(pieces)
+
+    @property
+    def token_types(self) -> int:
+        """Number of token types that an encoder needs."""
+        return max(kind for _, _, kind in self.pieces) + 1
+
+    def input_of(self, *segments: list[int]) -> tuple[list[int], list[int]]:
+        """Return the ids and the token types of an input with two segments."""
+        ids, types = [], []
+        for part, token, kind in self.pieces:
+            tokens = [token] if part is None else segments[part]
+            ids += tokens
+            types += [kind] * len(tokens)
+        return ids, types
 
 
 class PairRows:
@@ -56,11 +101,11 @@ class PairRows:
     def __init__(
         self, sentences: Sentences, template: PairTemplate, pad: int, row_tokens: int
     ) -> None:
-        self._sentences, self._template = sentences, template
-        self._pad, self._longest = pad, row_tokens - template.special_count
+        self._sentences, self._template, self._pad = sentences, template, pad
+        self._longest = row_tokens - len([None for part, _, _ in template.pieces if part is None])
 
-    def draw(self, seed: int, epoch: int = 0) -> Pairs:
-        """Draw the pairs of an epoch.
+    def draw(self, seed: int, epoch: int = 0) -> NDArray[np.int64]:
+        """Draw the pairs of an epoch, as `draw_pairs` returns them.
 
         Raises:
             ValueError: the text has fewer than two documents, or no document with two sentences.
@@ -74,43 +119,28 @@ class PairRows:
             )
         return pairs
 
-    def batch(self, pairs: Pairs, part: slice) -> PairBatch:
-        """Return the padded inputs of some pairs."""
+    def batch(self, pairs: NDArray[np.int64]) -> PairBatch:
+        """Return the padded inputs of pairs (N, 6)."""
         tokens = self._sentences.tokens
-        segments = zip(pairs.first[part].tolist(), pairs.second[part].tolist(), strict=True)
-        rows = [self._template.input_of(tokens[a:b], tokens[c:d]) for (a, b), (c, d) in segments]
+        rows = [
+            self._template.input_of(tokens[a:b].tolist(), tokens[c:d].tolist())
+            for a, b, c, d, _, _ in pairs.tolist()
+        ]
         shape = (len(rows), max(len(ids) for ids, _ in rows))
-        input_ids = np.full(shape, self._pad, np.int64)
-        token_types, attention_mask = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+        input_ids = torch.full(shape, self._pad)
+        token_types, attention_mask = torch.zeros((2, *shape), dtype=torch.int64)
         for row, (ids, types) in enumerate(rows):
-            input_ids[row, : len(ids)] = ids
-            token_types[row, : len(ids)] = types
+            input_ids[row, : len(ids)] = torch.tensor(ids)
+            token_types[row, : len(ids)] = torch.tensor(types)
             attention_mask[row, : len(ids)] = 1
-        return PairBatch(
-            torch.from_numpy(input_ids),
-            torch.from_numpy(token_types),
-            torch.from_numpy(attention_mask),
-            torch.from_numpy(pairs.labels[part].copy()),
-            pairs.documents[part],
-        )
-
-    def batches(
-        self, pairs: Pairs, batch_rows: int, count: int | None = None
-    ) -> Iterator[PairBatch]:
-        """Yield the padded inputs of the first `count` pairs, or of all pairs without a count."""
-        end = len(pairs) if count is None else min(count, len(pairs))
-        for start in range(0, end, batch_rows):
-            yield self.batch(pairs, slice(start, min(start + batch_rows, end)))
+        labels = torch.from_numpy(pairs[:, 4].copy())
+        return PairBatch(input_ids, token_types, attention_mask, labels)
 
 
 class PairBatches:
     """Training batches of pairs, which each epoch draws again.
 
     An epoch leaves out the last pairs if they do not fill a batch.
-
-    Args:
-        batch_rows: number of pairs in a batch.
-        seed: seed of the pairs and of their order.
 
     Raises:
         ValueError: the text has too few pairs for a batch.
@@ -132,15 +162,15 @@ class PairBatches:
         while number >= self._first + self._count:
             self._start_epoch(self._epoch + 1, self._first + self._count)
         start = (number - self._first) * self._batch_rows
-        return self._rows.batch(self._pairs, slice(start, start + self._batch_rows))
+        return self._rows.batch(self._pairs[start : start + self._batch_rows])
 
     def _start_epoch(self, epoch: int, first: int) -> None:
         """Draw the pairs of the epoch whose first batch has the number `first`."""
         self._epoch, self._first = epoch, first
         self._pairs = self._rows.draw(self._seed, epoch)
-        self._count = len(self._pairs) // self._batch_rows
+        self._count = self.pairs_per_epoch // self._batch_rows
         if not self._count:
             raise ValueError(
                 "the number of pairs from the text must be at least batch_rows, "
-                f"{self._batch_rows} (got {len(self._pairs)}); add text or reduce batch_rows"
+                f"{self._batch_rows} (got {self.pairs_per_epoch}); add text or reduce batch_rows"
             )

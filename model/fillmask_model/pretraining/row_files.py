@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,54 +22,12 @@ KEY_NAME = "key.json"
 # every key has these fields, also the keys of earlier versions
 _KEY_FIELDS = frozenset({"texts", "held_out", "tokenizer"})
 _UNFINISHED = "unfinished"  # additional field of the key while the arrays are incomplete
-# names of all arrays of `load_or_build_rows` and model/fillmask_model/pretraining/pair_data.py
+# names of all arrays of model/fillmask_model/pretraining/texts.py
 _ARRAY = r"(?:packed|short_\d{4,}|(?:training|held_out)\w*)\.npy"
 _TEMPORARY = r"(?:\.\d+)?\.tmp"  # left by a killed process
 _OWN_NAME = re.compile(rf"{_ARRAY}(?:{_TEMPORARY})?")
 _KEY_DRAFT = re.compile(rf"{re.escape(KEY_NAME)}{_TEMPORARY}")
 _TWO_BYTES = np.iinfo(np.uint16).max
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TrainingRows:
-    """Rows of a training run.
-
-    Attributes:
-        packed: (rows, row_tokens) rows for training.
-        held_out: (rows, row_tokens) rows for evaluation.
-        short: (N, T) short texts by T, possibly none.
-    """
-
-    packed: TokenRows
-    held_out: TokenRows
-    short: Mapping[int, TokenRows]
-
-
-def load_or_build_rows(
-    directory: Path, key: Mapping[str, Any], make: Callable[[], TrainingRows]
-) -> TrainingRows:
-    """Map a directory's rows into memory, after building the rows if the key differs.
-
-    Args:
-        directory: directory of the rows. New rows replace rows with another key.
-        key: all inputs that determine the rows, as a JSON object.
-
-    Raises:
-        ValueError: the directory belongs to the user.
-    """
-
-    def arrays() -> dict[str, TokenRows]:
-        rows = make()
-        short = {f"short_{tokens:04}": part for tokens, part in rows.short.items()}
-        return {"packed": rows.packed, "held_out": rows.held_out} | short
-
-    named = load_or_build_arrays(directory, key, arrays)
-    short = [named[name] for name in sorted(named) if name.startswith("short_")]
-    return TrainingRows(
-        packed=named["packed"],
-        held_out=named["held_out"],
-        short={rows.shape[1]: rows for rows in short},
-    )
 
 
 def load_or_build_arrays(

@@ -6,6 +6,7 @@ alone gives an encoder that is less accurate on single sentences (docs/decisions
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,9 +17,14 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from fillmask_model.pretraining.rows import TokenRows, epoch_order
-from fillmask_model.pretraining.sentences import SENTENCE_END
 from fillmask_model.tokenizers.special_tokens import SpecialTokens
 
+# initials and titles do not end a sentence
+SENTENCE_END = re.compile(
+    r"(?:(?<=[.!?])|(?<=[.!?][\"')])|(?<=[.!?][\"')]{2}))"
+    r"(?<![A-Z]\.)(?<!Mr\.)(?<!Mrs\.)(?<!Dr\.)(?<!St\.)\s+"
+)
+SENTENCE_OR_LINE_END = re.compile(rf"{SENTENCE_END.pattern}|\n")
 SHORTEST_TOKENS, LONGEST_TOKENS = 6, 64  # length of a row, special tokens included
 MOST_SENTENCES = 3
 TEXTS_PER_CALL = 2_000

@@ -18,7 +18,7 @@ from fillmask_model.pretraining.progress import CURVE_NAME, LOG_NAME
 from fillmask_model.pretraining.row_files import has_arrays, reject_foreign_directory
 
 STATE_NAME = "train_state.pt"
-ROWS_NAME, SENTENCES_NAME = "rows", "sentences"
+ROWS_NAME = "rows"
 # a resumed run may change only its length, decay and intervals
 MAY_CHANGE = {"steps", "decay_steps", "evaluate_every_steps", "checkpoint_every_steps"}
 
@@ -72,16 +72,15 @@ def read_state(directory: Path, config: TrainConfig) -> dict[str, Any]:
 def check_output(options: argparse.Namespace, texts: list[Path]) -> None:
     """Reject an output in which the run would replace its inputs or files of the user."""
     output = options.output
-    caches = [output / ROWS_NAME, *([output / SENTENCES_NAME] if options.next_sentence else [])]
-    reject_inputs([*texts, options.init, options.tokenizer, options.config], caches)
+    rows = output / ROWS_NAME
+    reject_inputs([*texts, options.init, options.tokenizer, options.config], [rows])
     names, logs = [*FILES, STATE_NAME], [LOG_NAME, CURVE_NAME]
     if not options.resume:  # a resumed run replaces only files of its own
         start = [options.init / name for name in FILES] if options.init else []
         written = [output / name for name in (*names, *logs)]
         reject_inputs([*texts, *start, options.tokenizer, options.config], written)
-    for directory in caches:
-        reject_foreign_directory(directory)
+    reject_foreign_directory(rows)
     own = is_own_checkpoint(output)
     reject_foreign_files(output, names, own=own)
     # the logs begin before the first checkpoint
-    reject_foreign_files(output, logs, own=own or has_arrays(output / ROWS_NAME))
+    reject_foreign_files(output, logs, own=own or has_arrays(rows))

@@ -16,8 +16,8 @@ from fillmask_model import optimization
 from fillmask_model.checkpoints.checkpoint import load_checkpoint
 from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.pretraining import loop
+from fillmask_model.pretraining.cross_entropy import summed_cross_entropy
 from fillmask_model.pretraining.masking import MaskedBatch
-from fillmask_model.pretraining.objectives.cross_entropy import summed_cross_entropy
 from tests.model.samples import ROW_TOKENS, assert_same_weights, metrics_of, random_ids
 
 

@@ -1,4 +1,4 @@
-"""Statistics, lengths and order of pairs."""
+"""Sentences, pairs of segments, their inputs and batches."""
 
 from __future__ import annotations
 
@@ -8,30 +8,80 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
+from tokenizers.processors import PostProcessor
+from tokenizers.trainers import BpeTrainer
 
 from fillmask_model.encoder.classifier import NEXT_SENTENCE_LABELS
-from fillmask_model.pretraining.masking import Masker
 from fillmask_model.pretraining.pair_drawing import (
     IS_NEXT,
     NOT_NEXT,
-    Pairs,
+    Sentences,
     draw_pairs,
     longest_sentence,
+    read_sentences,
 )
-from fillmask_model.pretraining.pair_template import PairTemplate
-from fillmask_model.pretraining.pairs import PairBatches, PairRows
-from fillmask_model.pretraining.sentences import Sentences
+from fillmask_model.pretraining.pairs import PairBatches, PairRows, PairTemplate
+from fillmask_model.tokenizers.word_pieces import train_word_pieces
+from tests.model.samples import verse_tokenizer
 
+PARAGRAPH = 'He met Mr. Smith. "Where is it?" Nobody did... They left!'
+SENTENCES = ["He met Mr. Smith.", '"Where is it?"', "Nobody did...", "They left!"]
+DOCUMENTS = [PARAGRAPH, f"{PARAGRAPH}\na line without a stop\n{PARAGRAPH}", "One."]
+WORD_PIECES = train_word_pieces(DOCUMENTS, vocab_size=200)
 ROW, LONGEST = 32, 29
 CLS, SEP, PAD, FIRST_ORDINARY = 1, 2, 0, 10
-TEMPLATE = PairTemplate(((CLS,), (SEP,), (SEP,)), ((0,), (0,), (1,)), (0, 1))
+TEMPLATE = PairTemplate(((None, CLS, 0), (0, 0, 0), (None, SEP, 0), (1, 0, 1), (None, SEP, 1)))
+
+
+def texts_of(sentences: Sentences, tokenizer: Tokenizer = WORD_PIECES) -> list[list[str]]:
+    """Return the decoded sentences of each document."""
+    decoded = [
+        tokenizer.decode(sentences.tokens[a:b].tolist()) for a, b in pairwise(sentences.starts)
+    ]
+    return [decoded[a:b] for a, b in pairwise(sentences.documents)]
+
+
+def written(texts: list[str]) -> list[str]:
+    """Return the texts after encoding and decoding."""
+    encode = WORD_PIECES.encode
+    return [WORD_PIECES.decode(encode(text, add_special_tokens=False).ids) for text in texts]
+
+
+def test_a_sentence_ends_at_a_stop_or_a_line_end() -> None:
+    # The stop of a title, such as "Mr.", does not end a sentence.
+    assert texts_of(read_sentences([*DOCUMENTS, "\u200b", " "], WORD_PIECES, 99)) == [
+        written(SENTENCES),
+        written([*SENTENCES, "a line without a stop", *SENTENCES]),
+        ["one."],
+    ]
+    assert texts_of(read_sentences([], WORD_PIECES, 99)) == []
+
+
+def test_a_byte_level_sentence_starts_with_its_space() -> None:
+    byte_level = Tokenizer(models.BPE())
+    byte_level.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    byte_level.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = BpeTrainer(vocab_size=400, show_progress=False, initial_alphabet=alphabet)
+    byte_level.train_from_iterator(DOCUMENTS, trainer)
+    sentences = read_sentences([PARAGRAPH], byte_level, 99)
+    assert sentences.tokens.tolist() == byte_level.encode(PARAGRAPH).ids
+    assert texts_of(sentences, byte_level) == [
+        [SENTENCES[0], *(f" {text}" for text in SENTENCES[1:])]
+    ]
+
+
+def test_long_sentences_are_cut_into_parts() -> None:
+    sentences = read_sentences(["one " * 25 + "\n" + "one " * 10], WORD_PIECES, 10)
+    one = len(WORD_PIECES.encode("one", add_special_tokens=False).ids)
+    assert len(sentences.tokens) == 35 * one
+    assert np.diff(sentences.starts).max() == 10
+    assert 25 * one in sentences.starts.tolist()
 
 
 def sentences_of(lengths: list[list[int]]) -> Sentences:
-    """Return documents with sentences of these lengths.
-
-    All tokens are different.
-    """
+    """Return documents with sentences of these lengths, whose tokens are all different."""
     flat = [tokens for document in lengths for tokens in document]
     return Sentences(
         np.arange(sum(flat)) + FIRST_ORDINARY,
@@ -40,21 +90,16 @@ def sentences_of(lengths: list[list[int]]) -> Sentences:
     )
 
 
-def corpus(documents: int = 400, seed: int = 0) -> Sentences:
+def corpus(documents: int = 400) -> Sentences:
     """Return documents with random numbers of sentences and of tokens per sentence."""
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(0)
+    longest = longest_sentence(ROW)
     return sentences_of(
         [
-            generator.integers(1, longest_sentence(ROW) + 1, generator.integers(1, 31)).tolist()
+            generator.integers(1, longest + 1, generator.integers(1, 31)).tolist()
             for _ in range(documents)
         ]
     )
-
-
-def lengths_of(pairs: Pairs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the lengths (N,) of the first and of the second segments."""
-    first, second = (np.diff(part)[:, 0] for part in (pairs.first, pairs.second))
-    return first, second
 
 
 def document_of(sentences: Sentences, token: int) -> int:
@@ -63,81 +108,54 @@ def document_of(sentences: Sentences, token: int) -> int:
     return int(np.searchsorted(ends, token, side="right"))
 
 
+def lengths_of(pairs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the lengths (N,) of the first and of the second segments."""
+    return pairs[:, 1] - pairs[:, 0], pairs[:, 3] - pairs[:, 2]
+
+
 def test_labels_have_berts_order() -> None:
     assert NEXT_SENTENCE_LABELS[IS_NEXT] == "is_next"
     assert NEXT_SENTENCE_LABELS[NOT_NEXT] == "not_next"
 
 
-@pytest.mark.parametrize("sentences", [2, 3, 11, 60])
+@pytest.mark.parametrize("sentences", [2, 11])
 def test_half_of_the_pairs_are_neighbours(sentences: int) -> None:
     # The share of each label differs from 50 % by less than 3.3 standard errors.
     text = sentences_of([[6] * sentences] * (12_000 // sentences))
-    labels = draw_pairs(text, LONGEST, 0, 0).labels
+    labels = draw_pairs(text, LONGEST, 0, 0)[:, 4]
     assert len(labels) > 1_000
     assert abs(labels.mean() - 0.5) < 3.3 * 0.5 / len(labels) ** 0.5
 
 
-def test_no_segment_crosses_documents() -> None:
-    # In an uncut pair with the label is_next, the second segment starts where the first ends.
+def test_segments_come_from_one_document_each_and_follow_each_other() -> None:
+    # In an uncut pair with the label is_next, the second segment starts where the first ends. The
+    # first segments and those that follow them have all tokens but cuts and last sentences.
     text = corpus()
-    pairs = draw_pairs(text, LONGEST, 0, 0)
-    own, uncut = [], []
-    for (a, b), (c, d), label, document in zip(
-        pairs.first.tolist(), pairs.second.tolist(), pairs.labels, pairs.documents, strict=True
-    ):
+    used = np.zeros(len(text.tokens), np.bool_)
+    uncut = 0
+    for a, b, c, d, label, document in draw_pairs(text, LONGEST, 0, 0).tolist():
         assert document_of(text, a) == document_of(text, b - 1) == document
         assert document_of(text, c) == document_of(text, d - 1)
         assert (document_of(text, c) == document) == (label == IS_NEXT)
+        assert not used[a:b].any()
+        used[a:b] = True
         if label == IS_NEXT:
-            own.append(b <= c)
+            assert b <= c
+            assert not used[c:d].any()
+            used[c:d] = True
             if b - a + d - c < LONGEST:
-                uncut.append(b == c)
-    assert all(own)
-    assert all(uncut)
-    assert len(uncut) > 100
-
-
-def test_an_epoch_uses_all_text_but_cuts_and_last_sentences() -> None:
-    # First segments and the segments that follow them contain all other tokens.
-    # A run of unused tokens is the last sentence of its document, or it touches a cut segment.
-    text = corpus()
-    pairs = draw_pairs(text, LONGEST, 0, 0)
-    used = np.zeros(len(text.tokens) + 1, np.bool_)
-    at_cut = np.zeros_like(used)
-    first, second = lengths_of(pairs)
-    for (a, b), (c, d), label, tokens in zip(
-        pairs.first.tolist(), pairs.second.tolist(), pairs.labels, first + second, strict=True
-    ):
-        parts = [(a, b), (c, d)] if label == IS_NEXT else [(a, b)]
-        for start, end in parts:
-            used[start:end] = True
-            if tokens == LONGEST:
-                at_cut[[start - 1, end]] = True
-    alone = 0
-    for first_sentence, end_sentence in pairwise(text.documents.tolist()):
-        start, last, end = text.starts[[first_sentence, end_sentence - 1, end_sentence]].tolist()
-        if not used[last:end].any():
-            alone += 1
-            end = last
-        unused = start + np.flatnonzero(~used[start:end])
-        for run in np.split(unused, np.flatnonzero(np.diff(unused) > 1) + 1):
-            assert not len(run) or at_cut[[run[0], run[-1]]].any()
-    assert 0 < alone < 0.6 * (len(text.documents) - 1)
+                assert b == c
+                uncut += 1
+    assert uncut > 100
     assert used.mean() > 0.75
 
 
 def test_lengths_are_those_of_bert() -> None:
     # One pair in ten has a random target length. The others have the maximum length.
     # Sentences of one token reach every target length exactly.
-    text = sentences_of([[1] * 50_000] * 3)
-    pairs = draw_pairs(text, LONGEST, 0, 0)
-    first, second = lengths_of(pairs)
-    total = first + second
-    assert total.max() == LONGEST
-    assert min(first.min(), second.min()) == 1
-    short = (total < LONGEST).mean()
+    total = np.sum(lengths_of(draw_pairs(sentences_of([[1] * 50_000] * 3), LONGEST, 0, 0)), axis=0)
     # a random target is shorter than the longest in 27 of 28 draws
-    assert short == pytest.approx(0.1 * 27 / 28, abs=0.01)
+    assert (total < LONGEST).mean() == pytest.approx(0.1 * 27 / 28, abs=0.01)
     assert set(total.tolist()) == set(range(2, LONGEST + 1))
 
 
@@ -145,104 +163,113 @@ def test_the_length_does_not_tell_the_label() -> None:
     # The mean lengths of the segments differ by at most half a token between the labels.
     pairs = draw_pairs(corpus(4_000), LONGEST, 0, 0)
     for lengths in lengths_of(pairs):
-        by_label = [lengths[pairs.labels == label].mean() for label in (IS_NEXT, NOT_NEXT)]
-        assert by_label[0] == pytest.approx(by_label[1], abs=0.5)
+        means = [lengths[pairs[:, 4] == label].mean() for label in (IS_NEXT, NOT_NEXT)]
+        assert means[0] == pytest.approx(means[1], abs=0.5)
 
 
 def test_long_segments_are_cut_at_both_ends() -> None:
     # A cut shortens the longer segment, as often at its start as at its end.
-    text = sentences_of([[16] * 40] * 200)
-    pairs = draw_pairs(text, LONGEST, 0, 0)
+    pairs = draw_pairs(sentences_of([[16] * 40] * 200), LONGEST, 0, 0)
     first, second = lengths_of(pairs)
     full = first + second == LONGEST
     assert full.mean() > 0.95
     assert set(zip(first[full].tolist(), second[full].tolist(), strict=True)) == {(15, 14)}
-    removed = pairs.second[full, 0] % 16
+    removed = pairs[full, 2] % 16
     assert set(removed.tolist()) == {0, 1, 2}
     assert removed.mean() == pytest.approx(1, abs=0.1)
 
 
 def test_the_second_document_is_any_other_one() -> None:
-    # Each document occurs with every other document.
     text = sentences_of([[5] * 300] * 4)
     pairs = draw_pairs(text, LONGEST, 0, 0)
-    seen = {
-        (int(document), document_of(text, start))
-        for document, (start, _) in zip(pairs.documents, pairs.second.tolist(), strict=True)
-    }
+    seen = {(document, document_of(text, start)) for start, document in pairs[:, [2, 5]].tolist()}
     assert seen == {(a, b) for a in range(4) for b in range(4)}
 
 
 def test_seed_and_epoch_decide_the_pairs() -> None:
     text = corpus(50)
-    drawn = [draw_pairs(text, LONGEST, *of) for of in ((3, 0), (3, 0), (3, 1), (4, 0))]
-    as_sets = [
-        {(*a, *b) for a, b in zip(p.first.tolist(), p.second.tolist(), strict=True)} for p in drawn
-    ]
-    np.testing.assert_array_equal(drawn[0].first, drawn[1].first)
-    np.testing.assert_array_equal(drawn[0].second, drawn[1].second)
-    for other in as_sets[2:]:
-        assert len(as_sets[0] & other) < 0.2 * len(as_sets[0])
+    first, again, *others = (
+        draw_pairs(text, LONGEST, *of).tolist() for of in ((3, 0), (3, 0), (3, 1), (4, 0))
+    )
+    assert first == again
+    for other in others:
+        assert len(set(map(tuple, first)) & set(map(tuple, other))) < 0.2 * len(first)
 
 
-def test_inputs_are_padded_rows_with_types() -> None:
-    # An input contains the tokens of its two segments.
-    text = corpus()
-    rows = PairRows(text, TEMPLATE, PAD, ROW)
-    pairs = rows.draw(0)
-    (batch, *_) = rows.batches(pairs, 64)
-    lengths = np.sum(lengths_of(pairs), axis=0)[:64] + 3
-    assert batch.input_ids.shape == batch.token_types.shape == (64, lengths.max())
-    assert lengths.max() <= ROW
-    assert len(set(lengths.tolist())) > 3
-    np.testing.assert_array_equal(batch.labels.numpy(), pairs.labels[:64])
-    np.testing.assert_array_equal(batch.documents, pairs.documents[:64])
-    for row, tokens in enumerate(lengths.tolist()):
-        (a, b), (c, d) = pairs.first[row], pairs.second[row]
-        ids = batch.input_ids[row].tolist()
-        segments = [*text.tokens[a:b], SEP, *text.tokens[c:d]]
-        assert ids == [CLS, *segments, SEP] + [PAD] * (lengths.max() - tokens)
-        split = b - a + 2
-        types = [0] * split + [1] * (tokens - split) + [0] * (lengths.max() - tokens)
-        assert batch.token_types[row].tolist() == types
-        mask = [1] * tokens + [0] * (lengths.max() - tokens)
-        assert batch.attention_mask[row].tolist() == mask
+PROCESSORS = {
+    "bert": (None, 2),
+    "roberta": (processors.RobertaProcessing(("[SEP]", 3), ("[CLS]", 2)), 1),
+    "no token at the end": (
+        processors.TemplateProcessing(
+            single="[CLS] $A",
+            pair="[CLS] $A [SEP] $B:1",
+            special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
+        ),
+        2,
+    ),
+}
 
 
-def test_special_tokens_are_never_selected() -> None:
-    rows = PairRows(corpus(), TEMPLATE, PAD, ROW)
-    masker = Masker(10_000, 3, (PAD, CLS, SEP, 3), select_rate=0.99)
-    for batch in rows.batches(rows.draw(0), 64):
-        masked = masker(batch.input_ids, torch.Generator().manual_seed(0))
-        assert batch.input_ids[masked.selected].min() >= FIRST_ORDINARY
-        special = batch.input_ids < FIRST_ORDINARY
-        assert torch.equal(masked.input_ids[special], batch.input_ids[special])
+@pytest.mark.parametrize(("processor", "types"), PROCESSORS.values(), ids=PROCESSORS)
+def test_an_input_is_the_tokenizers_own(processor: PostProcessor | None, types: int) -> None:
+    tokenizer = verse_tokenizer()
+    if processor is not None:
+        tokenizer.post_processor = processor
+    template = PairTemplate.from_tokenizer(tokenizer)
+    texts = ("the old fox ran", "over the green hill to the sea")
+    expected = tokenizer.encode(*texts)
+    segments = (tokenizer.encode(text, add_special_tokens=False).ids for text in texts)
+    assert template.input_of(*segments) == (expected.ids, expected.type_ids)
+    assert template.token_types == types
 
 
-def test_batches_take_every_pair_of_an_epoch_once() -> None:
+@pytest.mark.parametrize(
+    ("pair", "special"),
+    [
+        ("$A $B:1", []),
+        ("$A [SEP] $B:1 [SEP]:1", [("[SEP]", 3)]),
+        ("[CLS] $A $B:1", [("[CLS]", 2)]),
+    ],
+)
+def test_a_tokenizer_without_separators_is_refused(
+    pair: str, special: list[tuple[str, int]]
+) -> None:
+    tokenizer = verse_tokenizer()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="$A", pair=pair, special_tokens=special
+    )
+    with pytest.raises(ValueError, match="must have a template for pairs"):
+        PairTemplate.from_tokenizer(tokenizer)
+
+
+def test_batches_are_padded_inputs_of_every_pair_of_an_epoch_once() -> None:
     # A second object computes the same batches in any order, as in a resumed run.
-    rows = PairRows(corpus(60), TEMPLATE, PAD, ROW)
-    batches = PairBatches(rows, 8, seed=5)
-    per_epoch = [len(rows.draw(5, epoch)) // 8 for epoch in range(3)]
-    taken = [batches.batch(number) for number in range(sum(per_epoch))]
-    first = 0
-    for epoch, count in enumerate(per_epoch):
-        pairs = rows.draw(5, epoch)
-        expected = list(rows.batches(pairs, 8))[:count]
-        for batch, wanted in zip(taken[first : first + count], expected, strict=True):
-            assert torch.equal(batch.input_ids, wanted.input_ids)
-        first += count
-    again = PairBatches(rows, 8, seed=5)
-    for number in (sum(per_epoch) - 1, 3, per_epoch[0]):
+    text = corpus(60)
+    rows = PairRows(text, TEMPLATE, PAD, ROW)
+    batches, again = (PairBatches(rows, 8, seed=5) for _ in range(2))
+    drawn = [rows.draw(5, epoch) for epoch in (0, 1)]
+    expected = [pair for pairs in drawn for pair in pairs[: len(pairs) // 8 * 8].tolist()]
+    taken = [batches.batch(number) for number in range(len(expected) // 8)]
+    for number, batch in enumerate(taken):
+        width = batch.input_ids.shape[1]
+        assert width <= ROW
+        for row, (a, b, c, d, label, _) in enumerate(expected[8 * number : 8 * number + 8]):
+            padding = [PAD] * (width - 3 - (b - a) - (d - c))
+            ids = [CLS, *text.tokens[a:b], SEP, *text.tokens[c:d], SEP]
+            assert batch.input_ids[row].tolist() == ids + padding
+            types = [0] * (b - a + 2) + [1] * (d - c + 1)
+            assert batch.token_types[row].tolist() == types + padding
+            assert batch.attention_mask[row].tolist() == [1] * len(ids) + padding
+            assert batch.labels[row] == label
+    for number in (len(taken) - 1, 3, len(drawn[0]) // 8):
         assert torch.equal(again.batch(number).input_ids, taken[number].input_ids)
 
 
 @pytest.mark.parametrize("lengths", [[[5] * 40], [[5], [6], [7]], []])
 def test_text_without_pairs_is_refused(lengths: list[list[int]]) -> None:
     rows = PairRows(sentences_of(lengths), TEMPLATE, PAD, ROW)
-    with pytest.raises(
-        ValueError, match=rf"at least two documents.*\(got documents: {len(lengths)}\)"
-    ):
+    message = rf"at least two documents.*\(got documents: {len(lengths)}\)"
+    with pytest.raises(ValueError, match=message):
         rows.draw(0)
 
 

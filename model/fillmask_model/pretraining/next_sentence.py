@@ -8,8 +8,7 @@ Shapes: N pairs, T tokens, R positions that a head reads, D d_model, L labels.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -17,41 +16,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from fillmask_model.bootstrap import bootstrap_bounds
+from fillmask_model.bootstrap import EVALUATION_SEED, bootstrap_bounds
 from fillmask_model.encoder.classifier import NEXT_SENTENCE_LABELS, ClassifierConfig
 from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.encoder.extension import extend_encoder
+from fillmask_model.pretraining.cross_entropy import summed_cross_entropy
 from fillmask_model.pretraining.evaluation import BATCH_ROWS
 from fillmask_model.pretraining.masking import MaskedBatch
-from fillmask_model.pretraining.objectives.cross_entropy import summed_cross_entropy
-from fillmask_model.pretraining.pair_drawing import Pairs
-from fillmask_model.pretraining.pair_template import PairTemplate
-from fillmask_model.pretraining.pairs import PairBatch, PairBatches, PairRows
-from fillmask_model.pretraining.progress import NEXT_SENTENCE_ACCURACY, NEXT_SENTENCE_LOSS
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class HeldOutPairs:
-    """Pairs for evaluation.
-
-    Attributes:
-        pairs: pairs in random order.
-    """
-
-    rows: PairRows
-    pairs: Pairs
-
-    def evaluate(self, model: TiedEncoder, count: int | None = None) -> PairMetrics:
-        """Evaluate an encoder on the first `count` pairs, or on all pairs without a count."""
-        return evaluate_pairs(model, self.rows.batches(self.pairs, BATCH_ROWS, count)).metrics()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class NextSentence:
-    """Training and held-out pairs of a run."""
-
-    training: PairBatches
-    held_out: HeldOutPairs
+from fillmask_model.pretraining.pairs import PairBatch, PairRows, PairTemplate
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +41,6 @@ class PairMetrics:
     pairs: int
     accuracy_interval: tuple[float, float]
 
-    def to_dict(self) -> dict[str, float | tuple[float, float]]:
-        """Return all metrics by name."""
-        return asdict(self)
-
-    def log_fields(self) -> dict[str, float]:
-        """Return the accuracy and the loss by their names in the training log."""
-        return {NEXT_SENTENCE_ACCURACY: self.accuracy, NEXT_SENTENCE_LOSS: self.loss}
-
     def summary(self) -> str:
         """Format the accuracy with its confidence interval for one line of output."""
         low, high = self.accuracy_interval
@@ -84,31 +48,65 @@ class PairMetrics:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PairScores:
-    """Scores of N held-out pairs.
+class HeldOutPairs:
+    """Pairs for evaluation, the same in all evaluations of a text."""
 
-    Attributes:
-        loss: (N,) float64, cross-entropy of the label in nats.
-        correct: (N,) bool, whether the true label ranks first.
-        documents: (N,) int64, index of the first segment's document.
-    """
+    rows: PairRows
+    drawn: NDArray[np.int64]
 
-    loss: NDArray[np.float64]
-    correct: NDArray[np.bool_]
-    documents: NDArray[np.int64]
+    @classmethod
+    def of(cls, rows: PairRows) -> HeldOutPairs:
+        """Draw the pairs.
 
-    def metrics(self) -> PairMetrics:
-        """Compute the metrics over all pairs.
-
-        The bootstrap resamples documents, because the pairs of a document share their topic.
+        Raises:
+            ValueError: the text has fewer than two documents, or no document with two sentences.
         """
-        _, document = np.unique(self.documents, return_inverse=True)
-        pairs, correct = np.bincount(document), np.bincount(document, self.correct)
-        [low], [high] = bootstrap_bounds(
-            len(pairs), lambda drawn: correct[drawn].sum(keepdims=True) / pairs[drawn].sum()
-        )
-        accuracy, loss = float(self.correct.mean()), float(self.loss.mean())
-        return PairMetrics(accuracy, loss, len(self.correct), (low, high))
+        try:
+            return cls(rows, rows.draw(EVALUATION_SEED))
+        except ValueError as error:
+            raise ValueError(f"held-out text: {error}") from None
+
+    def evaluate(
+        self, model: TiedEncoder, count: int | None = None, batch_rows: int = BATCH_ROWS
+    ) -> PairMetrics:
+        """Score an encoder's predictions for pairs without masks, as in the service.
+
+        Args:
+            model: encoder with a next-sentence head, on any device. The function restores its
+                training mode.
+            count: number of pairs to evaluate. None for all.
+        """
+        pairs = self.drawn[:count]
+        was_training = model.training
+        model.eval()
+        losses, correct = [], []
+        try:
+            for start in range(0, len(pairs), batch_rows):
+                batch = self.rows.batch(pairs[start : start + batch_rows])
+                with torch.inference_mode():
+                    logits_NL = model.classify(*_inputs(model, batch.input_ids, batch)).float()
+                    labels = batch.labels.to(logits_NL.device)
+                    losses.append(F.cross_entropy(logits_NL, labels, reduction="none").cpu())
+                correct.append((logits_NL.argmax(-1) == labels).cpu())
+        finally:
+            model.train(was_training)
+        return pair_metrics(torch.cat(losses).numpy(), torch.cat(correct).numpy(), pairs[:, 5])
+
+
+def pair_metrics(
+    loss: NDArray[np.floating], correct: NDArray[np.bool_], documents: NDArray[np.int64]
+) -> PairMetrics:
+    """Compute the metrics from the loss, the success and the document of each pair.
+
+    The bootstrap resamples documents, because the pairs of a document share their topic.
+    """
+    _, document = np.unique(documents, return_inverse=True)
+    pairs, hits = np.bincount(document), np.bincount(document, correct)
+    [low], [high] = bootstrap_bounds(
+        len(pairs), lambda drawn: hits[drawn].sum(keepdims=True) / pairs[drawn].sum()
+    )
+    mean_loss = float(loss.mean(dtype=np.float64))
+    return PairMetrics(float(correct.mean()), mean_loss, len(correct), (low, high))
 
 
 def prepare_encoder(model: TiedEncoder, template: PairTemplate) -> tuple[TiedEncoder, list[str]]:
@@ -139,7 +137,7 @@ def prepare_encoder(model: TiedEncoder, template: PairTemplate) -> tuple[TiedEnc
 
 
 def require_next_sentence_head(model: TiedEncoder) -> None:
-    """Reject an encoder without a next-sentence head.
+    """Reject an encoder without a head for next-sentence prediction.
 
     Raises:
         ValueError: the encoder has no classification head, or a head with other labels.
@@ -167,12 +165,8 @@ def summed_losses(
     first_NT = torch.zeros_like(selected_NT)
     first_NT[:, 0] = True  # a special token, which the masker never selects
     read_NT = selected_NT | first_NT
-    hidden_RD = model.hidden(
-        masked.input_ids.to(device),
-        pairs.attention_mask.to(device),
-        _token_types(model, pairs),
-        read_NT,
-    )
+    input_ids, attention_mask, token_types = _inputs(model, masked.input_ids, pairs)
+    hidden_RD = model.hidden(input_ids, attention_mask, token_types, read_NT)
     is_first_R = first_NT[read_NT]
     token_loss = summed_cross_entropy(
         model.head(hidden_RD[~is_first_R]),
@@ -189,39 +183,10 @@ def summed_losses(
     return token_loss, pair_loss
 
 
-def evaluate_pairs(model: TiedEncoder, batches: Iterable[PairBatch]) -> PairScores:
-    """Score the encoder's predictions for pairs without masks, as in the service.
-
-    Args:
-        model: encoder with a next-sentence head, on any device. The function restores its training
-            mode.
-    """
+def _inputs(
+    model: TiedEncoder, input_ids: Tensor, pairs: PairBatch
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Return ids, attention mask and token types on the encoder's device."""
     device = model.embeddings.word.weight.device
-    was_training = model.training
-    model.eval()
-    losses, correct, documents = [], [], []
-    try:
-        for pairs in batches:
-            labels = pairs.labels.to(device)
-            with torch.inference_mode():
-                logits_NL = model.classify(
-                    pairs.input_ids.to(device),
-                    pairs.attention_mask.to(device),
-                    _token_types(model, pairs),
-                ).float()
-                losses.append(F.cross_entropy(logits_NL, labels, reduction="none").cpu().numpy())
-            correct.append((logits_NL.argmax(-1) == labels).cpu().numpy())
-            documents.append(pairs.documents)
-    finally:
-        model.train(was_training)
-    return PairScores(
-        np.concatenate(losses).astype(np.float64),
-        np.concatenate(correct),
-        np.concatenate(documents),
-    )
-
-
-def _token_types(model: TiedEncoder, pairs: PairBatch) -> Tensor | None:
-    if not model.config.type_vocab_size:
-        return None
-    return pairs.token_types.to(model.embeddings.word.weight.device)
+    types = pairs.token_types.to(device) if model.config.type_vocab_size else None
+    return input_ids.to(device), pairs.attention_mask.to(device), types

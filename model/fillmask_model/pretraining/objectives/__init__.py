@@ -1,1 +1,0 @@
-"""Losses of pretraining and their parts of the vocabulary."""
