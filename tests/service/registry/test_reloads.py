@@ -3,7 +3,6 @@
 import asyncio
 import gc
 import os
-import re
 import signal
 import sys
 import tempfile
@@ -25,10 +24,10 @@ from fillmask.parameters.fill_mask import FillOptions
 from fillmask.parameters.score import ScoreOptions
 from fillmask.registry.served_model import ServedModel
 from fillmask.settings import Settings
+from tests.chaos.memory import MB, deleted_maps, resident_bytes
 from tests.service.conftest import StartServer
 from tests.service.forked import fork
 from tests.service.put_bundle import put_bundle, until
-from tests.service.server_process import Process
 from tests.service.slow_model import SLOW
 from tests.service.tiny import Tiny
 
@@ -44,26 +43,6 @@ def until_served(url: str, name: str) -> None:
         until(lambda: bool(client.get(f"{url}/info").json()["name"] == name))
 
 
-def serve_next(process: Process, url: str, source: Path, path: Path, name: str) -> None:
-    """Put a bundle with a new name in place, reload, and wait until the service uses it."""
-    put_bundle(source, path, name)
-    os.kill(process.pid, signal.SIGHUP)
-    until_served(url, name)
-
-
-def resident_mb(process: Process) -> int:
-    status = Path(f"/proc/{process.pid}/status").read_text()
-    found = re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)
-    assert found is not None
-    return int(found[1]) // 1024
-
-
-def deleted_maps(process: Process) -> list[str]:
-    """Return the lines of /proc/PID/maps about deleted files."""
-    maps = Path(f"/proc/{process.pid}/maps").read_text().splitlines()
-    return [line for line in maps if line.endswith("(deleted)")]
-
-
 @pytest.mark.slow
 @pytest.mark.processes
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -73,12 +52,14 @@ def test_memory_is_returned(start_server: StartServer, tmp_path: Path) -> None:
     put_bundle(source, bundle, "version-0")
     with start_server("--bundle", str(bundle), "--threads=1", forks=False) as (process, url):
         assert httpx.post(f"{url}/fill-mask", json=BODY).is_success
-        before_mb = resident_mb(process)
+        before_bytes = resident_bytes(process.pid)
         for version in range(1, RELOADS + 1):
-            serve_next(process, url, source, bundle, f"version-{version}")
+            put_bundle(source, bundle, f"version-{version}")
+            os.kill(process.pid, signal.SIGHUP)
+            until_served(url, f"version-{version}")
             assert httpx.post(f"{url}/fill-mask", json=BODY).is_success
-        until(lambda: not deleted_maps(process))
-        assert resident_mb(process) < before_mb + MOST_GROWTH_MB
+        until(lambda: not deleted_maps(process.pid))
+        assert resident_bytes(process.pid) < before_bytes + MOST_GROWTH_MB * MB
 
 
 @pytest.mark.processes

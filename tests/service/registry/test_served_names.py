@@ -42,7 +42,10 @@ def models(client: TestClient) -> Any:
     return client.app.state.models  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(("alias", "name"), [("fillmask", "first"), ("second", "org/second")])
+@pytest.mark.parametrize(
+    ("alias", "name"),
+    [("fillmask", "first"), ("second", "org/second")],
+)
 def test_every_protocol_knows_an_alias(client: TestClient, alias: str, name: str) -> None:
     # Responses of the inference protocols repeat the name in the path.
     assert models(client).get(alias).name == name
@@ -67,6 +70,8 @@ def test_lists_have_the_aliases(client: TestClient) -> None:
     assert client.get("/v2/models").json() == {"models": NAMES}
     assert [one["name"] for one in client.post("/v2/repository/index").json()] == NAMES
     assert [one["name"] for one in client.get("/models").json()] == NAMES[:2]
+    assert client.get("/info").json()["name"] == "first"
+    assert client.get("/models/org/second").json()["name"] == "org/second"
     schemas = client.get("/openapi.json").json()["components"]["schemas"]
     assert schemas["ModelName"]["enum"] == NAMES
     listed = ", ".join(f'"{one}"' for one in NAMES)

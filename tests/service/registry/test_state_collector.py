@@ -36,6 +36,9 @@ def scraped(
 
 
 def test_models() -> None:
+    # Before the first batch, a throughput of zero would be wrong.
+    idle = scraped(QueueLoad({"interactive": 0}, {"interactive": 1}, None, 1))
+    assert not [name for name, _ in idle if name == "fillmask_tokens_per_second"]
     found = scraped()
     assert value(found, "fillmask_waiting_tokens", model=NAME, lane="interactive") == 12
     assert value(found, "fillmask_waiting_tokens_limit", model=NAME, lane="bulk") == 1000
@@ -46,12 +49,6 @@ def test_models() -> None:
         value(found, "fillmask_model_info", model=NAME, precision="int8", graph="fused", **sizes)
         == 1
     )
-
-
-def test_unknown_throughput_is_absent() -> None:
-    # Before the first batch, a throughput of zero would be wrong.
-    found = scraped(QueueLoad({"interactive": 0}, {"interactive": 1}, None, 1))
-    assert not [name for name, _ in found if name == "fillmask_tokens_per_second"]
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,12 @@
 """Golden prompts and the tolerance of their check."""
 
 import math
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
-from fillmask.bundles.bundle import read_bundle
+from fillmask.bundles.bundle import Bundle, read_bundle
 from fillmask.bundles.golden import GoldenFill
 from fillmask.engine.batcher import Batcher
 from fillmask.engine.runtime import Runtime
@@ -21,47 +20,34 @@ from tests.service.conftest import EditBundle
 from tests.service.tiny import MAX_TOKENS, VOCABULARY, Tiny
 
 FIGURES = {"mean_log_prob_difference": 0.03, "p99_log_prob_difference": 0.12}
+# three golden masks
+OF_INT8 = GoldenTolerance(mean=2**0.5 * (1 + 2 / 3**0.5) * 0.03, largest=4 * 0.12)
+NAMED = GoldenTolerance(mean=1e-4, largest=1e-4)
 
 
-def tolerance(edit_bundle: EditBundle, **changes: Any) -> GoldenTolerance:
-    """Return the tolerance of the tiny bundle with these changes.
+@pytest.mark.parametrize(
+    ("precision", "verification", "named", "expected"),
+    [
+        ("fp32", {"int8": FIGURES}, 1e-4, NAMED),
+        # results in int8 meet the bundle's own tolerance only on the same kind of CPU
+        ("int8", {"int8": FIGURES}, 1e-4, OF_INT8),
+        ("int8", {"int8": FIGURES}, 0.6, GoldenTolerance(OF_INT8.mean, 0.6)),
+        ("int8", {}, 1e-4, NAMED),  # early versions of the export wrote no figures for int8
+    ],
+)
+def test_tolerance(
+    precision: str,
+    verification: object,
+    named: float,
+    expected: GoldenTolerance,
+    edit_bundle: EditBundle,
+) -> None:
+    def change(bundle: dict[str, Any]) -> None:
+        bundle.update(precision=precision, verification=verification)
+        bundle["golden"]["log_prob_tolerance"] = named
 
-    The tolerance of the mean difference depends on the number of masks in the golden prompts. The
-    golden prompts of the tiny bundle have three masks.
-    """
-    return GoldenTolerance.of(read_bundle(edit_bundle(lambda bundle: bundle.update(changes))))
-
-
-def test_fp32_keeps_the_tolerance_it_names(edit_bundle: EditBundle) -> None:
-    found = tolerance(edit_bundle, verification={"int8": FIGURES})
-    assert found == GoldenTolerance(mean=1e-4, largest=1e-4)
-
-
-def test_int8_is_bound_by_its_distance_from_fp32(edit_bundle: EditBundle) -> None:
-    # Results in int8 meet the bundle's tolerance only on the same kind of CPU.
-    found = tolerance(edit_bundle, precision="int8", verification={"int8": FIGURES})
-    assert found.mean == pytest.approx(2**0.5 * (1 + 2 / 3**0.5) * 0.03)
-    assert found.largest == pytest.approx(4 * 0.12)
-
-
-def test_a_larger_tolerance_that_int8_names_holds(edit_bundle: EditBundle) -> None:
-    # The tolerance bounds the largest difference. The int8 figures bound the mean difference.
-    golden = read_golden(edit_bundle) | {"log_prob_tolerance": 0.6}
-    found = tolerance(edit_bundle, precision="int8", verification={"int8": FIGURES}, golden=golden)
-    assert found.largest == 0.6
-    assert found.mean < 0.1
-
-
-def read_golden(edit_bundle: EditBundle) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    edit_bundle(lambda bundle: found.update(bundle["golden"]))
-    return found
-
-
-def test_int8_without_figures_keeps_the_tolerance_it_names(edit_bundle: EditBundle) -> None:
-    # Early versions of the export wrote no figures for int8.
-    found = tolerance(edit_bundle, precision="int8")
-    assert found == GoldenTolerance(mean=1e-4, largest=1e-4)
+    found = GoldenTolerance.of(read_bundle(edit_bundle(change)))
+    assert (found.mean, found.largest) == pytest.approx((expected.mean, expected.largest))
 
 
 @pytest.mark.parametrize(
@@ -75,36 +61,36 @@ def test_int8_without_figures_keeps_the_tolerance_it_names(edit_bundle: EditBund
 def test_figures_that_are_not_numbers_are_rejected(
     figures: object, message: str, edit_bundle: EditBundle
 ) -> None:
+    path = edit_bundle(
+        lambda bundle: bundle.update(precision="int8", verification={"int8": figures})
+    )
     with pytest.raises(BundleError, match=message):
-        tolerance(edit_bundle, precision="int8", verification={"int8": figures})
+        GoldenTolerance.of(read_bundle(path))
 
 
-def use_case(tokenizer: Tokenizer, batcher: Batcher) -> FillMaskPipeline:
-    """Return a pipeline that fills the golden prompts."""
-    return FillMaskPipeline(
-        tokenizer,
+async def check_bundle(bundle: Bundle, top_k: int | None = None) -> Sequence[Fill]:
+    """Check the golden prompts of a bundle.
+
+    Args:
+        top_k: number of this machine's fills of the first golden prompt to return instead.
+    """
+    batcher = Batcher(Runtime(bundle.model_path).run, 1, 64, 1000, 1000, 10, pytest.fail)
+    pipeline = FillMaskPipeline(
+        Tokenizer.from_bundle(bundle),
         batcher,
         max_tokens=MAX_TOKENS,
         vocab_size=len(VOCABULARY),
         max_masks=32,
         max_passes=1,
     )
-
-
-async def check_bundle(path: Path) -> None:
-    """Read the bundle and check its golden prompts."""
-    bundle = read_bundle(path)
-    tokenizer = Tokenizer.from_bundle(bundle)
-    batcher = Batcher(Runtime(bundle.model_path).run, 1, 64, 1000, 1000, 10, pytest.fail)
     try:
-        await check_golden_prompts(bundle, use_case(tokenizer, batcher))
+        if top_k is None:
+            await check_golden_prompts(bundle, pipeline)
+            return []
+        prompt = bundle.golden.prompts[0].text
+        return (await pipeline.fill([prompt], FillOptions(top_k=top_k))).fills[0][0]
     finally:
         await batcher.close()
-
-
-async def test_good_bundle(tiny: Tiny) -> None:
-    # The oracle computes the expected fills in float64.
-    await check_bundle(tiny.path)
 
 
 def first_fills(bundle: dict[str, Any]) -> list[dict[str, Any]]:
@@ -113,91 +99,97 @@ def first_fills(bundle: dict[str, Any]) -> list[dict[str, Any]]:
     return fills
 
 
-def shift(bundle: dict[str, Any], by: float) -> None:
-    """Add a number to the expected log-probability of the third fill in the first golden prompt."""
-    first_fills(bundle)[2]["log_prob"] += by
+def shift(by: float) -> Callable[[dict[str, Any]], None]:
+    """Return a change of the expected log-probability of a fill in the first golden prompt."""
 
-
-async def test_other_log_prob_is_rejected(edit_bundle: EditBundle) -> None:
-    path = edit_bundle(lambda bundle: shift(bundle, 0.01))
-    with pytest.raises(BundleError, match=r"golden prompt 0, mask 0 must match .* of 0\.01\)"):
-        await check_bundle(path)
-
-
-async def test_difference_within_the_tolerance_is_accepted(edit_bundle: EditBundle) -> None:
-    # Other CPUs round results differently.
-    await check_bundle(edit_bundle(lambda bundle: shift(bundle, 5e-5)))
-
-
-def in_int8(bundle: dict[str, Any], mean: float = 0.03, p99: float = 0.1) -> None:
-    """Mark the bundle as int8, with figures for its differences from fp32."""
-    figures = {"mean_log_prob_difference": mean, "p99_log_prob_difference": p99}
-    bundle.update(precision="int8", verification={"int8": figures})
-
-
-def shift_all(bundle: dict[str, Any], by: float) -> None:
-    """Raise and lower the expected log-probabilities of fills alternately."""
-    for prompt in bundle["golden"]["prompts"]:
-        for mask in prompt["fills"]:
-            for place, fill in enumerate(mask):
-                fill["log_prob"] += by if place % 2 else -by
-
-
-async def test_int8_may_be_rounded_differently(edit_bundle: EditBundle) -> None:
-    # Differences on another CPU may be as large as between two int8 roundings of one model.
     def change(bundle: dict[str, Any]) -> None:
-        in_int8(bundle)
-        shift_all(bundle, 0.04)
-        shift(bundle, 0.3)
+        first_fills(bundle)[2]["log_prob"] += by
 
-    await check_bundle(edit_bundle(change))
+    return change
 
 
-async def test_int8_that_differs_everywhere_is_rejected(edit_bundle: EditBundle) -> None:
-    # Each difference is small enough, but their mean is too large.
+def in_int8(all_by: float = 0, one_by: float = 0) -> Callable[[dict[str, Any]], None]:
+    """Return a change to an int8 bundle that raises and lowers its log-probabilities in turn."""
+
     def change(bundle: dict[str, Any]) -> None:
-        in_int8(bundle)
-        shift_all(bundle, 0.1)
+        figures = {"mean_log_prob_difference": 0.03, "p99_log_prob_difference": 0.1}
+        bundle.update(precision="int8", verification={"int8": figures})
+        for prompt in bundle["golden"]["prompts"]:
+            for mask in prompt["fills"]:
+                for place, fill in enumerate(mask):
+                    fill["log_prob"] += all_by if place % 2 else -all_by
+        shift(one_by)(bundle)
 
-    message = r"to 0\.091 nats on average \(got a mean difference of 0\.1, tokens: 15\)"
+    return change
+
+
+def fill_with_token_0(bundle: dict[str, Any]) -> None:
+    first_fills(bundle)[0]["token"] = 0
+
+
+def remove_a_mask(bundle: dict[str, Any]) -> None:
+    bundle["golden"]["prompts"][1]["fills"].pop()
+
+
+def remove_the_mask_token(bundle: dict[str, Any]) -> None:
+    bundle["golden"]["prompts"][0].update(text="no mask")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda _: None,  # the oracle computes the expected fills in float64
+        shift(5e-5),  # other CPUs round results differently
+        # as large as between two int8 roundings of one model
+        in_int8(all_by=0.04, one_by=0.3),
+    ],
+)
+async def test_good_bundle(
+    change: Callable[[dict[str, Any]], None], edit_bundle: EditBundle
+) -> None:
+    await check_bundle(read_bundle(edit_bundle(change)))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (shift(0.01), r"golden prompt 0, mask 0 must match .* \(got a difference of 0\.01\)"),
+        # each difference is small enough, but their mean is too large
+        (
+            in_int8(all_by=0.1),
+            (
+                r"the golden prompts must match the bundle's log-probabilities to 0\.091 nats on "
+                r"average \(got a mean difference of 0\.1, tokens: 15\)"
+            ),
+        ),
+        (in_int8(one_by=0.45), r"golden prompt 0, mask 0 .* to 0\.4 nats .* of 0\.45\)"),
+        (fill_with_token_0, r"golden prompt 0, mask 0 has the tokens \[\d+, .*\[0, "),
+        (remove_a_mask, r"golden prompt 1 must have one list .*, 2 in total \(got 1\)"),
+        (
+            remove_the_mask_token,
+            r"the model cannot fill golden prompt 0 \(inputs has no mask.*\); export the bundle",
+        ),
+    ],
+)
+async def test_bad_bundle(
+    change: Callable[[dict[str, Any]], None], message: str, edit_bundle: EditBundle
+) -> None:
     with pytest.raises(BundleError, match=message):
-        await check_bundle(edit_bundle(change))
-
-
-async def test_int8_with_one_answer_far_off_is_rejected(edit_bundle: EditBundle) -> None:
-    # The bound is four times the 99th percentile of the differences between int8 and fp32.
-    def change(bundle: dict[str, Any]) -> None:
-        in_int8(bundle)
-        shift(bundle, 0.45)
-
-    with pytest.raises(BundleError, match=r"golden prompt 0, mask 0 .* to 0\.4 nats .* of 0\.45\)"):
-        await check_bundle(edit_bundle(change))
-
-
-async def actual_fills(path: Path, top_k: int) -> Sequence[Fill]:
-    """Return this machine's fills of the only mask in the first golden prompt."""
-    bundle = read_bundle(path)
-    batcher = Batcher(Runtime(bundle.model_path).run, 1, 64, 1000, 1000, 10, pytest.fail)
-    try:
-        pipeline = use_case(Tokenizer.from_bundle(bundle), batcher)
-        prompt = bundle.golden.prompts[0].text
-        return (await pipeline.fill([prompt], FillOptions(top_k=top_k))).fills[0][0]
-    finally:
-        await batcher.close()
+        await check_bundle(read_bundle(edit_bundle(change)))
 
 
 async def test_tokens_may_change_places_within_the_tolerance(
     tiny: Tiny, edit_bundle: EditBundle
 ) -> None:
     # The sixth fill may replace the fifth if their difference is within the tolerance of int8.
-    *_, fifth, sixth = await actual_fills(tiny.path, 6)
+    *_, fifth, sixth = await check_bundle(read_bundle(tiny.path), 6)
     assert 0 < math.log(fifth.score / sixth.score) < 0.4
 
     def change(bundle: dict[str, Any]) -> None:
-        in_int8(bundle)
+        in_int8()(bundle)
         first_fills(bundle)[4].update(token=sixth.token)
 
-    await check_bundle(edit_bundle(change))
+    await check_bundle(read_bundle(edit_bundle(change)))
 
 
 @pytest.mark.parametrize(
@@ -208,85 +200,45 @@ async def test_twice_as_many_fills_are_compared(
     rank: int, message: str, tiny: Tiny, edit_bundle: EditBundle
 ) -> None:
     # If the bundle has five fills of a mask, the check reads the model's ten best fills.
-    token = (await actual_fills(tiny.path, rank))[-1].token
+    token = (await check_bundle(read_bundle(tiny.path), rank))[-1].token
     path = edit_bundle(lambda bundle: first_fills(bundle)[0].update(token=token))
     with pytest.raises(BundleError, match=f"golden prompt 0, mask 0 {message}"):
-        await check_bundle(path)
+        await check_bundle(read_bundle(path))
 
 
 async def test_fills_may_be_more_than_half_of_the_tokens(
     tiny: Tiny, edit_bundle: EditBundle
 ) -> None:
-    fills = await actual_fills(tiny.path, 30)
+    fills = await check_bundle(read_bundle(tiny.path), 30)
 
     def change(bundle: dict[str, Any]) -> None:
         expected = [{"token": fill.token, "log_prob": math.log(fill.score)} for fill in fills]
         bundle["golden"]["prompts"][0]["fills"] = [expected]
 
-    await check_bundle(edit_bundle(change))
+    await check_bundle(read_bundle(edit_bundle(change)))
 
 
-@pytest.mark.parametrize("others_by", [0, 0.15])
 async def test_unlisted_token_with_low_expectation_has_no_difference(
-    others_by: float, tiny: Tiny, edit_bundle: EditBundle
+    tiny: Tiny, edit_bundle: EditBundle
 ) -> None:
     # An unlisted token neither adds to the mean nor hides the differences of other fills.
-    token = (await actual_fills(tiny.path, 11))[-1].token
+    token = (await check_bundle(read_bundle(tiny.path), 11))[-1].token
 
     def change(bundle: dict[str, Any]) -> None:
-        in_int8(bundle)
-        shift_all(bundle, others_by)
+        in_int8(all_by=0.15)(bundle)
         first_fills(bundle)[4].update(token=token, log_prob=-50)
 
-    if others_by:
-        with pytest.raises(BundleError, match=r"on average \(.* of 0\.14,"):
-            await check_bundle(edit_bundle(change))
-    else:
-        await check_bundle(edit_bundle(change))
-
-
-async def test_other_token_is_rejected(edit_bundle: EditBundle) -> None:
-    def change(bundle: dict[str, Any]) -> None:
-        first_fills(bundle)[0]["token"] = 0
-
-    with pytest.raises(BundleError, match=r"golden prompt 0, mask 0 has the tokens \[\d+, .*\[0, "):
-        await check_bundle(edit_bundle(change))
-
-
-async def test_fewer_masks_are_rejected(edit_bundle: EditBundle) -> None:
-    path = edit_bundle(lambda bundle: bundle["golden"]["prompts"][1]["fills"].pop())
-    with pytest.raises(
-        BundleError, match=r"golden prompt 1 must have one list .*, 2 in total \(got 1\)"
-    ):
-        await check_bundle(path)
-
-
-async def test_prompt_that_cannot_be_filled_is_rejected(edit_bundle: EditBundle) -> None:
-    path = edit_bundle(lambda bundle: bundle["golden"]["prompts"][0].update(text="no mask"))
-    with pytest.raises(
-        BundleError, match=r"the model cannot fill golden prompt 0 \(inputs has no mask"
-    ):
-        await check_bundle(path)
+    with pytest.raises(BundleError, match=r"on average \(.* of 0\.14,"):
+        await check_bundle(read_bundle(edit_bundle(change)))
 
 
 async def test_nan_is_rejected(tiny: Tiny) -> None:
     # NaN is neither above nor below the tolerance.
     bundle = read_bundle(tiny.path)
     [prompt, *_] = bundle.golden.prompts
-    fills = (
-        (
-            GoldenFill.model_construct(token=prompt.fills[0][0].token, log_prob=math.nan),
-            *prompt.fills[0][1:],
-        ),
-    )
-    broken = prompt.model_copy(update={"fills": fills})
+    [first, *others] = prompt.fills[0]
+    nan = GoldenFill.model_construct(token=first.token, log_prob=math.nan)
+    broken = prompt.model_copy(update={"fills": ((nan, *others),)})
     golden = bundle.golden.model_copy(update={"prompts": (broken,)})
-
-    tokenizer = Tokenizer(bundle.tokenizer_path.read_bytes(), "[MASK]", 4, bundle.special_token_ids)
-    batcher = Batcher(Runtime(bundle.model_path).run, 1, 64, 1000, 1000, 10, pytest.fail)
-    try:
-        broken_bundle = bundle.model_copy(update={"golden": golden})
-        with pytest.raises(BundleError, match=r"\(got a difference of nan\)"):
-            await check_golden_prompts(broken_bundle, use_case(tokenizer, batcher))
-    finally:
-        await batcher.close()
+    with pytest.raises(BundleError, match=r"\(got a difference of nan\)"):
+        await check_bundle(bundle.model_copy(update={"golden": golden}))
