@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
+from starlette.types import Receive, Scope, Send
 
 from fillmask import __version__
 from fillmask.api.docs_page import add_docs_page
@@ -63,6 +64,13 @@ class FillMaskApp(FastAPI):
     """A FastAPI application whose OpenAPI document names the loaded models."""
 
     settings: Settings
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request. The middleware is for requests, not for the lifespan."""
+        if scope["type"] == "lifespan":
+            await self.router({**scope, "app": self}, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
 
     def openapi(self) -> dict[str, Any]:
         """Return the OpenAPI document."""

@@ -11,11 +11,7 @@ import re
 import sys
 from typing import Any, NoReturn
 
-from fillmask.errors import (
-    InvalidRequestError,
-    MalformedRequestError,
-    quote,
-)
+from fillmask.errors import InvalidRequestError, MalformedRequestError, quote
 
 # escapes of surrogates, which form a character only in pairs
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -23,10 +19,6 @@ _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 class _ConstantError(ValueError):
     """Error for a constant that JSON does not allow, such as NaN. The message is the constant."""
-
-
-class _UnpairedSurrogateError(ValueError):
-    """Error for an escape of only one half of a surrogate pair."""
 
 
 def parse_json(content: bytes, label: str, first_line: int = 1) -> object:
@@ -46,7 +38,7 @@ def parse_json(content: bytes, label: str, first_line: int = 1) -> object:
     try:
         value = _decode(content.decode())
         if _SURROGATE_ESCAPE.search(content):
-            _reject_surrogates(value)
+            _encode(value)
     except InvalidRequestError:  # also a ValueError
         raise
     except UnicodeDecodeError as error:
@@ -62,7 +54,7 @@ def parse_json(content: bytes, label: str, first_line: int = 1) -> object:
         raise MalformedRequestError(
             f"{label} contains {error}, which is not a JSON number; use null or a number."
         ) from error
-    except _UnpairedSurrogateError as error:
+    except UnicodeEncodeError as error:
         raise InvalidRequestError(
             f"{label} has an unpaired surrogate escape; remove it or complete the pair."
         ) from error
@@ -82,7 +74,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         for name, _ in pairs:
             if name in seen:
-                _reject_surrogates(name)
+                _encode(name)
                 raise InvalidRequestError(f"The field {quote(name)} is a duplicate; remove it.")
             seen.add(name)
     return fields
@@ -97,15 +89,12 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_reject_co
 
 
 def _decode(text: str) -> object:
-    if text.startswith(
-        "\ufeff"
-    ):  # json reports "expecting value", which does not name the invisible mark
+    # json reports "expecting value", which does not name the invisible mark
+    if text.startswith("\ufeff"):
         raise json.JSONDecodeError("Unexpected byte order mark", text, 0)
     return _DECODER.decode(text)
 
 
-def _reject_surrogates(value: object) -> None:
-    try:
-        json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError as error:
-        raise _UnpairedSurrogateError from error
+def _encode(value: object) -> None:
+    """Raise UnicodeEncodeError for half of a surrogate pair."""
+    json.dumps(value, ensure_ascii=False).encode()

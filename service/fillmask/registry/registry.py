@@ -39,6 +39,10 @@ class ModelRegistry:
         on_change: function to call after a load or a replacement of models.
         metrics: metrics of batches and reloads.
         tracer: tracer of tokenization and batches, by default none.
+
+    Attributes:
+        by_name: all models by name, in the order of the first load of their directories.
+        by_served_name: all models by name, followed by the models by alias.
     """
 
     def __init__(
@@ -56,22 +60,12 @@ class ModelRegistry:
         self._tracer = tracer
         self._by_path: dict[Path, ServedModel] = {}
         self._default_path = Path()
-        self._by_name: dict[str, ServedModel] = {}
-        self._by_served_name: dict[str, ServedModel] = {}
+        self.by_name: Mapping[str, ServedModel] = {}
+        self.by_served_name: Mapping[str, ServedModel] = {}
         self._reloading = asyncio.Lock()
         # the event loop has only weak references to tasks
         self._reloads: set[asyncio.Task[None]] = set()
         self._retiring: set[asyncio.Task[None]] = set()
-
-    @property
-    def by_name(self) -> Mapping[str, ServedModel]:
-        """All models by name, in the order of the first load of their directories."""
-        return self._by_name
-
-    @property
-    def by_served_name(self) -> Mapping[str, ServedModel]:
-        """All models by name, followed by the models by alias."""
-        return self._by_served_name
 
     @property
     def default(self) -> ServedModel:
@@ -95,13 +89,13 @@ class ModelRegistry:
             InvalidRequestError: the model does not have the task. The message names the models
                 with the task.
         """
-        if name is not None and name not in self._by_served_name:
-            served = ", ".join(map(quote, self._by_served_name))
+        if name is not None and name not in self.by_served_name:
+            served = ", ".join(map(quote, self.by_served_name))
             raise NotFoundError(f"Unknown model {quote(name)}; use a served model: {served}.")
-        model = self.default if name is None else self._by_served_name[name]
+        model = self.default if name is None else self.by_served_name[name]
         if task is None or task in model.bundle.tasks:
             return model
-        able = [one for one in self._by_name.values() if task in one.bundle.tasks]
+        able = [one for one in self.by_name.values() if task in one.bundle.tasks]
         if name is None and able:
             return able[0]
         if name is None or not able:
@@ -113,7 +107,7 @@ class ModelRegistry:
 
     def names_of(self, model: ServedModel) -> list[str]:
         """Return the name of a model, followed by its aliases."""
-        return [name for name, other in self._by_served_name.items() if other is model]
+        return [name for name, other in self.by_served_name.items() if other is model]
 
     async def load_all(self) -> None:
         """Load the models of all bundles.
@@ -131,7 +125,7 @@ class ModelRegistry:
             )
         name = self._settings.model or next(iter(self.by_name))
         self._default_path = next(p for p, model in self._by_path.items() if model.name == name)
-        self._by_served_name = self._with_aliases(self._by_path)
+        self.by_served_name = self._with_aliases(self._by_path)
         self._on_change()
 
     async def reload(self) -> None:
@@ -212,9 +206,9 @@ class ModelRegistry:
                 )
         by_path = self._by_path | {path: model}
         by_name = {each.name: each for each in by_path.values()}
-        if self._by_served_name:  # `load_all` resolves the aliases after the last bundle
-            self._by_served_name = self._with_aliases(by_path)
-        self._by_path, self._by_name = by_path, by_name
+        if self.by_served_name:  # `load_all` resolves the aliases after the last bundle
+            self.by_served_name = self._with_aliases(by_path)
+        self._by_path, self.by_name = by_path, by_name
 
     def _with_aliases(self, by_path: Mapping[Path, ServedModel]) -> dict[str, ServedModel]:
         by_name = {model.name: model for model in by_path.values()}

@@ -64,7 +64,7 @@ class ModelInfo(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ServedModel:
-    """A loaded and verified model.
+    """A loaded and verified model. Its `require_*` raise InvalidRequestError for a missing task.
 
     Attributes:
         bundle: source of the model.
@@ -91,35 +91,19 @@ class ServedModel:
         return self.info.name
 
     def require_fill_mask(self) -> FillMaskPipeline:
-        """Return the pipeline that fills masks.
-
-        Raises:
-            InvalidRequestError: the model does not have the task fill-mask.
-        """
+        """Return the pipeline that fills masks."""
         return self.pipelines.fill_mask or self.refuse("fill-mask")
 
     def require_scoring(self) -> ScoringPipeline:
-        """Return the pipeline that scores texts.
-
-        Raises:
-            InvalidRequestError: the model does not have the task fill-mask.
-        """
+        """Return the pipeline that scores texts."""
         return self.pipelines.scoring or self.refuse("fill-mask")
 
     def require_classification(self) -> ClassificationPipeline:
-        """Return the pipeline that classifies texts.
-
-        Raises:
-            InvalidRequestError: the model does not have the task text-classification.
-        """
+        """Return the pipeline that classifies texts."""
         return self.pipelines.classification or self.refuse("text-classification")
 
     def require_sparse(self) -> SparsePipeline:
-        """Return the pipeline that makes sparse vectors.
-
-        Raises:
-            InvalidRequestError: the model does not have the task sparse.
-        """
+        """Return the pipeline that makes sparse vectors."""
         return self.pipelines.sparse or self.refuse("sparse")
 
     @property
@@ -128,11 +112,7 @@ class ServedModel:
         return self.info.pairs and len(self.info.labels or ()) == 1
 
     def require_reranking(self) -> ClassificationPipeline:
-        """Return the pipeline that classifies the pairs of a query.
-
-        Raises:
-            InvalidRequestError: the model cannot rerank.
-        """
+        """Return the pipeline that classifies the pairs of a query."""
         pipeline = self.require_classification()
         if not self.reranks:
             labels = len(self.info.labels or ())

@@ -131,7 +131,7 @@ def ask_for_trouble(url: str) -> list[int]:
 
 def test_no_secret_is_logged(keys: Path, tiny: Tiny) -> None:
     # Even at the level debug, no secret from any part of a request is in the log.
-    flags = ("--log-level=debug", "--access-log=all", "--log-format=json")
+    flags = ("--log-level=debug", "--access-log=all", "--log-format=json", "--drain-delay-s=0")
     with tempfile.TemporaryFile("w+") as output:
         with process(tiny, *flags, f"--api-keys-file={keys}", output=output) as (running, url):
             statuses = ask_for_trouble(url)
@@ -155,12 +155,14 @@ def test_no_secret_is_logged(keys: Path, tiny: Tiny) -> None:
 
 def test_log_texts_logs_bodies(tiny: Tiny) -> None:
     # With log_texts the service logs a warning at the start. The log contains no headers.
-    flags = ("--log-level=debug", "--log-texts=true", "--log-format=json")
+    flags = ("--log-level=debug", "--log-texts=true", "--log-format=json", "--drain-delay-s=0")
     with tempfile.TemporaryFile("w+") as output:
-        with process(tiny, *flags, output=output) as (_, url):
+        with process(tiny, *flags, output=output) as (running, url):
             headers = {"Authorization": f"Bearer {SECRETS['key']}"}
             for path in ("/fill-mask", "/score"):
                 httpx.post(url + path, json={"inputs": SECRETS["text"]}, headers=headers)
+            running.terminate()
+            assert running.wait(20) == 0
         log = [json.loads(line) for line in _read(output).splitlines() if line.startswith("{")]
     bodies = [json.loads(line["body"]) for line in log if line["message"] == "request body"]
     assert bodies == [{"inputs": SECRETS["text"]}] * 2
@@ -171,7 +173,7 @@ def test_log_texts_logs_bodies(tiny: Tiny) -> None:
 def test_only_errors_are_logged_by_default(tiny: Tiny) -> None:
     # The log line of an error has the request id of its response.
     with tempfile.TemporaryFile("w+") as output:
-        with process(tiny, output=output) as (running, url):
+        with process(tiny, "--drain-delay-s=0", output=output) as (running, url):
             for body in ({"inputs": "the [MASK]"}, {"inputs": 7}, {"inputs": "bug [MASK]"}):
                 answer = httpx.post(f"{url}/fill-mask", json=body)
             assert answer.status_code == 500

@@ -1,1 +1,1 @@
-"""ASGI middleware."""
+"""ASGI middleware for requests over HTTP."""

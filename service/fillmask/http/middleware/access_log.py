@@ -46,9 +46,6 @@ class AccessLogMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Count, time and log one request."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         begun_s = time.perf_counter()
         times = scope[TIMES] = RequestTimes()
         status = CLIENT_CLOSED_REQUEST

@@ -40,11 +40,8 @@ class AuthenticationMiddleware:
         Raises:
             UnauthorizedError: the request needs a key and has no valid one.
         """
-        if (
-            scope["type"] == "http"
-            and not is_public(scope["method"], scope["path"])
-            and not self._keys.is_valid(_bearer_token(scope))
-        ):
+        public = is_public(scope["method"], scope["path"])
+        if not public and not self._keys.is_valid(_bearer_token(scope)):
             raise UnauthorizedError(
                 "The request has no valid API key; send a key as Authorization: Bearer KEY."
             )

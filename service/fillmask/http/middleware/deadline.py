@@ -41,9 +41,6 @@ class DeadlineMiddleware:
             SlowRequestError: the body has not arrived in time.
             DeadlineError: the response has not started, or not left, in time.
         """
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         timeout_ms = self._timeout_ms(scope["headers"])
         # a GET request is complete with its head
         arrived = scope["method"] in {"GET", "HEAD"}

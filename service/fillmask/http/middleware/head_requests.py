@@ -15,7 +15,7 @@ class HeadMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request. A HEAD request becomes a GET request."""
-        if scope["type"] != "http" or scope["method"] != "HEAD":
+        if scope["method"] != "HEAD":
             await self._app(scope, receive, send)
             return
 

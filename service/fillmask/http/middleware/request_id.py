@@ -37,9 +37,6 @@ class RequestIdMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request and its exceptions."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         request_id = scope[REQUEST_ID] = request_id_of(scope["headers"])
         CURRENT_SCOPE.set(scope)  # each request runs in its own context
         started = False

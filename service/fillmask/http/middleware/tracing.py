@@ -24,7 +24,7 @@ class TracingMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Trace one request."""
-        if scope["type"] != "http" or scope["path"].startswith(_UNTRACED):
+        if scope["path"].startswith(_UNTRACED):
             await self._app(scope, receive, send)
             return
         span = self._tracer.start_request_span(scope)

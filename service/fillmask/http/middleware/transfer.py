@@ -50,9 +50,6 @@ class TransferMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request within the limits."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         with self._budget.claim() as claim:
             scope[CLAIM] = claim
             transfer = _Transfer(
