@@ -42,22 +42,39 @@ class DeadlineMiddleware:
             DeadlineError: the response has not started, or not left, in time.
         """
         timeout_ms = self._timeout_ms(scope["headers"])
+        now_s = asyncio.get_running_loop().time
         # a GET request is complete with its head
         arrived = scope["method"] in {"GET", "HEAD"}
-        first_s = timeout_ms / 1000 if arrived else RECEIVE_TIMEOUT_S
-        now_s = asyncio.get_running_loop().time()
-        timeout = asyncio.timeout_at(now_s + first_s)
-        scope[DEADLINE] = now_s + timeout_ms / 1000
-        timed = _TimedRequest(scope, receive, send, timeout, timeout_ms / 1000, arrived=arrived)
+        scope[DEADLINE] = now_s() + timeout_ms / 1000
+        timeout = asyncio.timeout_at(scope[DEADLINE] if arrived else now_s() + RECEIVE_TIMEOUT_S)
+
+        async def receive_in_time() -> Message:
+            nonlocal arrived
+            message = await receive()
+            if not (arrived or message.get("more_body") or timeout.expired()):
+                arrived = True
+                scope[DEADLINE] = deadline_s = now_s() + timeout_ms / 1000
+                # a new timer takes 5 us, and most bodies arrive with their heads
+                if not 0 <= deadline_s - (timeout.when() or 0) < _TOLERANCE_S:
+                    timeout.reschedule(deadline_s)
+            return message
+
+        def send_in_time(message: Message) -> Awaitable[None]:
+            if timeout.expired():
+                # not a wait for the cancellation, which the application may have dropped
+                raise TimeoutError
+            _allow_time_to_leave(message, timeout)
+            return send(message)
+
         try:
             async with timeout:
-                await self._app(scope, timed.receive, timed.send)
+                await self._app(scope, receive_in_time, send_in_time)
         except Exception:
             # an application may also raise another error than its cancellation at the deadline
             if not timeout.expired():
                 raise
         if timeout.expired():
-            raise _late(timeout_ms) if timed.arrived else _slow()
+            raise _late(timeout_ms) if arrived else _slow()
 
     def _timeout_ms(self, headers: Iterable[tuple[bytes, bytes]]) -> int:
         timeout_ms = self._default_ms
@@ -76,54 +93,11 @@ class DeadlineMiddleware:
         return timeout_ms
 
 
-class _TimedRequest:
-    """The messages of one request, which move its deadline.
-
-    Attributes:
-        arrived: whether the complete request has arrived.
-    """
-
-    __slots__ = ("_limit_s", "_receive", "_scope", "_send", "_timeout", "arrived")
-
-    def __init__(
-        self,
-        scope: Scope,
-        receive: Receive,
-        send: Send,
-        timeout: asyncio.Timeout,
-        limit_s: float,
-        *,
-        arrived: bool,
-    ) -> None:
-        self._scope = scope
-        self._receive = receive
-        self._send = send
-        self._timeout = timeout
-        self._limit_s = limit_s
-        self.arrived = arrived
-
-    async def receive(self) -> Message:
-        """Return the next message. The time limit starts with the last part of the body."""
-        message = await self._receive()
-        if not (self.arrived or message.get("more_body") or self._timeout.expired()):
-            self.arrived = True
-            deadline_s = asyncio.get_running_loop().time() + self._limit_s
-            self._scope[DEADLINE] = deadline_s
-            # a new timer takes 5 us, and most bodies arrive with their heads
-            if not 0 <= deadline_s - (self._timeout.when() or 0) < _TOLERANCE_S:
-                self._timeout.reschedule(deadline_s)
-        return message
-
-    def send(self, message: Message) -> Awaitable[None]:
-        """Send a part of the response, unless the deadline has passed."""
-        if self._timeout.expired():
-            # not a wait for the cancellation, which the application may have dropped
-            raise TimeoutError
-        if message["type"] == "http.response.start":
-            self._timeout.reschedule(None)
-        elif message.get("more_body") or len(message.get("body", b"")) >= PART_BYTES:
-            self._timeout.reschedule(asyncio.get_running_loop().time() + SEND_TIMEOUT_S)
-        return self._send(message)
+def _allow_time_to_leave(message: Message, timeout: asyncio.Timeout) -> None:
+    if message["type"] == "http.response.start":
+        timeout.reschedule(None)
+    elif message.get("more_body") or len(message.get("body", b"")) >= PART_BYTES:
+        timeout.reschedule(asyncio.get_running_loop().time() + SEND_TIMEOUT_S)
 
 
 def _late(timeout_ms: int) -> DeadlineError:

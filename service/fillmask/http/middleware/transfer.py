@@ -44,48 +44,33 @@ class TransferMiddleware:
         is_stopping: Callable[[], bool],
     ) -> None:
         self._app = app
-        self._max_body_bytes = max_body_bytes
         self._budget = budget
-        self._is_stopping = is_stopping
+        self.max_body_bytes = max_body_bytes
+        self.is_stopping = is_stopping
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request within the limits."""
-        with self._budget.claim() as claim:
+        with self._budget.claim() as claim, suppress(ClientDisconnectedError):
             scope[CLAIM] = claim
-            transfer = _Transfer(
-                scope["headers"], receive, send, claim, self._max_body_bytes, self._is_stopping
-            )
-            with suppress(ClientDisconnectedError):
-                await self._app(scope, transfer.receive, transfer.send)
+            transfer = _Transfer(self, scope["headers"], receive, send, claim)
+            await self._app(scope, transfer.receive, transfer.send)
 
 
 class _Transfer:
     """The body and the response of one request."""
 
-    __slots__ = (
-        "_claim",
-        "_declared",
-        "_is_stopping",
-        "_max",
-        "_receive",
-        "_received",
-        "_send",
-        "_unread",
-    )
-
     def __init__(
         self,
+        limits: TransferMiddleware,
         headers: Iterable[tuple[bytes, bytes]],
         receive: Receive,
         send: Send,
         claim: Claim,
-        max_body_bytes: int,
-        is_stopping: Callable[[], bool],
     ) -> None:
+        self._limits = limits
         self._receive = receive
         self._send = send
         self._claim = claim
-        self._max = max_body_bytes
         self._declared = self._received = 0
         chunked = False
         for name, value in headers:
@@ -94,7 +79,6 @@ class _Transfer:
             elif name == b"transfer-encoding":
                 chunked = True
         self._unread = chunked or self._declared > 0
-        self._is_stopping = is_stopping
 
     async def receive(self) -> Message:
         """Return the next message, with a part of the body.
@@ -103,15 +87,13 @@ class _Transfer:
             TooLargeError: the body exceeds the limit.
             OverloadedError: the budget has too few free bytes.
         """
-        if self._declared > self._max:
-            raise self._too_large(self._declared)
+        self._check_size(self._declared)
         message = await self._receive()
         if message["type"] == "http.request":
             self._unread = message.get("more_body", False)
             size_bytes = len(message.get("body", b""))
             self._received += size_bytes
-            if self._received > self._max:
-                raise self._too_large(self._received)
+            self._check_size(self._received)
             self._claim.add(size_bytes)
         return message
 
@@ -122,7 +104,7 @@ class _Transfer:
             ClientDisconnectedError: the server cannot send to this client any more.
         """
         if message["type"] == "http.response.start":
-            if self._unread or self._is_stopping():
+            if self._unread or self._limits.is_stopping():
                 message = {**message, "headers": [*message.get("headers", ()), _CLOSE]}
         elif self._unread or len(message.get("body", b"")) >= PART_BYTES:
             return self._send_in_parts(message["body"], more=message.get("more_body", False))
@@ -156,9 +138,10 @@ class _Transfer:
                 return
             left -= size_bytes
 
-    def _too_large(self, size_bytes: int) -> TooLargeError:
-        allowed = f"at most {self._max} bytes (got {size_bytes})"
-        return TooLargeError(
-            f"The body must have {allowed}; send fewer or shorter texts, or raise "
-            "FILLMASK_MAX_BODY_BYTES."
-        )
+    def _check_size(self, size_bytes: int) -> None:
+        most_bytes = self._limits.max_body_bytes
+        if size_bytes > most_bytes:
+            raise TooLargeError(
+                f"The body must have at most {most_bytes} bytes (got {size_bytes}); send fewer or "
+                "shorter texts, or raise FILLMASK_MAX_BODY_BYTES."
+            )
