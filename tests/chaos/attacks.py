@@ -18,7 +18,6 @@ from contextlib import asynccontextmanager
 
 from fillmask.bundles.bundle import default_bundle_path
 from tests.chaos.requests import PAUSE_S, ask, connected, head, many, post, random_word
-from tests.service.http.test_conformance import CASES
 
 MIB = 2**20
 
@@ -94,18 +93,6 @@ async def expansion(port: int, draw: random.Random) -> None:
         await ask(port, draw.choice(requests))
 
     await many(8, one)
-
-
-async def axes(port: int, draw: random.Random) -> None:
-    """Send tensors with a shape of 49,000 axes, which almost fills the maximum body of 1 MiB."""
-    name = await model_name(port)
-
-    async def one() -> None:
-        shape = [draw.choice((1, 10**18))] * 49_000
-        tensor = {"name": "text", "shape": shape, "datatype": "BYTES", "data": ["a [MASK]"]}
-        await ask(port, post(f"/v2/models/{name}/infer", {"inputs": [tensor]}))
-
-    await many(4, one)
 
 
 async def unread_answers(port: int, draw: random.Random) -> None:
@@ -224,39 +211,11 @@ async def wide_texts(port: int, _draw: random.Random) -> None:
     await many(8, one)
 
 
-async def odd_requests(port: int, draw: random.Random) -> None:
-    """Send requests of the conformance test with some truncated parts and unread responses."""
-
-    async def one() -> None:
-        case = draw.choice(CASES)
-        async with connected(port) as (reader, writer):
-            for part in case.parts:
-                writer.write(part[: draw.randrange(len(part) + 1)] if draw.random() < 0.2 else part)
-            if draw.random() < 0.3:
-                writer.write_eof()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(draw.random()):
-                    await reader.read()
-        await asyncio.sleep(PAUSE_S)
-
-    await many(8, one)
-
-
-async def model_name(port: int) -> str:
-    """Return the name of the served model."""
-    async with connected(port) as (reader, writer):
-        writer.write(b"GET /info HTTP/1.1\r\nHost: x\r\n\r\n")
-        answer_head = (await reader.readuntil(b"\r\n\r\n")).lower()
-        length = int(answer_head.split(b"content-length: ")[1].split(b"\r\n")[0])
-        return str(json.loads(await reader.readexactly(length))["name"])
-
-
 ATTACKS: dict[str, Attack] = {
     "targets": targets,
     "target scores": target_scores,
     "bodies": bodies,
     "expansion": expansion,
-    "axes": axes,
     "unread answers": unread_answers,
     "trailers": trailers,
     "chunk extensions": chunk_extensions,
@@ -266,7 +225,6 @@ ATTACKS: dict[str, Attack] = {
     "slow heads": slow_heads,
     "scores": scores,
     "wide texts": wide_texts,
-    "odd requests": odd_requests,
 }
 
 

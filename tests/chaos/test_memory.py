@@ -32,8 +32,8 @@ BOUNDS_MB = {
     ("bodies",): 200,
     ("unread answers",): 250,
     ("wide texts",): 200,
-    ("targets", "expansion", "axes", "scores"): 60,
-    ("trailers", "chunk extensions", "small chunks", "slow heads", "odd requests"): 30,
+    ("targets", "expansion", "scores"): 60,
+    ("trailers", "chunk extensions", "small chunks", "slow heads"): 30,
     ("chunk floods", "head floods"): 30,
 }
 
