@@ -1,6 +1,5 @@
 """Readers of the deployment files."""
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +21,8 @@ OPERATIONS_PAGE = ROOT / "docs" / "operations.md"
 
 DEFAULT_PORT: int = Settings.model_fields["port"].default
 DEFAULT_GRACE_S: int = Settings.model_fields["shutdown_grace_s"].default
-VARIABLES = {ENV_PREFIX + name.upper() for name in Settings.model_fields}
+# fields of a kustomization.yaml that name directories
+DIRECTORIES = {"resources", "components", "transformers"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,26 +57,25 @@ def assignments(stage: Sequence[Instruction], name: str) -> dict[str, str]:
     return {key: value.strip('"') for key, value in pairs}
 
 
+STAGES = stages(DOCKERFILE.read_text())
+IMAGE = STAGES[-1]  # the serving image
+
+
 def read_yaml(path: Path) -> Any:
     return yaml.safe_load(path.read_text())
 
 
-def objects_of_the_page(kind: str) -> list[dict[str, Any]]:
-    """Return the objects of one kind in the YAML blocks of docs/deploy.md."""
-    return [each for each in yaml_blocks(DEPLOY_PAGE) if each.get("kind") == kind]
-
-
-def overlay_of_the_page() -> dict[str, Any]:
-    """Return the first overlay of docs/deploy.md, with absolute paths."""
-    return with_absolute_paths(objects_of_the_page("Kustomization")[0])
+def overlays(page: Path) -> list[dict[str, Any]]:
+    """Return the overlays of a page, with absolute paths."""
+    blocks = (each for each in yaml_blocks(page) if each.get("kind") == "Kustomization")
+    return [with_absolute_paths(each) for each in blocks]
 
 
 def with_absolute_paths(overlay: dict[str, Any]) -> dict[str, Any]:
     """Return an overlay of a page, beside the checkout `fillmask`, with absolute paths."""
     return overlay | {
         key: [ROOT / Path(path).relative_to("../fillmask") for path in overlay[key]]
-        for key in ("resources", "components", "transformers")
-        if key in overlay
+        for key in DIRECTORIES & overlay.keys()
     }
 
 
@@ -87,24 +86,8 @@ def yaml_blocks(page: Path) -> list[dict[str, Any]]:
     return [yaml.safe_load(block) for block in blocks]
 
 
-def health_check_command() -> list[str]:
-    """Return the words of the image's HEALTHCHECK, which is in exec form."""
-    (check,) = values(stages(DOCKERFILE.read_text())[-1], "HEALTHCHECK")
-    words: list[str] = json.loads(check.partition("CMD ")[2])
-    return words
-
-
-def compose_health_check() -> list[str]:
-    """Return the words of the service's health check in compose.yaml, which is in exec form."""
-    words: list[str]
-    form, *words = read_yaml(COMPOSE)["services"]["fillmask"]["healthcheck"]["test"]
-    assert form == "CMD"
-    return words
-
-
 def image_settings() -> Settings:
-    variables = assignments(stages(DOCKERFILE.read_text())[-1], "ENV")
-    return settings_of(variables)
+    return settings_of(assignments(IMAGE, "ENV"))
 
 
 def settings_of(variables: Mapping[str, str]) -> Settings:
@@ -119,5 +102,5 @@ def settings_of(variables: Mapping[str, str]) -> Settings:
 
 def image_user() -> tuple[int, int]:
     """Return the ids of the image's user and group."""
-    user, group = values(stages(DOCKERFILE.read_text())[-1], "USER")[-1].split(":")
+    user, group = values(IMAGE, "USER")[-1].split(":")
     return int(user), int(group)

@@ -1,77 +1,52 @@
-"""Check of KServe's objects against the models of KServe's SDK.
+"""Check of KServe's objects against the models of KServe's SDK, because no package has its CRDs.
 
-The command `python kserve_models.py` runs in the environment of KServe's client. It reads a list of
-objects as JSON. For each object it prints a list of the unknown fields, missing fields and wrong
-types as JSON. No package has KServe's own CRDs.
+`python kserve_models.py` runs in the environment of KServe's client. It reads a list of objects as
+JSON, and prints the first error of each object as JSON: an unknown or missing field, a wrong type.
 """
 
 import importlib
 import json
 import re
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 KSERVE = importlib.import_module("kserve.models")
 KUBERNETES = importlib.import_module("kubernetes.client.models")
-MODELS = {
-    "ClusterServingRuntime": "V1alpha1ClusterServingRuntime",
-    "ClusterStorageContainer": "V1alpha1ClusterStorageContainer",
-    "InferenceService": "V1beta1InferenceService",
-    "ServingRuntime": "V1alpha1ServingRuntime",
-}
 SCALARS = {"bool": bool, "int": int, "str": str}
-LIST = re.compile(r"list\[(.+)\]")
-MAP = re.compile(r"dict\(str, (.+)\)")
 
 
-def errors(value: Any, kind: str, place: str) -> Iterator[str]:
-    """Yield the errors in a value and in all values inside.
+def build(value: Any, kind: str) -> Any:
+    """Return a value as the type of the SDK that has a name, such as `list[V1Container]`.
 
-    Args:
-        kind: type of the value in the notation of the SDK, e.g. `list[V1Container]`.
-        place: path of the value in its object.
+    Raises:
+        ValueError: the value is not of this type.
     """
     if kind in SCALARS:
         if type(value) is not SCALARS[kind]:
-            yield f"{place} must be of type {kind} (got {value!r})"
-    elif match := LIST.fullmatch(kind):
-        if not isinstance(value, list):
-            yield f"{place} must be a list (got {value!r})"
-            return
-        for index, item in enumerate(value):
-            yield from errors(item, match[1], f"{place}[{index}]")
-    elif not isinstance(value, dict):
-        yield f"{place} must be a map (got {value!r})"
-    elif match := MAP.fullmatch(kind):
-        for key, item in value.items():
-            yield from errors(item, match[1], f"{place}.{key}")
-    else:
-        yield from errors_of_model(value, kind, place)
-
-
-def errors_of_model(value: dict[str, Any], kind: str, place: str) -> Iterator[str]:
-    """Yield the errors in the value of a class of the SDK or of the Kubernetes client."""
+            raise ValueError(f"must be of type {kind} (got {value!r})")
+        return value
+    if match := re.fullmatch(r"list\[(.+)\]", kind):
+        return [build(item, match[1]) for item in value]
+    if match := re.fullmatch(r"dict\(str, (.+)\)", kind):
+        return {key: build(item, match[1]) for key, item in value.items()}
     if not hasattr(KSERVE, kind):
-        # the classes of the Kubernetes client check all values inside
-        try:
-            getattr(KUBERNETES, kind).model_validate(value)
-        except ValueError as error:
-            yield f"{place}: {error}"
-        return
+        return getattr(KUBERNETES, kind).model_validate(value)
     model = getattr(KSERVE, kind)
     attributes = {field: name for name, field in model.attribute_map.items()}
-    for field in value.keys() - attributes.keys():
-        yield f"{place}.{field} is unknown"
-    known = {attributes[field]: item for field, item in value.items() if field in attributes}
+    if unknown := value.keys() - attributes.keys():
+        raise ValueError(f"{kind} has no field {', '.join(sorted(unknown))}")
+    known = {attributes[field]: item for field, item in value.items()}
+    return model(**{name: build(item, model.openapi_types[name]) for name, item in known.items()})
+
+
+def error_of(each: dict[str, Any]) -> str | None:
+    version = each["apiVersion"].rpartition("/")[2]
     try:
-        model(**known)
-    except ValueError as error:  # a missing field
-        yield f"{place}: {error}"
-    for name, item in known.items():
-        yield from errors(item, model.openapi_types[name], f"{place}.{model.attribute_map[name]}")
+        build(each, f"{version[0].upper()}{version[1:]}{each['kind']}")
+    except ValueError as error:
+        return str(error)
+    return None
 
 
 if __name__ == "__main__":
-    found = [[*errors(each, MODELS[each["kind"]], each["kind"])] for each in json.load(sys.stdin)]
-    print(json.dumps(found))  # noqa: T201 - the test reads the output
+    print(json.dumps([error_of(each) for each in json.load(sys.stdin)]))  # noqa: T201 - for the test

@@ -1,10 +1,8 @@
 """Objects that kustomize renders from k8s/.
 
-A run of kustomize takes 0.7 s of CPU time, mostly for the schema of Kubernetes. So the objects of a
-kustomization are rendered once per process, and tests that use them belong to one worker.
+A run of kustomize takes 0.7 s of CPU time, so each directory is rendered once per process.
 """
 
-import json
 import os
 import subprocess
 import tempfile
@@ -13,7 +11,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import kubernetes_validate
 import yaml
 
 from tests.deploy import files
@@ -26,53 +23,40 @@ MODULES = Path(__file__).parent / "kubernetes" / "node_modules"
 PROGRAM = MODULES / "@install-binary" / "kustomize-linux-x64" / "kustomize-linux-x64"
 COMMAND = [str(PROGRAM), "build"] if PROGRAM.exists() else ["kubectl", "kustomize"]
 
-KUSTOMIZATIONS = sorted(files.K8S.rglob("kustomization.yaml"))
-# Transformers change the objects of other kustomizations.
-TRANSFORMERS = [path.parent for path in KUSTOMIZATIONS if path.parts[-3] == "transformers"]
-ROOTS = [
-    path.parent
-    for path in KUSTOMIZATIONS
-    if files.read_yaml(path)["kind"] == "Kustomization" and path.parent not in TRANSFORMERS
-]
-COMPONENTS = [path.parent for path in KUSTOMIZATIONS if path.parent not in {*ROOTS, *TRANSFORMERS}]
+OVERLAYS = files.K8S / "overlays"
+KUSTOMIZATIONS = sorted(path.parent for path in files.K8S.rglob("kustomization.yaml"))
+COMPONENTS = sorted((files.K8S / "components").iterdir())
+TRANSFORMERS = sorted((files.K8S / "transformers").iterdir())
+ROOTS = [path for path in KUSTOMIZATIONS if path not in {*COMPONENTS, *TRANSFORMERS}]
 # kubectl or an overlay sets the namespace of these objects. The comment in their kustomization.yaml
 # has the command.
 WITHOUT_NAMESPACE = {
-    root for root in ROOTS if root.parent == files.K8S / "examples" or "monitoring" in root.parts
+    root for root in ROOTS if root.parent.name == "examples" or "monitoring" in root.parts
 }
 CLUSTER_SCOPED = {"ClusterServingRuntime", "Namespace", "PriorityClass"}
-BUNDLES = [path for path in COMPONENTS if path.name.startswith("bundle-")]
 
-# Fields of an InferenceService's predictor that a pod does not have.
-PREDICTOR_FIELDS = {
-    "maxReplicas",
-    "minReplicas",
-    "model",
-    "scaleMetric",
-    "scaleTarget",
-    "timeout",
+# fields with the name of another object, by the kind of this object
+REFERENCES = {
+    "backendRefs.name": "Service",
+    "claimName": "PersistentVolumeClaim",
+    "configMapRef.name": "ConfigMap",
+    "model.runtime": "ServingRuntime",
+    "parentRefs.name": "Gateway",
+    "priorityClassName": "PriorityClass",
+    "scaleTargetRef.name": "Deployment",
+    "serviceAccountName": "ServiceAccount",
+    "template.spec.subdomain": "Service",
 }
-
-
-def render(directory: Path) -> Objects:
-    """Return the objects of a kustomization, in the order of `kubectl apply`.
-
-    Raises:
-        AssertionError: kustomize fails.
-    """
-    done = subprocess.run([*COMMAND, directory], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return list(yaml.safe_load_all(done.stdout))
 
 
 @cache
 def rendered(directory: Path) -> Objects:
-    return render(directory)
-
-
-def rendered_with(component: Path) -> Objects:
-    """Return the base with a component, rendered as in an overlay outside of k8s/."""
-    return overlaid({"resources": [files.BASE], "components": [component]})
+    """Return the objects of a kustomization, and those of the base with a component."""
+    if directory in COMPONENTS:
+        return overlaid({"resources": [files.BASE], "components": [directory]})
+    done = subprocess.run([*COMMAND, directory], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return list(yaml.safe_load_all(done.stdout))
 
 
 def overlaid(kustomization: dict[str, Any]) -> Objects:
@@ -81,49 +65,15 @@ def overlaid(kustomization: dict[str, Any]) -> Objects:
     Args:
         kustomization: fields of its kustomization.yaml, with absolute paths of directories.
     """
-    return _overlaid(json.dumps(kustomization, default=str))
-
-
-@cache
-def _overlaid(content: str) -> Objects:
-    kustomization = json.loads(content)
     with tempfile.TemporaryDirectory() as scratch:
-        relative: dict[str, Any] = {
+        relative = {
             key: [os.path.relpath(path, scratch) for path in kustomization[key]]
-            for key in ("resources", "components", "transformers")
-            if key in kustomization
+            for key in files.DIRECTORIES & kustomization.keys()
         }
-        header: dict[str, Any] = {
-            "apiVersion": "kustomize.config.k8s.io/v1beta1",
-            "kind": "Kustomization",
-        }
+        header = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
         text = yaml.safe_dump(header | kustomization | relative)
         Path(scratch, "kustomization.yaml").write_text(text)
-        return render(Path(scratch))
-
-
-def applied(directory: Path, namespace: str) -> Objects:
-    """Return the objects that the command of a kustomization creates, with their namespaces.
-
-    Args:
-        namespace: value of `kubectl apply --namespace`, if the command has this option.
-    """
-    objects = rendered(directory)
-    if directory not in WITHOUT_NAMESPACE:
-        return objects
-    assert not any(each["kind"] in CLUSTER_SCOPED for each in objects)
-    return [each | {"metadata": each["metadata"] | {"namespace": namespace}} for each in objects]
-
-
-def identity(each: dict[str, Any]) -> tuple[str, str, str]:
-    """Return the kind, the namespace and the name of an object.
-
-    Raises:
-        KeyError: the namespace is missing.
-    """
-    metadata = each["metadata"]
-    namespace = "" if each["kind"] in CLUSTER_SCOPED else metadata["namespace"]
-    return each["kind"], namespace, metadata["name"]
+        return rendered.__wrapped__(Path(scratch))
 
 
 def one(objects: Objects, kind: str) -> dict[str, Any]:
@@ -136,49 +86,44 @@ def names(objects: Objects, kind: str) -> set[str]:
     return {each["metadata"]["name"] for each in objects if each["kind"] == kind}
 
 
+def settings(objects: Objects) -> dict[str, str]:
+    """Return the service's variables in all ConfigMaps."""
+    data = [each["data"] for each in objects if each["kind"] == "ConfigMap"]
+    return {k: v for each in data for k, v in each.items() if k.startswith("FILLMASK_")}
+
+
 def pods(objects: Objects) -> Iterator[dict[str, Any]]:
-    """Yield the specs of the pods that objects create."""
+    """Yield the specs of the pods that objects create. KServe's have some fields of its own."""
+    runtimes = {
+        each["metadata"]["name"]: each["spec"]
+        for each in objects
+        if each["kind"] == "ServingRuntime"
+    }
     for each in objects:
         if each["kind"] == "InferenceService":
-            predictor = each["spec"]["predictor"]
-            pod = {key: predictor[key] for key in predictor if key not in PREDICTOR_FIELDS}
-            if "model" in predictor:
-                pod["containers"] = runtime_of(each, objects)["spec"]["containers"]
+            pod = each["spec"]["predictor"]
+            if "model" in pod:
+                pod = pod | {"containers": runtimes[pod["model"]["runtime"]]["containers"]}
             yield pod
         elif "template" in each.get("spec", {}):
             yield each["spec"]["template"]["spec"]
 
 
-def runtime_of(inference_service: dict[str, Any], objects: Objects) -> dict[str, Any]:
-    """Return the ServingRuntime that an InferenceService names."""
-    name = inference_service["spec"]["predictor"]["model"]["runtime"]
-    (found,) = (
-        each
-        for each in objects
-        if each["kind"] == "ServingRuntime" and each["metadata"]["name"] == name
-    )
-    return found
-
-
 def containers(objects: Objects) -> Iterator[dict[str, Any]]:
-    """Yield the containers of all pods, except init containers."""
+    """Yield the containers of all pods, and the init containers that run as long as the pod."""
     for pod in pods(objects):
         yield from pod["containers"]
-
-
-def sidecars(objects: Objects) -> Iterator[dict[str, Any]]:
-    """Yield the init containers of all pods that run as long as the pod."""
-    for pod in pods(objects):
         for container in pod.get("initContainers", []):
             if container.get("restartPolicy") == "Always":
                 yield container
 
 
-def templates(objects: Objects) -> Iterator[dict[str, str]]:
-    """Yield the labels of the pods that objects create."""
-    for each in objects:
-        if "template" in each.get("spec", {}):
-            yield each["spec"]["template"]["metadata"]["labels"]
+def labels_of_pods(objects: Objects) -> list[dict[str, str]]:
+    return [
+        each["spec"]["template"]["metadata"]["labels"]
+        for each in objects
+        if "template" in each.get("spec", {})
+    ]
 
 
 def selectors(objects: Objects) -> Iterator[dict[str, str]]:
@@ -197,46 +142,24 @@ def selectors(objects: Objects) -> Iterator[dict[str, str]]:
             yield constraint["labelSelector"]["matchLabels"]
 
 
+def strings(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the strings in a value with their paths. Paths have no indices."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from strings(item, f"{path}.{key}" if path else key)
+    elif isinstance(value, list):
+        for item in value:
+            yield from strings(item, path)
+    elif isinstance(value, str):
+        yield path, value
+
+
 def references(objects: Objects) -> set[tuple[str, str]]:
-    """Return the kinds and names of the objects to which objects refer.
-
-    Secrets do not count, because users create them outside of the manifests.
-    """
-    found = set()
-    for each in objects:
-        spec = each.get("spec", {})
-        if target := spec.get("scaleTargetRef"):
-            found.add((target["kind"], target["name"]))
-        if each["kind"] == "HTTPRoute":
-            found |= {("Gateway", parent["name"]) for parent in spec["parentRefs"]}
-            found |= {
-                ("Service", backend["name"])
-                for rule in spec["rules"]
-                for backend in rule["backendRefs"]
-            }
-        if model := spec.get("predictor", {}).get("model"):
-            found.add(("ServingRuntime", model["runtime"]))
-    for pod in pods(objects):
-        for kind, field in (
-            ("ServiceAccount", "serviceAccountName"),
-            ("PriorityClass", "priorityClassName"),
-            ("Service", "subdomain"),
-        ):
-            found |= {(kind, pod[field])} if field in pod else set()
-        for container in (*pod.get("initContainers", []), *pod["containers"]):
-            found |= {
-                ("ConfigMap", e["configMapRef"]["name"]) for e in container.get("envFrom", [])
-            }
-        for volume in pod.get("volumes", []):
-            if claim := volume.get("persistentVolumeClaim"):
-                found.add(("PersistentVolumeClaim", claim["claimName"]))
-    return found
-
-
-def check(each: dict[str, Any], version: str = kubernetes_validate.latest_version()) -> None:
-    """Check one of Kubernetes' own objects against the strict schema of a version.
-
-    Raises:
-        kubernetes_validate.ValidationError: a field is unknown, missing or of a wrong type.
-    """
-    kubernetes_validate.validate(each, version, strict=True)
+    """Return the kinds and names of the objects to which objects refer, but for Secrets."""
+    return {
+        (kind, value)
+        for each in objects
+        for path, value in strings(each)
+        for field, kind in REFERENCES.items()
+        if path.endswith(f".{field}")
+    }

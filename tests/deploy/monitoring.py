@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import promql_parser
@@ -14,9 +13,6 @@ from tests.deploy import files
 
 MONITORING = files.K8S / "monitoring"
 DASHBOARD = MONITORING / "grafana" / "fillmask.json"
-HISTOGRAM_SUFFIXES = ("_bucket", "_sum", "_count")
-# Grafana's variables, with example values
-VARIABLES = {"$__rate_interval": "1m"}
 
 
 def alerts() -> list[dict[str, Any]]:
@@ -27,13 +23,8 @@ def alerts() -> list[dict[str, Any]]:
 
 def rules(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the rules of all PrometheusRules."""
-    return [
-        rule
-        for each in objects
-        if each["kind"] == "PrometheusRule"
-        for group in each["spec"]["groups"]
-        for rule in group["rules"]
-    ]
+    found = [each["spec"]["groups"] for each in objects if each["kind"] == "PrometheusRule"]
+    return [rule for groups in found for group in groups for rule in group["rules"]]
 
 
 def runbook_page(objects: list[dict[str, Any]]) -> str:
@@ -47,13 +38,16 @@ def dashboard() -> Any:
     return json.loads(DASHBOARD.read_text())
 
 
-def dashboard_expressions() -> Iterator[str]:
-    """Yield the expressions of the panels and of the variables."""
-    for panel in dashboard()["panels"]:
-        yield from (target["expr"] for target in panel.get("targets", []))
+def dashboard_expressions() -> list[str]:
+    """Return the expressions of the panels and of the variables."""
+    found = [
+        target["expr"] for panel in dashboard()["panels"] for target in panel.get("targets", [])
+    ]
     for variable in dashboard()["templating"]["list"]:
         if variable["type"] == "query":
-            yield variable["query"]["query"].removeprefix("label_values(").rpartition(", ")[0]
+            query = variable["query"]["query"]
+            found.append(query.removeprefix("label_values(").rpartition(", ")[0])
+    return found
 
 
 def metrics_of(expression: str) -> set[str]:
@@ -62,8 +56,6 @@ def metrics_of(expression: str) -> set[str]:
     Raises:
         ValueError: the expression is not valid.
     """
-    for variable, value in VARIABLES.items():
-        expression = expression.replace(variable, value)
     found = set()
 
     def note(node: object) -> None:
@@ -71,7 +63,8 @@ def metrics_of(expression: str) -> set[str]:
             assert node.name is not None
             found.add(node.name)
 
-    promql_parser.walk(promql_parser.parse(expression), note)
+    # Grafana's variable, with an example value
+    promql_parser.walk(promql_parser.parse(expression.replace("$__rate_interval", "1m")), note)
     return found
 
 
@@ -87,10 +80,10 @@ def exposed_families() -> dict[str, str]:
     return dict(re.findall(r"^# TYPE (\S+) (\S+)$", exposition(), re.MULTILINE))
 
 
-def family(metric: str, families: dict[str, str]) -> str:
-    """Return the metric family of a sample, e.g. the histogram that a `_count` belongs to."""
-    for suffix in HISTOGRAM_SUFFIXES:
-        base = metric.removesuffix(suffix)
-        if base != metric and families.get(base) == "histogram":
-            return base
-    return metric
+def families_of(expression: str, families: dict[str, str]) -> set[str]:
+    """Return the metric families of an expression: a `_count` belongs to its histogram."""
+    found = set()
+    for metric in metrics_of(expression):
+        base = re.sub("_(bucket|sum|count)$", "", metric)
+        found.add(base if families.get(base) == "histogram" else metric)
+    return found

@@ -24,7 +24,6 @@ from tests.deploy import files
 COMPONENT = files.K8S / "components" / "proxy"
 CONFIGURATION = COMPONENT / "nginx.conf"
 TRUSTED = COMPONENT / "trusted-proxies.conf"
-START = COMPONENT / "start.sh"
 # nginx itself reads a variable with the name NGINX.
 VARIABLE = "NGINX_PROGRAM"
 UPSTREAM = "server fillmask:8000 max_fails=0;"
@@ -32,26 +31,16 @@ UPSTREAM = "server fillmask:8000 max_fails=0;"
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """Running nginx.
-
-    Attributes:
-        port: port for clients.
-        live_port: port of the probes.
-        directory: directory with the configuration and the logs.
-    """
+    """Running nginx, with the port for clients and the directory with configuration and logs."""
 
     process: subprocess.Popen[bytes]
     port: int
-    live_port: int
     directory: Path
 
     def quit(self) -> None:
         """Run nginx's command of the preStop hook."""
         file = self.directory / CONFIGURATION.name
         subprocess.run([*command(), "-c", file, "-s", "quit"], check=True)
-
-    def log(self) -> str:
-        return (self.directory / "access.log").read_text()
 
 
 def command() -> list[str]:
@@ -72,25 +61,41 @@ def directive(name: str) -> str:
     return str(value)
 
 
-def write_configuration(
-    directory: Path,
-    upstreams: Sequence[int],
-    changes: Mapping[str, str],
-    ports: tuple[int, int] = (8080, 8081),
-) -> Path:
-    """Write the committed configuration with other addresses and return its path.
+@contextlib.contextmanager
+def running(
+    directory: Path, *upstreams: int, changes: Mapping[str, str] | None = None
+) -> Iterator[Proxy]:
+    """Run nginx in front of services on the loopback address, and kill it at the end.
 
     Args:
-        upstreams: ports of services on the loopback address.
+        upstreams: ports of the services.
         changes: texts that the configuration has once, such as short times, with replacements.
-        ports: port for clients and port for probes.
     """
+    port = free_port()
+    file = write_configuration(directory, upstreams, port, changes or {})
+    with subprocess.Popen([*command(), "-c", file]) as process:
+        try:
+            for _ in range(200):
+                with contextlib.suppress(ConnectionRefusedError):
+                    socket.create_connection(("127.0.0.1", port)).close()
+                    break
+                time.sleep(0.05)
+            yield Proxy(process, port, directory)
+        finally:
+            # The master ends its worker at SIGTERM, but not at SIGKILL.
+            process.send_signal(signal.SIGTERM)
+
+
+def write_configuration(
+    directory: Path, upstreams: Sequence[int], port: int, changes: Mapping[str, str]
+) -> Path:
+    """Write the committed configuration with other addresses and return its path."""
     text = CONFIGURATION.read_text().replace(" /tmp/", f" {directory}/")
-    addresses = (UPSTREAM.replace("fillmask:8000", f"127.0.0.1:{port}") for port in upstreams)
+    addresses = (UPSTREAM.replace("fillmask:8000", f"127.0.0.1:{each}") for each in upstreams)
     replacements = {
         UPSTREAM: " ".join(addresses),
-        "listen 8080": f"listen 127.0.0.1:{ports[0]}",
-        "listen 8081": f"listen 127.0.0.1:{ports[1]}",
+        "listen 8080": f"listen 127.0.0.1:{port}",
+        "listen 8081": f"listen 127.0.0.1:{free_port()}",
         "access_log /dev/stdout": f"access_log {directory}/access.log",
         **changes,
     }
@@ -100,34 +105,6 @@ def write_configuration(
     file = directory / CONFIGURATION.name
     file.write_text(text)
     return file
-
-
-@contextlib.contextmanager
-def running(
-    directory: Path, *upstreams: int, changes: Mapping[str, str] | None = None
-) -> Iterator[Proxy]:
-    """Run nginx in front of services on the loopback address, and kill it at the end."""
-    ports = free_port(), free_port()
-    file = write_configuration(directory, upstreams, changes or {}, ports)
-    with subprocess.Popen([*command(), "-c", file]) as process:
-        try:
-            await_listener(ports[0])
-            yield Proxy(process, *ports, directory)
-        finally:
-            # The master ends its worker at SIGTERM, but not at SIGKILL.
-            process.send_signal(signal.SIGTERM)
-
-
-def await_listener(port: int) -> None:
-    """Wait until a server listens on a port, for at most 10 s."""
-    for _ in range(200):
-        try:
-            socket.create_connection(("127.0.0.1", port)).close()
-        except ConnectionRefusedError:
-            time.sleep(0.05)
-        else:
-            return
-    pytest.fail(f"nginx does not listen on port {port}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,13 +119,7 @@ class Seen:
 
 @dataclass
 class Upstream:
-    """Server behind nginx that records requests.
-
-    Attributes:
-        port: port of the server.
-        seen: received requests in order.
-        released: event for which requests to /wait wait.
-    """
+    """Server behind nginx, with the received requests. Requests to /wait wait for `released`."""
 
     port: int = 0
     seen: list[Seen] = field(default_factory=list)
@@ -172,15 +143,13 @@ def recording() -> Iterator[Upstream]:
                 return
             if self.path == "/wait":
                 upstream.released.wait(30)
-            full = self.path == "/full"
-            content = b'{"error":"full"}' if full else b"{}"
-            self.send_response(503 if full else 200)
-            if full:
+            self.send_response(503 if self.path == "/full" else 200)
+            if self.path == "/full":
                 self.send_header("Retry-After", "7")
             self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(content)))
+            self.send_header("Content-Length", "13")
             self.end_headers()
-            self.wfile.write(content)
+            self.wfile.write(b'{"error":"a"}')
 
         do_GET = do_POST = answer  # noqa: N815 - names of the base class
 
@@ -189,8 +158,7 @@ def recording() -> Iterator[Upstream]:
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         upstream.port = server.server_port
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-        thread.start()
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         try:
             yield upstream
         finally:

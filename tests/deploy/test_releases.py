@@ -1,21 +1,20 @@
 """Two releases in one cluster, which share no name, selector, reference, host name or query."""
 
 import re
-from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import promql_parser
 import pytest
 
-from tests.deploy import files, kustomize, monitoring, releases
+from tests.deploy import files, kustomize, monitoring
 from tests.deploy.kustomize import Objects
-from tests.deploy.releases import Releases
 
-OVERLAYS = files.K8S / "overlays"
 pytestmark = pytest.mark.processes
+
+EXAMPLES = [files.K8S / "examples" / name for name in ("whole-file", "pretraining")]
+FIRST = [kustomize.OVERLAYS / "production", files.K8S / "monitoring", *EXAMPLES]
 # Fields that name no object of the release: containers, labels, groups of rules, model formats.
-SHARED = {
+SHARED = (
     "app.kubernetes.io/name",
     "app.kubernetes.io/part-of",
     "spec.predictor.containers.name",
@@ -28,150 +27,128 @@ SHARED = {
     "data.nginx.conf",
     "spec.groups.name",
     "spec.podFailurePolicy.rules.onExitCodes.containerName",
-}
-
-
-@pytest.fixture(
-    scope="module",
-    params=["production", "one namespace", "base and cluster runtime", "kserve", "kserve-runtime"],
 )
-def both(request: pytest.FixtureRequest) -> Releases:
-    match request.param:
-        case "production" | "one namespace":
-            return releases.of_production(in_one_namespace=request.param == "one namespace")
-        case "base and cluster runtime":
-            return releases.of_directories(files.BASE, OVERLAYS / "kserve-cluster-runtime")
-        case overlay:
-            return releases.of_directories(OVERLAYS / overlay)
 
 
-def strings(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the strings in a value with their paths. Paths have no indices."""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            yield from strings(item, f"{path}.{key}" if path else key)
-    elif isinstance(value, list):
-        for item in value:
-            yield from strings(item, path)
-    elif isinstance(value, str):
-        yield path, value
+@pytest.fixture(scope="module", params=["production", "one namespace", "base", "kserve-runtime"])
+def both(request: pytest.FixtureRequest) -> tuple[Objects, Objects]:
+    """Objects of two releases. The second is the overlay of docs/deploy.md."""
+    (overlay,) = (each for each in files.overlays(files.DEPLOY_PAGE) if "nameSuffix" in each)
+    directories = FIRST
+    if request.param in {"production", "one namespace"}:
+        overlay["resources"] += EXAMPLES
+    else:
+        paths = {path.name: path for path in kustomize.ROOTS}
+        directories = [paths[request.param]]
+        overlay |= {"resources": directories, "transformers": []}
+    if request.param == "one namespace":
+        (addition,) = (each for each in files.yaml_blocks(files.DEPLOY_PAGE) if "kind" not in each)
+        patches = [*overlay["patches"], *addition["patches"]]
+        overlay |= {"namespace": "fillmask", "patches": patches}
+    first = [each for path in directories for each in kustomize.rendered(path)]
+    return first, kustomize.overlaid(overlay)
 
 
-def queries(objects: Objects) -> Iterator[str]:
-    """Yield the PromQL expressions of scalers and alerts."""
-    for each in objects:
-        if each["kind"] == "ScaledObject":
-            for trigger in each["spec"]["triggers"]:
-                if trigger["type"] == "prometheus":
-                    yield trigger["metadata"]["query"]
-    yield from (rule["expr"] for rule in monitoring.rules(objects))
+def identity(each: dict[str, Any]) -> tuple[str, str, str]:
+    """Return the kind, the namespace, which kubectl may set, and the name of an object."""
+    metadata = each["metadata"]
+    is_wide = each["kind"] in kustomize.CLUSTER_SCOPED
+    return each["kind"], "" if is_wide else metadata.get("namespace", "fillmask"), metadata["name"]
 
 
-def test_no_name_is_the_same(both: Releases) -> None:
-    first, second = ({kustomize.identity(each) for each in objects} for objects in both)
-    assert len(first) == len(both.first)
-    assert len(second) == len(both.second)
+def test_no_name_is_the_same(both: tuple[Objects, Objects]) -> None:
+    first, second = ({identity(each) for each in objects} for objects in both)
+    assert (len(first), len(second)) == (len(both[0]), len(both[1]))
     assert not first & second
 
 
-def test_second_release_lacks_only_what_the_cluster_has_once(both: Releases) -> None:
-    # A second copy of the dashboard has the same uid and overwrites the first copy. Prometheus
-    # evaluates a second copy of the other rules again.
-    first, second = (Counter(each["kind"] for each in objects) for objects in both)
-    lacking: Counter[str] = Counter()
-    if monitoring.rules(both.first):
-        lacking.update(["ConfigMap", "PrometheusRule"])
-        (rule,) = monitoring.rules(both.second)
-        assert rule["alert"] == releases.UNAVAILABLE
-        assert not dashboards(both.second)
-        assert dashboards(both.first)
-    if both.in_one_namespace:
-        lacking.update(["Namespace"])
-    assert first - second == lacking
-    assert not second - first
-
-
-def dashboards(objects: Objects) -> list[str]:
-    """Return the names of the files that Grafana's sidecar reads."""
-    return [
-        name
-        for each in objects
-        if "grafana_dashboard" in each["metadata"]["labels"]
-        for name in each["data"]
-    ]
-
-
-def test_selectors_find_the_pods_of_their_own_release_only(both: Releases) -> None:
-    for objects, others in (both, both[::-1]):
-        own_pods, other_pods = (list(kustomize.templates(each)) for each in (objects, others))
-        for selector in kustomize.selectors(objects):
-            assert any(selector.items() <= labels.items() for labels in own_pods)
-            assert not any(selector.items() <= labels.items() for labels in other_pods)
-
-
-def test_monitors_find_the_service_of_their_own_release_only(both: Releases) -> None:
-    for objects, others in (both, both[::-1]):
-        for each in objects:
-            if each["kind"] == "ServiceMonitor":
-                selector = each["spec"]["selector"]["matchLabels"].items()
-                own, other = (releases.service_of(some) for some in (objects, others))
-                assert selector <= own["metadata"]["labels"].items()
-                assert not selector <= other["metadata"]["labels"].items()
-
-
-def test_references_lead_to_objects_of_the_own_release(both: Releases) -> None:
-    first, second = (kustomize.references(objects) for objects in both)
-    assert len(first) == len(second)
-    assert not first & second
-    assert second <= {(each["kind"], each["metadata"]["name"]) for each in both.second}
-
-
-def test_nothing_else_has_a_name_of_the_first_release(both: Releases) -> None:
-    names = {each["metadata"]["name"] for each in both.first}
-    if both.in_one_namespace:
-        names.remove(releases.FIRST)  # the name of the namespace
+def test_nothing_else_has_a_name_of_the_first_release(both: tuple[Objects, Objects]) -> None:
+    first, second = both
+    names = {each["metadata"]["name"] for each in first}
+    names -= {"fillmask"} & {identity(each)[1] for each in second}  # of one namespace
     # `python -m fillmask.cli` names no object
     old_name = re.compile(rf"(?<![\w/-])({'|'.join(map(re.escape, names))})(?![\w-]|\.cli\b)")
-    for each in both.second:
-        for path, value in strings(each):
-            if not path.endswith(tuple(SHARED)):
+    for each in second:
+        for path, value in kustomize.strings(each):
+            if not path.endswith(SHARED):
                 assert not old_name.search(value), (each["kind"], path)
 
 
-def listeners(objects: Objects) -> Iterator[dict[str, Any]]:
-    for each in objects:
-        if each["kind"] == "Gateway":
-            yield from each["spec"]["listeners"]
+def test_selectors_and_references_stay_in_their_release(both: tuple[Objects, Objects]) -> None:
+    for objects, others in (both, both[::-1]):
+        own_pods, other_pods = (kustomize.labels_of_pods(each) for each in (objects, others))
+        for selector in kustomize.selectors(objects):
+            assert any(selector.items() <= labels.items() for labels in own_pods)
+            assert not any(selector.items() <= labels.items() for labels in other_pods)
+    first, second = (kustomize.references(objects) for objects in both)
+    assert len(first) == len(second)
+    assert not first & second
+    addresses = re.compile(r"listeners\.(hostname|tls\.certificateRefs\.name)$")
+    first, second = (
+        {
+            found
+            for each in objects
+            for found in kustomize.strings(each)
+            if addresses.search(found[0])
+        }
+        for objects in both
+    )
+    assert len(first) == len(second)
+    assert not first & second
 
 
-def test_every_host_name_and_certificate_is_another(both: Releases) -> None:
-    for field in ("hostname", "tls"):
-        first, second = ([each[field] for each in listeners(objects)] for objects in both)
-        assert len(first) == len(second)
-        assert all(value not in first for value in second)
+def own_labels(objects: Objects) -> dict[str, str]:
+    """Return the labels that Prometheus adds to the metrics of a release."""
+    services = (each["metadata"] for each in objects if each["kind"] == "Service")
+    label = "app.kubernetes.io/name"
+    (service,) = (each for each in services if each["labels"][label] == "fillmask")
+    return {"namespace": service["namespace"], "job": service["name"]}
 
 
-def test_queries_select_or_separate_releases(both: Releases) -> None:
+def test_queries_select_or_separate_releases(both: tuple[Objects, Objects]) -> None:
     for objects in both:
-        for query in queries(objects):
+        queries = [rule["expr"] for rule in monitoring.rules(objects)]
+        scalers = [each["spec"] for each in objects if each["kind"] == "ScaledObject"]
+        triggers = [trigger["metadata"] for spec in scalers for trigger in spec["triggers"]]
+        for query in (*queries, *(each["query"] for each in triggers if "query" in each)):
             promql_parser.parse(query)
             matchers = dict(re.findall(r'\b(namespace|job)="([^"]*)"', query))
-            assert matchers in ({}, releases.own_labels(objects)), query
-            if not matchers:
-                assert is_per_release(query), query
+            assert matchers in ({}, own_labels(objects)), query
+            # without them, every aggregation and match keeps both labels
+            kept = re.findall(r"\b(?:sum|min|max|avg|count|absent)\b(?: by \(([^)]*)\))?", query)
+            kept += re.findall(r"\bon \(([^)]*)\)", query)
+            is_kept = all({"namespace", "job"} <= set(each.split(", ")) for each in kept)
+            assert matchers or is_kept, query
 
 
-def is_per_release(query: str) -> bool:
-    """Return whether every aggregation and match keeps the labels `namespace` and `job`."""
-    kept = re.findall(r"\b(?:sum|min|max|avg|count|absent)\b(?: by \(([^)]*)\))?", query)
-    kept += re.findall(r"\bon \(([^)]*)\)", query)
-    return all({"namespace", "job"} <= set(labels.split(", ")) for labels in kept)
+def check_alert(objects: Objects) -> dict[str, str]:
+    """Check that the alert of a release names it, and return the alert's labels."""
+    rules = {rule["alert"]: rule for rule in monitoring.rules(objects)}
+    rule, own = rules["FillmaskUnavailable"], own_labels(objects)
+    assert dict(re.findall(r'(\w+)="([^"]*)"', rule["expr"])) == own
+    assert rule["labels"].items() >= own.items()
+    assert re.findall(r'"([^"]*)"', rule["annotations"]["summary"]) == list(own.values())
+    page = monitoring.runbook_page(objects)
+    assert {each["annotations"]["runbook_url"].partition("#")[0] for each in rules.values()} == {
+        page
+    }
+    labels: dict[str, str] = rule["labels"]
+    return labels
 
 
-def test_check_of_queries_can_fail() -> None:
-    assert is_per_release("fillmask_ready == 0")
-    assert is_per_release("sum by (namespace, job) (fillmask_ready)")
-    assert not is_per_release("sum(fillmask_ready)")
-    assert not is_per_release("sum by (job) (fillmask_ready)")
-    assert not is_per_release("absent(fillmask_ready == 1)")
-    assert not is_per_release("fillmask_ready / on (job) fillmask_workers")
+def test_alerts_name_their_release_and_the_page_of_its_overlay(
+    both: tuple[Objects, Objects],
+) -> None:
+    if monitoring.rules(both[0]):
+        first, second = map(check_alert, both)
+        # Alertmanager merges alerts with identical labels.
+        assert first != second
+
+
+def test_overlay_of_the_page_about_operations_names_its_release() -> None:
+    (overlay,) = files.overlays(files.OPERATIONS_PAGE)
+    objects = kustomize.overlaid(overlay)
+    assert own_labels(objects) == {"namespace": "my-namespace", "job": "fillmask"}
+    check_alert(objects)
+    placeholder = monitoring.runbook_page(kustomize.rendered(monitoring.MONITORING))
+    assert monitoring.runbook_page(objects) != placeholder
