@@ -17,7 +17,7 @@ from zipfile import ZipFile
 import pytest
 
 from tests.docs import pages
-from tests.docs.python_examples import python_script
+from tests.docs.code_examples import python_script
 from tests.docs.shell_examples import EXAMPLE, TOLERANCE, numbers, words
 from tests.running_server import running_server
 

@@ -1,4 +1,4 @@
-"""Examples and commands of docs/built-in-model.md and the model card."""
+"""Commands of docs/built-in-model.md."""
 
 from __future__ import annotations
 
@@ -9,31 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import generated_block
-from benchmarks.quality.cloze import probe, table
-from benchmarks.quality.examples import HEAD, PAGE, answered, rows
-from fillmask.bundles.bundle import default_bundle_path, read_bundle
+from fillmask.bundles.bundle import read_bundle
 from fillmask_export.commands import main as export_main
 from fillmask_model.commands import main as train_main
+from tests.docs import pages
 from tests.model.command_line import ENCODER
 from tests.model.samples import repetitive_text
-
-
-def test_examples_are_the_services_answers_within_a_hundredth() -> None:
-    said = rows()
-    answers = list(answered(line.split(" | ")[0].strip("| ") for line in said))
-    assert generated_block.read(PAGE, "quality/examples").splitlines()[: len(HEAD)] == HEAD
-    assert len(said) >= 8
-    for line, answer in zip(said, answers, strict=True):
-        assert re.sub(r"\(.*", "", line) == re.sub(r"\(.*", "", answer)
-        shares = [float(re.findall(r"\((.*)\)", text)[0]) for text in (line, answer)]
-        assert shares[0] == pytest.approx(shares[1], abs=0.011)
-
-
-def test_cloze_probe_on_the_model_card_is_current() -> None:
-    assert generated_block.read(generated_block.MODEL_CARD, "quality/cloze").strip() == table(
-        probe(default_bundle_path())
-    )
 
 
 @pytest.mark.slow
@@ -49,7 +30,8 @@ def test_training_commands_of_the_page_make_a_bundle(
     encoder = "--config encoder.json --vocab-size 200"
     start = f"pretrain TEXTS --output DIRECTORY {encoder} --steps 2 {small}"
     assert train_main(shlex.split(start)) == 0
-    [block] = re.findall(r"```sh\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    page = pages.read(pages.DOCS / "built-in-model.md")
+    [block] = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
     ran = []
     for line in block.replace("\\\n", " ").splitlines():
         program, *arguments = shlex.split(line)

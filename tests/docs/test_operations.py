@@ -41,13 +41,6 @@ def test_every_alert_has_a_section_and_no_other() -> None:
     assert sorted(titles) == sorted(alert["alert"] for alert in monitoring.alerts())
 
 
-def test_every_alert_links_a_section_of_the_page() -> None:
-    for alert in monitoring.alerts():
-        page, _, section = alert["annotations"]["runbook_url"].partition("#")
-        assert page.endswith(f"/{PATH.relative_to(pages.ROOT)}")
-        assert section in pages.anchors(PATH)
-
-
 def test_every_log_field_is_named_and_no_other() -> None:
     assert named("Logs") == LOG_FIELDS | set(FIELDS)
 

@@ -1,10 +1,11 @@
-"""Runner of the examples on the pages, in Python and JavaScript."""
+"""Runner of the code on the pages, in Python and JavaScript."""
 
 from __future__ import annotations
 
 import contextlib
 import gc
 import io
+import re
 import subprocess
 import sys
 import warnings
@@ -13,6 +14,16 @@ from pathlib import Path
 from tests.environments import python_of
 
 KSERVE = "from kserve import"
+BLOCK = re.compile(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)
+# printed after each block
+END = "-- end of a block --\n"
+
+
+def python_script(page: str) -> tuple[str, list[str]]:
+    """Return the Python blocks of a page as a script, and the output shown under each."""
+    blocks = BLOCK.findall(page)
+    script = "".join(f"{code}\nprint({END!r}, end='')\n" for code, _ in blocks)
+    return script, [shown for _, shown in blocks]
 
 
 def run_client(language: str, code: str) -> str:
@@ -23,14 +34,13 @@ def run_client(language: str, code: str) -> str:
 
 
 def run(command: list[str]) -> str:
-    """Run a command and return its standard output."""
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def run_python(code: str) -> str:
-    """Run code of a page as a script, in this process, and return its standard output.
+    """Run code as a script, in this process, and return its standard output.
 
     A process of its own would spend most of its time on imports.
     """
