@@ -61,7 +61,7 @@ def test_objects_satisfy_the_models_of_the_sdk() -> None:
     del missing["spec"]["predictor"]
     nested["spec"]["predictor"]["containers"][0]["startupProbe"]["httpGet"]["pth"] = "/"
     sent = json.dumps([*objects, unknown, missing, nested])
-    command = [python_of("kserve"), CHECK]
+    command = [*python_of("kserve"), str(CHECK)]
     errors = json.loads(
         subprocess.run(command, input=sent, stdout=subprocess.PIPE, text=True, check=True).stdout
     )

@@ -78,7 +78,7 @@ def type_errors(objects: Objects, scratch: Path) -> list[str]:
     (scratch / "package.json").write_text('{"type": "module"}')
     (scratch / "node_modules").symlink_to(kustomize.MODULES)
     options = ["--noEmit", "--strict", "--skipLibCheck", "--module", "nodenext", "--ignoreConfig"]
-    command = [NODE, TYPESCRIPT, *options, "objects.ts"]
+    command = [str(NODE), str(TYPESCRIPT), *options, "objects.ts"]
     done = subprocess.run(command, cwd=scratch, capture_output=True, text=True, check=False)
     return done.stdout.splitlines()
 

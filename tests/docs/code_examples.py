@@ -30,7 +30,7 @@ def run_client(language: str, code: str) -> str:
     """Run the code of a client and return its standard output."""
     if language == "javascript":
         return run([str(Path(sys.executable).parent / "node"), "--input-type=module", "-e", code])
-    return run([python_of("kserve"), "-c", code]) if KSERVE in code else run_python(code)
+    return run([*python_of("kserve"), "-c", code]) if KSERVE in code else run_python(code)
 
 
 def run(command: list[str]) -> str:

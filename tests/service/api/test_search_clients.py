@@ -115,7 +115,7 @@ def best(ranker: Path) -> list[tuple[int, float]]:
 
 
 def python_command() -> list[str | Path]:
-    return [python_of("clients"), "-I", PYTHON_SCRIPT]
+    return [*python_of("clients"), "-P", PYTHON_SCRIPT]
 
 
 def call(command: list[str | Path], url: str, cases: list[Case]) -> list[Any]:
@@ -152,7 +152,7 @@ def python_results(url: str) -> dict[str, Any]:
     return dict(
         zip(
             map(str, PYTHON),
-            call([python_of("clients"), "-I", PYTHON_SCRIPT], url, PYTHON),
+            call([*python_of("clients"), "-P", PYTHON_SCRIPT], url, PYTHON),
             strict=True,
         )
     )
@@ -172,7 +172,7 @@ def test_server_that_truncates(ranker: Path, tmp_path: Path, best: list[tuple[in
     case = Case("llama_index_tei", 5)
     with start_process("--bundle", str(tmp_path), "--auto-truncate", "true") as (_, url):
         ranks, vectors = call(
-            [python_of("clients"), "-I", PYTHON_SCRIPT], url, [case, Case("haystack_sparse")]
+            [*python_of("clients"), "-P", PYTHON_SCRIPT], url, [case, Case("haystack_sparse")]
         )
     check(case, ranks, best)
     with FillMask(splade) as model:

@@ -31,7 +31,7 @@ def results(tiny: Tiny) -> dict[str, Any]:
     """Results of the calls, with the response of /fill-mask to the same texts."""
     with start_process("--bundle", str(tiny.path), "--served-name", ALIAS) as (_, url):
         done = subprocess.run(
-            [python_of("kserve"), SCRIPT, url, ALIAS, *TEXTS],
+            [*python_of("kserve"), SCRIPT, url, ALIAS, *TEXTS],
             capture_output=True,
             text=True,
             check=False,
