@@ -100,14 +100,12 @@ def mixed_documents(documents: Sequence[tuple[str, str]], mixture: int) -> Itera
 
 
 def read_sources(corpus: Path) -> list[tuple[str, str]]:
-    """Return the source and the author of each document of the corpus."""
     with open_text(corpus / "train-titles.tsv.xz") as stream:
         rows = [line.rstrip("\n").split("\t") for line in stream]
     return [(source, author) for source, _title, author, _bytes in rows]
 
 
 def write_mixture(corpus: Path, mixture: int, output: Path) -> None:
-    """Write the documents of a mixture to a text file."""
     texts = list(read_documents(sorted(corpus.glob("train-*.txt.xz"))))
     mixed = [texts[number] for number in mixed_documents(read_sources(corpus), mixture)]
     with atomic_replace(output) as temporary:
@@ -133,7 +131,6 @@ def pretraining(corpus: Path, run: Path, phase: int) -> list[str]:
 
 
 def main() -> None:
-    """Train, export and measure, from the first phase that is not complete."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("corpus", type=Path)
     parser.add_argument("--output", type=Path, default=Path("runs/default"))

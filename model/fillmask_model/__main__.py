@@ -20,7 +20,6 @@ def spin_briefly() -> None:
 
 
 def main() -> int:
-    """Run the command and return the exit status."""
     spin_briefly()
     try:
         # imported here, because the serving install lacks the dependencies of this command

@@ -14,7 +14,6 @@ from fillmask_model.files import read_object
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command and return the exit status."""
     options = _parser().parse_args(arguments)
     try:
         options.command(options)

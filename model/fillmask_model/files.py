@@ -144,7 +144,6 @@ def naming_a_full_disk(output: Path) -> Iterator[None]:
 
 
 def _create_beside(path: Path) -> Path:
-    """Create an empty file with a new name beside a path and return its path."""
     created, number = path.with_name(f"{path.name}.tmp"), 0
     while True:
         try:
@@ -157,7 +156,6 @@ def _create_beside(path: Path) -> Path:
 
 
 def _sync(path: Path) -> None:
-    """Flush a file or a directory to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

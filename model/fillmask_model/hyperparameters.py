@@ -15,12 +15,10 @@ _Config = TypeVar("_Config", bound="DataclassInstance")
 
 
 def flag(default: Any, meaning: str) -> Any:
-    """Return a dataclass field with a default and the help text of its command-line flag."""
     return dataclasses.field(default=default, metadata={"help": meaning})
 
 
 def add_flags(parser: argparse.ArgumentParser, config: type[DataclassInstance]) -> None:
-    """Add a flag for each field of a configuration to a command."""
     for field in dataclasses.fields(config):
         name, meaning = "--" + field.name.replace("_", "-"), field.metadata["help"]
         if field.type == "bool":
@@ -32,7 +30,6 @@ def add_flags(parser: argparse.ArgumentParser, config: type[DataclassInstance]) 
 
 
 def from_flags(config: type[_Config], options: argparse.Namespace) -> _Config:
-    """Return a configuration from the command line."""
     fields = dataclasses.fields(config)
     return config(**{field.name: getattr(options, field.name) for field in fields})
 

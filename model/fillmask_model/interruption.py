@@ -27,7 +27,6 @@ class StopRequest:
         self._terminated = False
 
     def __call__(self) -> bool:
-        """Return whether the time limit has passed or SIGTERM has arrived."""
         return self._terminated or time.monotonic() >= self._end
 
     def __enter__(self) -> Self:

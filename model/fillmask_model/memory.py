@@ -112,12 +112,10 @@ def page_out_files(*endings: str) -> Iterator[None]:
 
 
 def _mapped_bytes() -> int:
-    """Return the resident memory of this process in mapped files."""
     return int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[2]) * mmap.PAGESIZE
 
 
 def _mappings(endings: tuple[str, ...]) -> Iterator[tuple[int, int]]:
-    """Yield the address range of each mapping whose path has one of the endings."""
     for line in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines():
         if line.endswith(endings):
             first, end = line.split(maxsplit=1)[0].split("-")

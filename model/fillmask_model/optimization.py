@@ -39,7 +39,6 @@ def adamw(
 
 
 def add_device_flag(parser: argparse.ArgumentParser) -> None:
-    """Add --device to a command."""
     help_text = (
         "processor for the training (default: %(default)s, which is cuda if PyTorch finds a GPU)"
     )

@@ -76,7 +76,6 @@ class Checkpoint:
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        """Tasks for which the checkpoint has a trained head."""
         if self.sparse is not None:
             return (SPARSE,)
         fills = () if self.head_is_new else (FILL_MASK,)

@@ -83,7 +83,6 @@ def write_sparse_modules(directory: Path) -> None:
 
 
 def _read_list(path: Path) -> list[tuple[str, str]]:
-    """Return class and folder of each module."""
     try:
         modules = json.loads(read_text(path))
         listed = [(_class(module["type"]), _folder(module["path"])) for module in modules]

@@ -90,7 +90,6 @@ def _letters(model_type: str) -> str:
 
 
 def _advice(model_type: object) -> str:
-    """Return the end of a message about an unknown family."""
     near = get_close_matches(str(model_type), FAMILIES, 1)
     nearest = f"; the nearest is {near[0]}" if near else ""
     if model_type is None:

@@ -132,7 +132,6 @@ def _read_tensor(path: Path, vocab_size: int) -> list[float]:
 
 
 def _read_table(path: Path, tokenizer: Tokenizer, vocab_size: int) -> list[float]:
-    """Read an object with the weights of some tokens."""
     fields: dict[str, Any] = read_object(path)
     weights = [0.0] * vocab_size
     for token, weight in fields.items():

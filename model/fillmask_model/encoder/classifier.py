@@ -113,7 +113,6 @@ class ClassifierConfig:
         return cls(**(fields | {"labels": tuple(labels) if isinstance(labels, list) else labels}))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields by name."""
         return dataclasses.asdict(self)
 
 

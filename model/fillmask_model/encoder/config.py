@@ -139,17 +139,14 @@ class EncoderConfig:
 
     @property
     def ffn_in_bias(self) -> bool:
-        """Whether the first feed-forward layer and its gate have biases."""
         return self.ffn_bias in {"input", "both"}
 
     @property
     def ffn_out_bias(self) -> bool:
-        """Whether the last feed-forward layer has a bias."""
         return self.ffn_bias in {"output", "both"}
 
     @property
     def activation_of_head(self) -> str:
-        """Activation of the head transform."""
         return self.activation if self.head_activation == "same" else self.head_activation
 
     @property
@@ -221,7 +218,6 @@ class EncoderConfig:
         return cls(**(fields | tuples))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields by name."""
         return dataclasses.asdict(self)
 
 

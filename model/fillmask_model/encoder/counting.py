@@ -22,17 +22,14 @@ class ParameterCount:
 
     @property
     def encoder(self) -> int:
-        """Number of parameters of embeddings and blocks, without a head."""
         return sum(self.parts[name] for name in ENCODER)
 
     @property
     def tied(self) -> int:
-        """Number of parameters of the language model with a tied output projection."""
         return self.encoder + self.parts["head transform"] + self.parts[BIAS]
 
     @property
     def untied(self) -> int:
-        """Number of parameters of the language model with a separate output projection."""
         return self.tied + self.parts[WORDS]
 
     @property
@@ -41,7 +38,6 @@ class ParameterCount:
         return self.encoder + self.parts[CLASSIFIER]
 
     def table(self) -> str:
-        """Format the counts as a text table."""
         lines = [(name, self.parts[name]) for name in (*ENCODER, "head transform", BIAS)]
         lines += [("tied model", self.tied), ("untied model", self.untied)]
         if self.parts[CLASSIFIER]:

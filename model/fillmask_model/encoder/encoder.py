@@ -39,7 +39,6 @@ INIT_STD = 0.02  # Devlin et al. 2019
 
 
 def output_table(config: EncoderConfig) -> str:
-    """Return the name of the output projection's tensor."""
     return TABLE if config.tied else OUTPUT_TABLE
 
 
@@ -195,7 +194,6 @@ class TiedEncoder(nn.Module):
     def attention_contexts(
         self, tokens: int, attention_mask: Tensor | None
     ) -> tuple[AttentionContext, AttentionContext]:
-        """Build the contexts of layers with full attention and with local attention."""
         device = self.embeddings.word.weight.device
         keep_NT = None if attention_mask is None else attention_mask != 0
         full, local = attention_contexts(self.config, device, tokens, keep_NT)

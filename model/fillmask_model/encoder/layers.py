@@ -30,7 +30,6 @@ def norm(config: EncoderConfig, width: int, *, shift: bool = True) -> nn.LayerNo
 
 
 def activate(x: Tensor, activation: str) -> Tensor:
-    """Apply an activation of `EncoderConfig` or `ClassifierConfig`."""
     match activation:
         case "tanh":
             return torch.tanh(x)

@@ -42,7 +42,6 @@ class SparsePooling:
         return weights_TV.amax(0) if self.strategy == "max" else weights_TV.sum(0)
 
     def activate(self, logits: Tensor) -> Tensor:
-        """Return weights in the shape of the logits."""
         weights = logits.relu()
         for _ in range(self.logarithms):
             weights = weights.log1p()

@@ -70,7 +70,6 @@ class TrainingBatches:
         return batch
 
     def _count_short(self, number: int) -> tuple[int, bool]:
-        """Count earlier batches of short texts and check if batch `number` has short texts."""
         share = self._config.short_share
         before = math.floor(number * share)
         return before, math.floor((number + 1) * share) > before

@@ -57,7 +57,6 @@ from fillmask_model.tokenizers.word_pieces import DEFAULT_VOCAB_SIZE, train_word
 
 
 def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `pretrain` and `evaluate` to the command line."""
     train = commands.add_parser("pretrain", help=pretrain_command.__doc__)
     train.set_defaults(command=pretrain_command)
     train.add_argument(
@@ -233,8 +232,6 @@ def _text(
     config: TrainConfig,
     options: argparse.Namespace,
 ) -> TrainingText:
-    """Load the text of a run, or tokenize it if the directory lacks it."""
-
     def make() -> dict[str, TokenRows]:
         print("tokenizing ...", flush=True)
         return tokenize(files, tokenizer, config)
@@ -253,7 +250,6 @@ def _text(
 def _pair_rows(
     sentences: Iterable[Sentences], tokenizer: Tokenizer, row_tokens: int
 ) -> list[PairRows]:
-    """Return the inputs of the pairs from training or held-out sentences."""
     pad = SpecialTokens.from_tokenizer(tokenizer).pad
     return [
         PairRows(one, PairTemplate.from_tokenizer(tokenizer), pad, row_tokens) for one in sentences

@@ -39,7 +39,6 @@ class HeldOutMetrics:
     predicted_tokens: int
 
     def summary(self) -> str:
-        """Format the metrics for one line of output."""
         return (
             f"held-out loss {self.loss:.3f}, top 1 {100 * self.top_1:.1f} %, "
             f"top 5 {100 * self.top_5:.1f} %, perplexity {self.perplexity:.1f}"
@@ -71,7 +70,6 @@ class RowScores:
     sums: NDArray[np.float64]
 
     def metrics(self) -> HeldOutMetrics:
-        """Compute the metrics over all rows."""
         total = self.sums.sum(axis=0)
         loss, top_1, top_5 = (total[:3] / total[3]).tolist()
         return HeldOutMetrics(loss, math.exp(loss), top_1, top_5, int(total[3]))

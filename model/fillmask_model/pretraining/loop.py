@@ -241,7 +241,6 @@ class Pretraining:
         return summed_cross_entropy(hidden_ME, table_VE, bias_V, labels)
 
     def _published_model(self) -> TiedEncoder:
-        """Return the rounded or unchanged encoder to save and evaluate."""
         return self.rounded.rounded_copy() if self.rounded else self.model
 
     def _evaluate(self, log: MetricsLog, tokens: int, write: Callable[[str], None]) -> None:

@@ -27,7 +27,6 @@ class MaskedBatch:
     labels: Tensor
 
     def rows(self, part: slice) -> MaskedBatch:
-        """Return a range of the rows with their labels."""
         first, last = (int(self.selected[:row].sum()) for row in (part.start, part.stop))
         return MaskedBatch(self.input_ids[part], self.selected[part], self.labels[first:last])
 

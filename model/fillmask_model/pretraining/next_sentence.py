@@ -42,7 +42,6 @@ class PairMetrics:
     accuracy_interval: tuple[float, float]
 
     def summary(self) -> str:
-        """Format the accuracy with its confidence interval for one line of output."""
         low, high = self.accuracy_interval
         return f"next sentence {100 * self.accuracy:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
 
@@ -186,7 +185,6 @@ def summed_losses(
 def _inputs(
     model: TiedEncoder, input_ids: Tensor, pairs: PairBatch
 ) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Return ids, attention mask and token types on the encoder's device."""
     device = model.embeddings.word.weight.device
     types = pairs.token_types.to(device) if model.config.type_vocab_size else None
     return input_ids.to(device), pairs.attention_mask.to(device), types

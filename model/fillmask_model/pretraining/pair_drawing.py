@@ -52,7 +52,6 @@ class Sentences:
     documents: TokenRows
 
     def span(self, first: int, last: int) -> tuple[int, int]:
-        """Return the range of tokens of a range of sentences."""
         return int(self.starts[first]), int(self.starts[last])
 
 
@@ -101,7 +100,6 @@ def read_sentences(
 def _sentence_starts(
     text: str, offsets: list[tuple[int, int]], longest_tokens: int
 ) -> NDArray[np.int64]:
-    """Return the index of each sentence's first token in ascending order."""
     # a token can include the space before its word, so a sentence starts with this space
     boundaries = [end.start() for end in SENTENCE_OR_LINE_END.finditer(text)]
     token_starts = np.array([start for start, _ in offsets], np.int64)

@@ -76,7 +76,6 @@ class PairTemplate:
 
     @property
     def token_types(self) -> int:
-        """Number of token types that an encoder needs."""
         return max(kind for _, _, kind in self.pieces) + 1
 
     def input_of(self, *segments: list[int]) -> tuple[list[int], list[int]]:
@@ -165,7 +164,6 @@ class PairBatches:
         return self._rows.batch(self._pairs[start : start + self._batch_rows])
 
     def _start_epoch(self, epoch: int, first: int) -> None:
-        """Draw the pairs of the epoch whose first batch has the number `first`."""
         self._epoch, self._first = epoch, first
         self._pairs = self._rows.draw(self._seed, epoch)
         self._count = self.pairs_per_epoch // self._batch_rows

@@ -61,7 +61,6 @@ class Processes:
 
     @property
     def is_first(self) -> bool:
-        """True for process 0."""
         return self.rank == 0
 
     def part(self, rows: int) -> slice:
@@ -85,7 +84,6 @@ class Processes:
         return value
 
     def from_first(self, value: Value) -> Value:
-        """Return the value of process 0 in every process."""
         if self.count == 1:
             return value
         box = [value]
@@ -93,7 +91,6 @@ class Processes:
         return box[0]
 
     def copy_from_first(self, tensors: Iterable[Tensor]) -> None:
-        """Replace the values of tensors by the values in process 0."""
         if self.count > 1:
             for tensor in tensors:
                 dist.broadcast(tensor, src=0)
@@ -124,7 +121,6 @@ class Gradients:
             *self._parts, self._uses = torch.split(self._flat, [*sizes, len(sizes)])
 
     def clear(self) -> None:
-        """Remove all gradients."""
         for parameter in self._parameters:
             parameter.grad = None
 

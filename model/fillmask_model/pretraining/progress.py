@@ -41,13 +41,11 @@ class MetricsLog:
         return [json.loads(line) for line in whole]
 
     def append(self, **figures: float) -> None:
-        """Append a line."""
         with self.path.open("a") as stream:
             stream.write(json.dumps(figures) + "\n")
 
 
 def draw_curve(log: MetricsLog) -> None:
-    """Plot losses and held-out accuracy by the number of training tokens, as curve.png."""
     # imported here, because the import takes half a second and plots are rare
     from matplotlib.figure import Figure  # noqa: PLC0415
 

@@ -24,7 +24,6 @@ MAY_CHANGE = {"steps", "decay_steps", "evaluate_every_steps", "checkpoint_every_
 
 
 def write_state(directory: Path, config: TrainConfig, state: dict[str, Any]) -> None:
-    """Replace the state in a directory atomically."""
     with atomic_replace(directory / STATE_NAME) as temporary:
         torch.save({"config": asdict(config), **state}, temporary)
 

@@ -63,7 +63,6 @@ class TrainingText:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, TokenRows]) -> TrainingText:
-        """Return the text from the arrays of `tokenize`."""
         short = (part for name, part in sorted(arrays.items()) if name.startswith("short_"))
         sentences = (
             Sentences(

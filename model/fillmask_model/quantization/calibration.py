@@ -130,7 +130,6 @@ class BlockwiseStatistics(Mapping[str, InputStatistics]):
         return (self._latest | self._head)[first]
 
     def _shared_input_name(self, name: str) -> str:
-        """Return the name under which the recorder stores the input of a layer."""
         first = shared_input_name(name)
         if first == self._own_query and name != first:
             return f"{first.removesuffix('query')}key"
@@ -223,7 +222,6 @@ class _CalibrationTexts:
 
     @classmethod
     def joined(cls, texts: Sequence[Self]) -> Self:
-        """Join texts of equal length."""
         return cls(
             torch.cat([text.input_ids for text in texts]),
             _joined([text.mask_positions for text in texts]),

@@ -124,7 +124,6 @@ class InputRecorder:
             hook.remove()
 
     def statistics(self) -> dict[str, InputStatistics]:
-        """Return the recorded statistics by layer."""
         return {name: inputs.statistics() for name, inputs in self._inputs.items()}
 
     def _hook_linear(self, name: str, module: nn.Module) -> None:

@@ -50,7 +50,6 @@ class RoundedEncoder:
         return logits_MV
 
     def rounded_copy(self) -> TiedEncoder:
-        """Return a copy of the encoder with rounded weights."""
         model = copy.deepcopy(self.model)
         model.load_state_dict(self.model.state_dict() | self._rounded())
         return model

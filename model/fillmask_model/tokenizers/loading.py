@@ -129,7 +129,6 @@ def _stage(
     settings: dict[str, dict[str, Any]],
     model_type: str | None,
 ) -> None:
-    """Copy the checked files of a tokenizer."""
     for name in vocabularies:
         if name.endswith(".model"):
             _check_sentence_pieces(directory / name)

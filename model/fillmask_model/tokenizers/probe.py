@@ -61,7 +61,6 @@ def check_tokenizer(where: object, content: bytes) -> None:
 
 
 def main() -> int:
-    """Try the tokenizer in stdin."""
     resource.setrlimit(resource.RLIMIT_AS, (MAX_BYTES, MAX_BYTES))
     resource.setrlimit(resource.RLIMIT_CPU, (MAX_S, MAX_S + 1))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

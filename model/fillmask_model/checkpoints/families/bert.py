@@ -56,7 +56,6 @@ _TOKEN_TYPES = "embeddings.token_type.weight"  # noqa: S105 - a table of embeddi
 
 
 def read(fields: Fields) -> ParsedConfig:
-    """Read BERT's config.json."""
     fields.expect_encoder()
     # of transformers 4, whose later versions ignore it
     fields.expect("position_embedding_type", "absolute")

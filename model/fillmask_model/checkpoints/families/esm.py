@@ -60,7 +60,6 @@ def read(fields: Fields) -> ParsedConfig:
 
 
 def read_esmc(fields: Fields) -> ParsedConfig:
-    """Read the config.json of an ESM C."""
     common = fields.common(tied=False)
     fields.expect("num_key_value_heads", common["num_heads"])
     config = EncoderConfig(

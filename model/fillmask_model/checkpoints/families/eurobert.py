@@ -33,7 +33,6 @@ _POOLINGS: dict[str, Pooling] = {"bos": "first", "mean": "mean", "late": "mean"}
 
 
 def read(fields: Fields) -> ParsedConfig:
-    """Read EuroBERT's config.json."""
     common = fields.common(tied=False)
     config = EncoderConfig(
         **common,

@@ -12,7 +12,6 @@ BUCKETS = 32  # transformers always uses 32 buckets, whatever number the file ha
 
 
 def read(fields: Fields) -> ParsedConfig:
-    """Read MPNet's config.json."""
     fields.expect("relative_attention_num_buckets", BUCKETS)
     parsed = roberta.offset_positions(bert.read(fields), roberta.PAD_TOKEN_ID)
     config = replace(parsed.config, type_vocab_size=0, relative_buckets=BUCKETS)

@@ -39,13 +39,11 @@ def offset_positions(parsed: ParsedConfig, pad_token_id: int) -> ParsedConfig:
 
 
 def read(fields: Fields) -> ParsedConfig:
-    """Read RoBERTa's config.json."""
     pad_token_id = fields.whole_number("pad_token_id", PAD_TOKEN_ID)
     return offset_positions(bert.read(fields), pad_token_id)
 
 
 def read_prelayernorm(fields: Fields) -> ParsedConfig:
-    """Read the config.json of a pre-layer-norm RoBERTa."""
     parsed = read(fields)
     return replace(parsed, config=replace(parsed.config, norm_placement="pre", final_norm=True))
 

@@ -100,7 +100,6 @@ class Family:
 
     @property
     def prefixes(self) -> tuple[str, ...]:
-        """Every prefix that the encoder's tensors may have."""
         return (self.prefix, *self.other_prefixes)
 
     def with_classifier(self, head: ClassifierMapping) -> Self:
@@ -125,7 +124,6 @@ class Family:
         return name
 
     def is_buffer(self, name: str) -> bool:
-        """Return whether a tensor's name matches a regular expression of `buffers`."""
         return any(re.fullmatch(pattern, name) for pattern in self.buffers)
 
     def encoder_names(self, name: str) -> tuple[str, ...]:

@@ -46,7 +46,6 @@ class Fields:
         self.path = path
 
     def items(self) -> Iterable[tuple[str, Any]]:
-        """Return the names and values of all fields."""
         return self._values.items()
 
     def section(self, name: str) -> Fields:

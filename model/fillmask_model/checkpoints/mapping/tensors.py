@@ -38,7 +38,6 @@ def unwrap(stored: Mapping[str, Tensor], family: Family) -> dict[str, Tensor]:
 
 
 def _wraps(outer: str, names: Iterable[str], family: Family) -> bool:
-    """Return whether a module has all tensors and is not the encoder."""
     inner = tuple(outer + prefix for prefix in family.prefixes)
     is_encoder = outer in family.prefixes and not any(name.startswith(inner) for name in names)
     return not is_encoder and all(name.startswith(outer) for name in names)
