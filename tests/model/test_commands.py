@@ -60,6 +60,7 @@ def test_one_row_in_a_hundred_is_set_aside(
     assert given["rows"].tolist() == [row for i, row in enumerate(rows) if i % 100]
 
 
+@pytest.mark.usefixtures("no_curve")
 def test_resuming_keeps_tokenizer_and_weights() -> None:
     # The run needs the stored tokenizer, because a second training gives a different tokenizer.
     assert pretrain("--output=halves", "--vocab-size=90", "--until-step=2") == 0
@@ -84,6 +85,7 @@ def test_a_run_killed_before_its_first_checkpoint_starts_again() -> None:
     assert pretrain("--output=run", "--tokenizer=tokenizer.json") == 0
 
 
+@pytest.mark.usefixtures("no_curve")
 def test_pretraining_can_start_from_a_checkpoint(tokenizer: Tokenizer) -> None:
     # The first weights, the sizes and the tokenizer come from the checkpoint.
     tokenizer_json = tokenizer.to_str().encode()
@@ -97,22 +99,7 @@ def test_pretraining_can_start_from_a_checkpoint(tokenizer: Tokenizer) -> None:
         torch.testing.assert_close(end.model.state_dict()[name], tensor, rtol=0, atol=1e-7)
 
 
-def test_a_tokenizers_own_truncation_loses_no_text(
-    tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]
-) -> None:
-    cut = Tokenizer.from_str(tokenizer.to_str())
-    cut.enable_truncation(3)
-    cut.enable_padding(length=50)
-    cut.save("cut.json")
-    said = []
-    for name in ("tokenizer.json", "cut.json"):
-        assert pretrain(f"--tokenizer={name}", f"--output=run-{name}") == 0
-        said.append([line for line in capsys.readouterr().out.splitlines() if "training" in line])
-    assert said[0] == said[1] != []
-    saved = json.loads(Path("run-cut.json/tokenizer.json").read_text())
-    assert (saved["truncation"], saved["padding"]) == (None, None)
-
-
+@pytest.mark.usefixtures("no_curve")
 def test_evaluation_prints_figures(capsys: pytest.CaptureFixture[str]) -> None:
     assert pretrain("--output=run") == 0
     capsys.readouterr()
@@ -126,6 +113,7 @@ def test_evaluation_prints_figures(capsys: pytest.CaptureFixture[str]) -> None:
     assert figures["predicted_tokens"] > 100
 
 
+@pytest.mark.usefixtures("no_curve")
 def test_short_texts_are_trained_on_and_evaluated(capsys: pytest.CaptureFixture[str]) -> None:
     # `evaluate` also runs on short texts only.
     assert pretrain("--output=run", "--short-share=0.5", "--row-tokens=16") == 0

@@ -17,7 +17,7 @@ from safetensors.torch import save_file
 
 from fillmask_model import memory
 from fillmask_model.checkpoints.tensor_files import TensorFiles
-from fillmask_model.memory import page_out_files, release_memory
+from fillmask_model.memory import limit_kernel_cache, page_out_files, release_memory
 
 VALUES = 8_000_000  # 32 MB
 
@@ -140,38 +140,13 @@ def test_what_is_kept_is_not_asked_of_linux_again() -> None:
     assert kept < asked / 4
 
 
-# Products of 40 shapes, the first shape twice. Prints oneDNN's message about the last product.
-FORTY_SHAPES = """
-import torch
-from torch.nn import functional as F
-from fillmask_model.memory import limit_kernel_cache
-
-def kernel(few):
-    if few:
-        limit_kernel_cache()
-    weight = torch.randn(64, 32).to_mkldnn()
-    for rows in range(1, 41):
-        F.linear(torch.randn(rows, 32).to_mkldnn(), weight)
-    with torch.backends.mkldnn.verbose(torch.backends.mkldnn.VERBOSE_ON_CREATION):
-        F.linear(torch.randn(1, 32).to_mkldnn(), weight)
-
-kernel(few={few})
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif("USE_MKLDNN=ON" not in torch.__config__.show(), reason="no oneDNN in PyTorch")
-@pytest.mark.processes
-@pytest.mark.parametrize(("few", "kernel"), [(False, "cache_hit"), (True, "cache_miss")])
-def test_kernels_of_old_shapes_are_let_go(*, few: bool, kernel: str) -> None:
-    # With `limit_kernel_cache`, oneDNN's cache drops a kernel after 40 other shapes.
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("ONEDNN_")}
-    done = subprocess.run(
-        [sys.executable, "-c", FORTY_SHAPES.format(few=few)],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=environment,
-    )
-    said = [line for line in done.stdout.splitlines() if ",inner_product," in line]
-    assert kernel in said[0]
+def test_the_users_capacity_of_kernels_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    # oneDNN reads the variable before its first product.
+    name = "ONEDNN_PRIMITIVE_CACHE_CAPACITY"
+    monkeypatch.setenv(name, "7")
+    limit_kernel_cache()
+    assert os.environ[name] == "7"
+    monkeypatch.delenv(name)
+    limit_kernel_cache()
+    assert os.environ[name] == "32"
+    monkeypatch.delenv(name)

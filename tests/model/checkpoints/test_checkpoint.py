@@ -81,17 +81,6 @@ def test_weights_of_half_precision_are_read_in_fp32(tmp_path: Path) -> None:
         assert torch.equal(loaded[name], tensor.float()), name
 
 
-def test_a_checkpoint_may_lack_its_tokenizer(directory: Path) -> None:
-    (directory / "tokenizer.json").unlink()
-    assert load_checkpoint(directory).tokenizer_json is None
-
-
-def test_loading_leaves_the_files_alone(directory: Path) -> None:
-    before = {path.name: path.read_bytes() for path in directory.iterdir()}
-    load_checkpoint(directory)
-    assert {path.name: path.read_bytes() for path in directory.iterdir()} == before
-
-
 def test_a_save_cut_short_keeps_the_checkpoint_before(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,21 +95,9 @@ def test_a_save_cut_short_keeps_the_checkpoint_before(
     assert torch.equal(load_checkpoint(directory).model.embeddings.word.weight, before)
 
 
-def truncate(directory: Path) -> None:
-    path = directory / "model.safetensors"
-    path.write_bytes(path.read_bytes()[:-1000])
-
-
 def leave_only_an_adapter(directory: Path) -> None:
     (directory / "config.json").unlink()
     (directory / "model.safetensors").rename(directory / "adapter_model.safetensors")
-
-
-def drop(*names: str) -> Callable[[Path], None]:
-    """Return a function that removes tensors."""
-    return lambda directory: change_tensors(
-        directory, lambda tensors: [tensors.pop(name) for name in names]
-    )
 
 
 def put(**tensors: Tensor) -> Callable[[Path], None]:
@@ -213,10 +190,6 @@ def relabel(**changes: Any) -> Callable[[Path], None]:
 
 SPOILT: dict[str, tuple[Callable[[Path], Any], str]] = {
     "no config.json": (lambda d: (d / "config.json").unlink(), r"config\.json does not exist"),
-    "no weights": (
-        lambda d: (d / "model.safetensors").unlink(),
-        r"must contain model\.safetensors or",
-    ),
     "an adapter": (
         leave_only_an_adapter,
         r"model\.bin \(got adapter_model\.safetensors\); merge it",
@@ -225,16 +198,6 @@ SPOILT: dict[str, tuple[Callable[[Path], Any], str]] = {
     "config.json is not text": (
         write("config.json", b"\xff\xfe"),
         r"config\.json is not valid UTF-8",
-    ),
-    "config.json is a list": (
-        write("config.json", b"[]"),
-        r"config\.json must contain a JSON object",
-    ),
-    "truncated weights": (truncate, r"model\.safetensors is not a valid safetensors file"),
-    "empty weights": (write("model.safetensors", b""), "is not a valid safetensors file"),
-    "a pickle for weights": (
-        write("model.safetensors", b"\x80\x04cos\nsystem\n."),
-        "is not a valid safetensors file",
     ),
     "nested too deeply": (
         write("config.json", b'{"a":' + b"[" * 100_000),
@@ -252,14 +215,6 @@ SPOILT: dict[str, tuple[Callable[[Path], Any], str]] = {
         configure(model_type=None),
         r"model_type must be one of .*bert.* \(got None\)",
     ),
-    "unknown model_type": (
-        configure(model_type="llama"),
-        r"model_type must be one of albert, bert, .* \(got 'llama'\)",
-    ),
-    "model_type is a list": (
-        configure(model_type=["bert"]),
-        r"model_type must be .* \(got \['bert'\]\)",
-    ),
     "unknown field": (
         configure(rotary=True),
         r"config\.json: the configuration must have only known fields .*unknown: rotary",
@@ -267,23 +222,6 @@ SPOILT: dict[str, tuple[Callable[[Path], Any], str]] = {
     "missing fields": (
         configure(d_ff=None, num_heads=None),
         r"config\.json: every required field must be present \(missing: d_ff, num_heads\)",
-    ),
-    "a field of another kind": (configure(head_bias="no"), r"config\.json: head_bias"),
-    "two tensors missing": (
-        drop("blocks.0.query.weight", "head.norm.bias"),
-        r"\(missing: blocks\.0\.query\.weight, head\.norm\.bias",
-    ),
-    "the head missing": (
-        drop("head.dense.weight", "head.dense.bias", "head.norm.weight", "head.norm.bias"),
-        r"\(missing: head\.dense\.bias, head\.dense\.weight, head\.norm\.bias",
-    ),
-    "two tensors left over": (
-        put(blocks__9__query__weight=torch.zeros(2), decoder=torch.zeros(61, 24)),
-        r"\(unknown: blocks\.9\.query\.weight, decoder",
-    ),
-    "two tensors misshapen": (
-        put(head_bias=torch.zeros(60), blocks__1__ffn_in__weight=torch.zeros(24, 40)),
-        r"blocks\.1\.ffn_in\.weight must have .* \(got \(24, 40\)\); head_bias must have",
     ),
     "tasks without a classifier": (
         configure(tasks=["text-classification"]),
@@ -304,14 +242,6 @@ SPOILT: dict[str, tuple[Callable[[Path], Any], str]] = {
     "labels of another number": (
         as_classifier(relabel(labels=["cat", "dog"])),
         r"classifier\.output\.weight must have the shape \(2, 24\) \(got \(3, 24\)\)",
-    ),
-    "a classifier without its dense layer": (
-        as_classifier(drop("classifier.dense.weight", "classifier.dense.bias")),
-        r"\(missing: classifier\.dense\.bias, classifier\.dense\.weight",
-    ),
-    "a classifier that config.json lacks": (
-        as_classifier(configure(classifier=None)),
-        r"\(unknown: classifier\.dense\.bias, classifier\.dense\.weight",
     ),
     "a head that config.json denies": (
         as_classifier(put(head_bias=torch.zeros(61)), fills=False),

@@ -5,14 +5,12 @@ The tolerance is 1e-5 absolute on float32 weights, with logits of order 1.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from fillmask_model.encoder.classifier import ClassifierConfig
 from fillmask_model.encoder.config import EncoderConfig
@@ -81,40 +79,6 @@ def test_logits_of_pairs_agree_with_the_oracle(
     assert logits.shape == (len(PARTS), len(classifier.labels))
     assert np.abs(expected).max() > 0.1
     np.testing.assert_allclose(logits.numpy(), expected, rtol=0, atol=TOLERANCE)
-
-
-@torch.inference_mode()
-def test_the_next_sentence_loss_agrees_with_the_oracle() -> None:
-    # The loss is the mean cross-entropy over the pairs, in nats.
-    model = random_encoder(small_config(), classifier=ClassifierConfig.next_sentence())
-    inputs, labels = pairs(model.config), [0, 1, 1, 0]
-    loss = F.cross_entropy(model.classify(*inputs), torch.tensor(labels))
-    expected = oracle.cross_entropy(expected_logits(model, inputs), labels)
-    assert abs(expected - math.log(2)) > 0.05
-    assert abs(float(loss) - expected) < TOLERANCE
-
-
-@torch.inference_mode()
-def test_token_types_change_the_logits() -> None:
-    model = random_encoder(small_config(), classifier=HEADS["BERT's pooler"])
-    input_ids, attention_mask, types = pairs(model.config)
-    with_types = model.classify(input_ids, attention_mask, types)
-    without_types = model.classify(input_ids, attention_mask)
-    difference = (with_types - without_types).abs().amax(1)
-    assert difference[:3].min() > 0.01
-    assert difference[3] == 0  # this text has no second part
-
-
-@pytest.mark.parametrize("pooling", ["first", "mean"])
-@torch.inference_mode()
-def test_padding_does_not_change_the_logits(pooling: Any) -> None:
-    classifier = ClassifierConfig(labels=LABELS, pooling=pooling)
-    model = random_encoder(small_config(), classifier=classifier)
-    input_ids, attention_mask, types = pairs(model.config)
-    batch = model.classify(input_ids, attention_mask, types)
-    for row, parts in enumerate(PARTS):
-        alone = model.classify(input_ids[[row], : sum(parts)], None, types[[row], : sum(parts)])
-        torch.testing.assert_close(alone[0], batch[row], rtol=0, atol=TOLERANCE)
 
 
 def test_an_encoder_without_a_head_does_not_classify() -> None:

@@ -64,7 +64,7 @@ def test_sigterm_in_a_run_also_stops_the_script_around_it() -> None:
         assert script()
 
 
-def test_hours_end_a_run_with_status_0(workplace: Path) -> None:
+def test_hours_end_a_run_with_status_0(workplace: Path, no_curve: None) -> None:
     # A limit of zero hours gives one saved step.
     assert pretrain("--output=run", "--hours=0") == 0
     assert metrics_of(Path("run")) == []

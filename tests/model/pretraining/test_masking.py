@@ -116,28 +116,6 @@ def test_the_seed_decides_the_masks(original: Tensor, masked: MaskedBatch) -> No
     assert not torch.equal(corrupt(original, seed=1).selected, masked.selected)
 
 
-def test_rows_are_masked_independently(original: Tensor) -> None:
-    # Two calls with one generator select different positions.
-    masker, generator = Masker(VOCAB_SIZE, MASK, SPECIAL), torch.Generator().manual_seed(0)
-    twins = original[:1].repeat(2, 1)
-    first, second = masker(twins, generator), masker(twins, generator)
-    assert not torch.equal(first.selected[0], first.selected[1])
-    assert not torch.equal(first.selected, second.selected)
-
-
-@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
-def test_the_type_of_ids_is_kept(original: Tensor, dtype: torch.dtype) -> None:
-    result = corrupt(original.to(dtype))
-    assert result.input_ids.dtype == dtype
-    assert torch.equal(result.input_ids.long(), corrupt(original).input_ids)
-
-
-def test_a_batch_of_special_tokens_selects_nothing() -> None:
-    result = corrupt(torch.full((2, 6), PAD))
-    assert not result.selected.any()
-    assert result.labels.shape == (0,)
-
-
 @pytest.mark.parametrize("rate", [0.0, 1.0, -0.1, float("nan")])
 def test_a_rate_that_is_no_share_is_refused(rate: float) -> None:
     # The rate must be above 0 and below 1.

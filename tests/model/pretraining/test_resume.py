@@ -9,10 +9,9 @@ import pytest
 import torch
 
 from fillmask_model.checkpoints.checkpoint import load_checkpoint
-from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.pretraining.loop import Pretraining
 from fillmask_model.pretraining.state import read_state
-from tests.model.samples import assert_same_weights, metrics_of, small_config
+from tests.model.samples import assert_same_weights, metrics_of
 
 pytestmark = pytest.mark.slow
 
@@ -53,62 +52,6 @@ def test_an_interrupted_run_resumes_bit_exact(
     assert_same_weights(load_checkpoint(resumed.directory).model, whole.model)
     logs = [(run.directory / "metrics.jsonl").read_bytes() for run in (whole, resumed)]
     assert logs[0] == logs[1]
-
-
-def test_a_run_may_stop_early_and_go_on(pretraining: Any, no_curve: None) -> None:
-    # The weights are those of an uninterrupted run.
-    whole, halves = pretraining(name="whole", steps=20), pretraining(name="halves", steps=20)
-    whole.run()
-    halves.run(until_step=10)
-    assert halves.step == 10
-    second = pretraining(name="halves", weights_seed=9, steps=20)
-    second.resume()
-    second.run()
-    assert_same_weights(second.model, whole.model)
-
-
-def test_until_step_0_does_nothing(pretraining: Any, no_curve: None) -> None:
-    run = pretraining()
-    run.run(until_step=0)
-    assert run.step == 0
-    assert not (run.directory / "model.safetensors").exists()
-
-
-def test_resuming_nothing_is_refused(pretraining: Any) -> None:
-    with pytest.raises(ValueError, match=r"train_state\.pt does not exist"):
-        pretraining().resume()
-
-
-def test_resuming_another_run_is_refused(pretraining: Any, no_curve: None) -> None:
-    pretraining().run(until_step=1)
-    with pytest.raises(ValueError, match="another configuration"):
-        pretraining(learning_rate=1e-3).resume()
-    other = pretraining()
-    other.model = TiedEncoder(small_config(d_ff=8))
-    with pytest.raises(ValueError, match="another encoder"):
-        other.resume()
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"steps": 30},
-        {"decay_steps": 8},
-        {"evaluate_every_steps": 7},
-        {"checkpoint_every_steps": 3},
-    ],
-)
-def test_length_decay_and_intervals_may_change(
-    pretraining: Any, no_curve: None, changes: dict[str, int]
-) -> None:
-    # The resumed run follows the new configuration after step 10.
-    before = {"steps": 20, "decay_steps": 5}
-    pretraining(**before).run(until_step=10)
-    resumed = pretraining(**(before | changes))
-    resumed.resume()
-    resumed.run()
-    assert resumed.step == resumed.config.steps
-    assert metrics_of(resumed.directory)[-1]["step"] == resumed.config.steps
 
 
 def test_a_longer_run_is_the_run_that_was_planned_so(pretraining: Any, no_curve: None) -> None:

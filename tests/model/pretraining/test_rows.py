@@ -12,7 +12,7 @@ from tokenizers import AddedToken, Tokenizer
 from fillmask_model.documents import read_documents, text_files
 from fillmask_model.pretraining import rows as packed_rows
 from fillmask_model.pretraining.rows import pack_rows
-from fillmask_model.tokenizers.special_tokens import SpecialTokens
+from fillmask_model.tokenizers.special_tokens import SpecialTokens, read_tokenizer
 from tests.model.samples import VERSES
 
 
@@ -32,14 +32,6 @@ def test_documents_part_at_blank_lines(tmp_path: Path, text: str, documents: lis
     # Several blank lines are one separator.
     (tmp_path / "a.txt").write_bytes(text.encode())
     assert [text.strip() for text in read_documents([tmp_path / "a.txt"])] == documents
-
-
-def test_a_file_ends_its_last_document(tmp_path: Path) -> None:
-    # Documents are in the order in which the caller names the files.
-    (tmp_path / "a.txt").write_text("first")
-    (tmp_path / "b.txt").write_text("second\n")
-    files = [tmp_path / "b.txt", tmp_path / "a.txt", tmp_path / "b.txt"]
-    assert [text.strip() for text in read_documents(files)] == ["second", "first", "second"]
 
 
 def test_documents_laid_end_to_end_stay_apart(tmp_path: Path) -> None:
@@ -104,8 +96,7 @@ def token_stream(tokenizer: Tokenizer, documents: list[str]) -> list[int]:
     return stream
 
 
-@pytest.mark.parametrize("row_tokens", [8, 13, 64])
-@pytest.mark.parametrize("count", [1, 5, 300])
+@pytest.mark.parametrize(("count", "row_tokens"), [(1, 8), (5, 13), (300, 64)])
 def test_rows_contain_all_tokens(tokenizer: Tokenizer, count: int, row_tokens: int) -> None:
     # Rows are consecutive tokens between [CLS] and [SEP], without an incomplete last row.
     documents = [VERSES[i % 3] for i in range(count)]
@@ -171,3 +162,17 @@ def test_a_tokenizer_without_mask_is_refused(tokenizer: Tokenizer) -> None:
     renamed = tokenizer.to_str().replace("[MASK]", "[BLANK]").replace("[PAD]", "[FILL]")
     with pytest.raises(ValueError, match=r"\(missing: \[MASK\] or <mask>, \[PAD\] or <pad>\);"):
         SpecialTokens.from_tokenizer(Tokenizer.from_str(renamed))
+
+
+def test_a_tokenizers_own_truncation_and_padding_are_off(tokenizer: Tokenizer) -> None:
+    cut = Tokenizer.from_str(tokenizer.to_str())
+    cut.enable_truncation(3)
+    cut.enable_padding(length=50)
+    ids = read_tokenizer(cut.to_str().encode()).encode(VERSES[0]).ids
+    assert ids == tokenizer.encode(VERSES[0]).ids
+
+
+@pytest.mark.parametrize("content", [b'{"version": 1}', b"\xff"])
+def test_a_tokenizer_that_is_none_is_refused(content: bytes) -> None:
+    with pytest.raises(ValueError, match=r"tokenizer\.json must be a valid tokenizer"):
+        read_tokenizer(content)

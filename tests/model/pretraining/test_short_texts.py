@@ -129,13 +129,3 @@ def test_passes_of_short_texts_come_at_even_distances(
     packed = [rows for n, rows in enumerate(passes) if n not in short]
     for place, rows in enumerate(packed):
         assert torch.equal(rows, torch.from_numpy(run.batches.packed(place)).long())
-
-
-def test_a_run_of_short_texts_alone_learns_from_them(pretraining: Any, no_curve: None) -> None:
-    # The packed rows contain other tokens, so only the short texts can reduce the loss.
-    run: Pretraining = pretraining(short_share=1.0, learning_rate=1e-2, steps=60)
-    text = np.tile(np.arange(5, 17, dtype=np.int32), (8, 1))
-    run.batches.short_texts = ShortTexts({12: text}, batch_tokens=96, seed=0)
-    first = run._train_step()
-    run.run()
-    assert run._train_step() < 0.5 * first

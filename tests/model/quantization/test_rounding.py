@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -11,7 +10,7 @@ from fillmask_model.checkpoints.checkpoint import load_checkpoint
 from fillmask_model.encoder.encoder import TABLE
 from fillmask_model.quantization.layer_precision import VOCABULARY
 from fillmask_model.quantization.rounding import RoundedEncoder, round_weight
-from tests.model.samples import metrics_of, plan_of, random_encoder, small_config
+from tests.model.samples import assert_same_weights, plan_of, random_encoder, small_config
 
 IDS = torch.arange(24).reshape(2, 12)
 ALL = torch.ones(2, 12)
@@ -73,30 +72,8 @@ def test_gradients_reach_the_weights_behind_the_rounded_ones() -> None:
             torch.testing.assert_close(gradient, gradients[1][name], rtol=1e-4, atol=1e-6)
 
 
-def test_a_run_ends_on_the_grid(pretraining: Any, no_curve: None) -> None:
-    # The checkpoint records the rounding of the weights.
-    run = pretraining(steps=60, learning_rate=1e-2, round_weights=True)
-    run.run()
-    losses = [line["loss"] for line in metrics_of(run.directory) if "loss" in line]
-    assert losses[-1] < 0.7 * losses[0]
-    saved = load_checkpoint(run.directory)
-    assert saved.rounding is not None
-    table, factors = saved.model.embeddings.word.weight, saved.rounding.factors[VOCABULARY]
-    torch.testing.assert_close(round_weight(table, factors), table, rtol=1e-6, atol=1e-8)
-    assert not torch.equal(table, run.model.get_parameter(TABLE))
-
-
-def test_a_run_without_it_says_nothing_of_rounding(pretraining: Any, no_curve: None) -> None:
-    run = pretraining(steps=10)
-    run.run()
-    saved = load_checkpoint(run.directory)
-    assert saved.rounding is None
-    assert torch.equal(saved.model.embeddings.word.weight, run.model.get_parameter(TABLE))
-
-
-def test_a_resumed_run_rounds_by_the_plan_it_began_with(
-    pretraining: Any, no_curve: None, tmp_path: Path
-) -> None:
+def test_a_run_ends_on_the_grid_of_the_plan_it_began_with(pretraining: Any, no_curve: None) -> None:
+    # The checkpoint records the rounding of the weights, also of a resumed run.
     settings = {"steps": 20, "round_weights": True, "checkpoint_every_steps": 10}
     whole = pretraining(name="whole", **settings)
     whole.run()
@@ -104,6 +81,9 @@ def test_a_resumed_run_rounds_by_the_plan_it_began_with(
     resumed = pretraining(name="parts", weights_seed=5, **settings)
     resumed.resume()
     resumed.run()
-    for name, tensor in whole.model.state_dict().items():
-        assert torch.equal(tensor, resumed.model.state_dict()[name]), name
-    assert load_checkpoint(tmp_path / "whole").rounding is not None
+    assert_same_weights(resumed.model, whole.model)
+    saved = load_checkpoint(resumed.directory)
+    assert saved.rounding is not None
+    table, factors = saved.model.embeddings.word.weight, saved.rounding.factors[VOCABULARY]
+    torch.testing.assert_close(round_weight(table, factors), table, rtol=1e-6, atol=1e-8)
+    assert not torch.equal(table, resumed.model.get_parameter(TABLE))
