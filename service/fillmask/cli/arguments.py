@@ -48,14 +48,10 @@ FILLMASK_BUNDLE, FILLMASK_THREADS and FILLMASK_MAX_BATCH_TOKENS set --bundle, --
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """Parsed command line.
-
-    Attributes:
-        settings: flags of the settings, as `--name=value`.
-    """
+    """Parsed command line."""
 
     command: Command
-    settings: tuple[str, ...]
+    settings: tuple[str, ...]  # flags of the settings, as `--name=value`
 
 
 def parse_arguments(arguments: Sequence[str]) -> Arguments:
@@ -212,13 +208,8 @@ def _add_parameters(options: argparse._ArgumentGroup) -> None:
         metavar="WORD",
         help="rank or score only the given targets (repeatable)",
     )
-    options.add_argument(
-        "--targets",
-        action="append",
-        type=Path,
-        metavar="FILE",
-        help="file with one target per line",
-    )
+    one_per_line = "file with one target per line"
+    options.add_argument("--targets", action="append", type=Path, metavar="FILE", help=one_per_line)
 
 
 def _add_files(files: argparse._ArgumentGroup) -> None:

@@ -53,17 +53,10 @@ WHOLE = Shard(0, 1)
 
 @dataclass(frozen=True, slots=True)
 class TextCommand:
-    """Command that processes one text, or each line of standard input, and prints the results.
+    """Command that processes one text and prints its results."""
 
-    Attributes:
-        text: the text, or the first text of a pair. None means each line of standard input.
-        parameters: parameters of the HTTP API, not validated yet.
-        as_json: print JSON instead of a table.
-        text_pair: the second text of a pair.
-    """
-
-    text: str | None
-    parameters: Mapping[str, Any]
+    text: str | None  # None means each line of standard input
+    parameters: Mapping[str, Any]  # of the HTTP API, not validated yet
     as_json: bool = False
     task: TaskName = DEFAULT_TASK
     text_pair: str | None = None

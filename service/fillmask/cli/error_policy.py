@@ -9,13 +9,10 @@ from fillmask.cli.formats.output import Write, problem_of
 
 
 class ErrorPolicy:
-    """Wrapper of a writer that applies the policy for invalid rows.
+    """Wrapper of a writer that applies the policy for invalid rows of the input `name`.
 
-    Args:
-        write: function that writes rows with their answers.
-        name: name of the input, for error messages.
-        on_error: with "error", the wrapper writes the answers before the first problem and then
-            raises an error. With "report", the wrapper writes problems like other answers.
+    With "error", it writes the answers before the first problem and then raises an error. With
+    "report", it writes problems like other answers.
     """
 
     def __init__(self, write: Write, name: str, on_error: OnError) -> None:

@@ -16,16 +16,11 @@ from fillmask.errors import quote
 
 
 class Parameter(NamedTuple):
-    """A request parameter as a flag of the command.
-
-    Attributes:
-        metavar: form of the value in the help.
-        read: function that converts the argument to a JSON value.
-    """
+    """A request parameter as a flag of the command."""
 
     metavar: str
     help: str
-    read: Callable[[str], object]
+    read: Callable[[str], object]  # converts the argument to a JSON value
 
 
 def _kinds(annotation: Any) -> Iterator[Any]:

@@ -31,8 +31,6 @@ def show_progress(
     """Return a progress bar for a terminal, or progress lines for any other stream.
 
     Args:
-        label: start of the bar or of each line.
-        total: total number of rows, or None for an unknown number.
         done: number of rows that an earlier run completed.
         bar: allow a bar. Commands that print other lines to the same terminal pass False.
     """

@@ -30,17 +30,11 @@ RequestBlock = tuple[Block, Sequence[Item]]
 
 @dataclass(frozen=True, slots=True)
 class TextFields:
-    """Fields or columns of the texts of a row.
-
-    Attributes:
-        text: field of the text.
-        text_pair: field of the second text. None if all rows are single texts.
-        optional_pair: whether a row whose second field is missing, null or empty is a single text.
-    """
+    """Fields or columns of the texts of a row."""
 
     text: str
-    text_pair: str | None = None
-    optional_pair: bool = False
+    text_pair: str | None = None  # None if all rows are single texts
+    optional_pair: bool = False  # a row without a second text is a single text
 
     def read(self, fields: Fields) -> InputText:
         """Return the text or the pair of a row.
@@ -77,15 +71,11 @@ class TextFields:
 class RowRequestReader:
     """Reader that turns rows into requests.
 
-    Args:
-        parameters: default parameters. A row's own `parameters` field overrides the defaults.
+    A row's own `parameters` field overrides the default parameters, which give `options`.
 
     Raises:
         InvalidRequestError: a parameter is invalid.
         CommandError: the rows lack a column of the texts.
-
-    Attributes:
-        options: options of rows without parameters of their own.
     """
 
     def __init__(

@@ -21,11 +21,7 @@ GRACE_S = 1.0
 
 
 class SignalError(Exception):
-    """Error for a signal that ended the command.
-
-    Attributes:
-        number: the signal's number.
-    """
+    """Error for a signal that ended the command."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"signal {number}")
@@ -38,9 +34,6 @@ def run_until_signal(main: Main) -> None:
     The calling thread receives a signal immediately, even while the other thread loads a model. A
     signal cancels the coroutine. One second later, or at a second signal, this function stops
     waiting for the coroutine. The caller must then end the process without waiting for threads.
-
-    Args:
-        main: function that returns the coroutine.
 
     Raises:
         SignalError: the process received a signal.
@@ -56,9 +49,12 @@ def run_until_signal(main: Main) -> None:
         while not received and not thread.ended.wait(_CHECK_EVERY_S):
             pass
         if not received:
-            thread.finish()
+            thread.join()
+            if thread.error is not None:
+                raise thread.error
             return
-        thread.cancel()
+        with contextlib.suppress(RuntimeError):  # the loop is already closed
+            thread.cancel()
         passed_s = 0.0
         while passed_s < GRACE_S and len(received) < 2 and not thread.ended.wait(_CHECK_EVERY_S):
             passed_s += _CHECK_EVERY_S
@@ -73,40 +69,30 @@ class _EventLoopThread(threading.Thread):
 
     Attributes:
         ended: event that the coroutine has ended, before the loop waits for its threads.
+        cancel: function that cancels the coroutine.
     """
 
     def __init__(self, main: Main) -> None:
         super().__init__(name="fillmask-event-loop", daemon=True)
-        self.ended = threading.Event()
         self._main = main
-        self._error: BaseException | None = None
-        self._cancel: Callable[[], object] = bool
+        self.ended = threading.Event()
+        self.error: BaseException | None = None
+        self.cancel: Callable[[], object] = bool
 
     def run(self) -> None:
         factory = None if sys.platform == "win32" else uvloop.new_event_loop
         try:
             with asyncio.Runner(loop_factory=factory) as runner:
                 runner.run(self._run_main())
-        except BaseException as error:  # noqa: BLE001 - `finish` raises it
-            self._error = error
+        except BaseException as error:  # noqa: BLE001 - the waiting thread raises it
+            self.error = error
         finally:
             self.ended.set()
-
-    def cancel(self) -> None:
-        """Cancel the coroutine."""
-        with contextlib.suppress(RuntimeError):  # the loop is already closed
-            self._cancel()
-
-    def finish(self) -> None:
-        """Wait until the loop is closed and raise the error of the coroutine, if any."""
-        self.join()
-        if self._error is not None:
-            raise self._error
 
     async def _run_main(self) -> None:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         assert task is not None  # noqa: S101 - a coroutine runs in a task
-        self._cancel = lambda: loop.call_soon_threadsafe(task.cancel)
+        self.cancel = lambda: loop.call_soon_threadsafe(task.cancel)
         try:
             await self._main()
         finally:

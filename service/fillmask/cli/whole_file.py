@@ -26,9 +26,6 @@ def check_output(path: Path, source: Path, inputs: Sequence[Path], *, overwrite:
     An existing output with the description of a job is allowed, because an interrupted job may
     have written it.
 
-    Args:
-        inputs: files of the input `source`.
-
     Raises:
         CommandError: the output is the input, has no supported extension or already exists, its
             directory does not exist, or its directory of parts contains the input.
@@ -65,12 +62,7 @@ def check_new(path: Path, *, overwrite: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _FileWork:
-    """Rows of a file to process.
-
-    Attributes:
-        start: index of the first row.
-        stop: index after the last row.
-    """
+    """Rows of a file to process, from index `start` up to, but not including, `stop`."""
 
     work: Work
     target: Path

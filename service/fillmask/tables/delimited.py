@@ -9,18 +9,17 @@ import codecs
 import csv
 import io
 import re
-from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self, get_args
 
 from fillmask.errors import quote
+from fillmask.tables.record_lines import BACKSLASH, RecordLines
 from fillmask.tables.streams import (
     ENCODE,
     MAX_LINE_BYTES,
-    Stream,
     TableError,
     open_text,
     read_lines,
@@ -34,7 +33,6 @@ _READERS: dict[Quoting, dict[str, Any]] = {
     "none": {"quoting": csv.QUOTE_NONE},
 }
 _DELIMITERS = (",", "\t", ";", "|")
-_BACKSLASH = r"set --quoting backslash if \" stands for a quotation mark"
 BLANK = "is blank; remove it"
 
 
@@ -96,6 +94,8 @@ DEFAULT = Dialect()
 
 
 class Record(NamedTuple):
+    """Row of a table."""
+
     line: int  # number of the line where the row begins, from 1
     cells: list[str]  # or as many as are known
     problem: str | None = None  # the end of a sentence that begins with the line
@@ -178,7 +178,7 @@ class Table:
             if len(cells) == self._width:
                 problem = "has a cell for which the header has no column; "
             backslash = self._quoting == "csv" and any(cell.endswith("\\") for cell in cells)
-            problem += _BACKSLASH if backslash else "correct it, or set --delimiter or --quoting"
+            problem += BACKSLASH if backslash else "correct it, or set --delimiter or --quoting"
         return Record(row.line, cells[:columns], problem)
 
     def _check_quotes(self, row: Record, before: Record | None) -> None:
@@ -246,7 +246,7 @@ class Table:
         # the cell of an unclosed quotation mark is long
         csv.field_size_limit(MAX_LINE_BYTES)
         with open_text(self._path, self._dialect.encoding) as stream:
-            lines = _Lines(stream, self._skipped_lines, backslash=quoting == "backslash")
+            lines = RecordLines(stream, self._skipped_lines, backslash=quoting == "backslash")
             while True:
                 reader = csv.reader(lines, delimiter=delimiter, strict=True, **_READERS[quoting])
                 try:
@@ -260,74 +260,6 @@ class Table:
                     lines.rewind()
                 else:
                     return
-
-
-class _Lines:
-    """Lines of a file for a csv.reader, which can go back to the second line of a record."""
-
-    def __init__(self, stream: Stream, skipped: int, *, backslash: bool) -> None:
-        self._lines = islice(chain.from_iterable(read_lines(stream)), skipped, None)
-        self._backslash = backslash
-        self._returned: deque[bytes | None] = deque()
-        self._record: list[bytes | None] = []
-        self._bytes = 0
-        self._at_end = False
-        self.first = skipped + 1
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> str:
-        self._at_end = False
-        try:
-            line = self._returned.popleft() if self._returned else next(self._lines)
-        except StopIteration:
-            self._at_end = True
-            raise
-        self._record.append(line)
-        self._bytes += MAX_LINE_BYTES + 1 if line is None else len(line)
-        if line is None or self._bytes > MAX_LINE_BYTES:
-            raise csv.Error
-        text = line.decode(errors="surrogateescape")
-        # For csv.reader every backslash is an escape. Here one before another character is text.
-        return re.sub(r'\\(["\\]?)', _escape, text) if self._backslash else text
-
-    def begin_record(self) -> None:
-        self.first += len(self._record)
-        self._record, self._bytes = [], 0
-
-    def rewind(self) -> None:
-        """Begin a record after the first line of this one."""
-        self._returned.extendleft(reversed(self._record[1:]))
-        self._record = self._record[:1]
-        self.begin_record()
-
-    def complete_cells(self, delimiter: str) -> list[str]:
-        """Return the cells of the record's first line before the first malformed one."""
-        line = (self._record[0] or b"").decode(errors="surrogateescape")
-        end = re.escape(delimiter)
-        cell = rf'(?:"[^"]*(?:""[^"]*)*"|[^"\r\n{end}]*){end}'
-        found = re.match(rf"(?:{cell})*", line)
-        return next(csv.reader([found[0] if found else ""], delimiter=delimiter), [""])[:-1]
-
-    def describe(self, error: csv.Error, quoting: Quoting) -> str:
-        cure = "correct it, or set --quoting none if quotation marks are text"
-        fault = f"a cell in quotation marks with text after its end; {cure}"
-        if self._bytes > MAX_LINE_BYTES:
-            fault = f"more than {MAX_LINE_BYTES} bytes; shorten it, or close its quotation mark"
-        elif quoting == "csv" and any(b'\\"' in (line or b"") for line in self._record):
-            fault = rf"\" inside a cell; {_BACKSLASH}"
-        elif str(error).startswith("new-line"):
-            fault = (
-                "a carriage return outside quotation marks; quote its cell, or convert line ends"
-            )
-        elif self._at_end:
-            fault = f"a cell in quotation marks that never ends; {cure}"
-        return f"begins a row with {fault}"
-
-
-def _escape(found: re.Match[str]) -> str:
-    return found[0] if found[1] else r"\\"
 
 
 def _printable(cell: str) -> str:

@@ -135,12 +135,8 @@ class _Recoded(io.TextIOWrapper):
 def read_lines(stream: Stream, max_bytes: int = MAX_LINE_BYTES) -> Iterator[list[bytes | None]]:
     """Yield lists of the lines of a stream, with the line feeds at their ends.
 
-    The last line may have no line end. The function removes a byte order mark at the start.
-
-    Args:
-        stream: stream to read. The function reads the available bytes, so that lines of a slow
-            stream do not wait for later lines.
-        max_bytes: maximum length of a line, in bytes. A longer line becomes None.
+    A line longer than `max_bytes` becomes None. A byte order mark at the start is removed. Lines of
+    a slow stream do not wait for later lines.
     """
     pieces: list[bytes] = []  # pieces of the incomplete line
     held_bytes = 0

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fillmask.tables import delimited
+from fillmask.tables import record_lines
 from fillmask.tables.delimited import Dialect, Record, Table
 from fillmask.tables.streams import ENCODE, TableError, read_lines
 
@@ -256,7 +256,7 @@ def test_blank_lines_at_the_end_are_no_rows(tmp_path: Path, end: str) -> None:
 def test_a_row_without_an_end_does_not_fill_the_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: bytes
 ) -> None:
-    monkeypatch.setattr(delimited, "MAX_LINE_BYTES", 40)
+    monkeypatch.setattr(record_lines, "MAX_LINE_BYTES", 40)
     monkeypatch.setattr(read_lines, "__defaults__", (40,))
     path = tmp_path / "a.csv"
     path.write_bytes(b"text\n" + row + b"\ny\n")

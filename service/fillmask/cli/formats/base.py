@@ -20,17 +20,11 @@ BLOCK_ROWS = 256
 
 
 class Row(NamedTuple):
-    """A row of a file.
+    """A row of a file."""
 
-    Attributes:
-        fields: the fields, or as many as are known.
-        problem: message about a row that nobody can read.
-        line: the row as it stands in a file of JSON.
-    """
-
-    fields: Fields
-    problem: str | None = None
-    line: bytes | None = None
+    fields: Fields  # or as many as are known
+    problem: str | None = None  # message about a row that nobody can read
+    line: bytes | None = None  # the row as it stands in a file of JSON
 
     def to_json(self) -> bytes:
         """Return the fields as a JSON object, byte for byte as in a file of JSON.
@@ -43,17 +37,11 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Block:
-    """Consecutive rows of a file.
+    """Consecutive rows of a file."""
 
-    Attributes:
-        first: index of the block's first row, from 0.
-        items: the rows before they are parsed, in a sequence that depends on the format.
-        read: function that parses items, given the index of the first one.
-    """
-
-    first: int
-    items: Sequence[Any]
-    read: Callable[[Sequence[Any], int], list[Row]]
+    first: int  # index of the first row, from 0
+    items: Sequence[Any]  # the rows before they are parsed, as the format has them
+    read: Callable[[Sequence[Any], int], list[Row]]  # parses items, given the index of the first
 
     def __len__(self) -> int:
         return len(self.items)
@@ -69,23 +57,20 @@ class Rows(ABC):
     """Reader of the rows of a file, from any row on, which is what resuming needs.
 
     Attributes:
-        name: name of the file, for error messages.
         columns: names of the fields that all rows have, in order. None means that each row has its
             own fields.
         row_parameters: whether a row may have its own parameters in a `parameters` field.
-        rereadable: whether the rows can be read more than once.
         hint: advice for a file that lacks a column.
-        schema: Arrow schema of the rows of Parquet files.
-        files: the files of the rows.
+        schema: Arrow schema of Parquet files.
     """
 
     name: str
+    files: Sequence[Path] = ()
     columns: tuple[str, ...] | None = None
     row_parameters = False
     rereadable = True
     hint = ""
     schema: Any = None
-    files: Sequence[Path] = ()
 
     @abstractmethod
     def batches(self) -> Iterator[Sequence[Any]]:
@@ -145,7 +130,7 @@ def slice_batches(
 
 
 def row_label(name: str, number: int) -> str:
-    """Return the name of a row in error messages, in which row numbers start at 1."""
+    """Return the name of a row in messages, where numbers start at 1."""
     return f"{name}, row {number + 1}"
 
 
@@ -174,16 +159,11 @@ def as_json(value: object) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file to read.
+    """A file to read."""
 
-    Attributes:
-        path: path of the file, or of the folder or pattern of `files`.
-        field: field of the texts, also if they have no name in the file.
-    """
-
-    path: Path
+    path: Path  # of the file, or of the folder or pattern of `files`
     files: Sequence[Path]
-    field: str
+    field: str  # of the texts, also if they have no name in the file
     dialect: Dialect
 
     @property

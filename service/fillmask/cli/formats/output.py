@@ -61,19 +61,12 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What an output adds to its rows.
-
-    Attributes:
-        report_errors: whether a row may have an error instead of results.
-        prefix: beginning of the names. None means one that no field of the rows makes necessary
-            or impossible.
-        compressed: whether the output is compressed with gzip.
-    """
+    """What an output adds to its rows."""
 
     layout: Layout
-    report_errors: bool
-    prefix: str | None = None
-    compressed: bool = False
+    report_errors: bool  # whether a row may have an error instead of results
+    prefix: str | None = None  # of the names. None means an automatic one, if it is necessary
+    compressed: bool = False  # with gzip
 
     def names(self, rows: Rows, results: Iterable[str]) -> dict[str, str]:
         """Return the names of the fields to add, for the results of a row and its error.
@@ -122,20 +115,10 @@ class RowWriter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format of files.
+    """A format of files. A CommandError says that it cannot represent the rows to write."""
 
-    Attributes:
-        extensions: ends of the names of files, in lower case.
-        read: function that opens the rows of a file.
-        write: function that returns the writer of rows. It raises a CommandError for rows that
-            the format cannot represent. None for a format that the command only reads.
-        is_text: whether the command reads compressed files of this format, in any encoding, and
-            writes compressed ones.
-        dialect: whether the format has delimiters.
-    """
-
-    extensions: tuple[str, ...]
+    extensions: tuple[str, ...]  # in lower case
     read: Callable[[Source], Rows]
-    write: Callable[[Rows, Output], RowWriter] | None = None
-    is_text: bool = True
-    dialect: bool = False
+    write: Callable[[Rows, Output], RowWriter] | None = None  # None if the command only reads it
+    is_text: bool = True  # with any compression and encoding
+    dialect: bool = False  # with delimiters

@@ -29,7 +29,7 @@ _FILES = (UNFINISHED, _JOINED, _DRAFT, DESCRIPTION)
 
 
 def fingerprint(inputs: Sequence[Path], command: RowsCommand, bundle: Bundle) -> dict[str, Any]:
-    """Return the identity of a job, which contains all values that determine its answers."""
+    """Return all values that determine the answers of a job."""
     # The hash of bundle.json is enough, because bundle.json has the hashes of the other files.
     return {
         "version": __version__,
@@ -54,7 +54,6 @@ class Job:
     """A job with an existing and locked directory.
 
     Args:
-        output: file that the job writes.
         description: identity of the job, stored as JSON.
 
     Attributes:
@@ -90,12 +89,10 @@ class Job:
         return not known["joined"] or self.joined.exists() or not self._output.exists()
 
     def publish(self) -> None:
-        """Move the complete output to its final path."""
         self._write_description(joined=True)
         replace_durably(self.joined, self._output)
 
     def remove_directory(self) -> None:
-        """Remove the job's files and its directory."""
         self._remove_files()
         (self.directory / _LOCK).unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # other files remain in the directory
@@ -127,7 +124,6 @@ class Job:
 
 
 def parts_directory(output: Path) -> Path:
-    """Return the directory of the part files of an output."""
     return output.with_name(f"{output.name}.parts")
 
 

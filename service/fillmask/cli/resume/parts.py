@@ -23,17 +23,10 @@ _ROWS, _SECONDS = 4096, 10.0
 
 
 class PartFiles:
-    """Part files of a job.
+    """Part files of a job whose first row has the index `first`.
 
     A write completes the open part if the part has at least `rows` rows or is at least `seconds`
-    seconds old.
-
-    Args:
-        directory: existing directory of the job.
-        first: index of the job's first row.
-
-    Attributes:
-        next_row: index of the first row without a saved answer.
+    seconds old. `next_row` is the index of the first row without a saved answer.
     """
 
     def __init__(
@@ -59,7 +52,6 @@ class PartFiles:
                     path.unlink()
 
     def write(self, block: Block, answers: Sequence[bytes]) -> None:
-        """Append the answers of the next rows."""
         with self._lock:
             if self._stream is None:
                 self._stream = create(self._unfinished)

@@ -36,16 +36,11 @@ class Task(ABC):
     """Task that the command runs for each text.
 
     `options` are those of the task's parameters, and `result` is that of one text.
-
-    Attributes:
-        name: value of the flag --task.
-        parameters: the request parameters.
-        field: field of the results in JSONL.
     """
 
     name: ClassVar[TaskName]
     parameters: ClassVar[type[TaskParameters]]
-    field: ClassVar[str]
+    field: ClassVar[str]  # of the results in JSONL
 
     def read_options(self, parameters: object, limits: Limits) -> Any:
         """Validate parameters by the rules that HTTP and Python share.
@@ -88,7 +83,7 @@ class Task(ABC):
 
     @abstractmethod
     def estimate_chars(self, bundle: Bundle, text: InputText, options: Any) -> int:
-        """Estimate the number of characters of a text and its answer."""
+        """Estimate the characters of a text and its answer, which bound the rows in flight."""
 
     @abstractmethod
     def table(self, done: Done, style: Style) -> Iterator[str]:

@@ -15,14 +15,9 @@ _BLOCKS = "▏▎▍▌▋▊▉█"  # blocks that fill one to eight eighths of
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """Text style that a stream supports.
+    """Text style that a stream supports."""
 
-    Attributes:
-        width: width of a line, in terminal cells. None allows lines of any length.
-        escapes: true if the output may contain escape sequences.
-    """
-
-    width: int | None = None
+    width: int | None = None  # of a line, in terminal cells. None allows any length
     escapes: bool = False
     encoding: str = "utf-8"
 
@@ -42,7 +37,6 @@ class Style:
 
     @property
     def has_blocks(self) -> bool:
-        """True if the encoding contains the block characters for fine bars."""
         try:
             _BLOCKS.encode(self.encoding)
         except UnicodeEncodeError:
@@ -50,7 +44,6 @@ class Style:
         return True
 
     def apply(self, escape: str, text: str) -> str:
-        """Surround a text with an escape sequence and a reset if the stream supports escapes."""
         return f"{escape}{text}{_PLAIN}" if self.escapes else text
 
 
@@ -78,7 +71,6 @@ def visible(text: str) -> str:
 
 
 def cells(text: str) -> int:
-    """Return the width of a text in terminal cells."""
     return sum(cells_of(character) for character in text)
 
 

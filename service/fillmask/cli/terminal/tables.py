@@ -23,12 +23,7 @@ _MIN_TEXT_CELLS = 16
 
 
 def format_fills(text: str, masks: Sequence[Sequence[Fill]], style: Style) -> Iterator[str]:
-    """Format fills as the lines of a table.
-
-    Args:
-        text: the text with its masks.
-        masks: fills of each mask, best first. Joint fills form a single list.
-    """
+    """Format the fills of each mask, or the joint fills of all, as the lines of a table."""
     for number, fills in enumerate(masks, 1):
         if number > 1:
             yield ""
@@ -90,12 +85,7 @@ def _shorten(text: str, place: int, room: int | None) -> str:
 
 
 def format_labels(labels: Sequence[LabelScore], style: Style, *, has_logits: bool) -> Iterator[str]:
-    """Format labels as the lines of a table.
-
-    Args:
-        labels: the labels, best first.
-        has_logits: True if the scores are logits. False for probabilities, which have bars.
-    """
+    """Format labels as the lines of a table. Logits have no bars."""
     for one in labels:
         label = style.apply(BOLD, visible(one.label))
         if has_logits:
@@ -106,10 +96,7 @@ def format_labels(labels: Sequence[LabelScore], style: Style, *, has_logits: boo
 
 
 def format_scores(score: TextScore, style: Style) -> Iterator[str]:
-    """Format the score of a text and the surprisals of its tokens as the lines of a table.
-
-    The token with the highest surprisal has a full bar.
-    """
+    """Format a score as the lines of a table, where the highest surprisal has a full bar."""
     yield style.apply(
         DIM,
         f"Log-probability {score.log_prob:.4f}, pseudo-perplexity {score.pseudo_perplexity:.4f}. "
@@ -124,10 +111,7 @@ def format_scores(score: TextScore, style: Style) -> Iterator[str]:
 
 
 def format_weights(vector: SparseEmbedding, style: Style) -> Iterator[str]:
-    """Format a sparse vector as the lines of a table, largest weights first.
-
-    The largest weight has a full bar.
-    """
+    """Format a sparse vector as the lines of a table, where the largest weight has a full bar."""
     weights = zip(vector.values.tolist(), vector.tokens, strict=True)
     ranked = sorted(weights, key=lambda one: -one[0])
     for weight, token in ranked:
