@@ -15,18 +15,11 @@ from fillmask.cli.formats.output import problem_answer
 from fillmask.cli.pipeline import RowPipeline
 from fillmask.cli.requests import Item, RequestBlock, RowRequest
 from fillmask.cli.tasks.fill_mask import FillMaskTask
-from fillmask.engine.batch_arrays import Batch
-from fillmask.engine.batcher import Batcher
-from fillmask.engine.passes import BatchOutputs
-from fillmask.engine.runtime import Runtime
 from fillmask.errors import InvalidRequestError
 from fillmask.parameters.fill_mask import FillOptions
 from fillmask.registry.served_model import ServedModel
 from fillmask.results.fills import Fill, FillResult
-from fillmask.tasks.fill_mask.pipeline import FillMaskPipeline
-from tests.service.cli.command_line import block_of, dice, random_texts
-from tests.service.tiny import MAX_TOKENS, VOCABULARY, Tiny
-from tests.service.tiny_calls import make_tokenizer
+from tests.service.cli.command_line import block_of, dice
 
 MASK = "[MASK]"
 Answering = Callable[[str], Any]
@@ -81,14 +74,11 @@ def questions(count: int) -> list[Item]:
     return [RowRequest(str(number), FillOptions()) for number in range(count)]
 
 
-def make_pipeline(fill_mask: object, batcher: object, batch_tokens: int) -> RowPipeline:
-    """Return a row pipeline that uses `fill_mask` for fills."""
-    model = SimpleNamespace(
-        require_fill_mask=lambda: fill_mask,
-        batcher=batcher,
-        bundle=SimpleNamespace(mask_token=MASK),
-    )
-    return RowPipeline(FillMaskTask(), cast("ServedModel", model), "text", batch_tokens)
+def make_pipeline(fake: FakeFillMask) -> RowPipeline:
+    """Return a row pipeline whose model and batcher are fakes."""
+    bundle = SimpleNamespace(mask_token=MASK)
+    model = SimpleNamespace(require_fill_mask=lambda: fake, batcher=fake, bundle=bundle)
+    return RowPipeline(FillMaskTask(), cast("ServedModel", model), "text", batch_tokens=10)
 
 
 async def run(
@@ -100,7 +90,7 @@ async def run(
     tasks = asyncio.all_tasks()
     try:
         async with asyncio.timeout(30):
-            await make_pipeline(fake, fake, 10).run(asked, write)
+            await make_pipeline(fake).run(asked, write)
     finally:
         assert asyncio.all_tasks() == tasks
         assert fake.at_work == 0
@@ -219,29 +209,36 @@ async def test_long_answers_do_not_wait_for_their_block(monkeypatch: pytest.Monk
     assert max(lengths) == 3
 
 
-async def test_answers_do_not_wait_for_a_row_that_takes_long(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(("write_every_s", "cancelled"), [(0.0, False), (1e9, True)])
+async def test_a_row_that_takes_long_holds_up_no_answers(
+    monkeypatch: pytest.MonkeyPatch, write_every_s: float, *, cancelled: bool
 ) -> None:
-    # If the process is killed, few answers are lost, because the others are already on disk.
-    monkeypatch.setattr(pipeline, "_WRITE_EVERY_S", 0.0)
-    written = Written()
+    # If the process is killed, few answers are lost. A cancelled pipeline writes them all.
+    monkeypatch.setattr(pipeline, "_WRITE_EVERY_S", write_every_s)
+    written, go = Written(), asyncio.Event()
+
+    async def answering(text: str) -> None:
+        if text == "5":
+            await go.wait()
 
     async with asyncio.timeout(30):
-        go = asyncio.Event()
-
-        async def answering(text: str) -> None:
-            if text == "5":
-                await go.wait()
-
         fake = FakeFillMask(answering)
         flowing = asyncio.create_task(
-            make_pipeline(fake, fake, 10).run(blocks(questions(20), 20), written.write)
+            make_pipeline(fake).run(blocks(questions(20), 20), written.write)
         )
-        await until(lambda: len(written.numbers) >= 5)
+        await until(lambda: len(written.numbers) >= 5 or cancelled)
+        await until(lambda: fake.at_work == 1)
         assert not flowing.done()
-        go.set()
-        await flowing
-    assert written.numbers == list(range(20))
+        if cancelled:
+            await asyncio.sleep(0.05)
+            flowing.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await flowing
+            assert fake.at_work == 0
+        else:
+            go.set()
+            await flowing
+    assert written.numbers == list(range(5 if cancelled else 20))
 
 
 @pytest.mark.parametrize("kind", ["reading", "answering", "writing"])
@@ -270,30 +267,6 @@ async def test_failure_is_raised_after_the_rows_before_it(kind: str) -> None:
     assert written.numbers == list(range(23 if kind == "answering" else 20))
 
 
-async def test_cancelled_pipeline_writes_ready_answers() -> None:
-    # No asyncio task remains after the cancellation.
-    written = Written()
-
-    async with asyncio.timeout(30):
-        fake = FakeFillMask()
-
-        async def answering(text: str) -> None:
-            if text == "5":
-                await asyncio.Event().wait()
-
-        fake._answering = answering
-        flowing = asyncio.create_task(
-            make_pipeline(fake, fake, 10).run(blocks(questions(20), 20), written.write)
-        )
-        await until(lambda: fake.at_work == 1)
-        await asyncio.sleep(0.05)
-        flowing.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await flowing
-        assert fake.at_work == 0
-    assert written.numbers == list(range(5))
-
-
 async def test_end_does_not_wait_for_the_reader() -> None:
     # The reader of a silent stream may block forever.
     never = threading.Event()
@@ -310,57 +283,3 @@ async def test_end_does_not_wait_for_the_reader() -> None:
             await run(FakeFillMask(), asked(), write)
     finally:
         never.set()
-
-
-class Watched:
-    """Slow runtime of the tiny model that records the sizes of its batches."""
-
-    def __init__(self, tiny: Tiny) -> None:
-        self._runtime = Runtime(tiny.path / "model.onnx")
-        self.tokens: list[int] = []
-
-    def run(self, batch: Batch) -> BatchOutputs:
-        self.tokens.append(batch.tokens)
-        threading.Event().wait(0.01)
-        return self._runtime.run(batch)
-
-
-@pytest.mark.parametrize(
-    ("options", "count", "waiting"),
-    [(FillOptions(), 400, 2_000), (FillOptions(granularity="word"), 20, 10_000)],
-)
-async def test_batches_are_full(tiny: Tiny, options: FillOptions, count: int, waiting: int) -> None:
-    # A row has one or many passes. The queue holds little more than the workers' next batches.
-    budget, workers = 100, 2
-    watched, written, most_waiting = Watched(tiny), Written(), 0
-    tokenizer = make_tokenizer(tiny)
-
-    async with asyncio.timeout(60):
-        batcher = Batcher(watched.run, workers, budget, 10**9, 10**9, 10**9, pytest.fail)
-        try:
-            use_case = FillMaskPipeline(
-                tokenizer,
-                batcher,
-                max_tokens=MAX_TOKENS,
-                vocab_size=len(VOCABULARY),
-                max_masks=9,
-                max_passes=10**6,
-            )
-            asked: list[Item] = [RowRequest(text, options) for text in random_texts(count)]
-            flowing = asyncio.create_task(
-                make_pipeline(use_case, batcher, workers * budget).run(
-                    blocks(asked, 50), written.write
-                )
-            )
-            while not flowing.done():
-                most_waiting = max(most_waiting, batcher.accepted_tokens)
-                await asyncio.sleep(0.001)
-            await flowing
-        finally:
-            await batcher.close()
-    assert len(written.numbers) == count
-    assert not any(answer.startswith(b"{") for answer in written.answers)
-    # Batches at the start and the end may be smaller. A text has up to 26 tokens.
-    inner = watched.tokens[4:-8]
-    assert sum(inner) / len(inner) > 0.7 * budget
-    assert most_waiting < waiting
