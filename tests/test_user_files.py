@@ -52,9 +52,6 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (directory / "encoder.json").write_text(json.dumps(ENCODER))
     (directory / "sentences.txt").write_text("\n".join(TEXTS))
     write_rows(directory / "data.csv", topic_rows(30))
-    (directory / "titles.tsv").write_text("x\tA\tB\t1\n" * 60)
-    mixture = {"shares": {"x": 1}, "only_authors": {}, "seed": 0}
-    (directory / "mixture.json").write_text(json.dumps(mixture))
     (directory / "in.jsonl").write_text('{"inputs": "the [MASK] of"}\n')
     return directory
 
@@ -104,12 +101,10 @@ class Writer:
     Attributes:
         run: function that runs the command and returns its exit code.
         paths: paths of all files and directories that the command creates.
-        replaces: whether the user asks the command to replace an existing file.
     """
 
     run: Callable[[], int]
     paths: tuple[str, ...]
-    replaces: bool = False
 
 
 def under(directory: str, *names: Iterable[str]) -> tuple[str, ...]:
@@ -130,19 +125,7 @@ WRITERS = {
         train(*PRETRAIN, "--output=out"),
         ("out", "out/rows", *under("out", ["config.json", *PRETRAINED]), "out/rows/packed.npy"),
     ),
-    "pretrain --next-sentence": Writer(
-        train(*PRETRAIN, "--next-sentence", "--held-out=held-out.txt", "--output=out"),
-        ("out/sentences", "out/sentences/key.json"),
-    ),
     "classify": Writer(train(*CLASSIFY), ("out", *under("out", ["config.json", *FINE_TUNED]))),
-    "mix": Writer(
-        train(
-            *("mix", "texts", "--titles=titles.tsv", "--mixture=mixture.json"),
-            "--output=out/mixed.txt",
-        ),
-        ("out", "out/mixed.txt"),
-        replaces=True,
-    ),
     "export": Writer(convert("start", "--output=out"), ("out", *under("out", BUNDLE))),
     "export --bundles": Writer(
         convert("start", "--bundles=out"), ("out", "out/start", "out/start/bundle.json")
@@ -183,7 +166,7 @@ def test_a_directory_of_the_user_survives_every_command(
     assert keeps(before)
 
 
-@pytest.mark.parametrize(("writer", "path"), [at for at in AT if not at.values[0].replaces])  # type: ignore[union-attr]
+@pytest.mark.parametrize(("writer", "path"), AT)
 def test_a_file_of_the_user_survives_every_command(
     writer: Writer, path: str, workplace: Path
 ) -> None:
@@ -196,7 +179,7 @@ def test_a_file_of_the_user_survives_every_command(
 
 def replaced_files(paths: Iterable[str]) -> list[str]:
     """Return the files that a command replaces by a temporary file in the same directory."""
-    names = (*CHECKPOINT, *PRETRAINED, *FINE_TUNED, "mixed.txt")
+    names = (*CHECKPOINT, *PRETRAINED, *FINE_TUNED)
     return [path for path in paths if path.endswith(names)]
 
 
@@ -261,7 +244,6 @@ def unknown_bundle() -> None:
     Path("out/bundle.json").write_text('{"dependencies": []}')
 
 
-MIX = ("mix", "texts", "--titles=titles.tsv", "--mixture=mixture.json")
 OVERWRITE = ("--output=out", "--overwrite")
 REFUSED: dict[str, tuple[Callable[[], object], Callable[[], int]]] = {
     "texts in the rows": (
@@ -288,11 +270,6 @@ REFUSED: dict[str, tuple[Callable[[], object], Callable[[], int]]] = {
     "the data of fine-tuning": (
         lambda: write_rows(Path("start/history.jsonl"), topic_rows(30)),
         train("classify", "start/history.jsonl", "--init=out", "--output=start"),
-    ),
-    "a text of the mixture": (list, train(*MIX, "--output=texts/text.txt")),
-    "the probe of the mixture": (
-        list,
-        train(*MIX, "--leave-out=held-out.txt", "--output=held-out.txt"),
     ),
     "a checkpoint with a bundle.json": (
         copy("bundle/bundle.json", "start/bundle.json"),
