@@ -281,11 +281,7 @@ def _load_family(
 
 
 def _check_padding(tokenizer: TokenizerFiles, pad_token_id: int) -> None:
-    """Check that texts do not begin with the token after whose id RoBERTa's positions start.
-
-    Raises:
-        ValueError: the first token of all texts has this id.
-    """
+    """Check that texts do not begin with the token after whose id RoBERTa's positions start."""
     empty = Tokenizer.from_str(tokenizer.tokenizer_json.decode()).encode("")
     if empty.ids[:1] == [pad_token_id]:
         raise ValueError(

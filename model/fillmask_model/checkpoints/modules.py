@@ -122,11 +122,7 @@ def _class(name: Any) -> str:
 
 
 def _folder(path: Any) -> str:
-    """Return a folder below the checkpoint.
-
-    Raises:
-        ValueError: the path leads elsewhere.
-    """
+    """Return a folder below the checkpoint."""
     folder = Path(str(path))
     if folder.is_absolute() or ".." in folder.parts:
         raise ValueError

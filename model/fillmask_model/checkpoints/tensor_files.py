@@ -119,11 +119,7 @@ def _shard(directory: Path, name: str) -> Path:
 
 
 def _reject_compression(path: Path) -> None:
-    """Reject a zip file that is larger in memory than on the disk, unlike those of torch.
-
-    Raises:
-        ValueError: the file is compressed.
-    """
+    """Reject a zip file that is larger in memory than on the disk, unlike those of torch."""
     try:
         with ZipFile(path) as file:
             size = sum(entry.file_size for entry in file.infolist())

@@ -27,7 +27,7 @@ from fillmask_model.pretraining.evaluation import evaluate
 from fillmask_model.pretraining.masking import MaskedBatch, Masker
 from fillmask_model.pretraining.next_sentence import HeldOutPairs, summed_losses
 from fillmask_model.pretraining.pairs import PairBatches
-from fillmask_model.pretraining.processes import Gradients, Processes
+from fillmask_model.pretraining.processes import Processes, sum_gradients
 from fillmask_model.pretraining.progress import (
     NEXT_SENTENCE_ACCURACY,
     NEXT_SENTENCE_LOSS,
@@ -87,7 +87,6 @@ class Pretraining:
             )
         self.model, self.processes = model.to(device), processes
         processes.copy_from_first(self.model.state_dict().values())
-        self.gradients = Gradients(self.model, processes)
         self.held_out, self.held_out_pairs = held_out, held_out_pairs
         self.tokenizer_json = tokenizer_json
         self.config, self.directory, self.device = config, directory, torch.device(device)
@@ -190,7 +189,7 @@ class Pretraining:
         config = self.config
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate(config, self.step + 1)
-        self.gradients.clear()
+        self.optimizer.zero_grad()
         # one generator per step, so that a resumed run draws the same masks
         generator = torch.Generator().manual_seed(config.seed * 1_000_003 + self.step)
         first = self.step * config.accumulate_passes
@@ -224,7 +223,7 @@ class Pretraining:
                 f"the loss must be finite (got {loss_sum} at step {self.step + 1}); "
                 "reduce learning_rate"
             )
-        self.gradients.sum()
+        sum_gradients(self.model.parameters(), self.processes)
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), config.clip_norm)
         self.optimizer.step()
         return loss_sum

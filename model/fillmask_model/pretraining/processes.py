@@ -104,36 +104,20 @@ class Processes:
         return float(total)
 
 
-class Gradients:
-    """Gradients of an encoder, of which one call sums all over the processes of the run.
+def sum_gradients(parameters: Iterable[nn.Parameter], processes: Processes) -> None:
+    """Replace the gradient of each parameter by its sum over all processes.
 
     A parameter that no loss of a step uses has no gradient, so that the optimizer leaves the
     parameter unchanged, as in a run with one process.
     """
-
-    def __init__(self, model: nn.Module, processes: Processes) -> None:
-        self._parameters = list(model.parameters())
-        self._flat: Tensor | None = None
-        if processes.count > 1:
-            sizes = [parameter.numel() for parameter in self._parameters]
-            # the last values count the processes that use each parameter
-            self._flat = torch.zeros(sum(sizes) + len(sizes), device=self._parameters[0].device)
-            *self._parts, self._uses = torch.split(self._flat, [*sizes, len(sizes)])
-
-    def clear(self) -> None:
-        for parameter in self._parameters:
-            parameter.grad = None
-
-    def sum(self) -> None:
-        """Replace each gradient by its sum over all processes."""
-        if self._flat is None:
-            return
-        self._flat.zero_()
-        for number, (parameter, part) in enumerate(zip(self._parameters, self._parts, strict=True)):
-            if parameter.grad is not None:
-                part.copy_(parameter.grad.flatten())
-                self._uses[number] = 1
-        dist.all_reduce(self._flat)
-        used = self._uses.tolist()
-        for uses, parameter, part in zip(used, self._parameters, self._parts, strict=True):
-            parameter.grad = part.view_as(parameter) if uses else None
+    if processes.count == 1:
+        return
+    trained = list(parameters)
+    uses = torch.tensor([p.grad is not None for p in trained], dtype=torch.int32)
+    uses = uses.to(trained[0].device)
+    dist.all_reduce(uses)
+    for parameter, used in zip(trained, uses.tolist(), strict=True):
+        if used:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+            dist.all_reduce(parameter.grad)

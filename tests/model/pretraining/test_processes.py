@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import distributed as dist
+from torch import nn
 
 from fillmask_model import optimization
 from fillmask_model.checkpoints.checkpoint import load_checkpoint
 from fillmask_model.commands import main
 from fillmask_model.pretraining import loop
-from fillmask_model.pretraining.processes import Processes
+from fillmask_model.pretraining.processes import Processes, sum_gradients
 from tests.model.samples import metrics_of
 
 SLOW_START_S = 120  # time to import torch on a busy machine
@@ -95,3 +97,17 @@ def test_parts_of_processes_contain_each_row_once(rows: int, count: int) -> None
     assert [row for part in parts for row in range(rows)[part]] == list(range(rows))
     sizes = [part.stop - part.start for part in parts]
     assert max(sizes) - min(sizes) <= 1
+
+
+def test_an_unused_parameter_has_no_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Without a gradient, AdamW changes neither the parameter nor its moments. A parameter that only
+    # another process uses has that process's gradient.
+    used, elsewhere, unused = (nn.Parameter(torch.ones(2)) for _ in range(3))
+    (used * 3).sum().backward()  # type: ignore[no-untyped-call]  # torch publishes no type for it
+    other_process = iter([torch.tensor([1, 1, 0]), torch.full((2,), 4.0), torch.full((2,), 5.0)])
+    monkeypatch.setattr(dist, "all_reduce", lambda tensor: tensor.add_(next(other_process)))
+    sum_gradients([used, elsewhere, unused], Processes(0, 2))
+    assert used.grad is not None
+    assert elsewhere.grad is not None
+    assert (used.grad.tolist(), elsewhere.grad.tolist()) == ([7, 7], [5, 5])
+    assert unused.grad is None

@@ -68,9 +68,6 @@ def read_pooling(fields: Fields, poolings: Mapping[str, Pooling], default: str) 
 
     Args:
         poolings: pooling by the value of the field.
-
-    Raises:
-        ValueError: the head does not have this pooling.
     """
     pooling = fields.get("classifier_pooling", default)
     if not isinstance(pooling, str) or pooling not in poolings:

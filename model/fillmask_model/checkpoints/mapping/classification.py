@@ -28,9 +28,6 @@ def select_classifier(family: Family, fields: Fields) -> ClassifierMapping | Non
 
     Returns:
         The mapping of the head, or None for a checkpoint without a classification head.
-
-    Raises:
-        ValueError: the checkpoint has a head for another task.
     """
     architectures: Any = fields.get("architectures", [])
     names = architectures if isinstance(architectures, list) else [architectures]
@@ -58,9 +55,6 @@ def read_classifier(
 
     Args:
         stored: tensors by their names in the checkpoint.
-
-    Raises:
-        ValueError: a field is invalid, or the labels do not match the output layer.
     """
     choices: dict[str, Any] = {"activation": head.activation, "labels": head.labels}
     if head.choices is not None:

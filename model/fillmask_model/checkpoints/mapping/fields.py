@@ -34,7 +34,7 @@ class Fields:
     """Reader of the fields of an object in a config.json.
 
     A family reads the fields that its modelling code reads. Other fields have no effect there, so
-    they have none here.
+    they have none here. A field that is missing or invalid is a ValueError with its name.
 
     Args:
         values: the object.
@@ -49,47 +49,30 @@ class Fields:
         return self._values.items()
 
     def section(self, name: str) -> Fields:
-        """Return the reader of the object in a field, which is empty for a missing field.
-
-        Raises:
-            ValueError: the field is not an object.
-        """
+        """Return the reader of the object in a field, which is empty for a missing field."""
         value: Any = self.get(name, {})
         if not isinstance(value, dict):
             raise ValueError(f"{self.path}{name} must be an object (got {value!r})")  # noqa: TRY004 - an invalid file is a ValueError
         return Fields(value, f"{self.path}{name}.")
 
     def required(self, name: str) -> Any:
-        """Return the value of a required field.
-
-        Raises:
-            ValueError: the field is missing.
-        """
+        """Return the value of a required field."""
         value = self._values.get(name)
         if value is None:
             raise ValueError(f"{self.path}{name} is missing; add it to config.json")
         return value
 
     def common(self, *, tied: bool = True) -> dict[str, Any]:
-        """Return the sizes and `tied` by their names in `EncoderConfig`.
-
-        Most families share these fields.
+        """Return the sizes and `tied` of most families by their names in `EncoderConfig`.
 
         Args:
             tied: value of `tied` without the field tie_word_embeddings.
-
-        Raises:
-            ValueError: a size is missing.
         """
         sizes = {ours: self.required(theirs) for ours, theirs in _COMMON_SIZES.items()}
         return sizes | {"tied": self.get("tie_word_embeddings", default=tied)}
 
     def expect_encoder(self) -> None:
-        """Check that the model is no decoder.
-
-        Raises:
-            ValueError: a field makes it a decoder.
-        """
+        """Check that the model is no decoder."""
         for name in ("is_decoder", "add_cross_attention"):
             self.expect(name, False)  # noqa: FBT003 - a value of the file
 
@@ -102,11 +85,7 @@ class Fields:
         return default if value is None else value
 
     def expect(self, name: str, *allowed: Any) -> None:
-        """Check that a field is missing or has one of the allowed values.
-
-        Raises:
-            ValueError: the field has another value.
-        """
+        """Check that a field is missing or has one of the allowed values."""
         value = self.get(name, allowed[0])
         # compare types too, because 0 equals False
         if not any(value == one and type(value) is type(one) for one in allowed):
@@ -114,11 +93,7 @@ class Fields:
             raise ValueError(f"{self.path}{name} must be {shown} (got {value!r})")
 
     def activation(self, name: str, default: str = "gelu") -> Activation:
-        """Return the activation that a field names.
-
-        Raises:
-            ValueError: the encoder has no such activation.
-        """
+        """Return the activation that a field names."""
         value = self.get(name, default)
         if not isinstance(value, str) or value not in ACTIVATIONS:
             raise ValueError(
@@ -127,19 +102,11 @@ class Fields:
         return ACTIVATIONS[value]
 
     def number(self, name: str, default: float) -> float:
-        """Return the number in a field as a float.
-
-        Raises:
-            ValueError: the value is not a number.
-        """
+        """Return the number in a field as a float."""
         return self._to_float(name, self.get(name, default))
 
     def positive(self, name: str, default: float | None = None) -> float:
-        """Return the positive finite number in a field, which is required without a default.
-
-        Raises:
-            ValueError: the field is missing, or its value is not such a number.
-        """
+        """Return the positive finite number in a field, which is required without a default."""
         value = self.required(name) if default is None else self.get(name, default)
         number = self._to_float(name, value)
         if not 0 < number < math.inf:
@@ -147,11 +114,7 @@ class Fields:
         return number
 
     def whole_number(self, name: str, default: int) -> int:
-        """Return the whole number in a field.
-
-        Raises:
-            ValueError: the value is not a whole number.
-        """
+        """Return the whole number in a field."""
         value: object = self.get(name, default)
         if type(value) is not int:
             raise ValueError(f"{self.path}{name} must be a whole number (got {value!r})")

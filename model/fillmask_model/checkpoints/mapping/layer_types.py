@@ -12,11 +12,7 @@ LOCAL, GLOBAL = "sliding_attention", "full_attention"
 
 
 def check_layers(name: str, value: Any) -> int:
-    """Return a number of layers.
-
-    Raises:
-        ValueError: the value is no whole number, or too large.
-    """
+    """Return a number of layers."""
     if type(value) is not int or not 0 < value <= MAX_LAYERS:
         raise ValueError(f"{name} must be a whole number from 1 to {MAX_LAYERS} (got {value!r})")
     return value
@@ -27,9 +23,6 @@ def read_local_layers(fields: Fields, default: list[str]) -> tuple[int, ...]:
 
     Args:
         default: type of each layer without the field layer_types.
-
-    Raises:
-        ValueError: a layer has no type or an unknown type.
     """
     kinds = fields.get("layer_types", default)
     known = isinstance(kinds, list) and all(kind in (LOCAL, GLOBAL) for kind in kinds)
@@ -48,9 +41,6 @@ def read_rotary_bases(fields: Fields, older: Mapping[str, float]) -> dict[str, f
 
     Args:
         older: base of each type without an entry there.
-
-    Raises:
-        ValueError: a base is no number, or the angles are scaled.
     """
     fields.expect("rope_scaling", None)
     parameters = fields.section("rope_parameters")

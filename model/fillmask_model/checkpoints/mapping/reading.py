@@ -36,10 +36,6 @@ def check_family_config(family: Family, values: Mapping[str, Any]) -> None:
 
     Args:
         values: the file's object.
-
-    Raises:
-        ValueError: the checkpoint has a head for another task, or a field is missing or
-            unsupported.
     """
     fields = Fields(values)
     _check_storage(family, fields)
@@ -55,9 +51,6 @@ def read_family_config(
     Args:
         values: the file's object.
         stored: tensors by their names in the checkpoint.
-
-    Raises:
-        ValueError: a field is missing or unsupported.
     """
     fields = Fields(values)
     _check_storage(family, fields)
@@ -71,11 +64,7 @@ def read_family_config(
 
 
 def _check_storage(family: Family, fields: Fields) -> None:
-    """Check what transformers reads for every model: its code and the form of its weights.
-
-    Raises:
-        ValueError: the checkpoint has code of its own, or quantized or pruned weights.
-    """
+    """Check what transformers reads for every model: its code and the form of its weights."""
     for name, code in fields.section("auto_map").items():
         # an entry of a tokenizer is a list
         shown = code if isinstance(code, str) else repr(code)

@@ -24,9 +24,6 @@ def read_rotary(fields: Fields, sizes: Mapping[str, Any], default_base: float) -
     Args:
         sizes: fields of `EncoderConfig` with the sizes.
         default_base: base without a field for it.
-
-    Raises:
-        ValueError: a parameter is missing, invalid or not supported.
     """
     check_head_width(fields, sizes)
     head_width, positions = _head_width(sizes), sizes["max_positions"]
@@ -47,11 +44,7 @@ def read_rotary(fields: Fields, sizes: Mapping[str, Any], default_base: float) -
 
 
 def check_head_width(fields: Fields, sizes: Mapping[str, Any]) -> None:
-    """Check that all heads together are as wide as the hidden states.
-
-    Raises:
-        ValueError: head_dim has another value.
-    """
+    """Check that all heads together are as wide as the hidden states."""
     fields.expect("head_dim", _head_width(sizes))
 
 

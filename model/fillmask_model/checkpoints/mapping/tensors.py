@@ -25,9 +25,6 @@ def unwrap(stored: Mapping[str, Tensor], family: Family) -> dict[str, Tensor]:
     """Return tensors by their names without the modules that wrap the model or parts of it.
 
     Such a module is one of PyTorch's, or any that contains all tensors, as Lightning's often do.
-
-    Raises:
-        ValueError: two tensors have the same name.
     """
     plain: dict[str, str] = {}
     for name in stored:
@@ -59,10 +56,6 @@ def encoder_tensors(
 
     Returns:
         The tensors, and the names of those that belong to heads for other tasks.
-
-    Raises:
-        ValueError: a name is unknown or duplicate, or a tied checkpoint has two different tables or
-            output biases.
     """
     plain: dict[str, str] = {}
     for name in stored:
