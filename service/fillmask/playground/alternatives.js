@@ -1,8 +1,7 @@
 // Alternatives to a token, which are fills of the text in which the token is masked.
 
 import { el } from "./dom.js";
-import { FillsView } from "./fills_view.js";
-import { listsOf } from "./fills.js";
+import { FillsView, listsOf } from "./fills_view.js";
 import { ceiling, fullBar } from "./numbers.js";
 import { Problem, solutionOf, waitingSentence } from "./problem.js";
 import { Question } from "./question.js";

@@ -1,8 +1,8 @@
 // Requests to the service. URLs are relative, because a proxy may add a prefix.
 
 import { currentKey } from "./key.js";
+import { whole } from "./numbers.js";
 import { STRINGS } from "./strings.js";
-import { timingSentence } from "./timing.js";
 
 /**
  * An error response with its status, its message, the seconds until the next attempt, and whether
@@ -67,3 +67,16 @@ function parsed(text) {
     return undefined;
   }
 }
+
+/**
+ * Return the sentence about the time until a response. The header Server-Timing has the service's own
+ * time, without the network. If a proxy removes the header, the sentence has the time that the page waited.
+ */
+function timingSentence(headers, waitedMs) {
+  const own = /\bapp;dur=([\d.]+)/.exec(headers.get("Server-Timing") ?? "");
+  return own
+    ? STRINGS.onServer(duration(Number(own[1])))
+    : STRINGS.withNetwork(duration(waitedMs));
+}
+
+const duration = (ms) => STRINGS.milliseconds(ms < 10 ? ms.toFixed(1) : whole(Math.round(ms)));

@@ -1,4 +1,4 @@
-// Helpers that create and find elements. Text always becomes a text node.
+// Helpers that create and find elements, and announcements. Text always becomes a text node.
 
 import { LANGUAGE, STRINGS } from "./strings.js";
 
@@ -46,4 +46,15 @@ export function insertInto(area, start, end, inserted) {
   const isDone = document.execCommand(inserted ? "insertText" : "delete", false, inserted);
   if (!isDone) area.setRangeText(inserted, start, end, "end");
   if (focused && focused !== document.body) focused.focus({ preventScroll: true });
+}
+
+// Announcements for screen readers. A newer one within 700 ms replaces the previous one.
+const CALM_MS = 700;
+let timer;
+
+export function say(sentence) {
+  clearTimeout(timer);
+  timer = setTimeout(() => {
+    byId("announcer").textContent = sentence;
+  }, CALM_MS);
 }

@@ -1,17 +1,15 @@
 // The page, which sends a request after each change of the text or the options.
 
-import { say } from "./announcer.js";
 import { address } from "./api.js";
 import { copy } from "./clipboard.js";
 import { CodePanel } from "./code_panel.js";
 import { Column } from "./column.js";
 import { Comparison } from "./comparison.js";
-import { byId, setAttribute, showStrings } from "./dom.js";
+import { byId, say, setAttribute, showStrings } from "./dom.js";
 import { Editor } from "./editor.js";
 import { showExamples } from "./examples.js";
-import { showFacts } from "./facts.js";
 import { fromFragment, toFragment } from "./link.js";
-import { Models } from "./models.js";
+import { Models, showFacts } from "./models.js";
 import { ceiling, fullBar } from "./numbers.js";
 import { Options } from "./options.js";
 import { inputsOf, splitFilled } from "./pairs.js";
@@ -47,10 +45,10 @@ const first = new Column({
   problem,
   options,
   on: {
-    choose: (fill) => put(fill, editor, inputs(), models.current),
-    point: (mask) => editor.point(mask),
+    choose: (fill) => put(fill, editor.main, inputs(), models.current),
+    point: (mask) => editor.main.point(mask),
     invalid: (isInvalid) => {
-      editor.invalid = isInvalid;
+      editor.main.invalid = isInvalid;
     },
     settled: (request) => code.show(request),
     answered,
@@ -65,7 +63,9 @@ const other = new Column({
   on: {
     choose: (fill) => put(fill, otherField(), comparison.inputs, comparison.model),
     point: (mask) => otherField().point(mask),
-    invalid: (isInvalid) => setAttribute(editor.other.area, "aria-invalid", isInvalid ? "true" : null),
+    invalid: (isInvalid) => {
+      editor.other.invalid = isInvalid;
+    },
     settled: () => {},
     answered,
     changed: showColumns,
@@ -75,7 +75,7 @@ const other = new Column({
 let served = []; // the service's models
 
 /** The field with the text of the other column. */
-const otherField = () => (editor.other.text ? editor.other : editor);
+const otherField = () => (editor.other.text ? editor.other : editor.main);
 
 list.ask({ path: "models" });
 window.addEventListener("hashchange", beginWithLink);
@@ -134,8 +134,8 @@ function begin({ text, second = "", options: given = {}, comparison: compared })
   options.value = given;
   editor.second.start(second);
   comparison.value = compared;
-  if (editor.text) editor.replace(text);
-  else editor.start(text);
+  if (editor.text) editor.main.replace(text);
+  else editor.main.start(text);
   changed(false);
 }
 
@@ -171,9 +171,9 @@ function inputs() {
 function put(fill, field, given, model) {
   const ofPage = (text) => text.replaceAll(model.mask_token, models.current.mask_token);
   const [text, second] = splitFilled(given, fill.sequence, model.mask_token);
-  const own = field === editor ? ofPage(text) : text;
+  const own = field === editor.main ? ofPage(text) : text;
   const end = second === undefined ? 0 : editor.second.replace(ofPage(second));
-  return own === field.text ? own.length + 1 + end : field.replace(own);
+  return own === field.area.value ? own.length + 1 + end : field.replace(own);
 }
 
 /** Show the columns with their headings, and one scale for all bars. */

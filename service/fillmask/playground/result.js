@@ -1,7 +1,6 @@
 // A response as lists of fills, as labels or as surprisal.
 
-import { FillsView } from "./fills_view.js";
-import { listsOf } from "./fills.js";
+import { FillsView, listsOf } from "./fills_view.js";
 import { LabelsView } from "./labels_view.js";
 import { bits, figure, percent, score } from "./numbers.js";
 import { joined, tokensInJoined } from "./pairs.js";

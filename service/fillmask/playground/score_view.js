@@ -4,7 +4,7 @@ import { el, setAttribute } from "./dom.js";
 import { bits, figure, level, levels, percent } from "./numbers.js";
 import { roving } from "./roving.js";
 import { STRINGS } from "./strings.js";
-import { piecesOf } from "./tokens.js";
+import { piecesOf } from "./text.js";
 
 export class ScoreView {
   #figures = el("dl", { class: "figures" });

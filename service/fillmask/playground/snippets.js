@@ -26,10 +26,9 @@ const LOOPS = {
  */
 export function snippets(url, request, { withKey }) {
   const answer = shape(request);
-  const inPython = isPlain(request) ? pythonClient : python;
   return {
     curl: curl(url, request.body, withKey),
-    python: inPython(url, request.body, withKey, answer),
+    python: python(url, request.body, withKey, answer),
     javascript: javascript(url, request.body, withKey, answer),
   };
 }
@@ -44,23 +43,6 @@ function curl(url, body, withKey) {
 
 /** Quote a text for a shell. Single quotes protect all characters except a single quote. */
 const shell = (text) => `'${text.replaceAll("'", String.raw`'\''`)}'`;
-
-/** Return whether the client of huggingface_hub supports the request. */
-function isPlain({ body, kind, masks }) {
-  if (typeof body.inputs !== "string") return false;
-  return kind === "labels" || (kind === "fills" && masks === 1 && Object.keys(body.parameters).join() === "top_k");
-}
-
-function pythonClient(url, { inputs, parameters }, withKey, { one, figure, text }) {
-  const model = `model=${JSON.stringify(url)}`;
-  const call = JSON.stringify(inputs) + (parameters ? `, top_k=${parameters.top_k}` : "");
-  const given = withKey ? `\n    ${model},\n    token=${PYTHON_KEY},\n` : model;
-  return `${withKey ? "import os\n\n" : ""}from huggingface_hub import InferenceClient
-
-client = InferenceClient(${given})
-for ${one} in client.${parameters ? "fill_mask" : "text_classification"}(${call}):
-    print(f"{${one}.${figure}:.4f}", ${one}.${text})`;
-}
 
 function python(url, body, withKey, { one, figure, digits, text, at, nested, own }) {
   const found = `response.json()${at === undefined ? "" : `[${JSON.stringify(at)}]`}`;

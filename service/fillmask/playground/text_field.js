@@ -1,36 +1,41 @@
-// A field of another text with masks, such as the second text of a pair.
+// A field of a text with masks. A mirror, the same text behind the text area, draws the masks.
 
-import { byId, insertInto } from "./dom.js";
-import { Mirror } from "./mirror.js";
+import { byId, el, insertInto, setAttribute } from "./dom.js";
 import { difference, findMasks, maskingAt } from "./text.js";
 
 export class TextField {
   #part;
   #area;
   #mirror;
+  #isNumbered;
   #maskToken = null; // of the latest model that fills masks
   #mayMask = false;
   #isShown = false;
   #isInserting = false;
-  #onChange;
+  #on;
 
   /**
-   * Calls `onChange(typed)` with true for typing and false for other changes.
+   * Calls `on.changed(typed)` with true for typing and false for other changes, and `on.inserted(before)`
+   * after an edit by the page.
    *
-   * @param id id of the text area. The elements `id`-part and `id`-mirror belong to it.
+   * @param id id of the text area. The elements `id`-mirror and, if it may be hidden, `id`-part belong to it.
    * @param isNumbered whether the masks have numbers if there are several.
    */
-  constructor(id, isNumbered, onChange) {
+  constructor(id, isNumbered, on) {
     this.#part = byId(`${id}-part`);
     this.#area = byId(id);
-    this.#mirror = new Mirror(`${id}-mirror`, isNumbered);
-    this.#onChange = onChange;
+    this.#mirror = byId(`${id}-mirror`);
+    this.#isNumbered = isNumbered;
+    this.#on = on;
     this.#area.addEventListener("input", () => {
       if (!this.#isInserting) this.#changed(true);
     });
+    // typing replaces the mask of a double click
     this.#area.addEventListener("dblclick", () => {
       const { selectionStart, selectionEnd } = this.#area;
-      if (this.#area.value.slice(selectionStart, selectionEnd).trim()) this.mask();
+      if (!this.#area.value.slice(selectionStart, selectionEnd).trim()) return;
+      if (this.masking) this.mask();
+      else if (this.#mayMask) this.#selectMask(selectionStart);
     });
   }
 
@@ -47,10 +52,20 @@ export class TextField {
     return this.#isShown;
   }
 
-  /** Set the initial text. */
+  /** Mark the text as invalid or valid. */
+  set invalid(invalid) {
+    setAttribute(this.#area, "aria-invalid", invalid ? "true" : null);
+  }
+
+  /** Set the initial text. Undo does not remove this text. */
   start(text) {
     this.#area.value = text;
-    this.#draw();
+    this.draw();
+  }
+
+  /** Return a text with the mask token of a model, or the same text without one. */
+  rewritten(text, maskToken) {
+    return this.#maskToken && maskToken ? text.replaceAll(this.#maskToken, maskToken) : text;
   }
 
   /**
@@ -59,13 +74,12 @@ export class TextField {
    */
   use({ isShown, maskToken }) {
     this.#isShown = isShown;
-    this.#part.hidden = !isShown;
+    if (this.#part) this.#part.hidden = !isShown;
     this.#mayMask = maskToken !== null;
-    if (this.#mayMask) {
-      if (this.#maskToken) this.#area.value = this.#area.value.replaceAll(this.#maskToken, maskToken);
-      this.#maskToken = maskToken;
-    }
-    this.#draw();
+    const text = this.rewritten(this.#area.value, maskToken);
+    if (text !== this.#area.value) this.#area.value = text;
+    this.#maskToken = maskToken ?? this.#maskToken;
+    this.draw();
   }
 
   /** Replace the text and return the end of the change. The browser's undo reverts the change. */
@@ -87,29 +101,46 @@ export class TextField {
     const plan = this.masking;
     if (!plan) return;
     this.#insert(plan.start, plan.end, plan.inserted);
-    const mask = findMasks(this.#area.value, this.#maskToken).find(([, end]) => end > plan.start);
-    if (mask) this.#area.setSelectionRange(...mask);
+    this.#selectMask(plan.start);
   }
 
   /** Highlight a mask, or no mask if the index is null. */
   point(index) {
-    this.#mirror.point(index);
+    this.#mirror.querySelectorAll(".mask").forEach((mask, at) => mask.classList.toggle("pointed", at === index));
+  }
+
+  draw() {
+    const { value } = this.#area;
+    const masks = this.#mayMask ? findMasks(value, this.#maskToken) : [];
+    const parts = [];
+    let at = 0;
+    masks.forEach(([start, end], index) => {
+      const number = this.#isNumbered && masks.length > 1 ? index + 1 : undefined;
+      parts.push(value.slice(at, start), el("span", { class: "mask", "data-number": number }, this.#maskToken));
+      at = end;
+    });
+    // a final line break starts a line only if a character follows
+    this.#mirror.replaceChildren(...parts, value.slice(at), "\u200b");
+  }
+
+  /** Select the mask at an offset, or the first mask after the offset. */
+  #selectMask(at) {
+    const mask = findMasks(this.#area.value, this.#maskToken).find(([, end]) => end > at);
+    if (mask) this.#area.setSelectionRange(...mask);
   }
 
   #insert(start, end, inserted) {
     if (start === end && !inserted) return;
+    const before = this.#area.value;
     this.#isInserting = true;
     insertInto(this.#area, start, end, inserted);
     this.#isInserting = false;
+    this.#on.inserted?.(before);
     this.#changed(false);
   }
 
   #changed(typed) {
-    this.#draw();
-    this.#onChange(typed);
-  }
-
-  #draw() {
-    this.#mirror.draw(this.#area.value, this.#mayMask ? this.#maskToken : null);
+    this.draw();
+    this.#on.changed(typed);
   }
 }

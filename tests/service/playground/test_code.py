@@ -120,13 +120,6 @@ def test_the_code_gives_what_is_shown(
     assert shown == expected
 
 
-def test_python_uses_hugging_faces_client_where_that_can_ask_it(playground: Playground) -> None:
-    # The code uses httpx for requests that Hugging Face's client does not support.
-    assert "InferenceClient" in code_of(playground, "Python")
-    playground.mode("Whole words")
-    expect(playground.page.get_by_role("tabpanel")).to_contain_text("httpx")
-
-
 def test_copy(playground: Playground) -> None:
     # After the copy, the button shows a confirmation.
     page = playground.page

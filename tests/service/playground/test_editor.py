@@ -8,7 +8,7 @@ SENTENCE = "The old man's dog barked."
 # position of a character of the text area, from the mirror behind it
 CHARACTER_AT = """
 (at) => {
-  const walker = document.createTreeWalker(document.getElementById("mirror"), NodeFilter.SHOW_TEXT);
+  const walker = document.createTreeWalker(document.getElementById("text-mirror"), NodeFilter.SHOW_TEXT);
   for (let node; (node = walker.nextNode()); at -= node.length) {
     if (at >= node.length) continue;
     const range = document.createRange();
@@ -107,7 +107,7 @@ def test_what_the_page_put_in_is_taken_back(fresh: Playground) -> None:
 def test_masks_are_numbered_where_there_are_several(playground: Playground) -> None:
     # A mask has a highlight while the pointer is on one of its fills.
     playground.write("The [MASK] barked at the [MASK].")
-    masks = playground.page.locator("#mirror .mask")
+    masks = playground.page.locator("#text-mirror .mask")
     expect(masks).to_have_count(2)
     assert [mask.get_attribute("data-number") for mask in masks.all()] == ["1", "2"]
     playground.fills_of(2).first.hover()

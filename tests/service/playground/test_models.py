@@ -95,7 +95,7 @@ def test_another_one_is_asked_once_it_is_chosen(several: Playground) -> None:
     several.wait_until_answered()
     expect(choice(several)).to_be_focused()
     expect(several.text).to_have_value(OTHER_TEXT)
-    expect(several.page.locator("#mirror .mask")).to_have_text("<mask>")
+    expect(several.page.locator("#text-mirror .mask")).to_have_text("<mask>")
     several.expect_fills(several.fills, other_fills(several, OTHER_TEXT))
     facts = several.page.get_by_role("contentinfo")
     expect(facts).to_contain_text("Another one.")

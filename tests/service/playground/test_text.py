@@ -108,7 +108,7 @@ def test_places_in_pairs(playground: Playground) -> None:
     assert [(token["start"], token["end"]) for token in found] == [(2, 3), (8, 9)]
     pieces = call(
         playground,
-        "tokens.js",
+        "text.js",
         "piecesOf",
         "😀 a\nb 😀 c",
         [token | {"surprisal": 1} for token in found],
