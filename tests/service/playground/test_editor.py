@@ -8,7 +8,8 @@ SENTENCE = "The old man's dog barked."
 # position of a character of the text area, from the mirror behind it
 CHARACTER_AT = """
 (at) => {
-  const walker = document.createTreeWalker(document.getElementById("text-mirror"), NodeFilter.SHOW_TEXT);
+  const mirror = document.getElementById("text-mirror");
+  const walker = document.createTreeWalker(mirror, NodeFilter.SHOW_TEXT);
   for (let node; (node = walker.nextNode()); at -= node.length) {
     if (at >= node.length) continue;
     const range = document.createRange();
