@@ -1,10 +1,4 @@
-"""Labels or a number for a text, as what an encoder with a classification head learns.
-
-The losses are cross-entropy for one label per text, binary cross-entropy for several labels, and
-squared error for regression.
-
-Shapes: N rows, L labels.
-"""
+"""Labels or a number for a text, as what an encoder learns. Shapes: N rows, L labels."""
 
 from __future__ import annotations
 
@@ -18,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from fillmask_model.encoder.classifier import ProblemType
+from fillmask_model.encoder.classifier import ClassifierConfig, ProblemType
 from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.fine_tuning.config import ClassifyConfig
 from fillmask_model.fine_tuning.labels import Targets
@@ -36,8 +30,6 @@ _ROWS_AT_ONCE = 64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelledTexts:
-    """Token ids of texts with their targets."""
-
     texts: TokenizedTexts
     targets: Targets
 
@@ -45,32 +37,25 @@ class LabelledTexts:
 class Classification:
     """Labels or numbers of texts, an objective of `fine_tune`.
 
-    For regression, the loss is that of standardised targets. `published_model` includes the scale
-    and the mean of the targets in the output layer of the head.
+    For regression, the loss is that of standardised targets.
 
     Args:
-        model: encoder with a classification head, which moves to the device.
         class_weights: (L,) weights of the labels in the training loss. None for equal weights.
-        device: "cpu" or "cuda".
     """
 
     def __init__(
         self,
         *,
         model: TiedEncoder,
+        head: ClassifierConfig,
         training: LabelledTexts,
         validation: LabelledTexts,
         config: ClassifyConfig,
         class_weights: NDArray[np.float32] | None = None,
         device: str = "cpu",
     ) -> None:
-        if model.classifier is None:
-            raise ValueError(
-                "the encoder must have a classification head; pass classifier to TiedEncoder"
-            )
         self.model, self.device = model.to(device), torch.device(device)
-        self.classifier = model.classifier.config
-        self._problem_type = self.classifier.problem_type
+        self.head, self._problem_type = head, head.problem_type
         self.training, self.validation = training, validation
         self.steps_per_epoch = -(-len(training.texts) // config.batch_rows)
         self._config, self._weights = config, None
@@ -84,7 +69,7 @@ class Classification:
         def drop(module: torch.nn.Module, inputs: tuple[Tensor]) -> Tensor:
             return F.dropout(inputs[0], config.dropout, training=module.training)
 
-        model.classifier.register_forward_pre_hook(drop)
+        model.get_submodule("classifier").register_forward_pre_hook(drop)
 
     def batches(self, epoch: int) -> Iterator[Batch]:
         config = self._config
@@ -97,7 +82,6 @@ class Classification:
         return label_loss(self._problem_type, logits_NL.float(), targets, self._weights)
 
     def evaluate(self) -> dict[str, float]:
-        """Return the loss, without class weights, and the metrics of the problem type."""
         targets = self.validation.targets
         with autocast(self.device):
             logits = predict(self.model, self.validation.texts)
@@ -126,11 +110,6 @@ class Classification:
 def label_loss(
     problem_type: ProblemType, logits_NL: Tensor, targets: Tensor, weights: Tensor | None
 ) -> Tensor:
-    """Return the mean loss.
-
-    Args:
-        weights: (L,) class weights. None for equal weights.
-    """
     if problem_type == "single_label_classification":
         return F.cross_entropy(logits_NL, targets, weight=weights)
     if problem_type == "multi_label_classification":
@@ -139,12 +118,7 @@ def label_loss(
 
 
 def predict(model: TiedEncoder, texts: TokenizedTexts) -> NDArray[np.float32]:
-    """Return the logits (N, L) of texts.
-
-    Args:
-        model: encoder with a classification head, on any device. The function sets the encoder to
-            evaluation mode.
-    """
+    """Return the logits (N, L) of texts, in evaluation mode."""
     model.eval()
     device = next(model.parameters()).device
     logits, rows = [], []

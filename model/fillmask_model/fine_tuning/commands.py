@@ -34,7 +34,7 @@ from fillmask_model.fine_tuning.sparse import SparseSearch
 from fillmask_model.fine_tuning.split import note_shared_texts, split_dataset
 from fillmask_model.fine_tuning.start import load_start, new_classifier
 from fillmask_model.fine_tuning.tables import Dataset
-from fillmask_model.fine_tuning.tokens import ON_LONG_TEXT, TokenizedTexts, tokenize
+from fillmask_model.fine_tuning.tokens import TokenizedTexts, tokenize
 from fillmask_model.hyperparameters import add_flags, from_flags
 from fillmask_model.interruption import StopRequest
 from fillmask_model.memory import keep_freed_memory, limit_kernel_cache
@@ -50,7 +50,6 @@ LEAST_TOKENS = 8  # the special tokens of a pair and some words
 
 
 def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `classify` and `sparse` to the command line."""
     classify = commands.add_parser("classify", help=classify_command.__doc__)
     classify.set_defaults(command=classify_command)
     add = classify.add_argument
@@ -101,7 +100,8 @@ def _add_common_options(parser: argparse.ArgumentParser, config: type[FineTuneCo
     limit_help = "maximum length of a text in tokens (default: maximum of the encoder)"
     add("--max-tokens", type=int, help=limit_help)
     long_help = "reaction to a text of more than --max-tokens tokens"
-    _add_default(parser, "--on-long-text", "error", long_help, choices=ON_LONG_TEXT)
+    choices = ("error", "truncate")
+    _add_default(parser, "--on-long-text", "error", long_help, choices=choices)
     add_device_flag(parser)
     add_flags(parser, config)
 
@@ -138,6 +138,7 @@ def classify_command(options: argparse.Namespace) -> None:
     test_rows = prepare(test) if test else None  # before training, because its rows may be invalid
     objective = Classification(
         model=new_classifier(encoder, head, config.seed, from_scratch=options.from_scratch),
+        head=head,
         training=rows,
         validation=prepare(validation),
         config=config,
@@ -206,11 +207,7 @@ def _run(
     output: Path,
     save: Callable[[list[Epoch]], None],
 ) -> list[Epoch]:
-    """Train, with a call of `save` for the epochs so far after each.
-
-    Raises:
-        ValueError: the run stopped before the end of its first epoch.
-    """
+    """Train, with a call of `save` for the epochs so far after each."""
     epochs: list[Epoch] = []
     output.mkdir(parents=True, exist_ok=True)
     for name in REPORT_NAMES[:2]:  # of an earlier run
@@ -235,11 +232,7 @@ def _run(
 def _read_rows(
     options: argparse.Namespace, problem_type: ProblemType
 ) -> tuple[Dataset, Dataset, Dataset | None]:
-    """Return the training, validation and test rows, and print what is unusual about them.
-
-    Raises:
-        ValueError: a file is invalid, or only one of two files has pairs.
-    """
+    """Return the training, validation and test rows, and print what is unusual about them."""
     names = (options.text_column, options.text_pair_column, options.label_column)
     columns = Columns(*names, Dialect.of(options))
     training = read_dataset(options.data, columns, problem_type)
@@ -267,11 +260,6 @@ def _read_rows(
 def _tokenize_with(
     options: argparse.Namespace, tokenizer: Tokenizer, encoder: EncoderConfig
 ) -> Callable[[Dataset], TokenizedTexts]:
-    """Return a function that tokenizes the texts of a file.
-
-    Raises:
-        ValueError: --max-tokens is not between 8 and the maximum of the encoder.
-    """
     longest = encoder.max_positions
     max_tokens = longest if options.max_tokens is None else options.max_tokens
     if not LEAST_TOKENS <= max_tokens <= longest:
@@ -284,7 +272,7 @@ def _tokenize_with(
         tokenizer=tokenizer,
         max_tokens=max_tokens,
         type_vocab_size=encoder.type_vocab_size,
-        on_long_text=options.on_long_text,
+        truncate=options.on_long_text == "truncate",
         note=_note,
     )
 
@@ -301,7 +289,6 @@ def _best_by(options: argparse.Namespace, problem_type: ProblemType) -> str:
 
 
 def _summary(metrics: dict[str, Any], directory: Path) -> str:
-    """Format the metrics of the best epoch for the terminal."""
     lines = [f"best epoch {metrics['best_epoch']} of {metrics['epochs']}: {directory}"]
     for name in ("validation", "test"):
         if part := metrics.get(name):

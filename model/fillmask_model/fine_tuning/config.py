@@ -12,10 +12,7 @@ from fillmask_model.optimization import learning_rate
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FineTuneConfig:
-    """Hyperparameters of any fine-tuning.
-
-    Each field is a flag of the command with the help text that follows its default.
-    """
+    """Hyperparameters of any fine-tuning, each a flag of the command."""
 
     shares: ClassVar[Collection[str]] = ("warmup_share",)  # numbers below 1
     may_be_zero: ClassVar[Collection[str]] = ("warmup_share", "seed", "weight_decay")
@@ -52,8 +49,6 @@ class FineTuneConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassifyConfig(FineTuneConfig):
-    """Hyperparameters of `fillmask-train classify`."""
-
     shares: ClassVar = (*FineTuneConfig.shares, "dropout")
     may_be_zero: ClassVar = (*shares, "seed", "weight_decay")
 
@@ -62,8 +57,6 @@ class ClassifyConfig(FineTuneConfig):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparseConfig(FineTuneConfig):
-    """Hyperparameters of `fillmask-train sparse`."""
-
     shares: ClassVar = (*FineTuneConfig.shares, "penalty_share")
     may_be_zero: ClassVar = (*shares, "seed", "weight_decay", "query_penalty", "document_penalty")
 

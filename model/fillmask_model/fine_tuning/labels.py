@@ -1,7 +1,4 @@
-"""Labelled texts of a file, with the targets and the class weights of the loss.
-
-Shapes: N rows, L labels.
-"""
+"""Labelled texts of a file, and targets of the loss. Shapes: N rows, L labels."""
 
 from __future__ import annotations
 
@@ -14,7 +11,14 @@ from numpy.typing import NDArray
 
 from fillmask.tables.delimited import DEFAULT, Dialect
 from fillmask_model.encoder.classifier import ProblemType
-from fillmask_model.fine_tuning.tables import Dataset, Example, RowParser, read_table, text_cell
+from fillmask_model.fine_tuning.tables import (
+    Dataset,
+    Example,
+    cell,
+    open_table,
+    parse_rows,
+    text_cell,
+)
 
 LABEL_SEPARATOR = "|"  # between the labels of a multi-label example in CSV and TSV files
 _PAIR_COLUMN = "text_pair"
@@ -24,51 +28,35 @@ Targets: TypeAlias = NDArray[Any]
 
 
 class Columns(NamedTuple):
-    """Names of the columns with texts and labels.
-
-    Attributes:
-        text_pair: None means the column text_pair if the file has it.
-        dialect: options for reading CSV and TSV files.
-    """
+    """Names of the columns with texts and labels, and options for reading CSV and TSV files."""
 
     text: str = "text"
-    text_pair: str | None = None
+    text_pair: str | None = None  # the column text_pair if the file has it
     label: str = "label"
     dialect: Dialect = DEFAULT
 
 
 def read_dataset(path: Path, columns: Columns, problem_type: ProblemType) -> Dataset:
-    """Read and check the examples of a file.
-
-    Raises:
-        ValueError: the format, a column, a text or a label is missing or invalid. The message names
-            the file and the first invalid rows.
-    """
-
-    def parser_of(names: list[str]) -> tuple[list[str], RowParser[Example]]:
-        pair = columns.text_pair or (_PAIR_COLUMN if _PAIR_COLUMN in names else None)
-
-        def parse(number: int, row: dict[str, Any]) -> Example:
-            text = text_cell(row, columns.text)
-            text_pair = None if pair is None else text_cell(row, pair)
-            if columns.label not in row:
-                raise ValueError(f"{columns.label} is missing; complete or remove the row")
-            label = row[columns.label]
-            if problem_type == "regression":
-                return Example(number, text, text_pair, value=_number(label, columns.label))
-            if problem_type == "single_label_classification":
-                return Example(number, text, text_pair, (_label_name(label, columns.label),))
-            return Example(number, text, text_pair, _label_names(label, columns.label))
-
-        return [columns.text, columns.label, *([pair] if pair else [])], parse
-
+    """Read and check the examples of a file, whose error names the first invalid rows."""
     flags = {
         "--text-column": columns.text,
         "--text-pair-column": columns.text_pair,
         "--label-column": columns.label,
     }
-    examples, ignored = read_table(path, columns.dialect, flags, parser_of)
-    return Dataset(path, tuple(examples), ignored)
+    names, rows = open_table(path, columns.dialect, flags)
+    pair = columns.text_pair or (_PAIR_COLUMN if _PAIR_COLUMN in names else None)
+
+    def parse(number: int, row: dict[str, Any]) -> Example:
+        text = text_cell(row, columns.text)
+        text_pair = None if pair is None else text_cell(row, pair)
+        label = cell(row, columns.label)
+        if problem_type == "regression":
+            return Example(number, text, text_pair, value=_number(label, columns.label))
+        read = _label_names if problem_type == "multi_label_classification" else _single_label
+        return Example(number, text, text_pair, read(label, columns.label))
+
+    ignored = [name for name in names if name not in (columns.text, pair, columns.label)]
+    return Dataset(path, tuple(parse_rows(path, rows, parse)), tuple(ignored))
 
 
 def label_names(training: Dataset, column: str, problem_type: ProblemType) -> tuple[str, ...]:
@@ -76,9 +64,6 @@ def label_names(training: Dataset, column: str, problem_type: ProblemType) -> tu
 
     Labels that are whole numbers come first, in numerical order. The other labels are in
     alphabetical order. The label of a regression is the name of its column.
-
-    Raises:
-        ValueError: the training rows have too few labels.
     """
     if problem_type == "regression":
         return (column,)
@@ -93,11 +78,6 @@ def label_names(training: Dataset, column: str, problem_type: ProblemType) -> tu
 
 
 def encode_targets(dataset: Dataset, labels: tuple[str, ...], problem_type: ProblemType) -> Targets:
-    """Convert the labels or numbers of a dataset to targets of the loss.
-
-    Raises:
-        ValueError: a label does not occur in the training rows.
-    """
     if problem_type == "regression":
         return np.array([example.value for example in dataset.examples], np.float32)
     numbers = {label: number for number, label in enumerate(labels)}
@@ -125,10 +105,6 @@ def balanced_weights(
 
     With one label per text, the weight of a label with n of N rows is N / (L n). With several
     labels per text, the weight of such a label is (N - n) / n.
-
-    Raises:
-        ValueError: the problem is a regression, or a label of a multi-label problem occurs in every
-            row.
     """
     if problem_type == "regression":
         raise ValueError("--class-weights must be none for regression (got balanced)")
@@ -159,6 +135,10 @@ def _number(value: object, column: str) -> float:
         if math.isfinite(number):
             return number
     raise ValueError(f"{column} must be a number (got {value!r})")
+
+
+def _single_label(value: object, column: str) -> tuple[str]:
+    return (_label_name(value, column),)
 
 
 def _label_name(value: object, column: str) -> str:

@@ -30,7 +30,6 @@ class Epoch:
     Attributes:
         epoch: number of the epoch, from 1.
         steps: number of optimizer steps since the start of the run.
-        training_loss: mean loss of the epoch's batches.
         metrics: figures of the validation data by name.
     """
 
@@ -48,13 +47,9 @@ class Epoch:
 
 
 class Objective(Protocol[_Batch]):
-    """What a run learns.
+    """What a run learns."""
 
-    Attributes:
-        model: encoder on the device of the run.
-    """
-
-    model: TiedEncoder
+    model: TiedEncoder  # on the device of the run
     steps_per_epoch: int
 
     def batches(self, epoch: int) -> Iterable[_Batch]:
@@ -78,11 +73,8 @@ def fine_tune(
 ) -> bool:
     """Train an encoder for the configured number of epochs, with a validation after each.
 
-    Args:
-        stop: stop condition, checked after each step.
-
     Returns:
-        True for a complete run, False for a run that ended because `stop` returned True.
+        True for a complete run, False for a run that ended because `stop` was true after a step.
 
     Raises:
         FloatingPointError: the loss is infinite or NaN.

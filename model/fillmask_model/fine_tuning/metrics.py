@@ -1,7 +1,4 @@
-"""Metrics of predicted labels and numbers, with bootstrap confidence intervals.
-
-Shapes: N rows, L labels.
-"""
+"""Metrics of predicted labels and numbers. Shapes: N rows, L labels."""
 
 from __future__ import annotations
 
@@ -25,15 +22,9 @@ LOWER_IS_BETTER = {"mean_squared_error"}
 
 
 class LabelCounts(NamedTuple):
-    """Counts (L,) of rows by label.
+    """Numbers of rows (L,) by label."""
 
-    Attributes:
-        hits: rows whose text and prediction have the label.
-        predicted: rows whose prediction has the label.
-        actual: rows whose text has the label.
-    """
-
-    hits: NDArray[np.int64]
+    hits: NDArray[np.int64]  # whose text and prediction have it
     predicted: NDArray[np.int64]
     actual: NDArray[np.int64]
 
@@ -65,14 +56,10 @@ class LabelCounts(NamedTuple):
 def compute_metrics(
     problem_type: ProblemType, logits: NDArray[np.float32], targets: Targets
 ) -> dict[str, float]:
-    """Return the metrics of a problem type by name.
+    """Return the metrics of logits (N, L) by name.
 
     With several labels per text, a prediction has the labels whose logit is above 0, which is a
     probability above 0.5. The macro F1 is the mean over the labels with rows or predictions.
-
-    Args:
-        logits: (N, L) outputs of the classification head.
-        targets: true labels or numbers.
     """
     if problem_type == "regression":
         values = logits[:, 0]
@@ -96,10 +83,7 @@ def compute_metrics(
 def describe_predictions(
     head: ClassifierConfig, logits: NDArray[np.float32], targets: Targets, *, intervals: bool
 ) -> dict[str, Any]:
-    """Return the metrics of predictions as an object for metrics.json.
-
-    The result for labels also contains precision, recall and F1 of each label. The result for one
-    label per text also contains the confusion matrix.
+    """Return what metrics.json says about predictions.
 
     Args:
         intervals: whether to add 95 % bootstrap confidence intervals of the metrics over the rows.

@@ -1,7 +1,4 @@
-"""Queries with a document that answers each of them, and batches of these pairs.
-
-Shapes: N pairs.
-"""
+"""Queries with a document that answers each of them. Shapes: N pairs."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fillmask.tables.delimited import DEFAULT, Dialect
-from fillmask_model.fine_tuning.tables import Dataset, Example, RowParser, read_table, text_cell
+from fillmask_model.fine_tuning.tables import Dataset, Example, open_table, parse_rows, text_cell
 from fillmask_model.fine_tuning.tokens import Batch, TokenizedTexts, make_batch
 
 
@@ -25,7 +22,6 @@ class Pairs:
     """Token ids of pairs.
 
     Attributes:
-        queries, documents: token ids of the texts.
         query_ids, document_ids: (N,) int64, equal for equal texts.
     """
 
@@ -38,7 +34,6 @@ class Pairs:
     def of(
         cls, queries: Dataset, documents: Dataset, tokenize: Callable[[Dataset], TokenizedTexts]
     ) -> Pairs:
-        """Tokenize the queries and the documents of a file."""
         ids = [
             np.unique([one.text for one in side.examples], return_inverse=True)[1]
             for side in (queries, documents)
@@ -65,22 +60,15 @@ class PairBatch(NamedTuple):
 def read_pairs(
     path: Path, query_column: str, document_column: str, dialect: Dialect = DEFAULT
 ) -> tuple[Dataset, Dataset]:
-    """Read the queries and the documents of a CSV, TSV or JSONL file.
-
-    Raises:
-        ValueError: the format, a column or a text is missing or invalid.
-    """
-    columns = (query_column, document_column)
-
-    def parser_of(_: list[str]) -> tuple[tuple[str, ...], RowParser[list[Example]]]:
-        def parse(number: int, row: dict[str, Any]) -> list[Example]:
-            return [Example(number, text_cell(row, column)) for column in columns]
-
-        return columns, parse
-
+    """Read the queries and the documents of a file."""
     flags = {"--query-column": query_column, "--document-column": document_column}
-    pairs, _ = read_table(path, dialect, flags, parser_of)
-    queries, documents = zip(*pairs, strict=True)
+    _, rows = open_table(path, dialect, flags)
+
+    def parse(number: int, row: dict[str, Any]) -> tuple[Example, Example]:
+        query, document = (text_cell(row, column) for column in flags.values())
+        return Example(number, query), Example(number, document)
+
+    queries, documents = zip(*parse_rows(path, rows, parse), strict=True)
     return Dataset(path, queries), Dataset(path, documents)
 
 

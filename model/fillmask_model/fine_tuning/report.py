@@ -43,19 +43,11 @@ def write_metrics(
     metric: str,
     test: LabelledTexts | None,
 ) -> dict[str, Any]:
-    """Write metrics.json with the results of the saved checkpoint, computed in float32.
-
-    Args:
-        metric: validation metric that selects the best epoch.
-        test: rows for the test metrics and their confidence intervals. None for no test.
-
-    Returns:
-        Content of metrics.json.
-    """
+    """Write and return metrics.json with the results of the saved checkpoint, in float32."""
     model = load_checkpoint(directory).model.to(objective.device)
-    classifier = objective.classifier
+    head = objective.head
     metrics: dict[str, Any] = {
-        "problem_type": classifier.problem_type,
+        "problem_type": head.problem_type,
         "best_epoch": best_epoch(epochs, metric).epoch,
         "best_by": metric,
         "epochs": len(epochs),
@@ -65,12 +57,10 @@ def write_metrics(
         if rows is None:
             continue
         logits = predict(model, rows.texts)
-        metrics[name] = describe_predictions(
-            classifier, logits, rows.targets, intervals=name == "test"
-        )
+        metrics[name] = describe_predictions(head, logits, rows.targets, intervals=name == "test")
         if matrix := metrics[name].get("confusion_matrix"):
             # the plot of the test rows replaces the plot of the validation rows
-            draw_confusion(directory, matrix, classifier.labels)
+            draw_confusion(directory, matrix, head.labels)
     with atomic_replace(directory / METRICS_NAME) as temporary:
         text = json.dumps(metrics, indent=2, ensure_ascii=False)
         temporary.write_text(f"{text}\n", encoding="utf-8")

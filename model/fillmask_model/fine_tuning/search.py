@@ -1,7 +1,4 @@
-"""Search of documents by sparse vectors, and its metrics.
-
-Shapes: Q queries, D documents, V vocabulary.
-"""
+"""Search by sparse vectors. Shapes: Q queries, D documents, N texts, V vocabulary."""
 
 from __future__ import annotations
 
@@ -22,15 +19,10 @@ CUTOFF = 10  # ranks after this one count as not found
 
 
 def evaluate_search(model: TiedEncoder, pooling: SparsePooling, pairs: Pairs) -> dict[str, float]:
-    """Search the document of each query among the documents of all pairs.
-
-    Args:
-        model: encoder with a masked-language-model head, on any device. The function sets it to
-            evaluation mode.
+    """Search the document of each query among those of all pairs, in evaluation mode.
 
     Returns:
-        `mrr_at_10` and `recall_at_10` (see `mrr_and_recall`), and `query_words` and
-        `document_words`, the mean number of words with a weight.
+        The MRR, the recall, and the mean numbers of words with a weight.
     """
     model.eval()
     queries_QV, documents_DV = (

@@ -29,15 +29,7 @@ SAMPLED_DOCUMENTS, START_WORDS = 32, 256
 
 
 class SparseSearch:
-    """Search of the document of each query, an objective of `fine_tune`.
-
-    Args:
-        model: encoder with a masked-language-model head, which moves to the device.
-        device: "cpu" or "cuda".
-
-    Raises:
-        ValueError: the training pairs do not fill a batch.
-    """
+    """Search of the document of each query, an objective of `fine_tune`."""
 
     def __init__(
         self,
@@ -90,10 +82,6 @@ def lower_bias(model: TiedEncoder, documents: TokenizedTexts) -> None:
 
     The softmax of a masked-language model ignores a constant in all logits, so a new sparse encoder
     may give every word a weight. Its first steps would be slow and its scores very large.
-
-    Args:
-        model: encoder with a bias of the logits.
-        documents: documents, of which the function reads a few.
     """
     model.eval()
     few = np.linspace(0, len(documents) - 1, SAMPLED_DOCUMENTS).astype(np.int64)

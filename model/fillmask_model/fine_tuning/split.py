@@ -16,15 +16,8 @@ SPLIT_SEED = 20_181_011  # fixed, so that runs with different seeds have the sam
 def split_dataset(dataset: Dataset, validation_share: float) -> tuple[Dataset, Dataset]:
     """Split a dataset with a fixed seed into training and validation rows.
 
-    The split is stratified. The validation rows contain about the given share of the rows of each
-    label. The training rows contain at least one row of each label. Rows with the same text are in
-    the same part.
-
-    Args:
-        validation_share: share of the rows for validation, between 0 and 1.
-
-    Raises:
-        ValueError: validation_share is invalid, or the dataset is too small for a validation row.
+    The validation rows contain about the given share of the rows of each label. The training rows
+    contain at least one row of each label. Rows with the same text are in the same part.
     """
     if not 0 < validation_share < 1:
         raise ValueError(f"--validation-share must be above 0 and below 1 (got {validation_share})")

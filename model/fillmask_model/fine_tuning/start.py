@@ -15,11 +15,7 @@ from fillmask_model.tokenizers.special_tokens import read_tokenizer
 
 
 def load_start(directory: Path) -> tuple[Checkpoint, Tokenizer]:
-    """Load a checkpoint and its tokenizer, with truncation and padding disabled.
-
-    Raises:
-        CheckpointError: the checkpoint is invalid, or its tokenizer is missing or too large.
-    """
+    """Load a checkpoint and its tokenizer, with truncation and padding disabled."""
     checkpoint = load_checkpoint(directory)
     if checkpoint.tokenizer_json is None:
         raise CheckpointError(f"{directory} has no tokenizer; add tokenizer.json")
@@ -37,12 +33,7 @@ def load_start(directory: Path) -> tuple[Checkpoint, Tokenizer]:
 def new_classifier(
     start: TiedEncoder, head: ClassifierConfig, seed: int, *, from_scratch: bool
 ) -> TiedEncoder:
-    """Return an encoder with a new classification head.
-
-    Args:
-        seed: seed of all random weights.
-        from_scratch: whether the encoder has random weights instead of those of `start`.
-    """
+    """Return an encoder with a new head, and with random weights if it starts from scratch."""
     torch.manual_seed(seed)
     model = TiedEncoder(start.config, head)
     if not from_scratch:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import numpy as np
 import torch
@@ -21,8 +20,6 @@ from torch import Tensor
 from fillmask_model.fine_tuning.tables import Dataset
 from fillmask_model.tokenizers.special_tokens import SpecialTokens
 
-OnLongText = Literal["error", "truncate"]
-ON_LONG_TEXT: tuple[OnLongText, ...] = get_args(OnLongText)
 # a multiple limits the number of shapes, because oneDNN compiles kernels per shape
 LENGTH_MULTIPLE = 8
 # an epoch sorts the rows of this many batches by length
@@ -31,41 +28,27 @@ _BATCHES_PER_SORT = 50
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TokenizedTexts:
-    """Token ids of texts.
-
-    Attributes:
-        types: token types of each text. None for an encoder with at most one token type.
-        pad: id of the padding token.
-        max_tokens: maximum number of tokens of a padded text.
-    """
+    """Token ids of texts."""
 
     ids: list[NDArray[np.int32]]
-    types: list[NDArray[np.int32]] | None
+    types: list[NDArray[np.int32]] | None  # None for an encoder with at most one token type
     pad: int
-    max_tokens: int
+    max_tokens: int  # of a padded text
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def lengths(self) -> NDArray[np.int64]:
-        """Return the number of tokens of each text."""
         return np.array([len(ids) for ids in self.ids])
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Inputs of an encoder for some rows.
-
-    Attributes:
-        rows: (N,) indices of the texts.
-        input_ids: (N, T) token ids with padding at the end.
-        attention_mask: (N, T), 1 for tokens and 0 for padding. None for a batch without padding.
-        token_type_ids: (N, T) token types. None for an encoder with at most one token type.
-    """
+    """Inputs (N, T) of an encoder for some rows, with padding at the end."""
 
     rows: NDArray[np.int64]
     input_ids: Tensor
-    attention_mask: Tensor | None
+    attention_mask: Tensor | None  # None without padding
     token_type_ids: Tensor | None
 
     def inputs(self, device: torch.device) -> tuple[Tensor, Tensor | None, Tensor | None]:
@@ -84,22 +67,15 @@ def tokenize(
     *,
     max_tokens: int,
     type_vocab_size: int,
-    on_long_text: OnLongText,
+    truncate: bool,
     note: Callable[[str], None],
 ) -> TokenizedTexts:
-    """Tokenize the texts of a dataset.
+    """Tokenize the texts of a dataset as the service does, and refuse those that it refuses.
 
     Args:
-        tokenizer: tokenizer without truncation and padding.
         max_tokens: maximum number of tokens of a text or pair, special tokens included.
-        type_vocab_size: number of token types of the encoder.
-        on_long_text: "error" to reject longer texts, or "truncate" to remove tokens from their end.
-            A pair loses tokens of its longer text.
+        truncate: whether longer texts lose tokens from their end, and pairs from their longer text.
         note: function that tells the user how many texts lost tokens, if any.
-
-    Raises:
-        ValueError: a text is too long, has no tokens or contains a special token, or the tokenizer
-            lacks a special token or a separator of pairs.
     """
     special = SpecialTokens.from_tokenizer(tokenizer)
     if dataset.has_pairs and not separates_pairs(tokenizer):
@@ -113,7 +89,7 @@ def tokenize(
     long = [row for row, encoding in enumerate(encodings) if len(encoding) > max_tokens]
     if long:
         counts = f"{len(long):,} of {len(encodings):,}"
-        if on_long_text == "error":
+        if not truncate:
             raise ValueError(
                 f"{dataset.path}, row {dataset.examples[long[0]].row} must have at most "
                 f"{max_tokens} tokens (got {len(encodings[long[0]])}; too many tokens in {counts} "
@@ -143,11 +119,7 @@ def separates_pairs(tokenizer: Tokenizer) -> bool:
 def shuffled_batches(
     texts: TokenizedTexts, batch_rows: int, seed: int, epoch: int
 ) -> Iterator[Batch]:
-    """Yield the batches of an epoch in a seeded random order.
-
-    The texts of a batch have similar lengths, so that the batch has little padding. Each epoch
-    forms new batches.
-    """
+    """Yield an epoch's new batches of texts of similar length, in a seeded random order."""
     generator = np.random.default_rng([seed, epoch])
     order = generator.permutation(len(texts))
     lengths = texts.lengths()
@@ -195,7 +167,6 @@ def make_batch(texts: TokenizedTexts, rows: NDArray[np.int64]) -> Batch:
 def _check_encodings(
     dataset: Dataset, encodings: list[Encoding], special: SpecialTokens, tokenizer: Tokenizer
 ) -> None:
-    """Reject texts that the service also rejects."""
     unknown = getattr(tokenizer.model, "unk_token", None)
     allowed = {special.mask, tokenizer.token_to_id(unknown) if unknown else None}
     forbidden = np.array([token for token in special.all if token not in allowed])

@@ -122,7 +122,7 @@ tokens_of = partial(
     tokenizer=TOKENIZER,
     max_tokens=MAX_TOKENS,
     type_vocab_size=2,
-    on_long_text="error",
+    truncate=False,
     note=refuse_notes,
 )
 
@@ -151,6 +151,7 @@ class TinyTask:
     def objective(self, config: ClassifyConfig, weights: Any = None) -> Classification:
         return Classification(
             model=new_classifier(tiny_encoder(), self.head, config.seed, from_scratch=True),
+            head=self.head,
             training=self.training,
             validation=self.validation,
             config=config,

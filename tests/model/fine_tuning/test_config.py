@@ -32,7 +32,6 @@ def test_penalties_rise_with_the_square_of_the_step() -> None:
     [
         (ClassifyConfig, {"epochs": 0}, r"epochs must be a whole number of at least 1 \(got 0\)"),
         (ClassifyConfig, {"learning_rate": 0.0}, "learning_rate must be a finite number above 0"),
-        (ClassifyConfig, {"seed": -1}, "seed must be a whole number of at least 0"),
         (ClassifyConfig, {"dropout": 1.0}, r"dropout must be below 1 \(got 1.0\)"),
         (ClassifyConfig, {"warmup_share": 1.5}, "warmup_share must be below 1"),
         (SparseConfig, {"penalty_share": 1.0}, r"penalty_share must be below 1 \(got 1.0\)"),

@@ -87,6 +87,8 @@ def test_each_label_keeps_a_training_row() -> None:
     training, validation = split_dataset(dataset, 0.4)
     assert set(label_counts(training)) == set("abcd")
     assert 5 <= len(validation.examples) <= 12
+    numbers = dataset_of([(f"t{i}", float(i)) for i in range(50)])
+    assert len(split_dataset(numbers, 0.1)[1].examples) == 5
 
 
 def test_equal_texts_are_on_the_same_side() -> None:
@@ -94,11 +96,6 @@ def test_equal_texts_are_on_the_same_side() -> None:
     training, validation = split_dataset(dataset, 0.2)
     assert {e.text for e in training.examples}.isdisjoint(e.text for e in validation.examples)
     assert label_counts(validation) == {"a": 16, "b": 16}
-
-
-def test_numbers_are_split_by_the_share() -> None:
-    dataset = dataset_of([(f"t{i}", float(i)) for i in range(50)])
-    assert len(split_dataset(dataset, 0.1)[1].examples) == 5
 
 
 @pytest.mark.parametrize(

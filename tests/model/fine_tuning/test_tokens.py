@@ -44,7 +44,7 @@ def test_long_texts_are_counted_or_cut() -> None:
     with pytest.raises(ValueError, match=r"row 2 must have at most 16 tokens \(got 17; too many t"):
         tokens_of(dataset)
     notes: list[str] = []
-    cut: dict[str, Any] = {"on_long_text": "truncate", "note": notes.append}
+    cut: dict[str, Any] = {"truncate": True, "note": notes.append}
     assert [len(ids) for ids in tokens_of(dataset, **cut).ids] == [3, 16, 16, 16]
     assert notes == ["rows of data.csv truncated to 16 tokens: 2 of 4"]
     # the longer text of a pair loses tokens
