@@ -96,17 +96,3 @@ def test_targets_score_as_in_the_pipeline(client: TestClient, pipeline: Any) -> 
     theirs = pipeline(text, targets=targets)
     assert _by_token(ours) == pytest.approx(_by_token(theirs), abs=TOLERANCE)
     assert [fill["token"] for fill in ours] == [fill["token"] for fill in theirs]
-
-
-def test_texts_sent_together_score_as_alone(client: TestClient) -> None:
-    # The tolerance of the scores is 1e-6.
-    together = client.post("/fill-mask", json={"inputs": TEXTS}).json()
-    alone = [client.post("/fill-mask", json={"inputs": text}).json() for text in TEXTS]
-
-    def flat(value: Any) -> list[dict[str, Any]]:
-        return [value] if isinstance(value, dict) else [f for part in value for f in flat(part)]
-
-    first, second = flat(together), flat(alone)
-    assert [f["sequence"] for f in first] == [f["sequence"] for f in second]
-    scores = [f["score"] for f in first], [f["score"] for f in second]
-    assert scores[0] == pytest.approx(scores[1], abs=1e-6)

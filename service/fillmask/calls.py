@@ -35,31 +35,26 @@ class Calls:
         self._batch_tokens = batch_tokens
 
     def fill(self, *arguments: Any) -> Coroutine[Any, Any, Any]:
-        """Return the fills of the masks of each text."""
         fill = self._model.require_fill_mask().fill
         call = self._read(FillMaskParameters, *arguments)
         return self._run(call, fill, lambda result: result.of_text(0))
 
     def score(self, *arguments: Any) -> Coroutine[Any, Any, Any]:
-        """Return the score of each text."""
         score = self._model.require_scoring().score
         return self._run(self._read(ScoreParameters, *arguments), score, itemgetter(0), rank_scores)
 
     def classify(self, *arguments: Any) -> Coroutine[Any, Any, Any]:
-        """Return the labels of each text."""
         classify = self._model.require_classification().classify
         call = self._read(ClassifyParameters, *arguments)
         return self._run(call, classify, lambda result: result.labels[0])
 
     def embed_sparse(self, *arguments: Any) -> Coroutine[Any, Any, Any]:
-        """Return the sparse vector of each text."""
         embed = self._model.require_sparse().embed
         return self._run(self._read(SparseParameters, *arguments), embed, itemgetter(0))
 
     def rerank(
         self, query: object, texts: object, options: Mapping[str, Any]
     ) -> Coroutine[Any, Any, Any]:
-        """Return texts by their relevance to a query."""
         classify = self._model.require_reranking().classify
         given = {"query": query, "texts": to_list(texts), **options}
         read = RerankParameters.read(given, ValidationContext(self._model.info.limits))

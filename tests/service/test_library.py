@@ -36,7 +36,6 @@ CALLS: list[tuple[str, Any, dict[str, Any]]] = [
     ("fill", TEXT, {}),
     ("fill", TWO, {"top_k": 2}),
     ("fill", [TEXT, TWO], {"top_k": 3}),
-    ("fill", [TEXT], {}),
     ("fill", TEXT, {"targets": ["capital", "cup of tea"]}),
     ("fill", [TEXT, TWO], {"granularity": "word", "max_word_tokens": 2}),
     ("fill", [TEXT, TWO], {"strategy": "joint", "order": "left_to_right"}),
@@ -188,23 +187,19 @@ def test_errors_name_the_text_or_take_its_place(model: FillMask) -> None:
     assert rejected == RejectedText(sentence)
     with pytest.raises(InvalidRequestError, match=r"^inputs has no mask"):
         model.fill("no mask", on_error="report")
-    missing: list[Any] = [None, float("nan"), np.float32(3), "\ud800 [MASK]", {"text": None}, []]
+    missing: list[Any] = [None, float("nan"), np.float32(3), "\ud800 [MASK]", {"text": None}]
+    reasons = (
+        f" must be a text or {PAIR} (got null).",
+        f" must be a text or {PAIR} (got NaN).",
+        f" must be a text or {PAIR} (got a value of type float32).",
+        " has an unpaired surrogate at character 0; remove it or complete the pair.",
+        ".text must be a non-blank text (got null).",
+    )
     for method, valid in ((model.fill, TEXT), (model.score, "the dog")):
-        first, *found, last = method([valid, *missing, valid], on_error="report")
-        assert (first, last) == (method([valid])[0], method([valid])[0])
+        *found, last = method([*missing, valid], on_error="report")
+        assert last == method([valid])[0]
         assert found == [
-            RejectedText(f"inputs[{place}]{reason}")
-            for place, reason in enumerate(
-                (
-                    f" must be a text or {PAIR} (got null).",
-                    f" must be a text or {PAIR} (got NaN).",
-                    f" must be a text or {PAIR} (got a value of type float32).",
-                    (" has an unpaired surrogate at character 0; remove it or complete the pair."),
-                    ".text must be a non-blank text (got null).",
-                    f" must be a text or {PAIR} (got a list).",
-                ),
-                start=1,
-            )
+            RejectedText(f"inputs[{place}]{reason}") for place, reason in enumerate(reasons)
         ]
     best, other = model.fill([TEXT], targets=["cat", "Cat"], on_error="report")[0]
     assert (best.token_str, type(other)) == ("cat", RejectedTarget)
@@ -213,8 +208,6 @@ def test_errors_name_the_text_or_take_its_place(model: FillMask) -> None:
 @pytest.mark.parametrize(
     ("inputs", "sentence"),
     [
-        (3, f"inputs must be a text, {PAIR} or a list of these (got 3)."),
-        ("", "inputs has no mask; write [MASK] in place of a word."),
         ([TEXT, None], f"inputs[1] must be a text or {PAIR} (got null)."),
         ([TEXT, b"x"], f"inputs[1] must be a text or {PAIR} (got a value of type bytes)."),
         (
@@ -239,11 +232,6 @@ def test_errors_name_the_text_or_take_its_place(model: FillMask) -> None:
             TextPair("the [MASK]", cast("Any", iter("a"))),
             "inputs.text_pair must be a non-blank text (got a value of type str_ascii_iterator).",
         ),
-        (TextPair("the [MASK]", " "), 'inputs.text_pair must be a non-blank text (got " ").'),
-        (
-            TextPair("the [MASK]", "a"),
-            "inputs is a pair, but this model reads only single texts; remove text_pair.",
-        ),
     ],
 )
 def test_invalid_inputs(model: FillMask, inputs: Any, sentence: str) -> None:
@@ -257,7 +245,6 @@ def test_options_without_an_encoding(model: FillMask) -> None:
     for call in (
         lambda: model.fill(TEXT, targets=["cat", "\ud800"]),
         lambda: model.fill([TEXT], parameters=[{"targets": ["\ud800"]}]),
-        lambda: model.fill([TEXT], parameters=cast("Any", {"targets": ["\ud800"]})),
         lambda: model.score("the dog", prefix="\ud800"),
     ):
         with pytest.raises(InvalidRequestError, match=sentence):
@@ -277,11 +264,6 @@ def test_a_bundle_that_does_not_exist(tmp_path: Path) -> None:
     assert threading.active_count() == before
 
 
-def test_a_task_that_the_model_lacks(model: FillMask) -> None:
-    with pytest.raises(ValueError, match="does not have the task text-classification"):
-        model.classify("the dog")
-
-
 def test_the_environment_changes_nothing(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FILLMASK_THREADS", "none")
     monkeypatch.setenv("FILLMASK_MAX_MASKS", "1")
@@ -289,21 +271,16 @@ def test_the_environment_changes_nothing(tiny: Tiny, monkeypatch: pytest.MonkeyP
         assert len(opened.fill([TEXT] * 1_000, top_k=1)) == 1_000
 
 
-def test_threads_get_their_own_answers(model: FillMask) -> None:
-    texts = random_texts(200)
-    expected = model.fill(texts)
-    with ThreadPoolExecutor(16) as pool:
-        assert list(pool.map(model.fill, texts)) == expected
-
-
-async def test_loops_get_their_own_answers(model: FillMask) -> None:
+async def test_threads_and_loops_get_their_own_answers(model: FillMask) -> None:
     texts = random_texts(100)
-    found = await asyncio.gather(*map(model.afill, texts))
-    assert found == await asyncio.to_thread(model.fill, texts)
+    expected = await asyncio.to_thread(model.fill, texts)
+    assert await asyncio.gather(*map(model.afill, texts)) == expected
+    calls = (asyncio.to_thread(model.fill, text) for text in texts)
+    assert await asyncio.gather(*calls) == expected
 
 
 async def test_a_cancelled_call_leaves_the_queue(model: FillMask) -> None:
-    call = asyncio.create_task(model.afill(random_texts(20_000)))
+    call = asyncio.create_task(model.afill(random_texts(5_000)))
     await asyncio.sleep(0.05)
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -318,7 +295,7 @@ async def test_a_cancelled_call_leaves_the_queue(model: FillMask) -> None:
 
 def test_close_waits_for_running_calls(tiny: Tiny) -> None:
     opened = FillMask(tiny.path, threads=1)
-    texts = random_texts(1000)
+    texts = random_texts(300)
     with ThreadPoolExecutor(4) as pool:
         calls = [pool.submit(opened.fill, texts) for _ in range(4)]
         while not opened._model.batcher.accepted_tokens:
@@ -354,18 +331,19 @@ def test_a_forgotten_model_is_closed(tiny: Tiny) -> None:
 
 
 @pytest.mark.processes
-def test_a_program_may_end_while_its_model_closes(tiny: Tiny) -> None:
-    # The model closes on another thread when the function returns, and the program ends at once.
+@pytest.mark.parametrize("keep", ["global opened", "pass"])
+def test_a_process_ends_with_an_open_model_or_while_it_closes(keep: str, tiny: Tiny) -> None:
+    # A local model closes on another thread when the function returns, and the program ends.
     program = f"""
 from fillmask import FillMask
 def main():
+    {keep}
     opened = FillMask({str(tiny.path)!r}, threads=1)
     return opened.fill("a [MASK]")
 main()
 """
-    for _ in range(3):
-        done = run_process(program)
-        assert (done.returncode, done.stderr) == (0, "")
+    done = run_process(program)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_the_last_reference_may_be_on_the_thread_of_the_loop(tiny: Tiny) -> None:
@@ -382,25 +360,10 @@ def test_the_last_reference_may_be_on_the_thread_of_the_loop(tiny: Tiny) -> None
 
 
 @pytest.mark.processes
-def test_a_process_ends_with_an_open_model(tiny: Tiny) -> None:
-    code = "import sys, fillmask; m = fillmask.FillMask(sys.argv[1]); m.fill('the [MASK]')"
-    done = run_process(code, str(tiny.path))
-    assert (done.returncode, done.stderr) == (0, "")
-
-
 def test_a_pickled_model_opens_again(model: FillMask, monkeypatch: pytest.MonkeyPatch) -> None:
-    content = pickle.dumps(model)
-    assert len(content) < 1000
+    assert len(pickle.dumps(model)) < 1000
     monkeypatch.chdir("/")
-    with pickle.loads(content) as other:  # noqa: S301 - our own pickle
-        assert other is not model
-        assert other.fill(TEXT) == model.fill(TEXT)
-
-
-@pytest.mark.processes
-def test_a_spawned_process_computes(model: FillMask) -> None:
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=spawn) as pool:
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         assert pool.submit(model.fill, TEXT).result(60) == model.fill(TEXT)
 
 
@@ -489,21 +452,19 @@ def test_what_a_caller_gives_runs_on_its_thread(model: FillMask, bundle: Path) -
     ]
     for inputs, options in calls:
         model.fill(inputs, **options)
-    asyncio.run(model.afill(each(TEXT), targets=cast("Any", each("cat"))))
-    assert threads == [threading.current_thread()] * 6
-    for error in (SystemExit(3), KeyboardInterrupt(), TypeError("of the caller")):
-        refused: list[tuple[Any, dict[str, Any]]] = [
-            (raising(error), {}),
-            (TEXT, {"targets": raising(error)}),
-            ([TEXT], {"parameters": raising(error)}),
-            ([TEXT], {"parameters": [{"targets": raising(error)}]}),
-            ([TEXT], {"parameters": [Raising(error)]}),
-            (Raising(error), {}),
-        ]
-        for inputs, options in refused:
-            with pytest.raises(type(error)) as caught:
-                model.fill(inputs, **options)
-            assert caught.value is error
+    assert threads == [threading.current_thread()] * 4
+    error = SystemExit(3)
+    refused: list[tuple[Any, dict[str, Any]]] = [
+        (raising(error), {}),
+        (TEXT, {"targets": raising(error)}),
+        ([TEXT], {"parameters": raising(error)}),
+        ([TEXT], {"parameters": [Raising(error)]}),
+        (Raising(error), {}),
+    ]
+    for inputs, options in refused:
+        with pytest.raises(SystemExit) as caught:
+            model.fill(inputs, **options)
+        assert caught.value is error
     assert model.fill(TEXT)
 
 

@@ -20,8 +20,6 @@ _RESPONSES: dict[int | str, dict[str, Any]] = {
 
 
 def add_metrics_page(app: FastAPI, metrics: Metrics) -> None:
-    """Add GET /metrics to an application."""
-
     @app.get(
         _PATH,
         summary="Metrics for Prometheus",

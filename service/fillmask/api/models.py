@@ -11,11 +11,7 @@ from fillmask.registry.served_model import ServedModel
 
 
 def get_registry(app: Starlette) -> ModelRegistry:
-    """Return the model registry of an application.
-
-    Raises:
-        NotReadyError: no model is loaded yet.
-    """
+    """Return the model registry, or raise NotReadyError while no model is loaded."""
     models: ModelRegistry | None = getattr(app.state, "models", None)
     if models is None:
         raise NotReadyError(
@@ -47,6 +43,5 @@ _ENDPOINTS: Mapping[Task, tuple[str, ...]] = {
 
 
 def endpoints_of(served: ServedModel, task: Task) -> tuple[str, ...]:
-    """Return the endpoints of one of the tasks of a model."""
     ranks = task == "text-classification" and served.reranks
     return (*_ENDPOINTS[task], "POST /rerank") if ranks else _ENDPOINTS[task]

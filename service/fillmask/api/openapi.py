@@ -65,15 +65,7 @@ def complete(
     max_top_k: int,
     api_keys: bool,
 ) -> None:
-    """Add the bodies, the limits and the names of this service, and the API key.
-
-    Args:
-        document: FastAPI's OpenAPI document.
-        names: names of the served models.
-        max_texts: maximum number of texts of one request.
-        max_top_k: maximum number of fills per mask.
-        api_keys: true if the service requires API keys.
-    """
+    """Add the bodies, the limits and the names of this service, and the API key."""
     schemas: dict[str, Any] = document["components"]["schemas"]
     for model in sorted(BODIES, key=lambda body: body.__name__):
         schema = model.model_json_schema(ref_template=f"{COMPONENTS}{{model}}")

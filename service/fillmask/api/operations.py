@@ -55,7 +55,6 @@ def operation_id(route: APIRoute) -> str:
 
 
 def error_responses(errors: Mapping[int, str]) -> dict[int | str, dict[str, Any]]:
-    """Return errors by status in the form that FastAPI reads."""
     return {
         status: {"model": ErrorResponse, "description": description}
         for status, description in errors.items()

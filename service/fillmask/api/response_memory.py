@@ -58,9 +58,6 @@ MAX_LOOP_DIMENSIONS = 1_000
 def memory_bytes(planned: object) -> int:
     """Return the upper bound of the memory of a request.
 
-    Args:
-        planned: the plan of a task.
-
     Raises:
         InvalidRequestError: the response can exceed MAX_RESPONSE_BYTES as JSON.
     """

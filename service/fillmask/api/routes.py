@@ -20,7 +20,6 @@ _LARGE_SCORES = 1_000
 
 
 def add_task_routes(router: APIRouter) -> None:
-    """Add the endpoints, which respond with 503 until a model is loaded."""
     add_route(
         router,
         FillRoute,
@@ -99,7 +98,6 @@ async def run_first_task(call: TaskCall) -> Response:
 
 
 async def fill_masks(call: TaskCall) -> Response:
-    """Respond with the fills of the texts of a request."""
     body = await call.read(FillMaskRequest.read)
     pipeline = call.served.require_fill_mask()
     result = await call.run(pipeline, body.texts, body.options, report_errors=body.report_errors)
@@ -107,7 +105,6 @@ async def fill_masks(call: TaskCall) -> Response:
 
 
 async def score_texts(call: TaskCall) -> Response:
-    """Respond with the scores of the texts of a request."""
     body = await call.read(ScoreRequest.read)
     pipeline = call.served.require_scoring()
     scores = await call.run(pipeline, body.texts, body.options, report_errors=body.report_errors)
@@ -122,7 +119,6 @@ async def score_texts(call: TaskCall) -> Response:
 
 
 async def classify_texts(call: TaskCall) -> Response:
-    """Respond with the labels of the texts of a request."""
     body = await call.read(ClassifyRequest.read)
     pipeline = call.served.require_classification()
     result = await call.run(pipeline, body.texts, body.options, report_errors=body.report_errors)

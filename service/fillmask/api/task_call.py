@@ -38,22 +38,14 @@ class Pipeline(Protocol[_Planned, _Result_co]):
 
     async def plan(
         self, texts: Sequence[InputText], options: Any, label: str, *, report_errors: bool
-    ) -> _Planned:
-        """Read texts and check the work that they need."""
+    ) -> _Planned: ...
 
-    async def run(self, planned: _Planned) -> _Result_co:
-        """Return the results of the texts."""
+    async def run(self, planned: _Planned) -> _Result_co: ...
 
 
 @dataclass(frozen=True, slots=True)
 class TaskCall:
-    """A request for a task of a model.
-
-    Attributes:
-        served: the model that the request names, in use until the end of the call.
-        body: the complete body of the request.
-        claim: memory that the request uses, for its body and its response.
-    """
+    """A request for a task of a model, which is in use until the end of the call."""
 
     request: Request
     served: ServedModel
@@ -61,11 +53,7 @@ class TaskCall:
     claim: Claim
 
     async def read(self, parse: Callable[[bytes, str | None, Limits], _T]) -> _T:
-        """Parse the body, on another thread if it is long.
-
-        Args:
-            parse: function of the body, its content type and the limits of the model.
-        """
+        """Parse the body, on another thread if it is long."""
         arguments = self.body, self.request.headers.get("content-type"), self.served.info.limits
         if len(self.body) < LONG_BODY_BYTES:
             return parse(*arguments)
@@ -106,14 +94,7 @@ class TaskCall:
         label: str,
         check_tokens: Callable[[int], object] = int,
     ) -> tuple[list[list[LabelScore]], int]:
-        """Classify the query with each text.
-
-        Args:
-            check_tokens: check of the tokens of the longest pair.
-
-        Returns:
-            The only label of each pair, and the tokens of all pairs.
-        """
+        """Return the only label of the query with each text, and the tokens of all pairs."""
         pipeline = self.served.require_reranking()
         pairs = [TextPair(query, text) for text in texts]
         planned = await self.plan(pipeline, pairs, [options] * len(pairs), label)

@@ -30,12 +30,6 @@ class TaskRoute(APIRoute):
     body_names_model: ClassVar[bool] = False
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a request if its model accepts work.
-
-        Raises:
-            FillMaskError: the service is not ready or overloaded, or the model or its task is
-                unknown.
-        """
         if scope["method"] == "POST":
             name = scope["path_params"].get("name")
             served = self.find_model(scope["app"], name)
@@ -53,16 +47,12 @@ class TaskRoute(APIRoute):
         """Return the named model, or the default model of the task.
 
         Raises:
-            NotReadyError: no model is loaded yet.
-            NotFoundError: no model has this name.
-            InvalidRequestError: the model does not have the task.
+            FillMaskError: no model is loaded, has this name or has the task.
         """
         return get_registry(app).get(name, self.task)
 
 
 class FillRoute(TaskRoute):
-    """Route of fills."""
-
     task = "fill-mask"
 
 
@@ -73,14 +63,10 @@ class ScoreRoute(FillRoute):
 
 
 class ClassifyRoute(TaskRoute):
-    """Route of labels."""
-
     task = "text-classification"
 
 
 class SparseRoute(TaskRoute):
-    """Route of sparse vectors."""
-
     task = "sparse"
 
 
@@ -93,7 +79,6 @@ class RerankRoute(ClassifyRoute):
     body_names_model = True
 
     def find_model(self, app: Starlette, name: str | None) -> ServedModel:
-        """See `TaskRoute`."""
         models = get_registry(app)
         served = models.get(name, self.task)
         if name is None and not served.reranks:

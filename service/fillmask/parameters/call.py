@@ -19,8 +19,6 @@ from fillmask.parameters.values import merge_parameters
 
 
 class CallKeywords(TypedDict, total=False):
-    """Keyword arguments that the calls of all tasks have in common."""
-
     parameters: Iterable[Mapping[str, Any] | None] | None
     on_error: OnError | None
 
@@ -31,9 +29,6 @@ class Call:
 
     Attributes:
         texts: the texts, and in place of an invalid one the error that its result reports.
-        options: options of each text.
-        single: True if the caller gave one text instead of many.
-        report_errors: True if the results contain the errors of invalid texts.
         field: name of the texts in error messages.
     """
 
@@ -55,11 +50,6 @@ def read_call(
     limits: Limits,
 ) -> Call:
     """Check the arguments of a call. Everything that belongs to the caller is read here.
-
-    Args:
-        model: parameters of the task.
-        inputs: a text, a pair, or an iterable of these.
-        keywords: parameters of all texts, and those of `CallKeywords`.
 
     Raises:
         InvalidRequestError: an argument is invalid. The message describes the first error.

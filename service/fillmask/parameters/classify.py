@@ -26,21 +26,13 @@ LongInputField = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class ClassificationOptions(TruncationOptions):
-    """Options for classifying a text.
-
-    Attributes:
-        top_k: maximum number of labels. None means all labels.
-        function_to_apply: function from logits to scores. None means the function of the model's
-            problem type.
-    """
+    """The parameters with their defaults. None means all labels, or the problem type's function."""
 
     top_k: int | None = None
     function_to_apply: FunctionToApply | None = None
 
 
 class ClassifyKeywords(CallKeywords, total=False):
-    """The same parameters as keyword arguments in Python."""
-
     top_k: int | None
     function_to_apply: FunctionToApply | None
     on_long_text: OnLongInput | None
@@ -62,6 +54,5 @@ class ClassifyParameters(TaskParameters):
 
     @property
     def options(self) -> ClassificationOptions:
-        """Parameters in the form that the classification pipeline reads."""
         truncate = self.on_long_text and self.on_long_text == "truncate"  # None stays None
         return ClassificationOptions(self.top_k, self.function_to_apply, truncate=truncate)

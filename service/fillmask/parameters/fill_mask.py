@@ -25,19 +25,9 @@ MAX_WORD_TOKENS = 5
 
 @dataclass(frozen=True, slots=True)
 class FillOptions:
-    """Options for filling the masks of a text.
+    """The parameters with their defaults.
 
-    Attributes:
-        top_k: maximum number of fills per mask. None means all targets, or DEFAULT_TOP_K without
-            targets.
-        targets: the only words and phrases to rank. None means all tokens of the vocabulary except
-            special tokens.
-        granularity: unit of a fill, a token or a whole word.
-        max_word_tokens: maximum length of a whole word in tokens, for the granularity word.
-        strategy: strategy for several masks of one text, independent or joint.
-        order: order in which the joint strategy fills the masks.
-        on_long_text: policy for texts that exceed the model's input, either an error or windows
-            around the masks.
+    Without `top_k`, there are as many fills as targets, or DEFAULT_TOP_K.
     """
 
     top_k: int | None = None
@@ -50,8 +40,6 @@ class FillOptions:
 
 
 class FillMaskKeywords(CallKeywords, total=False):
-    """The same parameters as keyword arguments in Python."""
-
     top_k: int | None
     targets: Sequence[str] | None
     granularity: Granularity | None
@@ -106,7 +94,6 @@ class FillMaskParameters(TaskParameters):
     )
 
     def check_together(self, context: ValidationContext) -> None:  # noqa: ARG002 - see the base
-        """See `TaskParameters`."""
         chosen = [
             name
             for name, given in (
@@ -123,7 +110,6 @@ class FillMaskParameters(TaskParameters):
 
     @property
     def options(self) -> FillOptions:
-        """The parameters as options of the fill-mask task."""
         given = {name: value for name, value in dict(self).items() if value is not None}
         if self.targets is not None:
             given["targets"] = tuple(self.targets)

@@ -18,14 +18,6 @@ NonBlank = Annotated[
 
 
 class RerankKeywords(TypedDict, total=False):
-    """Keyword arguments of a call.
-
-    Attributes:
-        top_n: maximum number of texts to return. None for all.
-        raw_scores: whether a score is the logit instead of its sigmoid.
-        truncate: whether a pair that exceeds the model's input loses the end of its longer text.
-    """
-
     top_n: int | None
     raw_scores: bool | None
     truncate: bool | None
@@ -43,7 +35,6 @@ class RankFields(BaseModel):
     )
 
     def options_of(self, **truncation: Any) -> ClassificationOptions:
-        """Return the options of each pair, with those of `TruncationOptions`."""
         return ClassificationOptions(
             function_to_apply="none" if self.raw_scores else "sigmoid", **truncation
         )
@@ -64,17 +55,15 @@ class RerankParameters(RankFields, TaskParameters):
 
     @property
     def pairs(self) -> list[TextPair]:
-        """The query with each text."""
         return [TextPair(self.query, text) for text in self.texts]
 
     @property
     def options(self) -> ClassificationOptions:
-        """Options of each pair."""
         return self.options_of(truncate=self.truncate, cure="truncate to true")
 
 
 def read_ranked(value: object, label: str, max_texts: int, form: str = "a text") -> list[str]:
-    """Return texts to order, of which some may be blank. See `read_texts`."""
+    """Return texts to order, of which some may be blank."""
     texts = read_texts(value, label, max_texts, form)
     if not any(map(str.strip, texts)):
         raise InvalidRequestError(f"{label} has no tokens; write at least one word.")

@@ -22,18 +22,9 @@ _Span = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class ScoreOptions:
-    """Options for scoring a text.
+    """The parameters with their defaults.
 
     The other tokens of the text are context, which the model reads without scoring it.
-
-    Attributes:
-        variant: selection of the tokens to mask besides the predicted token.
-        span: start and end of the characters to score. None means all characters.
-        prefix: the first characters of the text, which are context. None means no prefix.
-        part: part of a pair to score, in which `span` and `prefix` apply. None means the whole
-            text or both parts.
-        targets: texts of one token each, whose log-probabilities at each scored token are also
-            returned. None means no targets.
     """
 
     variant: Variant = DEFAULT_VARIANT
@@ -44,8 +35,6 @@ class ScoreOptions:
 
 
 class ScoreKeywords(CallKeywords, total=False):
-    """The same parameters as keyword arguments in Python."""
-
     variant: Variant | None
     prefix: str | None
     span: Sequence[int] | None
@@ -85,7 +74,6 @@ class ScoreParameters(TaskParameters):
     )
 
     def check_together(self, context: ValidationContext) -> None:
-        """See `TaskParameters`."""
         span, prefix = map(context.label, ("span", "prefix"))
         if self.span is not None and self.span[0] >= self.span[1]:
             raise InvalidRequestError(
@@ -96,7 +84,6 @@ class ScoreParameters(TaskParameters):
 
     @property
     def options(self) -> ScoreOptions:
-        """Parameters in the form that the scoring pipeline reads."""
         span = None if self.span is None else (self.span[0], self.span[1])
         targets = None if self.targets is None else tuple(self.targets)
         default = DEFAULT_VARIANT if targets is None else "original"

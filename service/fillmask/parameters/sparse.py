@@ -17,13 +17,7 @@ InputType = TypeAliasType("InputType", Literal["document", "query"])
 
 @dataclass(frozen=True, slots=True)
 class SparseOptions(TruncationOptions):
-    """Options for the sparse vector of a text.
-
-    Attributes:
-        input_type: whether the text is a document or a query.
-        top_n: maximum number of dimensions. None means the maximum of the model.
-        min_weight: smallest weight to return.
-    """
+    """The parameters with their defaults."""
 
     reads_blank = True
 
@@ -33,8 +27,6 @@ class SparseOptions(TruncationOptions):
 
 
 class SparseKeywords(CallKeywords, total=False):
-    """The parameters as keyword arguments in Python."""
-
     input_type: InputType | None
     top_n: int | None
     min_weight: float | None
@@ -62,7 +54,6 @@ class SparseFields(BaseModel):
     )
 
     def options_of(self, **truncation: Any) -> SparseOptions:
-        """Return the parameters with those of `TruncationOptions`, as the pipeline reads them."""
         return SparseOptions(
             self.input_type or "document", self.top_n, self.min_weight or 0.0, **truncation
         )
@@ -77,5 +68,4 @@ class SparseParameters(SparseFields, TaskParameters):
 
     @property
     def options(self) -> SparseOptions:
-        """Parameters in the form that the pipeline reads."""
         return self.options_of(truncate=self.on_long_text and self.on_long_text == "truncate")

@@ -23,10 +23,6 @@ class TextPair:
 
     Outside the tokenizer a pair is its joined text, with one space between the parts. Spans of
     fills count characters of the joined text.
-
-    Attributes:
-        text: the first text.
-        text_pair: the second text.
     """
 
     text: str
@@ -91,9 +87,7 @@ def read_inputs(
     """Return the inputs of a request, which are a text, a pair or a list of texts and pairs.
 
     Args:
-        value: parsed JSON, or the same with pairs as TextPair or as another mapping.
         label: name of the field, for error messages.
-        pairs: whether the task reads pairs.
         report_errors: whether the list has the InvalidRequestError of each invalid item.
 
     Raises:
@@ -145,14 +139,7 @@ def _read_pair(value: dict[str, object], label: str) -> InputText:
 
 
 def read_text(value: object, label: str) -> str:
-    """Return a text that is not blank.
-
-    Args:
-        label: name of the text in error messages.
-
-    Raises:
-        InvalidRequestError: the value is anything else.
-    """
+    """Return a text, or raise InvalidRequestError if it is blank or no text."""
     if not isinstance(value, str) or not value.strip():
         raise InvalidRequestError(f"{label} must be a non-blank text (got {describe(value)}).")
     return plain_text(value, label)
@@ -161,8 +148,7 @@ def read_text(value: object, label: str) -> str:
 def plain_text(text: str, label: str) -> str:
     """Return a text without the methods of a subclass.
 
-    Raises:
-        InvalidRequestError: the text has an unpaired surrogate, which JSON and files can't have.
+    It has no unpaired surrogate, which JSON and files can't have.
     """
     try:
         str.encode(text)
@@ -175,11 +161,7 @@ def plain_text(text: str, label: str) -> str:
 
 
 def read_texts(value: object, label: str, max_texts: int, form: str = "a text") -> list[str]:
-    """Return a list of texts, which may be blank.
-
-    Raises:
-        InvalidRequestError: the value is anything else, or has more texts than `max_texts`.
-    """
+    """Return a list of texts, which may be blank, or raise InvalidRequestError."""
     if not isinstance(value, list) or not value:
         given = "an empty list" if isinstance(value, list) else describe(value)
         raise InvalidRequestError(f"{label} must be a list of one or more texts (got {given}).")
@@ -188,7 +170,6 @@ def read_texts(value: object, label: str, max_texts: int, form: str = "a text") 
 
 
 def check_text_count(texts: Sized, label: str, most: int) -> None:
-    """Reject a list of too many texts, as `read_texts` does."""
     if len(texts) > most:
         raise InvalidRequestError(
             f"{label} must have at most {most} texts (got {len(texts)}); send fewer or raise "

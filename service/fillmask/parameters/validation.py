@@ -71,11 +71,7 @@ class ClientObject(BaseModel):
 
     @classmethod
     def check(cls, value: object, context: ValidationContext) -> Self:
-        """Check an object.
-
-        Raises:
-            InvalidRequestError: the object is invalid. The message describes the first error.
-        """
+        """Check an object, or raise InvalidRequestError with the sentence of the first error."""
         # pydantic creates one error per unknown field
         if isinstance(value, dict) and len(value) > len(cls.model_fields):
             allowed = _names(cls)
@@ -105,35 +101,20 @@ class TaskParameters(ClientObject):
 
     @property
     @abstractmethod
-    def options(self) -> Any:
-        """The parameters in the form that the task reads, with its defaults."""
+    def options(self) -> Any: ...
 
     def check_together(self, context: ValidationContext) -> None:
-        """Check rules about several parameters.
-
-        Raises:
-            InvalidRequestError: parameters exclude each other.
-        """
+        """Raise InvalidRequestError if parameters exclude each other."""
 
     @classmethod
     def read(cls, value: object, context: ValidationContext) -> Self:
-        """Check an object of parameters.
-
-        Raises:
-            InvalidRequestError: a parameter is unknown or invalid. The message describes the first
-                error.
-        """
         read = cls.check(value, context)
         read.check_together(context)
         return read
 
     @classmethod
     def read_each(cls, value: object, context: ValidationContext) -> Self | list[Self]:
-        """Check one object of parameters for all texts, or a list with one object per text.
-
-        Raises:
-            InvalidRequestError: as for `read`, or the list is longer than any list of texts.
-        """
+        """Check one object of parameters for all texts, or a list with one object per text."""
         if not isinstance(value, list):
             return cls.read(value, context)
         if len(value) > (most := context.limits.max_texts):
@@ -150,15 +131,7 @@ class TaskParameters(ClientObject):
 
 
 def check_same_length(parameters: object, texts: object, context: ValidationContext) -> None:
-    """Check that a list of parameters has one object per text.
-
-    Args:
-        parameters: parameters of all texts, or the list with those of each text.
-        texts: one text, or the list of texts.
-
-    Raises:
-        InvalidRequestError: the lengths differ, or there is only one text.
-    """
+    """Raise InvalidRequestError if a list of parameters has not one object per text."""
     if not isinstance(parameters, list):
         return
     if not isinstance(texts, list):
@@ -173,7 +146,6 @@ def check_same_length(parameters: object, texts: object, context: ValidationCont
 
 
 def validation_context(info: ValidationInfo) -> ValidationContext:
-    """Return the context that the caller passed to pydantic."""
     assert isinstance(info.context, ValidationContext)  # noqa: S101 - every caller passes a context
     return info.context
 
@@ -181,7 +153,6 @@ def validation_context(info: ValidationInfo) -> ValidationContext:
 def _sentence(
     model: type[ClientObject], value: Any, error: ErrorDetails, context: ValidationContext
 ) -> str:
-    """Return the message about an error of pydantic."""
     own = error.get("ctx", {}).get("error")
     if isinstance(own, InvalidRequestError):
         return own.text
@@ -262,5 +233,4 @@ def _unknown_field(name: object, context: ValidationContext, model: type[BaseMod
 
 
 def _names(model: type[BaseModel]) -> list[str]:
-    """Return the names of a model's fields in JSON."""
     return [field.alias or name for name, field in model.model_fields.items()]

@@ -7,11 +7,7 @@ from fillmask.errors import MAX_QUOTED_CHARS, to_json
 
 
 def integer_of(value: object) -> int | None:
-    """Convert a whole number, such as 5, 5.0 or NumPy's int64(5), to an integer.
-
-    Returns:
-        The integer, or None for any other value.
-    """
+    """Convert a whole number, such as 5, 5.0 or NumPy's int64(5). None for any other value."""
     if type(value) is int:  # the usual case
         return value
     if isinstance(value, float):

@@ -147,9 +147,6 @@ _REJECTED_TARGETS = TypeAdapter(Sequence[RejectedTarget]).serializer
 def fills_to_json(result: FillResult, *, single: bool) -> bytes:
     """Return the response body, nested as in Hugging Face's API.
 
-    Args:
-        single: true if the request has one text instead of a list.
-
     Raises:
         InvalidRequestError: the single text is invalid.
     """
@@ -157,13 +154,7 @@ def fills_to_json(result: FillResult, *, single: bool) -> bytes:
 
 
 def response_parts(result: FillResult, *, single: bool) -> list[bytes]:
-    """Return the response body in parts.
-
-    The caller joins the parts once, because each join copies all bytes.
-
-    Raises:
-        InvalidRequestError: the single text is invalid.
-    """
+    """Return the response body in parts, which the caller joins once."""
     texts: list[list[bytes]] = []
     for index, text in enumerate(result.fills):
         if index in result.rejected_texts:

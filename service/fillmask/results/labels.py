@@ -23,10 +23,9 @@ class LabelScore(Result):
 
 @dataclass(frozen=True, slots=True)
 class ClassificationResult:
-    """Result of a classification request.
+    """The labels of each text, best first, or the error of the text.
 
     Attributes:
-        labels: labels of each text, best first, or the error of the text.
         is_large: true if serializing takes too long for the event loop.
     """
 
@@ -44,14 +43,7 @@ _REJECTED_TEXT = TypeAdapter(RejectedText).serializer
 
 
 def labels_to_json(labels: Sequence[list[LabelScore] | RejectedText], *, single: bool) -> bytes:
-    """Return the response body.
-
-    Args:
-        single: true if the request has one text instead of a list.
-
-    Raises:
-        InvalidRequestError: the single text is invalid.
-    """
+    """Return the response body, or raise the error of a single text."""
     if single and isinstance(labels[0], RejectedText):
         raise InvalidRequestError(labels[0].error)
     # one text per call, because a single call for a large result blocks all other threads

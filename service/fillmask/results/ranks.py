@@ -21,12 +21,7 @@ class RankedText(Result):
 
 
 def rank_texts(labels: Sequence[list[LabelScore]], top_n: int | None = None) -> list[RankedText]:
-    """Return the texts with the best scores, best first. Equal texts keep their order.
-
-    Args:
-        labels: the only label of each text.
-        top_n: maximum number of texts. None for all.
-    """
+    """Return the texts with the best scores, best first. Equal texts keep their order."""
     ranked = [RankedText(index, one.score) for index, [one] in enumerate(labels)]
     ranked.sort(key=lambda text: -text.score)
     return ranked[:top_n]

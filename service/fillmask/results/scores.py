@@ -98,14 +98,7 @@ def target_table(score: TextScore | RejectedText) -> FloatArray | RejectedText:
 
 
 def scores_to_json(scores: Sequence[TextScore | RejectedText], *, single: bool) -> bytes:
-    """Return the response body.
-
-    Args:
-        single: true if the request has one text instead of a list.
-
-    Raises:
-        InvalidRequestError: the single text is invalid.
-    """
+    """Return the response body, or raise the error of a single text."""
     if single and isinstance(scores[0], RejectedText):
         raise InvalidRequestError(scores[0].error)
     serializer, value = (_SCORE, scores[0]) if single else (_SCORES, scores)

@@ -33,7 +33,6 @@ class SparseEmbedding(Result):
         return [self._token_name(index) for index in self.indices.tolist()]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return indices, values and tokens as lists."""
         return {
             "indices": self.indices.tolist(),
             "values": shortest_floats(self.values),

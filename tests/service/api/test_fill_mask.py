@@ -76,13 +76,10 @@ def off_the_loop(watch: Watch) -> set[str]:
     return {step for step, where in watch.where.items() if where == OFF_THE_LOOP}
 
 
-def test_short_work_stays_on_the_event_loop(client: TestClient, watch: Watch) -> None:
-    post(client, {"inputs": "the [MASK]"})
-    assert off_the_loop(watch) == set()
-
-
 def test_long_work_does_not_stall_the_event_loop(client: TestClient, watch: Watch) -> None:
     # Only long steps move to another thread.
+    post(client, {"inputs": "the [MASK]"})
+    assert off_the_loop(watch) == set()
     post(client, {"inputs": "the [MASK]"}, padding=task_call.LONG_BODY_BYTES)
     assert off_the_loop(watch) == {"parse"}
     post(client, {"inputs": f"the{' ' * LONG_TEXT_CHARS}[MASK]"})
@@ -196,9 +193,3 @@ async def test_request_of_a_disconnected_client_is_not_computed(
                 await writer.wait_closed()
     assert held.runs == [1, 1]
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
-
-
-def test_before_the_model_is_loaded_nothing_is_filled(tiny: Tiny) -> None:
-    answer = TestClient(create_app(Settings(bundle=tiny.path))).post("/fill-mask", json={})
-    assert answer.status_code == 503
-    assert answer.json() == {"error": "The service is starting; wait until it is ready."}

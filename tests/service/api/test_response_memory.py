@@ -34,15 +34,9 @@ LIMITS = Limits(
     max_tokens=32, max_texts=64, max_masks=128, max_top_k=30, max_passes=512, max_body_bytes=2**20
 )
 CASES: dict[str, tuple[list[str], FillOptions]] = {
-    "a short text": (["the [MASK]"], FillOptions()),
-    "many fills": ([f"the{' ' * 1500}[MASK] and [MASK]"] * 8, FillOptions(top_k=30)),
-    "wide characters": ([f"{WIDE}[MASK] and [MASK]"] * 8, FillOptions(top_k=30)),
+    "many wide fills": ([f"{WIDE}[MASK] and [MASK]"] * 8, FillOptions(top_k=30)),
     "escaped characters": ([f"{ESCAPED} [MASK]"] * 8, FillOptions(top_k=30)),
-    "targets": (["the [MASK] and [MASK]"] * 8, FillOptions(targets=WORDS)),
-    "wide targets": ([f"the{' ' * 900}[MASK]"] * 8, FillOptions(targets=("dog", "cat"))),
-    "some targets": (["a [MASK]"] * 8, FillOptions(targets=("dog", *WORDS), top_k=2)),
     "refused targets": (["a [MASK] [MASK]"] * 8, FillOptions(targets=(*WORDS[:3], *REFUSED))),
-    "words": ([f"the{' ' * 400}[MASK] at the [MASK]"] * 4, FillOptions(granularity="word")),
     "joint": ([f"the{' ' * 400}[MASK] at the [MASK]"] * 4, FillOptions(strategy="joint", top_k=9)),
     "windows": (
         ["the dog. " * 40 + "[MASK]" + " a cat." * 40 + "[MASK]"] * 4,

@@ -25,7 +25,6 @@ class TextsToFill(TextsRequest):
 
     @property
     def options(self) -> FillOptions | list[FillOptions]:
-        """Options for all texts, or a list with the options of each text."""
         if isinstance(self.parameters, list):
             return [parameters.options for parameters in self.parameters]
         return self.parameters.options if self.parameters else _DEFAULTS

@@ -35,11 +35,7 @@ class JsonRequest(ClientObject):
 
     @classmethod
     def read(cls, body: bytes, content_type: str | None, limits: Limits) -> Self:
-        """Parse and check a request.
-
-        Raises:
-            FillMaskError: the request is invalid. The message describes the first error.
-        """
+        """Parse and check a request, or raise the FillMaskError of its first error."""
         return cls.check(read_json(body, content_type), ValidationContext(limits, place=BODY))
 
 
@@ -58,12 +54,10 @@ class InputsRequest(JsonRequest):
 
     @property
     def texts(self) -> list[InputText]:
-        """The inputs as a list, even for a single text."""
         return self.inputs if isinstance(self.inputs, list) else [self.inputs]
 
     @property
     def single(self) -> bool:
-        """True if the inputs are one text instead of a list."""
         return not isinstance(self.inputs, list)
 
 
@@ -71,11 +65,7 @@ _FORM = f"a text, {PAIR} or a list of these"
 
 
 class TextsRequest(InputsRequest):
-    """Base class of requests with one or more texts.
-
-    Attributes:
-        parameters: one object for all texts, or a list with one object per text.
-    """
+    """Base class of requests with one or more texts."""
 
     parameters_model: ClassVar[type[TaskParameters]]
     missing_cure = f"; it must be {_FORM}"
@@ -110,5 +100,4 @@ class TextsRequest(InputsRequest):
 
     @property
     def report_errors(self) -> bool:
-        """True if the response contains an invalid text's error in place of the text's results."""
         return self.on_error == "report"

@@ -34,7 +34,6 @@ class _Part(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _check_fields(cls, value: object) -> object:
-        """Reject an object with too many fields, because pydantic creates one error per field."""
         if isinstance(value, dict) and len(value) > len(cls.model_fields):
             name = next(name for name in value if name not in cls.model_fields)
             raise InvalidRequestError(_unknown_field(name))
@@ -69,11 +68,7 @@ class InferBody(_Part):
 
     @classmethod
     def parse(cls, head: bytes) -> "InferBody":
-        """Parse the JSON part.
-
-        Raises:
-            InvalidRequestError: the JSON is invalid. The message describes the first error.
-        """
+        """Parse the JSON part, or raise the InvalidRequestError of its first error."""
         try:
             return cls.model_validate(read_json(head, "application/json"))
         except ValidationError as error:

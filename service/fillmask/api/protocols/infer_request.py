@@ -28,9 +28,6 @@ class InferRequest:
     """A parsed request.
 
     Attributes:
-        id: id that the client gave to the request, which the response repeats.
-        model_name: name of the model in the body, which KServe's client sends.
-        body: texts and parameters. The type of the body depends on the task.
         label: name of the tensor with the texts, for error messages.
         outputs: outputs of the response by name, with True for the binary form and False for JSON.
     """
@@ -43,22 +40,16 @@ class InferRequest:
 
     @property
     def task(self) -> Task:
-        """Task of the request, which the type of `body` determines."""
         return "fill-mask" if isinstance(self.body, FillMaskRequest) else "text-classification"
 
     @classmethod
     def read(
         cls, body: bytes, json_bytes: str | None, limits: Limits, default_task: Task
     ) -> "InferRequest":
-        """Parse and check a request.
+        """Parse and check a request, or raise the FillMaskError of its first error.
 
         Args:
-            body: JSON and binary tensors.
             json_bytes: value of the header Inference-Header-Content-Length.
-            default_task: task of a request without the parameter `task`.
-
-        Raises:
-            FillMaskError: the request is invalid. The message describes the first error.
         """
         head, tail = split_body(body, json_bytes)
         request = InferBody.parse(head)

@@ -48,10 +48,6 @@ def response_to(
     """Return the response body and the length of its JSON in bytes.
 
     The length is None if no binary tensor follows the JSON.
-
-    Args:
-        request: request with the selected outputs.
-        model: name of the model in the path.
     """
     tensors = (
         fill_tensors(result.fills)
@@ -74,11 +70,6 @@ def response_to(
 
 
 def fill_tensors(fills: Sequence[Sequence[Sequence[Fill]]]) -> Iterator[WireTensor]:
-    """Yield the output tensors of a fill-mask request.
-
-    Raises:
-        ValueError: a score is NaN or infinite.
-    """
     masks = [(index, mask) for index, text in enumerate(fills) for mask in text]
     width = max(len(mask) for _, mask in masks)  # with whole words, some masks may have fewer fills
     padded = [fill for _, mask in masks for fill in (*mask, *[_PADDING] * (width - len(mask)))]
@@ -93,7 +84,6 @@ def fill_tensors(fills: Sequence[Sequence[Sequence[Fill]]]) -> Iterator[WireTens
 
 
 def label_tensors(labels: Sequence[Sequence[LabelScore]]) -> Iterator[WireTensor]:
-    """Yield the output tensors of a classification request."""
     shape = (len(labels), len(labels[0]))
     for name, (datatype, _) in OUTPUTS["text-classification"].items():
         yield WireTensor(

@@ -22,12 +22,7 @@ OUTPUTS: Mapping[Task, Mapping[str, tuple[str, int]]] = {
 
 
 def metadata(model: str, tasks: Iterable[Task], *, pairs: bool) -> dict[str, Any]:
-    """Return the metadata of a model, with the tensors of all its tasks.
-
-    Args:
-        tasks: the model's tasks, in the order of their output tensors.
-        pairs: true if the model reads pairs of texts.
-    """
+    """Return the metadata of a model, with the tensors of all its tasks in their order."""
     tasks = list(tasks)
     inputs = [TEXT, *[TEXT_PAIR] * pairs, *[TARGETS] * ("fill-mask" in tasks)]
     outputs = {name: axes for task in tasks for name, axes in OUTPUTS.get(task, {}).items()}

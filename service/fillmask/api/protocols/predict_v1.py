@@ -76,13 +76,10 @@ def parse_request(
 ) -> PredictFillMaskRequest | PredictClassifyRequest:
     """Parse and check a request such as `{"instances": ["a [MASK]"], "parameters": {"top_k": 3}}`.
 
-    Args:
-        body: bytes of a JSON object.
-        content_type: value of the header Content-Type.
-        task: task of the model. The task determines the allowed parameters.
+    The model's task determines the allowed parameters.
 
     Raises:
-        FillMaskError: the request is invalid. The message describes the first error.
+        FillMaskError: the request is invalid.
     """
     value, context = read_json(body, content_type), ValidationContext(limits, _INSTANCES, BODY)
     if task == "fill-mask":
@@ -91,10 +88,6 @@ def parse_request(
 
 
 def response_json(result: FillResult | ClassificationResult) -> bytes:
-    """Return the response body.
-
-    The predictions are the response body of /fill-mask or /classify for a list of texts.
-    """
     if isinstance(result, FillResult):
         parts = response_parts(result, single=False)
     else:

@@ -44,7 +44,6 @@ _INFERRED: dict[str, Any] = {
 
 
 def add_protocol_routes(router: APIRouter) -> None:
-    """Add the endpoints."""
     _add_open_inference(router)
     _add_predict(router)
 

@@ -41,7 +41,6 @@ class WireTensor:
     values: Sequence[Any]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the tensor and its values as JSON."""
         return {**self._head(), "data": list(self.values)}
 
     def to_bytes(self) -> tuple[dict[str, Any], bytes]:
@@ -64,12 +63,7 @@ def label_of(name: str) -> str:
 
 
 def read_texts(name: str, content: bytes) -> list[str]:
-    """Decode the elements of a BYTES tensor.
-
-    Raises:
-        MalformedRequestError: the content ends within an element or its length, or an element is
-            not UTF-8.
-    """
+    """Decode the elements of a BYTES tensor, or raise MalformedRequestError."""
     try:
         return [element.decode() for element in _elements(content)]
     except (struct.error, UnicodeDecodeError, IndexError) as error:
@@ -90,12 +84,7 @@ def _elements(content: bytes) -> Iterator[bytes]:
 
 
 def check_shape(name: str, shape: Sequence[int], count: int) -> None:
-    """Check that a shape matches the number of elements.
-
-    Raises:
-        InvalidRequestError: the product of the axis sizes is not the number of elements, a size is
-            negative, or the shape has no axis or more than MAX_AXES axes.
-    """
+    """Raise InvalidRequestError if a shape does not match the number of elements."""
     if len(shape) > MAX_AXES:
         raise InvalidRequestError(
             f"The shape of the input {quote(name)} must have at most {MAX_AXES} axes "
@@ -119,12 +108,11 @@ def _shown(axis: int) -> str:
 def split_body(body: bytes, json_bytes: str | None) -> tuple[bytes, bytes]:
     """Split a body into its JSON and the binary tensors after it.
 
-    `json_bytes` is the value of the header Inference-Header-Content-Length. Without this header,
-    the whole body is JSON.
+    Args:
+        json_bytes: value of the header Inference-Header-Content-Length, None if all is JSON.
 
     Raises:
-        MalformedRequestError: the header is not a whole number of at most 11 digits, or exceeds the
-            length of the body.
+        MalformedRequestError: the header is wrong or exceeds the length of the body.
     """
     if json_bytes is None:
         return body, b""

@@ -29,11 +29,7 @@ _Inputs = _Text | _Texts | Annotated[list[_Texts], Field(min_length=1)]
 
 
 class TeiPredictRequest(TruncationFields, InputsRequest):
-    """A request to classify texts and pairs.
-
-    Attributes:
-        inputs: one text or pair, or a list of these.
-    """
+    """A request to classify texts and pairs."""
 
     model_config = ConfigDict(
         json_schema_extra=described(

@@ -138,20 +138,14 @@ class RankDocumentsRequest(QueryRequest):
 
     @property
     def texts(self) -> list[str]:
-        """Texts of the documents."""
         return _texts(self.documents)
 
     @property
     def options(self) -> ClassificationOptions:
-        """Options of each pair."""
         return self.options_of(truncate=True, side=self.truncation_side)
 
     def check_tokens(self, longest: int) -> None:
-        """Check that no limit of the request is below the tokens of its longest pair.
-
-        Raises:
-            InvalidRequestError: a limit is below, so that it would cut more than the model does.
-        """
+        """Raise InvalidRequestError if a limit would cut the longest pair."""
         for name in ("max_tokens_per_doc", "max_tokens_per_query", "truncate_prompt_tokens"):
             if (most := getattr(self, name)) is not None and -1 != most < longest:
                 raise InvalidRequestError(

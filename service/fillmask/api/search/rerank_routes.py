@@ -28,7 +28,6 @@ _NOT_REPEATED = "Only /v1/rerank and /v2/rerank repeat the documents."
 
 
 def add_rerank_routes(router: APIRouter) -> None:
-    """Add the endpoints."""
     add_route(
         router,
         RerankRoute,

@@ -11,7 +11,6 @@ from fillmask.results.sparse import SparseEmbedding, vectors_to_json
 
 
 def add_sparse_routes(router: APIRouter) -> None:
-    """Add the endpoints."""
     add_route(
         router,
         SparseRoute,

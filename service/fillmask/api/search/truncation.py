@@ -25,6 +25,5 @@ class TruncationFields(BaseModel):
 
     @property
     def truncation(self) -> dict[str, Any]:
-        """The fields as arguments of `TruncationOptions`."""
         side = self.truncation_direction and self.truncation_direction.lower()
         return {"truncate": self.truncate, "side": side, "cure": "truncate to true"}
