@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fillmask.arrays import FloatArray, IntArray
+from fillmask.arrays import FloatArray, IntArray, check_finite
 from fillmask.bundles.description import Pooling
 
 NO_POSITIONS = np.empty(0, dtype=np.int64)
@@ -98,8 +98,7 @@ class SparseVector:
         Raises:
             ValueError: a weight is NaN or infinite.
         """
-        if not np.isfinite(weights_V).all():
-            raise ValueError("the model returns NaN or infinity; export its bundle again")
+        check_finite(weights_V)
         indices = np.flatnonzero(weights_V > 0)
         if len(indices) > most:
             # by falling weight, and by id among equal weights

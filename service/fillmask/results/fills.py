@@ -6,6 +6,7 @@ from typing import Annotated, Any, get_type_hints
 
 from pydantic import Field, TypeAdapter
 
+from fillmask.arrays import check_finite
 from fillmask.errors import InvalidRequestError
 from fillmask.results.rejected import RejectedText
 from fillmask.results.result import Result
@@ -174,7 +175,7 @@ def _fills_json(fills: Sequence[Fill], rejected: Sequence[RejectedTarget] | None
     content = _SERIALIZERS[type(fills[0]) if fills else Fill].to_json(fills, exclude_none=True)
     # Pydantic writes NaN as null. No text contains these bytes, because pydantic escapes quotes.
     if b'"score":null' in content:
-        raise ValueError("the model returns NaN or infinity; export its bundle again")
+        check_finite([fill.score for fill in fills])
     return content[:-1] + b"," + _REJECTED_TARGETS.to_json(rejected)[1:] if rejected else content
 
 

@@ -8,7 +8,7 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from fillmask.arrays import FloatArray
+from fillmask.arrays import FloatArray, check_finite
 from fillmask.bundles.description import Classification
 from fillmask.engine.batcher import Batcher
 from fillmask.engine.passes import ModelPass
@@ -168,8 +168,7 @@ class ClassificationPipeline:
     def _rank_labels(
         self, logits_L: FloatArray, function: FunctionToApply | None, count: int
     ) -> list[LabelScore]:
-        if not np.isfinite(logits_L).all():
-            raise ValueError("the model returns NaN or infinity; export its bundle again")
+        check_finite(logits_L)
         default = _DEFAULT_FUNCTIONS[self._head.problem_type]
         scores_L = _apply(function or default, logits_L.astype(np.float64))
         best = np.argsort(-scores_L, kind="stable")[:count]

@@ -15,9 +15,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import chain, islice
 
-import numpy as np
-
-from fillmask.arrays import IntArray, int_array
+from fillmask.arrays import IntArray, check_finite, int_array
 from fillmask.engine.batcher import Batcher
 from fillmask.engine.passes import PassOutputs
 from fillmask.errors import InvalidRequestError, quote
@@ -176,8 +174,7 @@ class ScoringPipeline:
                 continue
             own = islice(remaining, len(plan.scored))
             rows = [output.target_log_probs[0] for output in own]
-            if not np.isfinite(rows).all():
-                raise ValueError("the model returns NaN or infinity; export its bundle again")
+            check_finite(rows)
             log_probs = [row.tolist() for row in rows]
             total = math.fsum(row[0] for row in log_probs)
             tokens = tuple(self._token_scores(plan, log_probs))

@@ -4,7 +4,6 @@ Each tensor for fills has one row per mask, in the order of the texts. With join
 labels, each tensor has one row per text.
 """
 
-import math
 from collections.abc import Iterator, Sequence
 
 from pydantic import BaseModel, Field
@@ -15,6 +14,7 @@ from fillmask.api.operations import MODEL_VERSION
 from fillmask.api.protocols.infer_request import InferRequest
 from fillmask.api.protocols.metadata import OUTPUTS
 from fillmask.api.protocols.tensors import WireTensor
+from fillmask.arrays import check_finite
 from fillmask.results.fills import NO_SINGLE_TOKEN, Fill, FillResult
 from fillmask.results.labels import ClassificationResult, LabelScore
 
@@ -73,8 +73,7 @@ def fill_tensors(fills: Sequence[Sequence[Sequence[Fill]]]) -> Iterator[WireTens
     masks = [(index, mask) for index, text in enumerate(fills) for mask in text]
     width = max(len(mask) for _, mask in masks)  # with whole words, some masks may have fewer fills
     padded = [fill for _, mask in masks for fill in (*mask, *[_PADDING] * (width - len(mask)))]
-    if not all(math.isfinite(fill.score) for fill in padded):
-        raise ValueError("the model returns NaN or infinity; export its bundle again")
+    check_finite([fill.score for fill in padded])
     by_mask, by_fill = (len(masks),), (len(masks), width)
     for name, (datatype, axes) in OUTPUTS["fill-mask"].items():
         if axes == 1:
