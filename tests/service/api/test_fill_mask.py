@@ -2,23 +2,17 @@
 
 import asyncio
 import json
-import logging
-import socket
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-import uvicorn
 from fastapi.testclient import TestClient
 
 from fillmask.api import routes, task_call
 from fillmask.api.bodies.fill_request import FillMaskRequest
-from fillmask.app import FillMaskApp, create_app
-from fillmask.engine.batch_arrays import Batch
-from fillmask.engine.passes import BatchOutputs
-from fillmask.engine.runtime import Runtime
+from fillmask.app import create_app
+from fillmask.engine.batcher import Batcher
 from fillmask.settings import Settings
 from fillmask.tasks import event_loop
 from fillmask.tasks.fill_mask import strategies
@@ -110,86 +104,42 @@ def test_ranking_many_targets_does_not_stall_the_event_loop(
         assert watch.where["rank targets"] == where
 
 
-class HeldRuntime:
-    """Runtime that waits for the event `go` and records the number of passes in each run."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.go = threading.Event()
-        self.go.set()
-        self.runs: list[int] = []
-        run = Runtime.run
-
-        def held(runtime: Runtime, batch: Batch) -> BatchOutputs:
-            self.runs.append(len(batch.passes))
-            assert self.go.wait(20)
-            return run(runtime, batch)
-
-        monkeypatch.setattr(Runtime, "run", held)
-
-
-@pytest.fixture
-def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[HeldRuntime]:
-    runtime = HeldRuntime(monkeypatch)
-    yield runtime
-    runtime.go.set()
-
-
-@asynccontextmanager
-async def serving(service: FillMaskApp) -> AsyncIterator[int]:
-    """Run a server in this event loop and yield its port."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        config = uvicorn.Config(service, lifespan="off", log_config=None, access_log=False)
-        server = uvicorn.Server(config)
-        async with service.router.lifespan_context(service):
-            task = asyncio.create_task(server._serve([listener]))
-            try:
-                yield listener.getsockname()[1]
-            finally:
-                server.should_exit = True
-                await task
-
-
-async def ask(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Send a request without waiting for its response."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    body = b'{"inputs": "the [MASK]"}'
-    head = b"POST /fill-mask HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-    writer.write(b"%bContent-Length: %d\r\n\r\n%b" % (head, len(body), body))
-    await writer.drain()
-    return reader, writer
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait until a condition holds, for at most 20 s."""
-    async with asyncio.timeout(20):
-        while not condition():  # noqa: ASYNC110 - the server has no such event
-            await asyncio.sleep(0.01)
-
-
 async def test_request_of_a_disconnected_client_is_not_computed(
-    tiny: Tiny, held: HeldRuntime, caplog: pytest.LogCaptureFixture
+    tiny: Tiny, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The second of three clients disconnects while its request waits.
-    with caplog.at_level(logging.INFO):
-        service = create_app(Settings(bundle=tiny.path, threads=1))
-        async with serving(service) as port:
-            batcher = service.state.models.default.pipelines.fill_mask._strategies._batcher
-            held.runs.clear()
-            held.go.clear()
-            first_reader, first = await ask(port)
-            await until(lambda: held.runs == [1])
-            tokens = batcher._admission._accepted[False]
-            _, leaver = await ask(port)
-            await until(lambda: batcher._admission._accepted[False] == 2 * tokens)
-            leaver.close()
-            await leaver.wait_closed()
-            await until(lambda: batcher._admission._accepted[False] == tokens)
-            last_reader, last = await ask(port)
-            await until(lambda: batcher._admission._accepted[False] == 2 * tokens)
-            held.go.set()
-            for reader, writer in ((first_reader, first), (last_reader, last)):
-                assert b" 200 " in await reader.readline()
-                writer.close()
-                await writer.wait_closed()
-    assert held.runs == [1, 1]
-    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+    app = create_app(Settings(bundle=tiny.path, threads=1))
+    started, ended = asyncio.Event(), asyncio.Event()
+
+    async def wait(*_: object, **__: object) -> None:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    bodies = iter([b'{"inputs": "the [MASK]"}'])
+
+    async def receive() -> dict[str, Any]:
+        for body in bodies:
+            return {"type": "http.request", "body": body}
+        await started.wait()
+        return {"type": "http.disconnect"}
+
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/fill-mask",
+        "raw_path": b"/fill-mask",
+        "query_string": b"",
+        "headers": [(b"content-type", b"application/json")],
+    }
+    async with app.router.lifespan_context(app), asyncio.timeout(20):
+        monkeypatch.setattr(Batcher, "submit", wait)
+        await app(scope, receive, send)
+    assert ended.is_set()
+    assert not [one for one in sent if one.get("status") == 200]
