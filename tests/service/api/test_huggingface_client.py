@@ -49,13 +49,6 @@ def test_fill_mask(url: str, path: str) -> None:
         hub.fill_mask(TEXT, top_k=Settings().max_top_k + 1)
 
 
-def test_another_model(url: str) -> None:
-    with pytest.raises(
-        HfHubHTTPError, match='Unknown model "bert-base"; use a served model: "tiny"'
-    ):
-        InferenceClient(model=f"{url}/models/bert-base").fill_mask(TEXT)
-
-
 def test_other_tasks(url: str) -> None:
     # The client sends the bodies of all tasks to one path. The error names the tasks of the model.
     hub = InferenceClient(model=f"{url}/models/tiny")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 from pathlib import Path
-from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
@@ -14,10 +13,7 @@ from fillmask import FillMask
 from fillmask.app import create_app
 from fillmask.observability import notices
 from fillmask.settings import Settings
-from fillmask.tokenization.encoded_text import EncodedWords
-from fillmask.tokenization.tokenizer import Tokenizer
-from fillmask.tokenization.truncation import truncate
-from tests.service.tiny import MASK_ID, SPECIAL, VOCABULARY, Tiny, build_tokenizer
+from tests.service.tiny import Tiny
 
 KNOWN = "the dog [MASK]"
 
@@ -76,22 +72,3 @@ def test_bundle_decides_about_special_tokens(bundle_copy: Path) -> None:
             if status == 422:
                 error = answer.json()["error"]
                 assert 'the special token "[SEP]", which this bundle does not read' in error
-
-
-def read(text: str, **options: Any) -> EncodedWords:
-    content = build_tokenizer().to_str().encode()
-    ids = [VOCABULARY.index(one) for one in SPECIAL]
-    return Tokenizer(content, "[MASK]", MASK_ID, ids, **options).encode_words(text)
-
-
-def test_special_tokens_are_characters_or_tokens() -> None:
-    sep = VOCABULARY.index("[SEP]")
-    assert read("the [SEP] dog", special_tokens="read").input_ids.tolist().count(sep) == 2
-    assert read("the [SEP] dog").input_ids.tolist().count(sep) == 1
-
-
-def test_truncation_at_the_left() -> None:
-    words = read("the dog barked at the mailman")
-    names = [[VOCABULARY[i] for i in truncate(words, n, "", "left").input_ids] for n in (5, 8, 15)]
-    assert names[0] == ["[CLS]", "at", "the", "mailman", "[SEP]"]
-    assert names[1] == names[2] == ["[CLS]", "the", "dog", "barked", *names[0][1:]]

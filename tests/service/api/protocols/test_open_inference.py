@@ -305,8 +305,6 @@ LABELS_OF_TARGETS["inputs"] += body(tensor={"name": "targets"})["inputs"]
                 (body(tensor={"data": ["a"]}), "text has no mask"),
                 (body(tensor={"name": "a\nb", "data": ["a"]}), '"a\\nb" has no mask'),
                 (body(tensor={"name": "a" * 5_000, "data": ["a"]}), f'"{"a" * 77}…" has no mask'),
-                (body(parameters={"timeout": 5}), 'Unknown field "timeout" in parameters'),
-                (body(parameters={"top_k": "3"}), "top_k must be a whole number"),
                 (TARGETS_TWICE, "targets is a tensor and a parameter; send only one."),
                 (body(parameters={"binary_data_output": 1}), "must be true or false (got 1)."),
                 (body(parameters={"a\n": DEEP}), "parameters.a\\n.list.0.list.0.list.0.list.0"),
@@ -324,7 +322,6 @@ LABELS_OF_TARGETS["inputs"] += body(tensor={"name": "targets"})["inputs"]
         ),
         ("both", UNEVEN, 'The input "text_pair" must have one text per text of "text", 1 in total'),
         ("both", BLANK, 'text[0].text_pair must be a non-blank text (got " ").'),
-        ("tiny", BLANK, 'text[0].text_pair must be a non-blank text (got " ").'),
         ("both", body(tensor={"name": "text_pair"}), 'a tensor "text_pair" and a tensor "targets"'),
         ("labels", LABELS_OF_TARGETS, 'a tensor "text_pair" (got tensors of texts: 2).'),
         (
