@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import onnx
@@ -42,7 +43,7 @@ def save_graph(
     """
     weights = encoder_weights(model, max_tokens, token_types)
     directory.mkdir()
-    with WeightFile(directory / WEIGHTS_FILE) as file:
+    with closing(WeightFile(directory / WEIGHTS_FILE)) as file:
         if int8 is None:
             builder = GraphBuilder(model.config, weights, file)
         else:

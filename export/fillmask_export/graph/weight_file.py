@@ -7,8 +7,7 @@ that the graph contains.
 from __future__ import annotations
 
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import onnx
@@ -31,17 +30,7 @@ class WeightFile:
         self._name = path.name
         self._file = path.open("wb")
         self._offsets: dict[str, int] = {}  # offset in bytes, by name of the array
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._file.close()
+        self.close = self._file.close
 
     def add(self, name: str, values: NDArray[Any]) -> onnx.TensorProto | None:
         """Write an array to the file, unless the array is smaller than SMALLEST_BYTES.

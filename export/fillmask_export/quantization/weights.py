@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,60 +31,38 @@ class Channels:
     int8: NDArray[np.int64]
 
 
-class GramFiles(Mapping[str, NDArray[np.float32]]):
-    """Gram matrices by layer in temporary files, because all of them together are too large.
-
-    Args:
-        directory: directory in which the files get a new directory.
-    """
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = Path(tempfile.mkdtemp(dir=directory, prefix="grams-"))
-        self._files: dict[str, Path] = {}
-
-    def save(self, statistics: Mapping[str, InputStatistics], names: Sequence[str]) -> None:
-        """Write the matrices of some layers. Layers with the same input share a file."""
-        files: dict[int, Path] = {}
-        for name in names:
-            gram = statistics[name].gram
-            if id(gram) not in files:
-                files[id(gram)] = self._directory / f"{name}.npy"
-                np.save(files[id(gram)], gram.astype(np.float32))
-            self._files[name] = files[id(gram)]
-
-    def __getitem__(self, name: str) -> NDArray[np.float32]:
-        gram: NDArray[np.float32] = np.load(self._files[name], mmap_mode="r")
-        return gram
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._files)
-
-    def __len__(self) -> int:
-        return len(self._files)
-
-
 class SavingStatistics(Mapping[str, InputStatistics]):
     """Input statistics that save the Gram matrices of each block at the first access.
 
+    All matrices together are too large for the memory.
+
     Args:
         statistics: statistics by layer.
-        grams: files for the Gram matrices. None to save nothing.
+        scratch: directory for the files of the matrices. None to save nothing.
         report: function that receives the progress.
     """
 
     def __init__(
-        self, statistics: Mapping[str, InputStatistics], grams: GramFiles | None, report: Report
+        self, statistics: Mapping[str, InputStatistics], scratch: Path | None, report: Report
     ) -> None:
-        self._statistics, self._grams, self._report = statistics, grams, report
+        self._statistics, self._report = statistics, report
         self._seen: set[str] = set()
+        self._files: dict[str, Path] = {}
+        self._directory = None
+        if scratch is not None:
+            self._directory = Path(tempfile.mkdtemp(dir=scratch, prefix="grams-"))
+
+    def gram(self, name: str) -> NDArray[np.float32] | None:
+        """Return the saved matrix of a layer, if any."""
+        return np.load(self._files[name], mmap_mode="r") if name in self._files else None
 
     def __getitem__(self, name: str) -> InputStatistics:
         if name not in self._seen:
             self._report(SMOOTHING, len(self._seen) / len(self._statistics), name)
             block = name.rpartition(".")[0]
             names = [other for other in self._statistics if other.rpartition(".")[0] == block]
-            if self._grams is not None:
-                self._grams.save(self._statistics, names)
+            if self._directory is not None:
+                self._save(names, self._directory)
             self._seen.update(names)
         return self._statistics[name]
 
@@ -93,6 +71,15 @@ class SavingStatistics(Mapping[str, InputStatistics]):
 
     def __len__(self) -> int:
         return len(self._statistics)
+
+    def _save(self, names: Sequence[str], directory: Path) -> None:
+        files: dict[int, Path] = {}  # layers with the same input share a file
+        for name in names:
+            gram = self._statistics[name].gram
+            if id(gram) not in files:
+                files[id(gram)] = directory / f"{name}.npy"
+                np.save(files[id(gram)], gram.astype(np.float32))
+            self._files[name] = files[id(gram)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,13 +92,13 @@ class Int8Weights:
 
     Attributes:
         plan: factors by the layer's name.
-        grams: (in, in) Gram matrices of the inputs by the layer's name. The mapping is empty if
+        gram: function that returns the Gram matrix (in, in) of a layer's inputs, or None if
             training has rounded the weights, or for rounding to the nearest value.
         report: function that receives the progress.
     """
 
     plan: RoundingPlan
-    grams: Mapping[str, Gram]
+    gram: Callable[[str], Gram | None]
     report: Report = no_report
     _rounded: set[str] = field(default_factory=set, init=False)
 
@@ -136,7 +123,7 @@ class Int8Weights:
         """
         self.report(ROUNDING, len(self._rounded) / len(self.plan.factors), name)
         self._rounded.add(name)
-        return quantize_rows(weight, self.grams.get(name), self.factors(name))
+        return quantize_rows(weight, self.gram(name), self.factors(name))
 
 
 def int8_weights(
@@ -161,9 +148,8 @@ def int8_weights(
         sparse: whether the graph computes sparse vectors.
     """
     if checkpoint.rounding:
-        return Int8Weights(checkpoint.rounding, {}, report)
+        return Int8Weights(checkpoint.rounding, lambda _: None, report)
     model = checkpoint.model
-    grams = None if scratch is None else GramFiles(scratch)
     statistics = BlockwiseStatistics(
         model,
         calibration,
@@ -171,7 +157,7 @@ def int8_weights(
         fills=fills,
         labels=model.classifier is not None,
         sparse=sparse,
-        grams=grams is not None,
+        grams=scratch is not None,
     )
-    plan = RoundingPlan.from_statistics(model, SavingStatistics(statistics, grams, report))
-    return Int8Weights(plan, {} if grams is None else grams, report)
+    saving = SavingStatistics(statistics, scratch, report)
+    return Int8Weights(RoundingPlan.from_statistics(model, saving), saving.gram, report)

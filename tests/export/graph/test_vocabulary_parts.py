@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,7 +34,7 @@ def run(directory: Path, model: TiedEncoder, request: ModelPass, *, int8: bool) 
     """Return the result of a graph with its weights in a file."""
     directory.mkdir()
     weights = encoder_weights(model)
-    with WeightFile(directory / "weights.bin") as file:
+    with closing(WeightFile(directory / "weights.bin")) as file:
         builder = GraphBuilder(model.config, weights, file)
         if int8:
             texts = [np.arange(start, start + 10) for start in range(20)]
