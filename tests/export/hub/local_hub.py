@@ -19,14 +19,7 @@ _LARGE = {".safetensors", ".bin", ".h5"}  # files that the hub redirects to its 
 
 
 class Request(NamedTuple):
-    """Received request.
-
-    Attributes:
-        path: path without the query.
-    """
-
-    method: str
-    path: str
+    path: str  # without the query
     token: str | None
     user_agent: str
 
@@ -47,17 +40,12 @@ class Repository:
     token: str | None = None
     gated: bool = False
 
-    def commit_of(self, revision: str) -> str | None:
-        return revision if revision in self.commits else self.refs.get(revision)
-
 
 @dataclass
 class LocalHub:
     """Running hub.
 
     Attributes:
-        url: base URL without a final slash.
-        repositories: repository by id.
         requests: received requests.
         stored: received requests for large files, at the storage.
         cut_bytes: number of bytes after which the storage closes the connection of the next
@@ -86,30 +74,76 @@ class LocalHub:
 
 class _Handler(BaseHTTPRequestHandler):
     hub: LocalHub
-    received: list[Request]
 
     def do_HEAD(self) -> None:
-        self._answer()
+        self.do_GET()
 
     def do_GET(self) -> None:
-        self._answer()
-
-    def _answer(self) -> None:
         path = unquote(urlsplit(self.path).path)
         token = (self.headers.get("Authorization") or "").removeprefix("Bearer ") or None
-        agent = self.headers.get("User-Agent", "")
-        request = Request(self.command, path, token, agent)
-        self.received.append(request)
-        self.respond(request)
+        request = Request(path, token, self.headers.get("User-Agent", ""))
+        if f"http://{self.headers['Host']}" == self.hub.storage_url:
+            self.hub.stored.append(request)
+            self._send_stored(Path(path))
+        else:
+            self.hub.requests.append(request)
+            self._send(*self._answer(path, token))
 
-    def respond(self, request: Request) -> None:
-        raise NotImplementedError
+    def _answer(self, path: str, token: str | None) -> tuple[int, bytes, dict[str, Any]]:
+        """Return status, body and headers of an answer of the hub."""
+        found = re.fullmatch(r"/api/models/(.+?)(?:/(?:revision|tree)/(.+))?", path)
+        file = re.fullmatch(r"/(.+?)/resolve/([^/]+)/(.+)", path)
+        match = found or file
+        if match is None:
+            return 404, b"", {}
+        name, revision = match[1], match[2] or "main"
+        repository = self.hub.repositories.get(name)
+        if repository is None or repository.token not in {None, token}:
+            return 401, b"", {"X-Error-Code": "RepoNotFound"}
+        known = dict(zip(repository.commits, repository.commits, strict=True)) | repository.refs
+        if revision not in known:
+            return 404, b"", {"X-Error-Code": "RevisionNotFound"}
+        commit = known[revision]
+        directory = repository.commits[commit]
+        if file is None:
+            paths = sorted(path for path in directory.rglob("*") if path.is_file())
+            files = [_description(one, str(one.relative_to(directory))) for one in paths]
+            whole: Any = {"id": name, "sha": commit, "siblings": files}
+            return 200, json.dumps(files if "/tree/" in path else whole).encode(), {}
+        if repository.gated and token is None:
+            return 401, b"", {"X-Error-Code": "GatedRepo"}
+        return self._file(directory / file[3], commit)
 
-    def send(self, status: int, body: bytes = b"", **headers: Any) -> None:
+    def _file(self, file: Path, commit: str) -> tuple[int, bytes, dict[str, Any]]:
+        if file.name in self.hub.failing:
+            return 403, b"", {}
+        if not file.is_file():
+            return 404, b"", {"X-Error-Code": "EntryNotFound", "X-Repo-Commit": commit}
+        content = file.read_bytes()
+        tag = f'"{hashlib.sha256(content).hexdigest()}"'
+        headers: dict[str, Any] = {"X-Repo-Commit": commit, "ETag": tag}
+        if file.suffix not in _LARGE:
+            return 200, content, headers
+        linked = {"X-Linked-Size": len(content), "X-Linked-Etag": tag}
+        return 302, b"", headers | linked | {"Location": f"{self.hub.storage_url}{file}"}
+
+    def _send_stored(self, file: Path) -> None:
+        if self.hub.stalls:
+            self.hub.ended.wait()
+            return
+        content = file.read_bytes()
+        first = int(re.sub(r"\D", "", self.headers.get("Range", "0")))
+        place = f"bytes {first}-{len(content) - 1}/{len(content)}"
+        last, self.hub.cut_bytes = self.hub.cut_bytes, None
+        size = {"Content-Length": len(content) - first}
+        ranged = {"Content-Range": place} if first else {}
+        self._send(206 if first else 200, content[first:last], size | ranged)
+
+    def _send(self, status: int, body: bytes, headers: dict[str, Any]) -> None:
         body = self.hub.tamper(self.path, body, headers)
         self.send_response(status)
         for name, value in {"Content-Length": len(body), **headers}.items():
-            self.send_header(name.replace("_", "-"), str(value))
+            self.send_header(name, str(value))
         self.end_headers()
         if self.command == "GET":
             self.wfile.write(body)
@@ -118,59 +152,10 @@ class _Handler(BaseHTTPRequestHandler):
         """Print nothing."""
 
 
-class _HubHandler(_Handler):
-    def respond(self, request: Request) -> None:
-        path, token = request.path, request.token
-        info = re.fullmatch(r"/api/models/(.+?)(?:/(?:revision|tree)/(.+))?", path)
-        file = re.fullmatch(r"/(.+?)/resolve/([^/]+)/(.+)", path)
-        found = info or file
-        if found is None:
-            return self.send(404)
-        name, revision = found[1], found[2] or "main"
-        repository = self.hub.repositories.get(name)
-        if repository is None or repository.token not in {None, token}:
-            return self.send(401, X_Error_Code="RepoNotFound")
-        commit = repository.commit_of(revision)
-        if commit is None:
-            return self.send(404, X_Error_Code="RevisionNotFound")
-        directory = repository.commits[commit]
-        if file is None:
-            return self._describe(name, commit, directory, as_tree="/tree/" in path)
-        if repository.gated and token is None:
-            return self.send(401, X_Error_Code="GatedRepo")
-        return self._send_file(directory / file[3], commit)
-
-    def _describe(self, name: str, commit: str, directory: Path, *, as_tree: bool) -> None:
-        paths = sorted(path for path in directory.rglob("*") if path.is_file())
-        files = [_description(path, str(path.relative_to(directory))) for path in paths]
-        answer: Any = {"id": name, "sha": commit, "siblings": files}
-        if as_tree:
-            answer = [{"type": "file", "path": one["rfilename"], **one} for one in files]
-        self.send(200, json.dumps(answer).encode(), Content_Type="application/json")
-
-    def _send_file(self, file: Path, commit: str) -> None:
-        if file.name in self.hub.failing:
-            return self.send(403)
-        if not file.is_file():
-            return self.send(404, X_Error_Code="EntryNotFound", X_Repo_Commit=commit)
-        content = file.read_bytes()
-        digest = hashlib.sha256(content).hexdigest()
-        common: dict[str, Any] = {"X_Repo_Commit": commit, "ETag": f'"{digest}"'}
-        if file.suffix not in _LARGE:
-            return self.send(200, content, **common)
-        return self.send(
-            302,
-            X_Linked_Size=len(content),
-            X_Linked_Etag=f'"{digest}"',
-            Location=f"{self.hub.storage_url}{file}",
-            **common,
-        )
-
-
 def _description(file: Path, name: str) -> dict[str, Any]:
     """Return what a hub says of a file: the hash of Git's object, or of the content if large."""
     content = file.read_bytes()
-    described = {"rfilename": name, "size": len(content)}
+    described = {"type": "file", "rfilename": name, "path": name, "size": len(content)}
     if file.suffix in _LARGE:
         digest = hashlib.sha256(content).hexdigest()
         large = {"sha256": digest, "oid": digest, "size": len(content), "pointerSize": 130}
@@ -179,36 +164,20 @@ def _description(file: Path, name: str) -> dict[str, Any]:
     return described | {"oid": git.hexdigest(), "blobId": git.hexdigest()}
 
 
-class _StorageHandler(_Handler):
-    def respond(self, request: Request) -> None:
-        if self.hub.stalls:
-            self.hub.ended.wait()
-            return
-        content = Path(request.path).read_bytes()
-        first = int(re.sub(r"\D", "", self.headers.get("Range", "0")))
-        self.send_response(206 if first else 200)
-        if first:
-            self.send_header("Content-Range", f"bytes {first}-{len(content) - 1}/{len(content)}")
-        self.send_header("Content-Length", str(len(content) - first))
-        self.end_headers()
-        last, self.hub.cut_bytes = self.hub.cut_bytes, None
-        self.wfile.write(content[first:last])
-
-
 @contextmanager
 def local_hub() -> Iterator[LocalHub]:
     """Run a hub and its storage on free ports of this machine."""
     hub = LocalHub()
+    handler = type("Handler", (_Handler,), {"hub": hub})
     with ExitStack() as stack:
-        urls = []
-        for base, received in ((_HubHandler, hub.requests), (_StorageHandler, hub.stored)):
-            handler = type("Handler", (base,), {"hub": hub, "received": received})
-            server = stack.enter_context(ThreadingHTTPServer(("127.0.0.1", 0), handler))
+        servers = [
+            stack.enter_context(ThreadingHTTPServer(("127.0.0.1", 0), handler)) for _ in range(2)
+        ]
+        for server in servers:
             thread = threading.Thread(target=server.serve_forever, args=(0.01,))
             thread.start()
             stack.callback(thread.join)
             stack.callback(server.shutdown)
-            urls.append(f"http://127.0.0.1:{server.server_port}")
         stack.callback(hub.ended.set)
-        hub.url, hub.storage_url = urls
+        hub.url, hub.storage_url = (f"http://127.0.0.1:{one.server_port}" for one in servers)
         yield hub

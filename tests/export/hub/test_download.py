@@ -194,7 +194,7 @@ def test_errors_of_the_repository(
     change(hub, directory)
     with pytest.raises(HubError, match=message.format(url=hub.url)):
         download()
-    assert hub.files() == requested
+    assert hub.files() <= requested  # an error ends parallel downloads
 
 
 @pytest.mark.parametrize(
