@@ -16,19 +16,18 @@ import pytest
 import torch
 
 from fillmask import FillMask
-from fillmask_export.commands import main as export_main
 from fillmask_model.checkpoints.checkpoint import check_config
 from fillmask_model.checkpoints.errors import CheckpointError
 from fillmask_model.checkpoints.mapping.fields import Fields
 from fillmask_model.checkpoints.registry import find_family
 from tests.model.tokenizers.tokenizer_directories import KINDS, Kind, load, read, write_directory
+from tests.parity.served import TOLERANCE, export
 from tests.published.references import write_random
 from tests.published.shrinking import shrink
 
 pytestmark = pytest.mark.slow
 
 CONFIGS = Path(__file__).parent / "configs"
-TOLERANCE = 1e-4  # scores, fp32 bundle against the reference on the same weights
 TOP_K = 10
 # kind of the tokenizer by model_type
 _TOKENIZERS = {
@@ -67,8 +66,6 @@ REFUSED = {
         "position_embedding_type must be 'absolute'"
     ),
 }
-
-
 SEED = 3
 
 
@@ -131,11 +128,9 @@ def test_published_configurations_fill_as_transformers_does(
     config = small(group[0], size, mask_id)
     reference = write_random(directory, config, model_type, SEED)
     text = kind.around[0].replace("{}", kind.mask_token)
-    (tmp_path / "texts.txt").write_text(kind.around[0].replace("{}", "A"))
-    options = ["--output", str(tmp_path / "bundle"), "--texts", str(tmp_path / "texts.txt")]
     if "model_type" not in config:
         (directory / "config.json").write_text(json.dumps(config | {"model_type": model_type}))
-    assert export_main([str(directory), *options]) == 0
+    export(directory, tmp_path / "bundle", texts=[kind.around[0].replace("{}", "A")])
     encoded = tokenizer.encode(text).ids
     every = reference(encoded)
     expected = every[encoded.index(mask_id)]

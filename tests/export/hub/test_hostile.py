@@ -221,28 +221,41 @@ def other_weights(path: str, body: bytes, _: dict[str, Any]) -> bytes:
     return body
 
 
-HUBS: dict[str, Callable[..., bytes]] = {
-    "an ETag that is a path": headers(ETag='"/evil/x"'),
-    "an ETag that leaves the cache": headers(ETag='"../../../../evil"'),
-    "a linked ETag that is a path": headers(X_Linked_Etag='"/evil/x"', ETag='"a"'),
-    "an ETag with an escape": headers(ETag='"\x1b[2J"'),
-    "a commit that leaves the cache": headers(X_Repo_Commit="../../../evil"),
-    "a listed commit that leaves the cache": listing(lambda f: f.update(sha="../../../evil")),
-    "a list that is none": listing(lambda f: f.update(siblings=5)),
-    "a list of 40 MB": listing(lambda f: f.update(pad="x" * 40 * 2**20)),
-    "a compressed list": squeezed,
-    "other content than listed": other_weights,
+HUBS: dict[str, tuple[Callable[..., bytes], str]] = {
+    "an ETag that is a path": (headers(ETag='"/evil/x"'), "must send a hash as etag"),
+    "an ETag outside": (headers(ETag='"../../../../evil"'), "must send a hash as etag"),
+    "a linked ETag that is a path": (
+        headers(X_Linked_Etag='"/evil/x"', ETag='"a"'),
+        "must send a hash as x-linked-etag",
+    ),
+    "an ETag with an escape": (headers(ETag='"\x1b[2J"'), "must send a hash as etag"),
+    "a commit outside": (
+        headers(X_Repo_Commit="../../../evil"),
+        "must send a hash as x-repo-commit",
+    ),
+    "a listed commit outside": (
+        listing(lambda f: f.update(sha="../../../evil")),
+        "must send the hash of a commit",
+    ),
+    "a list that is none": (
+        listing(lambda f: f.update(siblings=5)),
+        "does not answer like a hub",
+    ),
+    "a list of 40 MB": (
+        listing(lambda f: f.update(pad="x" * 40 * 2**20)),
+        "does not answer like a hub",
+    ),
+    "a compressed list": (squeezed, "does not answer like a hub"),
+    "other content than listed": (other_weights, "tokenizer.json must have the hash"),
 }
 
 
-@pytest.mark.parametrize("tamper", HUBS.values(), ids=HUBS)
+@pytest.mark.parametrize(("tamper", "sentence"), HUBS.values(), ids=HUBS)
 def test_a_hostile_hub_ends_with_a_sentence(
-    tamper: Callable[..., bytes],
-    hub: LocalHub,
-    tmp_path: Path,
+    tamper: Callable[..., bytes], sentence: str, hub: LocalHub, tmp_path: Path
 ) -> None:
     hub.tamper = tamper
-    ends_with_a_sentence(tmp_path, NAME)
+    assert sentence in ends_with_a_sentence(tmp_path, NAME)
     assert not [path for path in tmp_path.rglob("*") if "evil" in path.name]
 
 
