@@ -12,7 +12,6 @@ from fillmask_model.__main__ import spin_briefly
 
 
 def main() -> int:
-    """Run the command and return the exit code."""
     spin_briefly()
     try:
         # imported here, because the serving environment lacks the dependencies of this command

@@ -12,7 +12,6 @@ SPARSE = "sparse"
 
 
 def export_parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
     parser = argparse.ArgumentParser(
         prog="fillmask-export",
         description="Conversion of a checkpoint, in a directory or on a hub, to a verified bundle "

@@ -40,7 +40,6 @@ from fillmask_model.output_files import reject_inputs
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command and return the exit code."""
     parser = export_parser()
     options = parser.parse_args(arguments)
     outputs = [

@@ -39,7 +39,6 @@ class ExportProgress:
         self._stage = ""
 
     def close(self) -> None:
-        """Show the last state of the bar."""
         if self._bar is not None:
             self._bar.close()
 

@@ -78,7 +78,6 @@ def unknown_share(tokenizer: Tokenizer, texts: Sequence[str]) -> float:
 
 
 def read_lines(path: Path) -> list[str]:
-    """Return the lines of a file of texts that aren't blank."""
     return [line for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
 
 

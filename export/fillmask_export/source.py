@@ -26,7 +26,6 @@ class Source(NamedTuple):
 
 
 def find_checkpoint(options: argparse.Namespace) -> Source:
-    """Return the checkpoint in an existing directory, or download it."""
     path = Path(options.checkpoint)
     if path.exists():
         reject_download_options(options)

@@ -18,7 +18,6 @@ MAX_UNUSED_IDS = 1024
 
 
 def classification_fields(head: ClassifierConfig) -> dict[str, Any]:
-    """Return the field `classification`."""
     return {
         "labels": list(head.labels),
         "problem_type": head.problem_type,
@@ -27,7 +26,6 @@ def classification_fields(head: ClassifierConfig) -> dict[str, Any]:
 
 
 def sparse_fields(settings: SparseSettings) -> dict[str, Any]:
-    """Return the field `sparse`."""
     return {
         "pooling": settings.pooling.strategy,
         "activation": settings.pooling.activation,
@@ -88,7 +86,6 @@ def architecture_fields(
 
 
 def file_fields(file: Path) -> dict[str, Any]:
-    """Return the record of a file of the bundle."""
     with file.open("rb") as stream:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
     return {"sha256": digest, "bytes": file.stat().st_size}

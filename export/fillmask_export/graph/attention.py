@@ -70,7 +70,6 @@ class Attention:
         return self._attention(query, key_BWD, value_BWD, self._masks[queries, kind])
 
     def normed(self, x_RD: str, name: str) -> str:
-        """Apply the norm of queries or keys, if any."""
         return self._g.norm(x_RD, f"{name}_norm") if self._g.config.query_key_norm else x_RD
 
     def rotated(self, x_RD: str, layer: int, tokens: str = "") -> str:

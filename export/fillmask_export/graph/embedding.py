@@ -25,7 +25,6 @@ def token_dropout(g: GraphBuilder, x: str, ids: str, unmasked: str) -> str:
 
 
 def is_mask(g: GraphBuilder, ids: str) -> str:
-    """Compute Booleans that are True for mask tokens."""
     mask = g.constant("mask_token", np.array(g.config.token_dropout_id, np.int64))
     return g.add("Equal", [ids, mask])
 

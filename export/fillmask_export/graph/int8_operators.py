@@ -73,7 +73,6 @@ class Int8GraphBuilder(RoundingGraphBuilder):
         return self.constant(f"{table}.scales", self._tables[table].scales)
 
     def lookup(self, ids: str) -> str:
-        """Gather rows of the table and dequantize them."""
         parts = (self._values(TABLE), self._scales(TABLE))
         gathered = [self.add("Gather", [part, ids]) for part in parts]
         rows = self.add("DequantizeLinear", gathered, axis=0)
@@ -108,7 +107,6 @@ class Int8GraphBuilder(RoundingGraphBuilder):
         return names
 
     def column_products(self, x: str, rows: str, columns: Sequence[str]) -> list[str]:
-        """Compute the logits of parts of the vocabulary without the head's bias."""
         quantized, scales = self._quantize_head(x, rows)
         return [
             self.add(
@@ -163,7 +161,6 @@ class Int8GraphBuilder(RoundingGraphBuilder):
         return self._add_float_part(product, floats, name, float_weight)
 
     def feed_forward(self, x: str, name: str, rows: str) -> str:
-        """Add the feed-forward network of a block."""
         inward, outer = f"{name}.ffn_in", f"{name}.ffn_out"
         quantized, scales = self._quantize_smoothed(x, inward, inward, rows)
         if self.config.gated_ffn:
@@ -195,7 +192,6 @@ class Int8GraphBuilder(RoundingGraphBuilder):
         return self._add_float_part(product, floats, outer, float_weight)
 
     def _gated_feed_forward(self, quantized: str, scales: str, name: str, rows: str) -> str:
-        """Add a gated feed-forward network with a quantized input."""
         outer = f"{name}.ffn_out"
         # the gate's weights contain the factors of the output layer's input
         output_factors = {"ffn_in": None, "ffn_gate": self._int8.factors(outer)}

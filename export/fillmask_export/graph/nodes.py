@@ -39,7 +39,6 @@ class NodeBuilder:
         return names[0]
 
     def next_number(self) -> int:
-        """Return the next number for unique names."""
         self._count += 1
         return self._count
 
@@ -78,11 +77,9 @@ class NodeBuilder:
         return key
 
     def scalar(self, name: str, value: float) -> str:
-        """Return the name of a float32 constant."""
         return self.constant(name, np.array(value, np.float32))
 
     def integers(self, *values: int) -> str:
-        """Return the name of a constant int64 vector."""
         return self.constant("int64_" + "_".join(map(str, values)), np.array(values, np.int64))
 
     def model(
@@ -91,7 +88,6 @@ class NodeBuilder:
         outputs: Sequence[onnx.ValueInfoProto],
         opset: int,
     ) -> onnx.ModelProto:
-        """Return a model with all nodes and initializers."""
         graph = helper.make_graph(
             self.nodes, "fillmask", inputs, outputs, list(self.initializers.values())
         )

@@ -66,7 +66,6 @@ class GraphBuilder(NodeBuilder):
         return (bias + folded).astype(np.float32)
 
     def lookup(self, ids: str) -> str:
-        """Gather rows of the embedding table."""
         return self.add("Gather", [self.weight(TABLE), ids])
 
     @property
@@ -164,7 +163,6 @@ class GraphBuilder(NodeBuilder):
         return self.add("Gemm", inputs, outputs, transB=1)
 
     def add_bias(self, x: str, name: str, bias: NDArray[np.float32] | None) -> str:
-        """Add a bias, if any."""
         if bias is None or not bias.any():
             return x
         return self.add("Add", [x, self.constant(name, bias)])
@@ -217,5 +215,4 @@ class GraphBuilder(NodeBuilder):
         return lengths[0] if lengths else self.config.max_positions
 
     def weight(self, name: str) -> str:
-        """Return the name of a constant with a tensor of the encoder."""
         return self.constant(name, self.weights[name])

@@ -133,7 +133,6 @@ def _after(g: GraphBuilder, x: str, counted: str) -> str:
 
 
 def _embeddings(g: GraphBuilder) -> str:
-    """Embed tokens as (R, D)."""
     x_RE = g.lookup("input_ids")
     if g.config.token_dropout_id is not None:
         x_RE = token_dropout(g, x_RE, "input_ids", _unmasked_share(g))
@@ -201,7 +200,6 @@ def _pad(g: GraphBuilder, packed: list[str]) -> list[str]:
 
 
 def _after_attention(g: GraphBuilder, name: str, x: str, mixed: str, rows: str) -> str:
-    """Add the part of a block after attention."""
     x = g.add("Add", [x, g.linear(mixed, f"{name}.output", rows)])
     if g.config.norm_placement == "pre":
         return g.add("Add", [x, g.feed_forward(g.norm(x, f"{name}.ffn_norm"), name, rows)])

@@ -31,7 +31,6 @@ def hub_address() -> str:
 
 
 def absent_file(repository: str, revision: str, name: str) -> str:
-    """Return the message about a file that the repository lacks."""
     return f"{repository} at {revision} has no file {name}; name another revision"
 
 

@@ -94,7 +94,6 @@ def select_tokenizer_files(names: Collection[str]) -> list[str]:
 
 
 def list_shards(repository: str, directory: Path, *, allow_pickle: bool) -> list[str]:
-    """Return the names of the weight files in the index."""
     try:
         names = [path.name for path in find_weight_files(directory)[0]]
     except ValueError as error:

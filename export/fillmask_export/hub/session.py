@@ -27,7 +27,6 @@ _GIT_LENGTH = 40
 
 
 def is_commit(text: str) -> bool:
-    """Return whether a text is the full hash of a commit."""
     return _NAMES["x-repo-commit"].fullmatch(text) is not None
 
 

@@ -35,7 +35,6 @@ class QuantizedRows:
     scales: NDArray[np.float32]
 
     def dequantized(self) -> NDArray[np.float32]:
-        """Return the matrix (rows, columns) as float32."""
         return self.values.astype(np.float32) * self.scales[:, None]
 
 

@@ -103,7 +103,6 @@ class Int8Weights:
     _rounded: set[str] = field(default_factory=set, init=False)
 
     def rounds(self, name: str) -> bool:
-        """Return whether the plan has factors of a layer."""
         return name in self.plan.factors
 
     def factors(self, name: str) -> NDArray[np.float32]:
@@ -112,7 +111,6 @@ class Int8Weights:
         return factors
 
     def channels(self, name: str) -> Channels:
-        """Return a layer's input channels by precision."""
         factors = self.factors(name)
         return Channels(np.flatnonzero(factors == 0), np.flatnonzero(factors > 0))
 

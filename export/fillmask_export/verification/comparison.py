@@ -44,7 +44,6 @@ class Expected(Protocol):
 
 
 def all_too_long(max_tokens: int) -> VerificationError:
-    """Return the error for verification texts that no graph can read."""
     return VerificationError(
         f"all verification texts have more than {max_tokens} tokens; "
         "give shorter texts with --texts"

@@ -117,7 +117,6 @@ class ExpectedFills:
         }
 
     def measure(self, runtime: Runtime) -> dict[str, Any]:
-        """Return the figures of the int8 graph."""
         assert self.predictions is not None  # noqa: S101 - the bundle is in int8
         return measure_agreement(runtime, self.predictions, self.report)
 

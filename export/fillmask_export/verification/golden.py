@@ -128,7 +128,6 @@ def renew_golden_results(path: Path, texts: Sequence[str]) -> int:
 
 
 def write_description(description: dict[str, Any], file: Path) -> None:
-    """Write bundle.json."""
     text = json.dumps(description, indent=2, ensure_ascii=False)
     with atomic_replace(file) as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")
@@ -163,7 +162,6 @@ def _inputs(
 
 
 def _labels(encoded: EncodedText, runtime: Runtime, pooling: Pooling) -> list[float]:
-    """Return the logits of the labels."""
     request = ModelPass.for_labels(encoded.input_ids, encoded.token_types, pooling)
     [logits] = runtime.run(Batch.pack([request])).label_logits.tolist()
     return [round(logit, 5) for logit in logits]
@@ -194,7 +192,6 @@ def _mask_words(text: str, mask_token: str) -> str:
 def _fills(
     encoded: EncodedText, runtime: Runtime, tokenizer: Tokenizer, vocab_size: int
 ) -> list[list[dict[str, Any]]]:
-    """Return the top ordinary tokens of each mask."""
     masks = len(encoded.mask_positions)
     top_k = min(FILLS + len(tokenizer.special_token_ids), vocab_size)
     request = ModelPass(

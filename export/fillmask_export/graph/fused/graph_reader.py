@@ -49,7 +49,6 @@ class GraphReader:
 
 
 def with_subgraphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
-    """Yield a graph and the graphs of its loops."""
     yield graph
     for node in graph.node:
         for attribute in node.attribute:
