@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from fillmask_model.pretraining.config import TrainConfig
-from fillmask_model.pretraining.pairs import PairBatch, PairBatches
+from fillmask_model.pretraining.pairs import PairBatch, PairRows
 from fillmask_model.pretraining.rows import TokenRows, epoch_order
 from fillmask_model.pretraining.short_texts import ShortTexts
 
@@ -27,7 +27,7 @@ class TrainingBatches:
         pairs: batches of pairs. None for a run on packed rows.
 
     Raises:
-        ValueError: the rows do not fill a batch.
+        ValueError: the rows or the pairs do not fill a batch.
     """
 
     def __init__(
@@ -35,13 +35,15 @@ class TrainingBatches:
         rows: TokenRows,
         config: TrainConfig,
         short_texts: ShortTexts | None = None,
-        pairs: PairBatches | None = None,
+        pairs: PairRows | None = None,
     ) -> None:
         if pairs is None and len(rows) < config.batch_rows:
             raise ValueError(
                 f"the number of rows of {config.row_tokens} tokens in the text must be at least "
                 f"batch_rows, {config.batch_rows} (got {len(rows)}); add text or reduce batch_rows"
             )
+        if pairs is not None:
+            pairs.batch(0, config.batch_rows)  # fails for a text with too few pairs
         self.rows, self.short_texts, self.pairs = rows, short_texts, pairs
         self._config = config
 
@@ -59,7 +61,9 @@ class TrainingBatches:
         if self.pairs is None:
             return None
         short_before, is_short = self._count_short(number)
-        return None if is_short else self.pairs.batch(number - short_before)
+        if is_short:
+            return None
+        return self.pairs.batch(number - short_before, self._config.batch_rows)
 
     def packed(self, number: int) -> TokenRows:
         """Return the token ids (batch_rows, row_tokens) of a batch, counted without short texts."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable
 from contextlib import redirect_stdout
 from dataclasses import asdict
 from pathlib import Path
@@ -30,12 +29,12 @@ from fillmask_model.pretraining.evaluation import evaluate
 from fillmask_model.pretraining.loop import Pretraining
 from fillmask_model.pretraining.masking import Masker
 from fillmask_model.pretraining.next_sentence import (
-    HeldOutPairs,
+    evaluate_pairs,
     prepare_encoder,
     require_next_sentence_head,
 )
 from fillmask_model.pretraining.pair_drawing import Sentences, longest_sentence, read_sentences
-from fillmask_model.pretraining.pairs import PairBatches, PairRows, PairTemplate
+from fillmask_model.pretraining.pairs import PairRows, PairTemplate
 from fillmask_model.pretraining.processes import Processes
 from fillmask_model.pretraining.row_files import load_or_build_arrays
 from fillmask_model.pretraining.rows import TokenRows, pack_rows
@@ -147,12 +146,12 @@ def _prepare_run(
         lambda: _text(output / ROWS_NAME, TextFiles(files, held_out), tokenizer, config, options)
     )
     pairs = held_out_pairs = None
-    if rows := _pair_rows(text.sentences, tokenizer, config.row_tokens):
-        pairs = PairBatches(rows[0], config.batch_rows, config.seed)
-        held_out_pairs = HeldOutPairs.of(rows[1])
+    if text.sentences:
+        pairs = _pair_rows(text.sentences[0], tokenizer, config.row_tokens, config.seed)
+        held_out_pairs = _held_out_pairs(text.sentences[1], tokenizer, config.row_tokens)
         print(
-            f"{pairs.pairs_per_epoch:,} training pairs in the first epoch, "
-            f"{len(held_out_pairs.drawn):,} held out",
+            f"{len(pairs.pairs):,} training pairs in the first epoch, "
+            f"{len(held_out_pairs.pairs):,} held out",
             flush=True,
         )
     return Pretraining(
@@ -201,8 +200,8 @@ def evaluate_command(options: argparse.Namespace) -> None:
     if options.next_sentence:
         longest = longest_sentence(options.row_tokens)
         sentences = read_sentences(read_documents(files), tokenizer, longest)
-        [pairs] = _pair_rows([sentences], tokenizer, options.row_tokens)
-        report["next_sentence"] = asdict(HeldOutPairs.of(pairs).evaluate(checkpoint.model))
+        pairs = _held_out_pairs(sentences, tokenizer, options.row_tokens)
+        report["next_sentence"] = asdict(evaluate_pairs(checkpoint.model, pairs))
     print(json.dumps(report, indent=2))
 
 
@@ -247,13 +246,17 @@ def _text(
     return text
 
 
-def _pair_rows(
-    sentences: Iterable[Sentences], tokenizer: Tokenizer, row_tokens: int
-) -> list[PairRows]:
+def _pair_rows(sentences: Sentences, tokenizer: Tokenizer, row_tokens: int, seed: int) -> PairRows:
     pad = SpecialTokens.from_tokenizer(tokenizer).pad
-    return [
-        PairRows(one, PairTemplate.from_tokenizer(tokenizer), pad, row_tokens) for one in sentences
-    ]
+    return PairRows(sentences, PairTemplate.from_tokenizer(tokenizer), pad, row_tokens, seed)
+
+
+def _held_out_pairs(sentences: Sentences, tokenizer: Tokenizer, row_tokens: int) -> PairRows:
+    try:
+        # one seed, so that all evaluations of a text have the same pairs
+        return _pair_rows(sentences, tokenizer, row_tokens, EVALUATION_SEED)
+    except ValueError as error:
+        raise ValueError(f"held-out text: {error}") from None
 
 
 def _short_texts(text: TrainingText, config: TrainConfig) -> ShortTexts | None:

@@ -25,8 +25,8 @@ from fillmask_model.pretraining.config import TrainConfig, learning_rate
 from fillmask_model.pretraining.cross_entropy import summed_cross_entropy
 from fillmask_model.pretraining.evaluation import evaluate
 from fillmask_model.pretraining.masking import MaskedBatch, Masker
-from fillmask_model.pretraining.next_sentence import HeldOutPairs, summed_losses
-from fillmask_model.pretraining.pairs import PairBatches
+from fillmask_model.pretraining.next_sentence import evaluate_pairs, summed_losses
+from fillmask_model.pretraining.pairs import PairRows
 from fillmask_model.pretraining.processes import Processes, sum_gradients
 from fillmask_model.pretraining.progress import (
     NEXT_SENTENCE_ACCURACY,
@@ -71,8 +71,8 @@ class Pretraining:
         rows: TokenRows,
         held_out: TokenRows,
         short_texts: ShortTexts | None = None,
-        pairs: PairBatches | None = None,
-        held_out_pairs: HeldOutPairs | None = None,
+        pairs: PairRows | None = None,
+        held_out_pairs: PairRows | None = None,
         tokenizer_json: bytes,
         special: SpecialTokens,
         config: TrainConfig,
@@ -247,8 +247,8 @@ class Pretraining:
         with autocast(self.device):
             model = self._published_model()
             figures = evaluate(model, [rows], self.evaluation_masker).metrics()
-            pairs = self.held_out_pairs and self.held_out_pairs.evaluate(
-                model, self.config.evaluation_rows
+            pairs = self.held_out_pairs and evaluate_pairs(
+                model, self.held_out_pairs, self.config.evaluation_rows
             )
         held_out = {f"held_out_{name}": value for name, value in asdict(figures).items()}
         report = f"step {self.step}: {figures.summary()}"

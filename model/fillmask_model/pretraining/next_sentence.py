@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from fillmask_model.bootstrap import EVALUATION_SEED, bootstrap_bounds
+from fillmask_model.bootstrap import bootstrap_bounds
 from fillmask_model.encoder.classifier import NEXT_SENTENCE_LABELS, ClassifierConfig
 from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.encoder.extension import extend_encoder
@@ -46,50 +46,32 @@ class PairMetrics:
         return f"next sentence {100 * self.accuracy:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class HeldOutPairs:
-    """Pairs for evaluation, the same in all evaluations of a text."""
+def evaluate_pairs(
+    model: TiedEncoder, rows: PairRows, count: int | None = None, batch_rows: int = BATCH_ROWS
+) -> PairMetrics:
+    """Score an encoder's predictions for pairs without masks, as in the service.
 
-    rows: PairRows
-    drawn: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, rows: PairRows) -> HeldOutPairs:
-        """Draw the pairs.
-
-        Raises:
-            ValueError: the text has fewer than two documents, or no document with two sentences.
-        """
-        try:
-            return cls(rows, rows.draw(EVALUATION_SEED))
-        except ValueError as error:
-            raise ValueError(f"held-out text: {error}") from None
-
-    def evaluate(
-        self, model: TiedEncoder, count: int | None = None, batch_rows: int = BATCH_ROWS
-    ) -> PairMetrics:
-        """Score an encoder's predictions for pairs without masks, as in the service.
-
-        Args:
-            model: encoder with a next-sentence head, on any device. The function restores its
-                training mode.
-            count: number of pairs to evaluate. None for all.
-        """
-        pairs = self.drawn[:count]
-        was_training = model.training
-        model.eval()
-        losses, correct = [], []
-        try:
-            for start in range(0, len(pairs), batch_rows):
-                batch = self.rows.batch(pairs[start : start + batch_rows])
-                with torch.inference_mode():
-                    logits_NL = model.classify(*_inputs(model, batch.input_ids, batch)).float()
-                    labels = batch.labels.to(logits_NL.device)
-                    losses.append(F.cross_entropy(logits_NL, labels, reduction="none").cpu())
-                correct.append((logits_NL.argmax(-1) == labels).cpu())
-        finally:
-            model.train(was_training)
-        return pair_metrics(torch.cat(losses).numpy(), torch.cat(correct).numpy(), pairs[:, 5])
+    Args:
+        model: encoder with a next-sentence head, on any device. The function restores its training
+            mode.
+        rows: pairs of held-out text, of which the function reads those of the first epoch.
+        count: number of pairs to evaluate. None for all.
+    """
+    pairs = rows.pairs[:count]
+    was_training = model.training
+    model.eval()
+    losses, correct = [], []
+    try:
+        for start in range(0, len(pairs), batch_rows):
+            batch = rows.inputs(pairs[start : start + batch_rows])
+            with torch.inference_mode():
+                logits_NL = model.classify(*_inputs(model, batch.input_ids, batch)).float()
+                labels = batch.labels.to(logits_NL.device)
+                losses.append(F.cross_entropy(logits_NL, labels, reduction="none").cpu())
+            correct.append((logits_NL.argmax(-1) == labels).cpu())
+    finally:
+        model.train(was_training)
+    return pair_metrics(torch.cat(losses).numpy(), torch.cat(correct).numpy(), pairs[:, 5])
 
 
 def pair_metrics(

@@ -89,36 +89,50 @@ class PairTemplate:
 
 
 class PairRows:
-    """Inputs of pairs from the sentences of documents.
+    """Inputs of pairs from the sentences of documents, and training batches of them.
 
     Args:
         sentences: documents with sentences of at most `longest_sentence` tokens.
         pad: id of the padding token.
         row_tokens: maximum length of an input in tokens, special tokens included.
+        seed: seed of the pairs, which each epoch draws again.
     """
 
     def __init__(
-        self, sentences: Sentences, template: PairTemplate, pad: int, row_tokens: int
+        self, sentences: Sentences, template: PairTemplate, pad: int, row_tokens: int, seed: int
     ) -> None:
-        self._sentences, self._template, self._pad = sentences, template, pad
-        self._longest = row_tokens - len([None for part, _, _ in template.pieces if part is None])
+        self._sentences, self._template = sentences, template
+        self._pad, self._seed = pad, seed
+        special = [part for part, _, _ in template.pieces if part is None]
+        self._longest = row_tokens - len(special)
+        self._epoch, self._first = 0, 0
+        self.pairs = self._draw()
 
-    def draw(self, seed: int, epoch: int = 0) -> NDArray[np.int64]:
-        """Draw the pairs of an epoch, as `draw_pairs` returns them.
+    def batch(self, number: int, batch_rows: int) -> PairBatch:
+        """Return a training batch of the run by its number, from 0.
+
+        An epoch leaves out the last pairs if they do not fill a batch.
 
         Raises:
-            ValueError: the text has fewer than two documents, or no document with two sentences.
+            ValueError: the text has too few pairs for a batch.
         """
-        pairs = draw_pairs(self._sentences, self._longest, seed, epoch)
-        if not len(pairs):
-            raise ValueError(
-                "the text must have at least two documents, one of them with two or more "
-                f"sentences (got documents: {len(self._sentences.documents) - 1}); add documents "
-                "of several sentences"
-            )
-        return pairs
+        if number < self._first:
+            self._epoch, self._first = 0, 0
+            self.pairs = self._draw()
+        while True:
+            count = len(self.pairs) // batch_rows
+            if not count:
+                raise ValueError(
+                    "the number of pairs from the text must be at least batch_rows, "
+                    f"{batch_rows} (got {len(self.pairs)}); add text or reduce batch_rows"
+                )
+            if number < self._first + count:
+                start = (number - self._first) * batch_rows
+                return self.inputs(self.pairs[start : start + batch_rows])
+            self._epoch, self._first = self._epoch + 1, self._first + count
+            self.pairs = self._draw()
 
-    def batch(self, pairs: NDArray[np.int64]) -> PairBatch:
+    def inputs(self, pairs: NDArray[np.int64]) -> PairBatch:
         """Return the padded inputs of pairs (N, 6)."""
         tokens = self._sentences.tokens
         rows = [
@@ -135,40 +149,17 @@ class PairRows:
         labels = torch.from_numpy(pairs[:, 4].copy())
         return PairBatch(input_ids, token_types, attention_mask, labels)
 
+    def _draw(self) -> NDArray[np.int64]:
+        """Draw the pairs of the epoch.
 
-class PairBatches:
-    """Training batches of pairs, which each epoch draws again.
-
-    An epoch leaves out the last pairs if they do not fill a batch.
-
-    Raises:
-        ValueError: the text has too few pairs for a batch.
-    """
-
-    def __init__(self, rows: PairRows, batch_rows: int, seed: int) -> None:
-        self._rows, self._batch_rows, self._seed = rows, batch_rows, seed
-        self._start_epoch(0, 0)
-
-    @property
-    def pairs_per_epoch(self) -> int:
-        """Number of pairs in the current epoch. Other epochs have about as many pairs."""
-        return len(self._pairs)
-
-    def batch(self, number: int) -> PairBatch:
-        """Return a batch of the run by its number, from 0."""
-        if number < self._first:
-            self._start_epoch(0, 0)
-        while number >= self._first + self._count:
-            self._start_epoch(self._epoch + 1, self._first + self._count)
-        start = (number - self._first) * self._batch_rows
-        return self._rows.batch(self._pairs[start : start + self._batch_rows])
-
-    def _start_epoch(self, epoch: int, first: int) -> None:
-        self._epoch, self._first = epoch, first
-        self._pairs = self._rows.draw(self._seed, epoch)
-        self._count = self.pairs_per_epoch // self._batch_rows
-        if not self._count:
+        Raises:
+            ValueError: the text has fewer than two documents, or no document with two sentences.
+        """
+        pairs = draw_pairs(self._sentences, self._longest, self._seed, self._epoch)
+        if not len(pairs):
             raise ValueError(
-                "the number of pairs from the text must be at least batch_rows, "
-                f"{self._batch_rows} (got {self.pairs_per_epoch}); add text or reduce batch_rows"
+                "the text must have at least two documents, one of them with two or more "
+                f"sentences (got documents: {len(self._sentences.documents) - 1}); add documents "
+                "of several sentences"
             )
+        return pairs

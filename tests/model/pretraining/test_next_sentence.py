@@ -26,13 +26,13 @@ from fillmask_model.pretraining import texts
 from fillmask_model.pretraining.config import TrainConfig
 from fillmask_model.pretraining.loop import Pretraining
 from fillmask_model.pretraining.next_sentence import (
-    HeldOutPairs,
+    evaluate_pairs,
     pair_metrics,
     prepare_encoder,
     summed_losses,
 )
 from fillmask_model.pretraining.pair_drawing import longest_sentence, read_sentences
-from fillmask_model.pretraining.pairs import PairBatch, PairBatches, PairRows, PairTemplate
+from fillmask_model.pretraining.pairs import PairBatch, PairRows, PairTemplate
 from fillmask_model.pretraining.rows import pack_rows
 from fillmask_model.pretraining.short_texts import ShortTexts
 from fillmask_model.pretraining.texts import TextFiles, TrainingText, tokenize
@@ -77,9 +77,9 @@ def documents_of(sentences: int) -> list[str]:
     ]
 
 
-def rows_of(sentences: int) -> PairRows:
+def rows_of(sentences: int, seed: int = 0) -> PairRows:
     text = read_sentences(documents_of(sentences), TOKENIZER, longest_sentence(ROW_TOKENS))
-    return PairRows(text, TEMPLATE, SPECIAL.pad, ROW_TOKENS)
+    return PairRows(text, TEMPLATE, SPECIAL.pad, ROW_TOKENS, seed)
 
 
 @pytest.fixture
@@ -98,13 +98,12 @@ def run_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MakeRun:
             "next_sentence": True,
         }
         config = TrainConfig(**(fields | changes))
-        held_out = rows_of(99)
         return Pretraining(
             model=TiedEncoder(small_config(vocab_size=TOKENIZER.get_vocab_size()), HEAD),
             rows=np.empty((0, ROW_TOKENS), np.int32),
             held_out=pack_rows(documents_of(99), TOKENIZER, SPECIAL, ROW_TOKENS),
-            pairs=PairBatches(rows_of(100), config.batch_rows, config.seed),
-            held_out_pairs=HeldOutPairs(held_out, held_out.draw(1)),
+            pairs=rows_of(100, config.seed),
+            held_out_pairs=rows_of(99, 1),
             tokenizer_json=TOKENIZER.to_str().encode(),
             special=SPECIAL,
             config=config,
@@ -117,10 +116,10 @@ def run_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MakeRun:
 
 def first_pairs(run: Pretraining) -> PairBatch:
     assert run.batches.pairs is not None
-    return run.batches.pairs.batch(0)
+    return run.batches.pairs.batch(0, run.config.batch_rows)
 
 
-def held_out_of(run: Pretraining) -> HeldOutPairs:
+def held_out_of(run: Pretraining) -> PairRows:
     assert run.held_out_pairs is not None
     return run.held_out_pairs
 
@@ -139,13 +138,13 @@ def test_neighbours_of_one_word_are_learnt(
     if shuffled:
         drawn, generator = run.batches.pairs.batch, torch.Generator().manual_seed(0)
 
-        def batch(number: int) -> PairBatch:
-            pairs = drawn(number)
+        def batch(number: int, batch_rows: int) -> PairBatch:
+            pairs = drawn(number, batch_rows)
             return replace(pairs, labels=torch.randint(2, pairs.labels.shape, generator=generator))
 
         monkeypatch.setattr(run.batches.pairs, "batch", batch)
     run.run()
-    accuracy = held_out_of(run).evaluate(run.model).accuracy
+    accuracy = evaluate_pairs(run.model, held_out_of(run)).accuracy
     assert 0.4 < accuracy < 0.6 if shuffled else accuracy > 0.9
     last = metrics_of(run.directory)[-1]
     assert last["held_out_top_1"] > 0.5
@@ -224,14 +223,14 @@ def test_evaluation_reads_unmasked_pairs_in_any_number_of_batches(run_of: MakeRu
     run = run_of()
     randomise(run.model, seed=1)
     held_out = held_out_of(run)
-    everything = held_out.rows.batch(held_out.drawn[:100])
+    everything = held_out.inputs(held_out.pairs[:100])
     with torch.inference_mode():
         logits = run.model.classify(
             everything.input_ids, everything.attention_mask, everything.token_types
         )
     log_probs = logits.double().log_softmax(-1)
     run.model.train()
-    metrics = held_out.evaluate(run.model, 100, batch_rows=7)
+    metrics = evaluate_pairs(run.model, held_out, 100, batch_rows=7)
     assert metrics.pairs == 100
     assert metrics.accuracy == float((log_probs.argmax(-1) == everything.labels).double().mean())
     loss = torch.nn.functional.nll_loss(log_probs, everything.labels)
@@ -252,7 +251,8 @@ def test_short_texts_have_no_label(run_of: MakeRun) -> None:
             assert run.batches.tokens(number).shape == (6, 8)
         else:
             assert pairs is not None
-            assert torch.equal(pairs.input_ids, run.batches.pairs.batch(number // 2).input_ids)
+            expected = run.batches.pairs.batch(number // 2, run.config.batch_rows)
+            assert torch.equal(pairs.input_ids, expected.input_ids)
         run.step = number
         assert math.isfinite(run._train_step())
 

@@ -21,7 +21,7 @@ from fillmask_model.pretraining.pair_drawing import (
     longest_sentence,
     read_sentences,
 )
-from fillmask_model.pretraining.pairs import PairBatches, PairRows, PairTemplate
+from fillmask_model.pretraining.pairs import PairRows, PairTemplate
 from fillmask_model.tokenizers.word_pieces import train_word_pieces
 from tests.model.samples import verse_tokenizer
 
@@ -242,14 +242,17 @@ def test_a_tokenizer_without_separators_is_refused(
         PairTemplate.from_tokenizer(tokenizer)
 
 
+def pair_rows(text: Sentences, seed: int = 5) -> PairRows:
+    return PairRows(text, TEMPLATE, PAD, ROW, seed)
+
+
 def test_batches_are_padded_inputs_of_every_pair_of_an_epoch_once() -> None:
     # A second object computes the same batches in any order, as in a resumed run.
     text = corpus(60)
-    rows = PairRows(text, TEMPLATE, PAD, ROW)
-    batches, again = (PairBatches(rows, 8, seed=5) for _ in range(2))
-    drawn = [rows.draw(5, epoch) for epoch in (0, 1)]
+    rows, again = pair_rows(text), pair_rows(text)
+    drawn = [draw_pairs(text, LONGEST, 5, epoch) for epoch in (0, 1)]
     expected = [pair for pairs in drawn for pair in pairs[: len(pairs) // 8 * 8].tolist()]
-    taken = [batches.batch(number) for number in range(len(expected) // 8)]
+    taken = [rows.batch(number, 8) for number in range(len(expected) // 8)]
     for number, batch in enumerate(taken):
         width = batch.input_ids.shape[1]
         assert width <= ROW
@@ -262,18 +265,17 @@ def test_batches_are_padded_inputs_of_every_pair_of_an_epoch_once() -> None:
             assert batch.attention_mask[row].tolist() == [1] * len(ids) + padding
             assert batch.labels[row] == label
     for number in (len(taken) - 1, 3, len(drawn[0]) // 8):
-        assert torch.equal(again.batch(number).input_ids, taken[number].input_ids)
+        assert torch.equal(again.batch(number, 8).input_ids, taken[number].input_ids)
 
 
 @pytest.mark.parametrize("lengths", [[[5] * 40], [[5], [6], [7]], []])
 def test_text_without_pairs_is_refused(lengths: list[list[int]]) -> None:
-    rows = PairRows(sentences_of(lengths), TEMPLATE, PAD, ROW)
     message = rf"at least two documents.*\(got documents: {len(lengths)}\)"
     with pytest.raises(ValueError, match=message):
-        rows.draw(0)
+        pair_rows(sentences_of(lengths))
 
 
 def test_too_few_pairs_for_a_batch_are_refused() -> None:
-    rows = PairRows(sentences_of([[5, 5]] * 3), TEMPLATE, PAD, ROW)
+    rows = pair_rows(sentences_of([[5, 5]] * 3))
     with pytest.raises(ValueError, match=r"at least batch_rows, 64 \(got 3\)"):
-        PairBatches(rows, 64, seed=0)
+        rows.batch(0, 64)
