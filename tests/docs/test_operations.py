@@ -11,7 +11,7 @@ from fillmask.app import BUDGET_BYTES, FREE_BYTES
 from fillmask.http.json_size import MAX_VALUES
 from fillmask.observability.logs import FIELDS
 from fillmask.observability.metrics import REJECTED_BY_QUEUE, REJECTED_BY_STATUS
-from fillmask.tasks.fill_mask.plan import CACHED_TARGETS_BYTES
+from fillmask.tasks.fill_mask.pipeline import CACHED_TARGETS_BYTES
 from fillmask.tasks.fill_mask.targets import MAX_TARGETS_BYTES
 from fillmask.tokenization.unigram import CACHED_WORDS_BYTES
 from tests.deploy import monitoring

@@ -9,7 +9,7 @@ from typing import Any
 from fillmask.errors import InvalidRequestError
 from fillmask.parameters.texts import InputText, TextPair
 from fillmask.tokenization.encoded_text import EncodedText
-from fillmask.tokenization.spans import text_spans
+from fillmask.tokenization.spans import token_spans
 from fillmask.tokenization.tokenizer import Tokenizer
 from fillmask.tokenization.truncation import truncate
 from fillmask_export.sample_texts import TEXTS
@@ -85,7 +85,7 @@ def check_tokens(
         if found != (theirs["input_ids"], types if types and any(types) else None):
             raise _difference(text, reference, found[0], theirs["input_ids"])
         if limit is None and reference.is_fast and isinstance(text, str):
-            spans = text_spans(text, theirs.encodings[0], words.positions.tolist())
+            spans = token_spans(text, theirs.encodings[0], words.positions.tolist())
             if spans != words.spans:
                 raise VerificationError(
                     f"the tokens of {text!r} must have transformers' spans, {spans} (got "

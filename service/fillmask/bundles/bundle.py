@@ -2,7 +2,7 @@
 
 import hashlib
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import PrivateAttr
 
@@ -52,6 +52,7 @@ MAX_BYTES = {
 }
 
 _COPY_AGAIN = "copy or export the bundle again"
+_Figures = TypeVar("_Figures", LabelInt8Figures, VectorInt8Figures)
 
 
 class Bundle(Description):
@@ -60,42 +61,30 @@ class Bundle(Description):
     _path: Path = PrivateAttr()
 
     def model_post_init(self, context: Any) -> None:
-        """Store the directory, which is the context of the validation."""
         self._path = context
 
     @property
     def path(self) -> Path:
-        """Directory of the bundle."""
         return self._path
 
     @property
     def model_path(self) -> Path:
-        """Path of the served graph."""
         return self.path / MODEL_FILE
 
     @property
     def fused_path(self) -> Path:
-        """Path of the fused graph, in a bundle that has one."""
         return self.path / FUSED_FILE
 
     @property
     def tokenizer_path(self) -> Path:
-        """Path of the tokenizer in Hugging Face's format."""
         return self.path / TOKENIZER_FILE
 
     def read_tokenizer(self) -> bytes:
-        """Return the content of the tokenizer's file.
-
-        Raises:
-            OSError: the file is unreadable or too large.
-        """
+        """Return the content of the tokenizer's file, or raise an OSError."""
         return read_regular_file(self.tokenizer_path, MAX_BYTES[TOKENIZER_FILE])
 
     def int8_figures(self) -> Int8Figures | None:
-        """Return the figures from the verification of an int8 model.
-
-        Returns:
-            The figures, or None for an fp32 model and for an int8 model without figures.
+        """Return the differences between int8 and fp32, None for fp32 and without figures.
 
         Raises:
             BundleError: a figure is missing or not a number.
@@ -105,28 +94,20 @@ class Bundle(Description):
         return read_model(Int8Figures, self.verification["int8"], where=("verification", "int8"))
 
     def label_int8_figures(self) -> LabelInt8Figures:
-        """Return the verification figures for the labels of an int8 model.
-
-        Raises:
-            BundleError: a figure is missing or not a number.
-        """
-        labels = self.verification.get("labels")
-        figures = labels.get("int8") if isinstance(labels, dict) else None
-        return read_model(LabelInt8Figures, figures, where=("verification", "labels", "int8"))
+        """Return the differences of the logits of an int8 model, or raise a BundleError."""
+        return self._figures(LabelInt8Figures, "labels")
 
     def vector_int8_figures(self) -> VectorInt8Figures:
-        """Return the verification figures for the sparse vectors of an int8 model.
+        """Return the differences of the weights of an int8 model, or raise a BundleError."""
+        return self._figures(VectorInt8Figures, "vectors")
 
-        Raises:
-            BundleError: a figure is missing or not a number.
-        """
-        vectors = self.verification.get("vectors")
-        figures = vectors.get("int8") if isinstance(vectors, dict) else None
-        return read_model(VectorInt8Figures, figures, where=("verification", "vectors", "int8"))
+    def _figures(self, model: type[_Figures], head: str) -> _Figures:
+        found = self.verification.get(head)
+        figures = found.get("int8") if isinstance(found, dict) else None
+        return read_model(model, figures, where=("verification", head, "int8"))
 
 
 def default_bundle_path() -> Path:
-    """Return the directory of the built-in bundle."""
     return Path(__file__).parent / "default"
 
 
@@ -140,11 +121,12 @@ def read_bundle(path: Path) -> Bundle:
     if not path.is_dir():
         refuse(f"{path} is not a directory; set bundle to the directory of a bundle")
     bundle = read_model(Bundle, _read_json(_inside(path, DESCRIPTION_FILE)), context=path)
-    _verify_file(path, MODEL_FILE, bundle.files.model)
-    _verify_file(path, WEIGHTS_FILE, bundle.files.weights)
-    _verify_file(path, TOKENIZER_FILE, bundle.files.tokenizer)
-    if bundle.files.fused is not None:
-        _verify_file(path, FUSED_FILE, bundle.files.fused)
+    records = bundle.files
+    files = (MODEL_FILE, records.model), (WEIGHTS_FILE, records.weights)
+    more = (TOKENIZER_FILE, records.tokenizer), (FUSED_FILE, records.fused)
+    for name, recorded in (*files, *more):
+        if recorded is not None:
+            _verify_file(path, name, recorded)
     return bundle
 
 

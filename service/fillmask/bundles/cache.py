@@ -41,10 +41,9 @@ def cached_bundle(checkpoint: str) -> Path:
 
 
 def is_current(bundle: Path, checkpoint: str, options: Mapping[str, object] | None = None) -> bool:
-    """Return whether a cached bundle is complete and can stand for its checkpoint.
+    """Return whether a cached bundle is complete, of this format, and of the same files.
 
-    A bundle in the format of another release is not current, nor is one whose export read other
-    files. A repository on a hub is not asked for changes.
+    A repository on a hub is not asked for changes.
 
     Args:
         options: options that the export must have had, by default any.

@@ -53,8 +53,6 @@ class Architecture(Strict):
 
 
 class FileRecord(Strict):
-    """Expected size in bytes and expected SHA-256 of a file."""
-
     sha256: str
     bytes: Annotated[int, Field(ge=0)]
 
@@ -110,28 +108,26 @@ class Fused(Strict):
     golden: Golden
 
 
-class Int8Figures(Strict):
-    """Differences of log-probabilities between int8 and fp32, in nats."""
+class _Figures(Strict):
+    """Differences between int8 and fp32 in the verification, which has further figures."""
 
     model_config = ConfigDict(extra="ignore")
+
+
+class Int8Figures(_Figures):
+    """Differences of log-probabilities, in nats."""
 
     mean_log_prob_difference: float
     p99_log_prob_difference: float
 
 
-class LabelInt8Figures(Strict):
-    """Differences of the labels' logits between int8 and fp32."""
-
-    model_config = ConfigDict(extra="ignore")
-
+class LabelInt8Figures(_Figures):
     mean_logit_difference: float
     p99_logit_difference: float
 
 
-class VectorInt8Figures(Strict):
-    """Differences of the largest weights of sparse vectors between int8 and fp32."""
-
-    model_config = ConfigDict(extra="ignore")
+class VectorInt8Figures(_Figures):
+    """Differences of the largest weights of each vector."""
 
     mean_weight_difference: float
     p99_weight_difference: float

@@ -14,12 +14,10 @@ _log = logging.getLogger(__name__)
 
 
 class FileState(NamedTuple):
-    """Identity, size and modification times of a file.
+    """Identity, size and times of a file, of which a copy may keep the time of the content.
 
     Attributes:
         inode: numbers of the device and of the inode.
-        modified_ns: time of the last change of the content. A copy of a file may keep the time of
-            the original.
         changed_ns: time of the last change of content, name or permissions.
     """
 
@@ -109,7 +107,6 @@ def fingerprint(path: Path) -> Fingerprint:
 
 
 def file_state(file: Path) -> FileState | None:
-    """Return the state of a file. The state of a missing file is None."""
     try:
         stat = file.stat()
     except OSError:

@@ -20,8 +20,6 @@ FilledList = Annotated[tuple[_Entry, ...], Field(strict=False, fail_fast=True, m
 
 
 class Strict(BaseModel):
-    """Base of the models."""
-
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
     @model_validator(mode="before")

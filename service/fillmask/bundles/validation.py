@@ -36,7 +36,6 @@ _Model = TypeVar("_Model", bound=BaseModel)
 
 
 def refuse(reason: str) -> NoReturn:
-    """Raise a BundleError with this reason."""
     raise BundleError(f"The bundle is invalid: {reason}.")
 
 
@@ -78,9 +77,7 @@ def read_model(
     """Validate parsed JSON and return it as a pydantic model.
 
     Args:
-        fields: the parsed JSON.
         where: path of the fields in bundle.json.
-        context: pydantic's validation context.
 
     Raises:
         BundleError: a field is missing, unknown or invalid. The message names the first such field.

@@ -100,13 +100,10 @@ _LANES = {False: "interactive", True: "bulk"}
 
 @dataclass(frozen=True, slots=True)
 class QueueLoad:
-    """Load of a batcher.
+    """Load of a batcher, with tokens that wait or run by lane.
 
     Attributes:
-        waiting_tokens: number of tokens that wait or run, by lane.
-        most_waiting_tokens: limit on the tokens that wait or run, by lane.
-        tokens_per_s: recent throughput of all workers in large batches. The value is None before
-            the first large batch.
+        tokens_per_s: recent throughput of all workers, None before the first large batch.
     """
 
     waiting_tokens: Mapping[str, int]
@@ -124,8 +121,8 @@ class Admission:
     An instance is not thread-safe.
 
     Args:
-        max_waiting_tokens: maximum number of waiting and running tokens in the interactive lane.
-        max_bulk_tokens: maximum number of waiting and running tokens in the bulk lane.
+        max_waiting_tokens: limit on the tokens that wait or run in the interactive lane.
+        max_bulk_tokens: the same for the bulk lane.
         max_wait_s: maximum estimated wait in the interactive lane, in seconds.
         metrics: counters of rejections, by default none.
 
@@ -158,12 +155,10 @@ class Admission:
 
     @property
     def tokens(self) -> int:
-        """Number of waiting and running tokens in both lanes."""
         return sum(self._accepted.values())
 
     @property
     def load(self) -> QueueLoad:
-        """Load of both lanes and of the workers."""
         throughput = self.throughput.tokens_per_s
         return QueueLoad(
             {_LANES[bulk]: tokens for bulk, tokens in self._accepted.items()},
@@ -179,8 +174,7 @@ class Admission:
             parts: state of the request. By default the request has one part and no deadline.
 
         Raises:
-            OverloadedError: the lane has too little free capacity, or the estimated wait is too
-                long.
+            OverloadedError: the lane is too full, or the estimated wait is too long.
             InvalidRequestError: the request alone exceeds the limit of its lane or its time.
         """
         self.check(tokens, bulk=bulk, parts=parts)
@@ -191,13 +185,7 @@ class Admission:
                 self._promise(parts, max(tokens, parts.expected_tokens))
 
     def check(self, tokens: int, *, bulk: bool, parts: RequestParts | None = None) -> None:
-        """Raise the errors of `accept` without counting the tokens.
-
-        Raises:
-            OverloadedError: the lane has too little free capacity, or the estimated wait is too
-                long.
-            InvalidRequestError: the request alone exceeds the limit of its lane or its time.
-        """
+        """Raise the errors of `accept` without counting the tokens."""
         max_tokens = self._max_tokens[bulk]
         if tokens > max_tokens:
             scope, setting = ("over all its passes", "BULK") if bulk else ("in all", "WAITING")
@@ -218,7 +206,6 @@ class Admission:
             self._fulfil(parts, tokens)
 
     def forget(self, parts: RequestParts) -> None:
-        """Forget a request that has ended."""
         self._fulfil(parts, parts.left_tokens)
         self._promised.pop(parts, None)
         if not self._promised:

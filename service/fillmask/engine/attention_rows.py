@@ -34,11 +34,7 @@ class RowPacking:
 
     @classmethod
     def first_fit(cls, lengths: Sequence[int]) -> "RowPacking":
-        """Put each text, longest first, into the first row with enough free slots.
-
-        Args:
-            lengths: number of tokens of each text, for one or more texts.
-        """
+        """Put each text, longest first, into the first row with enough free slots."""
         width = _aligned(max(lengths))
         free: list[int] = []  # first free aligned slot of each row
         rows, offsets = [0] * len(lengths), [0] * len(lengths)

@@ -78,11 +78,7 @@ class Batch:
 
     @classmethod
     def pack(cls, passes: Sequence[ModelPass]) -> "Batch":
-        """Pack passes into a batch.
-
-        Args:
-            passes: one or more passes, each with at least one token.
-        """
+        """Pack one or more passes, each with at least one token."""
         lengths = [len(p.input_ids) for p in passes]
         packing = RowPacking.first_fit(lengths)
         rows, offsets = packing.rows, packing.offsets
@@ -134,7 +130,6 @@ class Batch:
 
     @property
     def tokens(self) -> int:
-        """Number of tokens of all texts, R."""
         return len(self.input_ids)
 
     @property

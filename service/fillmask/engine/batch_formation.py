@@ -14,11 +14,6 @@ BATCHES_PER_BULK_BATCH = 8
 
 
 def exceeds_interactive_lane(tokens: int, max_batch_tokens: int) -> bool:
-    """Return whether a request is too long for the interactive lane.
-
-    Args:
-        tokens: number of tokens in all passes of the request.
-    """
     return tokens > MAX_INTERACTIVE_BATCHES * max_batch_tokens
 
 
@@ -102,7 +97,6 @@ class LaneQueue(Generic[Item]):
         return batch
 
     def remove(self, is_unwanted: Callable[[Item], bool]) -> list[Item]:
-        """Remove and return the items of both lanes for which `is_unwanted` returns True."""
         removed: list[Item] = []
         for lane in (self._interactive, self._bulk):
             kept = [item for item in lane if not is_unwanted(item)]

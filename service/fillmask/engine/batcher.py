@@ -37,13 +37,9 @@ class Batcher:
 
     Args:
         run: function that computes a batch. Several workers call the function at the same time.
-        max_waiting_tokens: maximum number of waiting and running tokens in the interactive lane.
-        max_bulk_tokens: maximum number of waiting and running tokens in the bulk lane.
-        max_wait_s: maximum estimated wait in the interactive lane, in seconds.
+        max_waiting_tokens: limit of `Admission`, as are the next two arguments.
         on_failure: function that receives an error message on the event loop after a worker thread
             has failed.
-        metrics: metrics of the batches, by default none.
-        tracer: tracer that records the batches, by default none.
     """
 
     def __init__(
@@ -70,12 +66,7 @@ class Batcher:
         self._idle: list[threading.Condition] = []
         self._queue: LaneQueue[QueuedPass] = LaneQueue(lambda queued: queued.model_pass.tokens)
         self._admission = Admission(
-            workers,
-            max_batch_tokens,
-            max_waiting_tokens,
-            max_bulk_tokens,
-            max_wait_s,
-            metrics,
+            workers, max_batch_tokens, max_waiting_tokens, max_bulk_tokens, max_wait_s, metrics
         )
         self._closing = False
         self._failure: str | None = None
@@ -104,24 +95,18 @@ class Batcher:
         bulk: bool = False,
         parts: RequestParts | None = None,
     ) -> list[PassOutputs]:
-        """Compute the passes of one request, or of a part of it.
+        """Compute the passes of one request, or of a part of it, and return their outputs.
 
         The queue accepts or rejects the passes together. Cancellation of the call removes
         the passes from the queue.
 
         Args:
-            passes: one or more passes.
             bulk: whether the passes join the bulk lane. Requests that are too long for the
                 interactive lane (`batch_formation`) always join the bulk lane.
             parts: state of the request if it has other parts.
 
-        Returns:
-            The outputs of each pass, in the same order.
-
         Raises:
-            OverloadedError: the lane has too little free capacity, or the estimated wait is too
-                long.
-            InvalidRequestError: the passes alone exceed the limit of their lane.
+            FillMaskError: the queue is full, or too small for the passes (`Admission.accept`).
             NotReadyError: the batcher is closing, or a worker has failed.
             Exception: `run` raises this error for a batch with only one of the passes.
         """
@@ -158,7 +143,6 @@ class Batcher:
         """Return the state of a request with several parts, which the caller must `forget`.
 
         Args:
-            tokens: number of tokens in the texts of the request.
             expected_tokens: number of tokens in all its passes.
         """
         bulk = exceeds_interactive_lane(tokens, self._max_batch_tokens)
@@ -177,16 +161,10 @@ class Batcher:
 
     @property
     def load(self) -> QueueLoad:
-        """Load of both lanes and of the workers."""
         return self._admission.load
 
     def raise_if_overloaded(self, *, bulk: bool = False) -> None:
-        """Reject a request early, before its size is known. `submit` checks the size.
-
-        Raises:
-            OverloadedError: the lane has no free capacity, or the estimated wait is too long.
-            NotReadyError: the batcher is closing, or a worker has failed.
-        """
+        """Reject a request early, before its size is known, with the errors of `submit`."""
         self._raise_if_stopped()
         self._admission.check(1, bulk=bulk, parts=RequestParts())
 
@@ -237,7 +215,6 @@ class Batcher:
             )
 
     def _compute(self, queued: Sequence[QueuedPass]) -> list[PassOutputs | Exception]:
-        """Return the result of each pass."""
         started_s = time.perf_counter()
         try:
             batch = Batch.pack([one.model_pass for one in queued])
@@ -294,7 +271,7 @@ class Batcher:
         self._loop.call_soon_threadsafe(set_results)
 
     def _fail(self, batch: list[QueuedPass], error: BaseException) -> None:
-        """Fail all pending requests, because a failed worker may have left an invalid state."""
+        """Fail all pending requests, because a worker may have left an invalid state."""
         _log.critical(
             "a worker has failed, so the process stops; restart the service:\n%s",
             safe_traceback(error),

@@ -47,8 +47,6 @@ class ModelPass:
         """Return a pass without masks, whose output is the logits of the labels.
 
         Args:
-            input_ids: (T,) int64, including special tokens.
-            token_types: (T,) int64. None if all tokens have type 0.
             pooling: tokens that the classification head reads, only the first token or all tokens.
         """
         pooled = np.arange(len(input_ids) if pooling == "mean" else 1)
@@ -61,8 +59,6 @@ class ModelPass:
         """Return a pass without masks, whose output is a sparse vector.
 
         Args:
-            input_ids: (T,) int64, including special tokens.
-            token_types: (T,) int64. None if all tokens have type 0.
             most: maximum number of dimensions of the vector, at least 1.
         """
         pooled = np.arange(len(input_ids))

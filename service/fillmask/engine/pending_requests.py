@@ -35,9 +35,8 @@ class PendingRequest:
     """A request that waits for the outputs of all its passes or for the first failure.
 
     Attributes:
-        future: future of the outputs or the failure, on the caller's event loop.
         span: trace context of the request, or None without traces.
-        arrived_s: arrival of the request, in seconds of the performance counter.
+        arrived_s: in seconds of the performance counter, as are the next two.
         started_s: start of the first batch with a pass of the request.
         ended_s: end of the last batch with a pass of the request.
 

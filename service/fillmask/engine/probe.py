@@ -38,15 +38,10 @@ class Probe:
 
     @property
     def last_failure(self) -> str | None:
-        """Reason why the last check failed, or None without a failure."""
         return self._last_failure
 
     async def failure_reason(self) -> str | None:
-        """Check that the model computes batches.
-
-        Returns:
-            The reason why the check failed, or None if the check succeeded.
-        """
+        """Check that the model computes batches, and return why it doesn't, or None."""
         if time.monotonic() - self._batcher.last_batch_s < RECENT_S:
             self._last_failure = None
             return None

@@ -61,7 +61,6 @@ class Runtime:
     """A loaded graph that any number of threads may run at the same time.
 
     Args:
-        model_path: path of the ONNX file, in the directory of the weights.
         threads: number of CPUs for all runs together. With one thread, each run stays on its
             calling thread. With more threads, a run uses the CPUs that have no run of their own
             (`fillmask.engine.machine.helper_threads`).
@@ -152,7 +151,6 @@ class Runtime:
 
     @property
     def tasks(self) -> tuple[Task, ...]:
-        """Tasks whose outputs the graph has."""
         by_output: dict[str, Task] = {
             "top_ids": "fill-mask",
             "label_logits": "text-classification",
@@ -162,7 +160,6 @@ class Runtime:
 
     @property
     def pooling(self) -> Pooling | None:
-        """Pooling of the classification head, or None for a graph without labels."""
         if "label_logits" not in self._outputs:
             return None
         return "mean" if _MEAN_INPUTS.keys() & self._inputs.keys() else "first"

@@ -30,9 +30,7 @@ def warm_up(
     """Run a batch of texts of up to MAX_WARM_UP_TOKENS tokens and a batch of sentences.
 
     Args:
-        run: function that computes a batch.
         token_id: id of every token in the texts.
-        max_tokens: maximum length of a text in tokens.
         max_batch_tokens: token budget of a batch. A longer text forms a batch alone.
         max_masks: maximum number of masks in the first batch.
         top_k: number of ids to return for each mask in the first batch.
@@ -40,8 +38,7 @@ def warm_up(
         fills: whether the model fills masks. Without fills, the batches have no masks.
 
     Returns:
-        The number of tokens of the batch of sentences, and its duration multiplied by the number of
-        threads, in seconds.
+        The tokens of the batch of sentences, and its seconds times its threads.
 
     Raises:
         BundleError: the graph fails on a batch.

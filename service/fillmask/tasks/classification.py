@@ -37,8 +37,6 @@ class PlannedLabels:
     """The texts of a request, ready to become passes.
 
     Attributes:
-        texts: tokens of each text, or the error of an invalid text.
-        options: options of each text.
         counts: number of labels to return for each text.
         names: all labels of the model.
         is_large: true if ranking or serializing takes too long for the event loop.
@@ -52,7 +50,6 @@ class PlannedLabels:
 
     @property
     def encoded(self) -> list[EncodedText]:
-        """Tokens of the valid texts."""
         return [one for one in self.texts if isinstance(one, EncodedText)]
 
 
@@ -60,9 +57,6 @@ class ClassificationPipeline:
     """Pipeline that classifies texts.
 
     Args:
-        head: labels, problem type and pooling of the classification head.
-        max_tokens: maximum length of a text in tokens, including special tokens.
-        tracer: tracer that records a span for tokenization. The batcher records its own spans.
         truncates: whether a text that exceeds the model's input loses tokens by default.
     """
 
@@ -91,7 +85,6 @@ class ClassificationPipeline:
         *,
         report_errors: bool = False,
     ) -> ClassificationResult:
-        """Plan and run a request. The arguments and errors are those of `plan` and `run`."""
         return await self.run(await self.plan(texts, options, label, report_errors=report_errors))
 
     async def plan(
@@ -102,17 +95,7 @@ class ClassificationPipeline:
         *,
         report_errors: bool = False,
     ) -> PlannedLabels:
-        """Tokenize texts.
-
-        Args:
-            texts: one or more texts or pairs.
-            options: options of each text.
-            label: the client's name for the texts, for error messages.
-            report_errors: True if the result contains the errors of invalid texts.
-
-        Raises:
-            InvalidRequestError: a text is invalid, without `report_errors`.
-        """
+        """Tokenize texts. Arguments and errors are those of `read_each`."""
         encoded = await self._texts.read(texts, options, label, report_errors=report_errors)
         names = self._head.labels
         counts = [
@@ -123,11 +106,7 @@ class ClassificationPipeline:
         return PlannedLabels(encoded, options, counts, names, is_large(ranked, cost_chars))
 
     async def run(self, planned: PlannedLabels) -> ClassificationResult:
-        """Return the labels of each planned text, best first.
-
-        Raises:
-            FillMaskError: the batcher rejects the passes.
-        """
+        """Return the labels of each planned text, best first. The errors are the batcher's."""
         large = planned.is_large
         logits = await self._logits(planned.encoded, bulk=large)
         if large:
@@ -135,11 +114,7 @@ class ClassificationPipeline:
         return ClassificationResult(self._rank(planned, logits), large)
 
     async def logits(self, texts: Sequence[InputText]) -> list[FloatArray]:
-        """Return the logits of each text, one per label.
-
-        Raises:
-            FillMaskError: a text is invalid, or the batcher rejects the passes.
-        """
+        """Return the logits (L,) of each text."""
         return await self._logits([self._texts.read_one(text, "inputs") for text in texts])
 
     async def _logits(

@@ -1,12 +1,27 @@
-"""Bounds on the work of the event loop.
+"""What a request does on the event loop, and what on another thread because it takes too long.
 
 Work below these bounds takes at most 0.3 ms. A switch to another thread and back takes 0.03 ms.
 """
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from fillmask.errors import InvalidRequestError
+from fillmask.observability.request_times import timed_tokenization
+from fillmask.observability.tracing import Tracer
+from fillmask.parameters.texts import InputText
+from fillmask.results.rejected import RejectedText
+from fillmask.tokenization.reader import text_label
+from fillmask.tokenization.tokenizer import LONG_TEXT_CHARS
 
 # number of targets or labels to sort
 LARGE_RANKING = 5_000
 # number of characters of results to create and to serialize
 LARGE_RESULT_CHARS = 100_000
+
+T = TypeVar("T")
+Options = TypeVar("Options")
 
 
 def is_large(ranked: int, cost_chars: int) -> bool:
@@ -18,3 +33,43 @@ def is_large(ranked: int, cost_chars: int) -> bool:
             that take as long to copy as creating it takes.
     """
     return ranked > LARGE_RANKING or cost_chars > LARGE_RESULT_CHARS
+
+
+async def tokenize(plan: Callable[[], T], chars: int, tracer: Tracer | None) -> T:
+    """Return the plan of a request, and record how long its tokenization takes.
+
+    Args:
+        chars: number of characters to tokenize.
+    """
+    plan = timed_tokenization(plan)
+    if tracer is not None:
+        plan = tracer.traced("tokenize", plan)
+    return plan() if chars < LONG_TEXT_CHARS else await asyncio.to_thread(plan)
+
+
+def read_each(
+    read: Callable[[InputText, Options, str], T],
+    texts: Sequence[InputText],
+    options: Sequence[Options],
+    label: str,
+    *,
+    report_errors: bool,
+) -> list[T | RejectedText]:
+    """Read each text with its options and its name in error messages.
+
+    Args:
+        label: the client's name for the texts.
+        report_errors: True if the result contains the errors of invalid texts.
+
+    Raises:
+        InvalidRequestError: a text is invalid, without `report_errors`.
+    """
+    found: list[T | RejectedText] = []
+    for index, (text, own) in enumerate(zip(texts, options, strict=True)):
+        try:
+            found.append(read(text, own, text_label(label, index, texts)))
+        except InvalidRequestError as error:
+            if not report_errors:
+                raise
+            found.append(RejectedText(error.text))
+    return found

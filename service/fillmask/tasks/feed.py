@@ -23,8 +23,7 @@ class QueueFeed:
     """Pace of the requests of one bulk caller.
 
     The caller starts the next request while the batcher has too few tokens to keep its workers
-    busy. Batches are therefore full, both for requests of one pass and for requests of thousands
-    of passes.
+    busy, so that batches are full for requests of one pass and of thousands.
 
     Args:
         batch_tokens: token budget of one batch, times the number of workers.

@@ -71,28 +71,21 @@ class ScorePlan:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlannedScores:
-    """The texts of a request, ready to become passes.
-
-    Attributes:
-        texts: plan of each text, or the error of an invalid text.
-    """
+    """The texts of a request, ready to become passes."""
 
     texts: Sequence[ScorePlan | RejectedText]
 
     @property
     def plans(self) -> list[ScorePlan]:
-        """Plans of the valid texts."""
         return [one for one in self.texts if isinstance(one, ScorePlan)]
 
 
 def plan_scores(
     text: InputText, words: EncodedWords, options: ScoreOptions, targets: IntArray, label: str
 ) -> ScorePlan:
-    """Make the plan of one text.
+    """Make the plan of one text or pair.
 
     Args:
-        text: the client's text or pair.
-        words: tokens of the text.
         targets: (K,) int64, ids of the targets.
         label: the client's name for the text, for error messages.
 

@@ -12,24 +12,24 @@ pseudo-log-likelihood, given the rest of the text.
 
 import asyncio
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import chain, islice
 
 from fillmask.arrays import IntArray, check_finite, int_array
 from fillmask.engine.batcher import Batcher
 from fillmask.engine.passes import PassOutputs
 from fillmask.errors import InvalidRequestError, quote
-from fillmask.observability.request_times import timed_tokenization
 from fillmask.observability.tracing import Tracer
 from fillmask.parameters.limits import told_passes
 from fillmask.parameters.score import Part, ScoreOptions
 from fillmask.parameters.texts import InputText, TextPair
 from fillmask.results.rejected import RejectedText
 from fillmask.results.scores import TextScore, TokenScore, rank_scores
+from fillmask.tasks.event_loop import read_each, tokenize
 from fillmask.tasks.fill_mask.targets import check_targets_size
 from fillmask.tasks.score_plan import PlannedScores, ScorePlan, plan_scores
-from fillmask.tokenization.reader import TextReader, text_label
-from fillmask.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
+from fillmask.tokenization.reader import TextReader
+from fillmask.tokenization.tokenizer import Tokenizer
 
 
 class ScoringPipeline:
@@ -39,7 +39,6 @@ class ScoringPipeline:
         max_tokens: maximum length of a text in tokens, including special tokens.
         max_passes: maximum number of passes for one request. A text takes one pass per scored
             token.
-        tracer: tracer that records a span for tokenization. The batcher records its own spans.
     """
 
     def __init__(
@@ -64,7 +63,6 @@ class ScoringPipeline:
         *,
         report_errors: bool = False,
     ) -> list[TextScore | RejectedText]:
-        """Plan and run a request. The arguments and errors are those of `plan` and `run`."""
         return await self.run(await self.plan(texts, options, label, report_errors=report_errors))
 
     async def plan(
@@ -75,63 +73,22 @@ class ScoringPipeline:
         *,
         report_errors: bool = False,
     ) -> PlannedScores:
-        """Tokenize texts and select the tokens to score.
-
-        Args:
-            texts: one or more texts or pairs without masks.
-            options: options of each text.
-            label: the client's name for the texts, for error messages.
-            report_errors: True if the result contains the errors of invalid texts.
+        """Tokenize texts or pairs without masks, and select the tokens to score.
 
         Raises:
-            InvalidRequestError: the texts need too many passes. Without `report_errors`, an
-                invalid text also raises this error.
+            InvalidRequestError: the texts need too many passes, or as in `read_each`.
         """
-        if sum(map(len, texts)) < LONG_TEXT_CHARS:
-            return self._plan_all(texts, options, label, report_errors=report_errors)
-        return await asyncio.to_thread(
-            self._plan_all, texts, options, label, report_errors=report_errors
-        )
 
-    async def run(self, planned: PlannedScores) -> list[TextScore | RejectedText]:
-        """Score each planned text.
+        def read() -> list[ScorePlan | RejectedText]:
+            ids = self._target_ids({one.targets for one in options})
 
-        Raises:
-            FillMaskError: the batcher rejects the passes.
-        """
-        mask = self._tokenizer.mask_token_id
-        passes = [one for plan in planned.plans for one in plan.passes(mask)]
-        outputs = await self._batcher.submit(passes, bulk=True) if passes else []
-        return await asyncio.to_thread(self._scores, planned, outputs)
-
-    @property
-    def _plan_all(self) -> Callable[..., PlannedScores]:
-        # _plan_all is a property, because an attribute with a bound method of its own object is a
-        # reference cycle. A pipeline with such a cycle outlives the model.
-        plan = self._plan
-        return plan if self._tracer is None else self._tracer.traced("tokenize", plan)
-
-    @timed_tokenization
-    def _plan(
-        self,
-        texts: Sequence[InputText],
-        options: Sequence[ScoreOptions],
-        label: str,
-        *,
-        report_errors: bool,
-    ) -> PlannedScores:
-        plans: list[ScorePlan | RejectedText] = []
-        ids = self._target_ids({one.targets for one in options})
-        for index, (text, own) in enumerate(zip(texts, options, strict=True)):
-            name = text_label(label, index, texts)
-            try:
+            def plan_one(text: InputText, own: ScoreOptions, name: str) -> ScorePlan:
                 words = self._reader.read_words(text, name)
-                plans.append(plan_scores(text, words, own, ids[own.targets], name))
-            except InvalidRequestError as error:
-                if not report_errors:
-                    raise
-                plans.append(RejectedText(error.text))
-        planned = PlannedScores(plans)
+                return plan_scores(text, words, own, ids[own.targets], name)
+
+            return read_each(plan_one, texts, options, label, report_errors=report_errors)
+
+        planned = PlannedScores(await tokenize(read, sum(map(len, texts)), self._tracer))
         passes = sum(len(plan.scored) for plan in planned.plans)
         if passes > self._max_passes:
             raise InvalidRequestError(
@@ -140,6 +97,13 @@ class ScoringPipeline:
                 "prefix to score only a part of each text."
             )
         return planned
+
+    async def run(self, planned: PlannedScores) -> list[TextScore | RejectedText]:
+        """Score each planned text. The errors are the batcher's."""
+        mask = self._tokenizer.mask_token_id
+        passes = [one for plan in planned.plans for one in plan.passes(mask)]
+        outputs = await self._batcher.submit(passes, bulk=True) if passes else []
+        return await asyncio.to_thread(self._scores, planned, outputs)
 
     def _target_ids(
         self, lists: Collection[tuple[str, ...] | None]

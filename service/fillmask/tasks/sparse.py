@@ -27,12 +27,9 @@ from fillmask.tokenization.tokenizer import Tokenizer
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlannedVectors:
-    """The texts of a request, ready to become passes.
+    """The texts of a request, ready to become passes, or vectors of queries that need none.
 
     Attributes:
-        texts: tokens of each text, the vector of a query that needs no pass, or the error of an
-            invalid text.
-        options: options of each text.
         dimensions: maximum number of dimensions of each vector.
     """
 
@@ -42,7 +39,6 @@ class PlannedVectors:
 
     @property
     def passes(self) -> list[ModelPass]:
-        """Passes of the texts that need one."""
         return [
             ModelPass.for_vector(one.input_ids, one.token_types, most)
             for one, most in zip(self.texts, self.dimensions, strict=True)
@@ -54,10 +50,8 @@ class SparsePipeline:
     """Pipeline that makes sparse vectors.
 
     Args:
-        sparse: pooling of the model and its weights of query tokens.
-        max_tokens: maximum length of a text in tokens, including special tokens.
+        sparse: its weights of query tokens and its maximum number of dimensions.
         vocab_size: number of dimensions V.
-        tracer: tracer that records a span for tokenization. The batcher records its own spans.
         truncates: whether a text that exceeds the model's input loses its end by default.
     """
 
@@ -88,7 +82,6 @@ class SparsePipeline:
         *,
         report_errors: bool = False,
     ) -> list[SparseEmbedding | RejectedText]:
-        """Plan and run a request. The arguments and errors are those of `plan` and `run`."""
         return await self.run(await self.plan(texts, options, label, report_errors=report_errors))
 
     async def plan(
@@ -99,17 +92,7 @@ class SparsePipeline:
         *,
         report_errors: bool = False,
     ) -> PlannedVectors:
-        """Tokenize texts.
-
-        Args:
-            texts: one or more texts.
-            options: options of each text.
-            label: the client's name for the texts, for error messages.
-            report_errors: True if the result contains the errors of invalid texts.
-
-        Raises:
-            InvalidRequestError: a text is invalid, without `report_errors`.
-        """
+        """Tokenize texts. Arguments and errors are those of `read_each`."""
         encoded = await self._texts.read(texts, options, label, report_errors=report_errors)
         dimensions = [
             min(one.top_n or self._max_dimensions, self._max_dimensions) for one in options
@@ -123,11 +106,7 @@ class SparsePipeline:
         return PlannedVectors(planned, options, dimensions)
 
     async def run(self, planned: PlannedVectors) -> list[SparseEmbedding | RejectedText]:
-        """Return the vector of each planned text.
-
-        Raises:
-            FillMaskError: the batcher rejects the passes.
-        """
+        """Return the vector of each planned text. The errors are the batcher's."""
         passes = planned.passes
         outputs = iter(await self._batcher.submit(passes) if passes else [])
         results: list[SparseEmbedding | RejectedText] = []

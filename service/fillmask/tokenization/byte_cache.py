@@ -33,7 +33,6 @@ class ByteCache(Generic[Key, Value]):
         return len(self._entries)
 
     def get(self, key: Key) -> Value | None:
-        """Return the value of a key. The result is None for a missing key."""
         with self._lock:
             entry = self._entries.get(key)
             if entry is None:
@@ -42,12 +41,11 @@ class ByteCache(Generic[Key, Value]):
             return entry[0]
 
     def put(self, key: Key, value: Value, size_bytes: int) -> None:
-        """Store a value. Drop the least recently used entries if the total size exceeds the limit.
+        """Store or replace a value, unless it alone exceeds the limit.
 
         Args:
-            key: key of the entry. The entry replaces an existing entry with this key.
             value: any value except None.
-            size_bytes: size of key and value. The cache ignores an entry larger than the limit.
+            size_bytes: size of key and value.
         """
         if size_bytes > self._max_bytes:
             return

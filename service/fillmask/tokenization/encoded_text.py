@@ -32,14 +32,7 @@ class EncodedText:
     second_start: int = 0
 
     def replace_mask(self, mask: int, token_ids: Sequence[int]) -> Self:
-        """Return the text with other tokens in place of one mask.
-
-        The result has the same mask positions and mask spans as this text.
-
-        Args:
-            mask: index of the mask in the text, from 0.
-            token_ids: ids in place of the mask.
-        """
+        """Return the text with other tokens in place of one mask, and the same mask positions."""
         position = self.mask_positions[mask]
         ids, types = self.input_ids, self.token_types
         inserted = int_array(token_ids)

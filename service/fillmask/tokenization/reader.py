@@ -24,7 +24,9 @@ _WINDOW, _DEFAULTS = "on_long_text to window", TruncationOptions()
 
 
 class TextReader:
-    """Reader that tokenizes texts and rejects texts that the model cannot read.
+    """Reader that tokenizes texts and pairs and rejects those that the model cannot read.
+
+    A `label` is the name of a text in error messages.
 
     Args:
         max_tokens: maximum length of a text in tokens, including special tokens.
@@ -36,10 +38,6 @@ class TextReader:
 
     def read_masked(self, text: InputText, label: str) -> EncodedText:
         """Tokenize a text with at least one mask.
-
-        Args:
-            text: the client's text or pair.
-            label: name of the text in error messages.
 
         Raises:
             InvalidRequestError: the text is too long, has no mask, or contains another special
@@ -58,8 +56,6 @@ class TextReader:
         """Tokenize a text with at least one mask. Split an overlong text into windows.
 
         Args:
-            text: the client's text or pair.
-            label: name of the text in error messages.
             spare_tokens: number of tokens that stay free in each window, for masks that become
                 several tokens.
 
@@ -94,10 +90,6 @@ class TextReader:
     def read_words(self, text: InputText, label: str) -> EncodedWords:
         """Tokenize a text without masks and find its words.
 
-        Args:
-            text: the client's text or pair.
-            label: name of the text in error messages.
-
         Raises:
             InvalidRequestError: the text is too long, contains a mask or another special token, or
                 has no tokens.
@@ -120,8 +112,6 @@ class TextReader:
         """Tokenize a text to classify, with or without masks.
 
         Args:
-            text: the client's text or pair.
-            label: name of the text in error messages.
             options: what becomes of a text that exceeds the model's input.
 
         Raises:
@@ -159,7 +149,6 @@ class TextReader:
 
         Args:
             tokens: length of the text, including special tokens.
-            label: name of the text in error messages.
             cure: what a client sets so that the model reads a part of the text, if anything.
             cause: part of the message that explains any tokens beyond the tokens of the text.
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from tokenizers import Encoding
 
-from fillmask.parameters.texts import TextPair
+from fillmask.parameters.texts import InputText
 
 
 def positions_of(ids: list[int], token_id: int) -> Iterator[int]:
@@ -15,20 +15,14 @@ def positions_of(ids: list[int], token_id: int) -> Iterator[int]:
         yield position
 
 
-def text_spans(
-    text: str, encoding: Encoding, positions: Iterable[int]
+def token_spans(
+    text: InputText, encoding: Encoding, positions: Iterable[int]
 ) -> tuple[tuple[int, int], ...]:
-    """Return the spans of tokens in a text, in characters."""
+    """Return the spans of tokens in a text, or in the joined text of a pair."""
     offsets = encoding.offsets
-    return tuple([_trim(text, *offsets[p]) for p in positions])
-
-
-def pair_spans(
-    pair: TextPair, encoding: Encoding, positions: Iterable[int]
-) -> tuple[tuple[int, int], ...]:
-    """Return the spans of tokens in the joined text of a pair, in characters."""
-    offsets, sequence_ids, joined = encoding.offsets, encoding.sequence_ids, str(pair)
-    starts = (0, pair.second_start)
+    if isinstance(text, str):
+        return tuple([_trim(text, *offsets[p]) for p in positions])
+    sequence_ids, joined, starts = encoding.sequence_ids, str(text), (0, text.second_start)
     return tuple(
         _trim(joined, *(starts[sequence_ids[p] or 0] + offset for offset in offsets[p]))
         for p in positions

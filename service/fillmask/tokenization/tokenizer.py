@@ -16,7 +16,7 @@ from fillmask.errors import BundleError, InvalidRequestError, quote
 from fillmask.parameters.texts import InputText, TextPair
 from fillmask.tokenization.detokenizer import PIECE_MARK, Detokenizer, MaskSlot, TokenText
 from fillmask.tokenization.encoded_text import EncodedText, EncodedWords
-from fillmask.tokenization.spans import pair_spans, positions_of, text_spans
+from fillmask.tokenization.spans import positions_of, token_spans
 from fillmask.tokenization.template import check_template
 from fillmask.tokenization.tokenizer_file import is_library_failure, load_tokenizer
 from fillmask.tokenization.word_cache import WordCache
@@ -40,9 +40,7 @@ class Tokenizer:
     The tokenizer ignores the truncation and padding settings of tokenizer.json.
 
     Args:
-        tokenizer_json: content of a Hugging Face tokenizer.json.
         special_token_ids: ids of all special tokens, including the mask.
-        pairs: whether the model reads pairs.
         token_types: number of token types that the model distinguishes.
         special_tokens: how a text with special tokens other than the mask is read, as characters
             ("literal"), as these tokens ("read") or not at all ("refuse").
@@ -70,7 +68,7 @@ class Tokenizer:
             loaded = load_tokenizer(
                 tokenizer_json, mask_token, mask_token_id, reads_special=reads_special
             )
-            self._detokenizer = Detokenizer(loaded, mask_token)
+            self.detokenizer = Detokenizer(loaded, mask_token)
             forbidden_ids = special_ids - {loaded.unknown_id}
             has_exact_words = not reads_special and WordCache.is_exact(
                 loaded, mask_token, forbidden_ids
@@ -101,7 +99,7 @@ class Tokenizer:
         marked = "|".join(sorted(re.escape(one.content) for one in added if one.special))
         self._typed = re.compile(marked) if marked and not reads_special else None
         check_template(self._tokenizer, mask_token, mask_token_id, pairs=pairs)
-        self.has_spaces_in_tokens = self._detokenizer.spaces_in_tokens
+        self.has_spaces_in_tokens = self.detokenizer.spaces_in_tokens
         self._starts_with_space = self._find_start()
         self._words = None
         if has_exact_words:
@@ -109,11 +107,7 @@ class Tokenizer:
 
     @classmethod
     def from_bundle(cls, bundle: Bundle) -> "Tokenizer":
-        """Load the tokenizer of a bundle.
-
-        Raises:
-            BundleError: tokenizer.json is not a tokenizer, or its mask token has another id.
-        """
+        """Load the tokenizer of a bundle. The errors are those of the constructor."""
         return cls(
             bundle.read_tokenizer(),
             bundle.mask_token,
@@ -140,51 +134,33 @@ class Tokenizer:
         encoding = self._encode_text(text)
         ids, is_special = encoding.ids, encoding.special_tokens_mask
         positions = [p for p in positions_of(ids, self.mask_token_id) if not is_special[p]]
-        if isinstance(text, str):
-            spans = text_spans(text, encoding, positions)
-            return EncodedText(int_array(ids), int_array(positions), spans)
         return EncodedText(
             input_ids=int_array(ids),
             mask_positions=int_array(positions),
-            mask_spans=pair_spans(text, encoding, positions),
-            token_types=self._token_types(encoding),
-            second_start=text.second_start,
+            mask_spans=token_spans(text, encoding, positions),
+            token_types=self._token_types(text, encoding),
+            second_start=0 if isinstance(text, str) else text.second_start,
         )
 
     def encode_words(self, text: InputText) -> EncodedWords:
-        """Tokenize a text or a pair and find the words of the pre-tokenizer.
-
-        Raises:
-            InvalidRequestError: the text contains a special token other than the mask, or words
-                that the tokenizer cannot read.
-        """
+        """Tokenize a text or a pair and find its words. The errors are those of `encode`."""
         encoding = self._encode_text(text)
         ids, is_special = encoding.ids, encoding.special_tokens_mask
         positions = [position for position, special in enumerate(is_special) if not special]
-        if isinstance(text, str):
-            spans = text_spans(text, encoding, positions)
-            parts, token_types = np.zeros(len(positions), dtype=np.int64), None
-            word_ids = encoding.word_ids
-            own_words: list[object] = [word_ids[p] for p in positions]
-        else:
-            spans = pair_spans(text, encoding, positions)
-            sequence_ids, word_ids = encoding.sequence_ids, encoding.word_ids
-            parts = np.array([sequence_ids[p] for p in positions], dtype=np.int64)
-            # the words of each part count from 0
-            own_words = [(sequence_ids[p], word_ids[p]) for p in positions]
-            token_types = self._token_types(encoding)
-        words = word_indices(str(text), spans, own_words)
+        spans = token_spans(text, encoding, positions)
+        sequence_ids, word_ids = encoding.sequence_ids, encoding.word_ids
+        # the words of each part count from 0
+        own_words = [(sequence_ids[p], word_ids[p]) for p in positions]
         return EncodedWords(
             input_ids=int_array(ids),
             positions=int_array(positions),
             spans=spans,
-            words=words,
-            parts=parts,
-            token_types=token_types,
+            words=word_indices(str(text), spans, own_words),
+            parts=np.array([sequence_ids[p] for p in positions], dtype=np.int64),
+            token_types=self._token_types(text, encoding),
         )
 
     def count_unknown(self, input_ids: IntArray) -> int:
-        """Return the number of unknown tokens."""
         return int(np.count_nonzero(input_ids == self._unknown_id))
 
     def find_typed(self, text: str) -> list[str]:
@@ -228,7 +204,7 @@ class Tokenizer:
 
     def _target_ids(self, target: str, *, glued: bool) -> tuple[Sequence[int], bool]:
         """Return the ids of a target, and whether it names one token."""
-        detokenizer, text = self._detokenizer, target
+        detokenizer, text = self.detokenizer, target
         piece = target.removeprefix(PIECE_MARK)
         if piece != target and detokenizer.is_word(piece):
             text, glued = piece, True
@@ -249,41 +225,23 @@ class Tokenizer:
     def target_text(self, target: str, token_ids: Sequence[int]) -> TokenText:
         """Return the text of a target. A target of one token has the text of the token."""
         if len(token_ids) == 1:
-            return self._detokenizer[token_ids[0]]
-        return self._detokenizer.phrase(target, token_ids)
+            return self.detokenizer[token_ids[0]]
+        return self.detokenizer.phrase(target, token_ids)
 
     def vocabulary_token(self, token_id: int) -> str:
         """Return a token as in the vocabulary, or its id in brackets for an unused row."""
         return self._tokenizer.id_to_token(token_id) or f"[{token_id}]"
 
-    def token_text(self, token_id: int) -> TokenText:
-        """Return the text of a token, alone and in place of a mask."""
-        return self._detokenizer[token_id]
-
-    def join_tokens(self, token_ids: Sequence[int]) -> TokenText:
-        """Return one text for a token and the continuation tokens after it."""
-        return self._detokenizer.join(token_ids)
-
     def token_str(self, token_id: int) -> str:
-        """Return the text of a token alone.
-
-        A token that continues a word keeps its mark, as in "##ing". A token that includes a space
-        keeps the space, as in " Paris".
-        """
-        return self._detokenizer[token_id].text
+        """Return the text of a token alone, with its mark or space, as in "##ing" or " Paris"."""
+        return self.detokenizer[token_id].text
 
     def mask_slot(self, text: str, encoded: EncodedText, mask: int = 0) -> MaskSlot:
-        """Return the position of a mask in a text.
-
-        Args:
-            text: the client's text, in which tokens may replace the masks after this mask.
-            encoded: tokens of the client's text.
-            mask: index of the mask in the text, from 0.
-        """
+        """Return the position of a mask in a text, in which the masks after it may be filled."""
         return MaskSlot(
             text,
             encoded.mask_spans[mask],
-            self._detokenizer,
+            self.detokenizer,
             encoded.second_start,
             starts_with_space=self._starts_with_space,
         )
@@ -299,10 +257,11 @@ class Tokenizer:
             ids = self._encode("a", special_tokens=False).ids
         except InvalidRequestError:
             return False
-        return bool(ids) and self._detokenizer[ids[0]].starts
+        return bool(ids) and self.detokenizer[ids[0]].starts
 
-    def _token_types(self, encoding: Encoding) -> IntArray | None:
-        return int_array(encoding.type_ids) if self.has_token_types else None
+    def _token_types(self, text: InputText, encoding: Encoding) -> IntArray | None:
+        is_typed = self.has_token_types and not isinstance(text, str)
+        return int_array(encoding.type_ids) if is_typed else None
 
     def _encode_text(self, text: InputText) -> Encoding:
         """Tokenize a text and reject special tokens other than the mask."""

@@ -34,7 +34,6 @@ def load_tokenizer(
     """Load a tokenizer from the content of its file.
 
     Args:
-        tokenizer_json: content of a Hugging Face tokenizer.json.
         reads_special: whether special tokens in a text are read as such.
 
     Raises:

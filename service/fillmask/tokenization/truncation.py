@@ -47,9 +47,7 @@ def truncate(
     The result is that of the strategy longest_first in Hugging Face's tokenizers.
 
     Args:
-        words: tokens of the text.
         max_tokens: maximum length of the result, including special tokens.
-        label: name of the text in error messages.
         growth: length of each part of a pair before `shorten` in relation to `words`.
 
     Raises:

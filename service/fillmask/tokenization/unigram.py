@@ -65,18 +65,13 @@ class Unigram:
         self._cached: ByteCache[str, list[Token]] = ByteCache(CACHED_WORDS_BYTES)
 
     def pre_tokenize(self, text: PreTokenizedString) -> None:
-        """Tokenize the parts of a text that have no tokens yet.
-
-        The tokenizers library calls this method.
-        """
+        """Tokenize the parts of a text, as the tokenizers library asks a pre-tokenizer to."""
         text.tokenize(self._tokenize)
 
     def token_to_id(self, name: str) -> int | None:
-        """Return the id of a piece. The result is None for an unknown or excluded piece."""
         return self._ids.get(name)
 
     def id_to_token(self, token_id: int) -> str | None:
-        """Return the piece with an id. The result is None for an unknown id."""
         return self._names[token_id] if 0 <= token_id < len(self._names) else None
 
     def _tokenize(self, word: str) -> list[Token]:

@@ -36,7 +36,6 @@ def split_into_windows(words: EncodedWords, mask_token_id: int, max_tokens: int)
     Each window of a pair contains the whole second text. All masks are in the first text.
 
     Args:
-        words: tokens of the whole text.
         max_tokens: maximum length of a window in tokens, including special tokens.
     """
     own = np.flatnonzero(words.parts == 0)

@@ -94,7 +94,7 @@ class TokenizerFile(Target):
                 check_message(error.text)
                 continue
             tokenizer.target_text(target, ids)
-            tokenizer.join_tokens(ids)
+            tokenizer.detokenizer.join(ids)
 
 
 def _read_input(data: bytes) -> tuple[_Input, bytes]:

@@ -216,7 +216,7 @@ def test_words_that_end_with_a_mark() -> None:
     assert [ours.encode_target(one) for one in ("kot", "kot##")] == [(10,), (9,)]
     assert fill(ours, "t <mask> t", ids["kot</w>"]) == "t kot t"
     assert fill(ours, "t <mask> t", ids["kot"]) == "t kott"
-    word = ours.join_tokens([ids["kot"], ids["ek</w>"]])
+    word = ours.detokenizer.join([ids["kot"], ids["ek</w>"]])
     assert (word.text, word.ends) == ("kotek", True)
 
 

@@ -39,11 +39,7 @@ class HelperThreads:
         self._close = weakref.finalize(self, self._gate.close)
 
     def start_run(self) -> int:
-        """Count a new run and adjust the number of helpers.
-
-        Returns:
-            The number of threads that the run may use, at least 1.
-        """
+        """Count a new run and return the number of threads that it may use, at least 1."""
         with _ACTIVE.lock:
             busy = min(_ACTIVE.start() - 1, self._count)
             if busy < self._busy:
@@ -55,7 +51,6 @@ class HelperThreads:
         return 1 + self._count - busy
 
     def end_run(self) -> None:
-        """Count the end of a run."""
         with _ACTIVE.lock:
             _ACTIVE.runs -= 1
 

@@ -31,11 +31,9 @@ def anonymous_mappings() -> list[Mapping]:
 def move_to_huge_pages(before: Sequence[Mapping]) -> int:
     """Ask Linux to move the memory that was mapped since then into huge pages.
 
-    With the weights in huge pages, batches of three texts took 5.8 to 6.0 ms each instead of 6.4
-    to 6.8 ms. In two measurements, eight HTTP clients together got 760 and 724 requests/s instead
-    of 693 and 679 requests/s, with the same peak memory. The environment variable
-    `GLIBC_TUNABLES=glibc.malloc.hugetlb=1` gives half of this gain. A process cannot set the
-    variable for itself.
+    With the weights in huge pages, eight HTTP clients together got 760 and 724 requests/s instead
+    of 693 and 679, with the same peak memory. `GLIBC_TUNABLES=glibc.malloc.hugetlb=1` gives half of
+    this gain, but a process cannot set the variable for itself.
 
     The function has no effect on systems other than Linux, on kernels before Linux 6.1 and without
     free huge pages.
@@ -45,7 +43,7 @@ def move_to_huge_pages(before: Sequence[Mapping]) -> int:
             that uses the library.
 
     Returns:
-        Size of the moved address space in bytes.
+        The moved bytes.
     """
     madvise = ctypes.CDLL(None).madvise
     madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]

@@ -10,12 +10,7 @@ class OperatorsUnavailableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class NativeOperators:
-    """Operators of fillmask-native for one session or several.
-
-    Attributes:
-        library: path of the library for onnxruntime.
-        instruction_set: name of the CPU's instruction set that the operators use.
-    """
+    """Library for onnxruntime and the CPU's instruction set that its operators use."""
 
     library: Path
     instruction_set: str

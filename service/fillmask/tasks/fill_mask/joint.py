@@ -43,7 +43,6 @@ def beam_width(top_k: int) -> int:
 
 
 def max_joint_passes(masks: int, top_k: int) -> int:
-    """Return the maximum number of model passes for one text."""
     return 1 + (masks - 1) * beam_width(top_k)
 
 
@@ -57,15 +56,10 @@ async def fill_jointly(
     top_k: int,
     order: Order,
 ) -> list[JointFill]:
-    """Return joint fills of all masks of a text, best first.
+    """Return at most `top_k` joint fills of all masks of a text, best first.
 
     Args:
-        text: the client's text.
-        encoded: the same text as token ids.
-        submit: function that computes model passes.
         vocab_size: number of rows of the model's embedding table.
-        top_k: maximum number of fills.
-        order: order of the masks, by confidence or from left to right.
 
     Raises:
         FillMaskError: `submit` rejects the passes.
@@ -75,12 +69,17 @@ async def fill_jointly(
     beam = [_Hypothesis(encoded.input_ids, (NO_SINGLE_TOKEN,) * len(encoded.mask_spans), 0.0)]
     for _ in encoded.mask_spans:
         open_masks = [_open_masks(hypothesis) for hypothesis in beam]
-        outputs = await submit(
-            [
-                _model_pass(hypothesis, encoded, masks, ranked)
-                for hypothesis, masks in zip(beam, open_masks, strict=True)
-            ]
-        )
+        passes = [
+            ModelPass(
+                hypothesis.input_ids,
+                encoded.mask_positions[masks],
+                ranked,
+                no_targets(len(masks)),
+                encoded.token_types,
+            )
+            for hypothesis, masks in zip(beam, open_masks, strict=True)
+        ]
+        outputs = await submit(passes)
         # no two are the same, because the fills of one mask of one hypothesis have distinct tokens
         expanded = [
             one
@@ -93,17 +92,6 @@ async def fill_jointly(
 
 def _open_masks(hypothesis: _Hypothesis) -> list[int]:
     return [mask for mask, token in enumerate(hypothesis.tokens) if token == NO_SINGLE_TOKEN]
-
-
-def _model_pass(
-    hypothesis: _Hypothesis,
-    encoded: EncodedText,
-    masks: Sequence[int],
-    top_k: int,
-) -> ModelPass:
-    positions = encoded.mask_positions[masks]
-    none = no_targets(len(positions))
-    return ModelPass(hypothesis.input_ids, positions, top_k, none, encoded.token_types)
 
 
 def _expand(

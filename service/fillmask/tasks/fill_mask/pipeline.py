@@ -1,27 +1,30 @@
 """The fill-mask task, which turns texts with masks into ranked fills."""
 
-import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from fillmask.concurrency import gather_or_cancel
 from fillmask.engine.batcher import Batcher
 from fillmask.errors import InvalidRequestError
-from fillmask.observability.request_times import timed_tokenization
 from fillmask.observability.tracing import Tracer
 from fillmask.parameters.fill_mask import FillOptions
 from fillmask.parameters.limits import told_passes
 from fillmask.parameters.texts import InputText
 from fillmask.results.fills import FillResult
-from fillmask.results.rejected import RejectedText
-from fillmask.tasks.fill_mask.plan import FillPlan, FillPlanner, PlannedFills
+from fillmask.tasks.event_loop import read_each, tokenize
+from fillmask.tasks.fill_mask.plan import FillPlan, PlannedFills
 from fillmask.tasks.fill_mask.strategies import FillStrategies
-from fillmask.tasks.fill_mask.targets import check_targets_size
-from fillmask.tokenization.reader import text_label
-from fillmask.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
+from fillmask.tasks.fill_mask.targets import Targets, check_targets_size
+from fillmask.tokenization.byte_cache import ByteCache
+from fillmask.tokenization.reader import TextReader
+from fillmask.tokenization.tokenizer import Tokenizer
+from fillmask.tokenization.windows import Window
 
 # tokenizing a target takes about as long as tokenizing this many characters of text
 _TARGET_COST_CHARS = 20
+# four lists of 10,000 words, which take about 2 MB each
+CACHED_TARGETS_BYTES = 2**23
 
 
 class FillMaskPipeline:
@@ -33,7 +36,6 @@ class FillMaskPipeline:
         max_masks: maximum number of masks in the texts of one request.
         max_passes: maximum number of passes for one request. The passes of plain fills do not
             count.
-        tracer: tracer that records a span for tokenization. The batcher records its own spans.
     """
 
     def __init__(
@@ -47,26 +49,21 @@ class FillMaskPipeline:
         max_passes: int,
         tracer: Tracer | None = None,
     ) -> None:
-        self._planner = FillPlanner(tokenizer, max_tokens, max_passes)
+        self._tokenizer = tokenizer
+        self._reader = TextReader(tokenizer, max_tokens)
+        # clients often rank the same list of words in many texts
+        self._cached: ByteCache[tuple[str, ...], Targets] = ByteCache(CACHED_TARGETS_BYTES)
         self._batcher = batcher
         self._strategies = FillStrategies(tokenizer, batcher, vocab_size)
         self._max_masks = max_masks
         self._max_passes = max_passes
         self._tracer = tracer
 
-    @property
-    def accepted_tokens(self) -> int:
-        """Number of waiting and running tokens in both lanes."""
-        return self._batcher.accepted_tokens
-
     def check_targets(self, options: FillOptions) -> None:
-        """Reject targets that are invalid for every text.
-
-        Raises:
-            InvalidRequestError: a target is invalid, or the targets together are too large.
-        """
+        """Raise an InvalidRequestError if targets are invalid for every text."""
         check_targets_size([options.targets or ()])
-        self._planner.check_targets(options)
+        if options.targets:
+            self._resolve(options.targets).check()
 
     async def fill(
         self,
@@ -76,7 +73,6 @@ class FillMaskPipeline:
         *,
         report_errors: bool = False,
     ) -> FillResult:
-        """Plan and run a request. The arguments and errors are those of `plan` and `run`."""
         return await self.run(await self.plan(texts, options, label, report_errors=report_errors))
 
     async def plan(
@@ -87,10 +83,9 @@ class FillMaskPipeline:
         *,
         report_errors: bool = False,
     ) -> PlannedFills:
-        """Tokenize texts and check the work that they need.
+        """Tokenize texts or pairs and check the work that they need.
 
         Args:
-            texts: one or more texts or pairs, each with at least one mask.
             options: options for all texts, or a sequence with the options of each text.
             label: the client's name for the texts, for error messages.
             report_errors: True if the result contains the errors of invalid texts and targets.
@@ -104,20 +99,21 @@ class FillMaskPipeline:
         lists = {one.targets for one in (each[:1] if same_options else each) if one.targets}
         check_targets_size(lists)
         chars = sum(_TARGET_COST_CHARS + len(target) for targets in lists for target in targets)
-        if sum(map(len, texts)) + chars < LONG_TEXT_CHARS:
-            planned = self._plan_all(texts, each, label, report_errors=report_errors)
-        else:
-            planned = await asyncio.to_thread(
-                self._plan_all, texts, each, label, report_errors=report_errors
-            )
+        read = partial(self._plan_text, report_errors=report_errors)
+        planned = await tokenize(
+            lambda: PlannedFills.collect(
+                read_each(read, texts, each, label, report_errors=report_errors)
+            ),
+            sum(map(len, texts)) + chars,
+            self._tracer,
+        )
         self._check_work(planned.plans.values())
         return planned
 
     async def run(self, planned: PlannedFills) -> FillResult:
         """Rank the fills of each mask of each planned text, best first.
 
-        Raises:
-            FillMaskError: the batcher rejects the passes.
+        The errors are the batcher's.
         """
         plans = planned.plans
         groups = _group_by_options(plans)
@@ -149,33 +145,45 @@ class FillMaskPipeline:
             },
         )
 
-    @property
-    def _plan_all(self) -> Callable[..., PlannedFills]:
-        # _plan_all is a property, because an attribute with a bound method of its own object is a
-        # reference cycle. A pipeline with such a cycle outlives the model.
-        return self._plan if self._tracer is None else self._tracer.traced("tokenize", self._plan)
+    def _plan_text(
+        self, text: InputText, options: FillOptions, label: str, *, report_errors: bool
+    ) -> FillPlan:
+        """Make the plan of one text or pair.
 
-    @timed_tokenization
-    def _plan(
-        self,
-        texts: Sequence[InputText],
-        each: Sequence[FillOptions],
-        label: str,
-        *,
-        report_errors: bool,
-    ) -> PlannedFills:
-        planned: list[FillPlan | RejectedText] = []
-        for index, (text, options) in enumerate(zip(texts, each, strict=True)):
-            try:
-                one_label = text_label(label, index, texts)
-                planned.append(
-                    self._planner.plan(text, options, one_label, report_errors=report_errors)
+        Args:
+            label: the client's name for the text, for error messages.
+            report_errors: True to ignore invalid targets if at least one target is valid.
+
+        Raises:
+            InvalidRequestError: the text has no mask, the text is too long, its masks are too far
+                apart for joint filling or a target is invalid.
+        """
+        targets = self._resolve(options.targets) if options.targets else None
+        if targets is not None and targets.rejected and not (report_errors and targets.texts):
+            targets.check()
+        longest = 1 if targets is None else targets.longest
+        if options.granularity == "word":
+            longest = options.max_word_tokens
+        if options.on_long_text == "window":
+            windows = self._reader.read_windows(text, label, longest - 1)
+            if options.strategy == "joint" and len(windows) > 1:
+                raise InvalidRequestError(
+                    f"{label} has masks too far apart for joint filling; use a shorter text or "
+                    'strategy "independent".'
                 )
-            except InvalidRequestError as error:
-                if not report_errors:
-                    raise
-                planned.append(RejectedText(error.text))
-        return PlannedFills.collect(planned)
+            return FillPlan(str(text), options, targets, windows)
+        encoded = self._reader.read_masked(text, label)
+        if longest > 1:
+            tokens = len(encoded.input_ids) - 1 + longest
+            self._reader.check_tokens(tokens, label, cause=f" with {longest} in place of a mask")
+        return FillPlan(str(text), options, targets, [Window(encoded)])
+
+    def _resolve(self, texts: tuple[str, ...]) -> Targets:
+        targets = self._cached.get(texts)
+        if targets is None:
+            targets = Targets.resolve(self._tokenizer, texts, self._max_passes)
+            self._cached.put(texts, targets, targets.size_bytes)
+        return targets
 
     def _check_work(self, plans: Collection[FillPlan]) -> None:
         masks = sum(plan.masks for plan in plans)
@@ -194,7 +202,6 @@ class FillMaskPipeline:
 
 
 def _group_by_options(plans: Mapping[int, FillPlan]) -> list[list[int]]:
-    """Group the indices of texts that have equal options."""
     groups: dict[FillOptions, list[int]] = {}
     last: FillOptions | None = None
     for index, plan in plans.items():

@@ -28,10 +28,7 @@ def rank_targets(
     """Return the best targets for each mask of a text.
 
     Args:
-        text: the client's text.
-        encoded: the same text as token ids.
         log_probs_mK: (m, K) log-probability of each target at each mask, in nats.
-        top_k: maximum number of fills per mask.
     """
     ranked = []
     for mask, log_probs_K in enumerate(log_probs_mK):
@@ -41,13 +38,13 @@ def rank_targets(
         tokens = targets.tokens(glued=slot.glued).ids
         for index in np.argsort(-log_probs_K, kind="stable")[:top_k].tolist():
             ids, log_prob = tokens[index], float(log_probs_K[index])
-            token_str, sequence = slot.fill_with(tokenizer.target_text(targets.texts[index], ids))
+            token = ids[0] if len(ids) == 1 else NO_SINGLE_TOKEN
+            shown = slot.fill_with(tokenizer.target_text(targets.texts[index], ids))
             fills.append(
                 TargetFill(
-                    score=math.exp(log_prob),
-                    token=ids[0] if len(ids) == 1 else NO_SINGLE_TOKEN,
-                    token_str=token_str,
-                    sequence=sequence,
+                    math.exp(log_prob),
+                    token,
+                    *shown,
                     log_prob=log_prob,
                     target_score=math.exp(log_prob - total),
                     tokens=ids,
@@ -64,14 +61,7 @@ def rank_tokens(
     outputs: Sequence[PassOutputs],
     top_k: int,
 ) -> list[list[list[Fill]]]:
-    """Return the best ordinary tokens for each mask of each text.
-
-    Args:
-        texts: the clients' texts.
-        encoded: the same texts as token ids.
-        outputs: outputs of the pass of each text.
-        top_k: maximum number of fills per mask.
-    """
+    """Return the best ordinary tokens for each mask of each text."""
     return [
         [
             _rank_mask(tokenizer, tokenizer.mask_slot(text, encoded_text, mask), *row, top_k)

@@ -1,8 +1,8 @@
 """Strategies for filling masks with tokens, targets, words or joint fills."""
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -11,7 +11,6 @@ from fillmask.concurrency import gather_or_cancel
 from fillmask.engine.batcher import Batcher
 from fillmask.engine.passes import ModelPass, Submit, no_targets
 from fillmask.engine.pending_requests import RequestParts
-from fillmask.results.fills import Fill, JointFill, TargetFill, WordFill
 from fillmask.tasks.fill_mask.joint import fill_jointly, max_joint_passes
 from fillmask.tasks.fill_mask.plan import FillPlan
 from fillmask.tasks.fill_mask.ranking import rank_targets, rank_tokens
@@ -23,6 +22,29 @@ from fillmask.tokenization.tokenizer import Tokenizer
 
 # Requests with more passes per text use the bulk lane, so that short requests do not wait.
 INTERACTIVE_PASSES = 8
+# fills of each mask of each text, of one kind
+Fills = Sequence[list[list[Any]]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Job:
+    """Windows of texts with equal options.
+
+    Attributes:
+        texts: the client's text of each window.
+        plan: the plan of the first text, for its options.
+        is_large: True if ranking takes too long for the event loop, so that another thread ranks
+            and the passes use the bulk lane.
+    """
+
+    texts: Sequence[str]
+    encoded: Sequence[EncodedText]
+    plan: FillPlan
+    parts: RequestParts
+    is_large: bool
+
+    async def rank(self, function: Callable[[], Fills]) -> Fills:
+        return await asyncio.to_thread(function) if self.is_large else function()
 
 
 class FillStrategies:
@@ -40,144 +62,106 @@ class FillStrategies:
     async def fill(
         self, plans: Sequence[FillPlan], parts: RequestParts, *, is_large: bool
     ) -> list[list[list[Any]]]:
-        """Return the fills of each mask of each text.
-
-        The joint strategy returns one list per text.
+        """Return the fills of each mask of each text, or one list per text if filled jointly.
 
         Args:
             plans: plans with equal options.
             parts: state of the request, which may have other plans.
-            is_large: True if ranking takes too long for the event loop. The method then ranks
-                tokens or targets on another thread and uses the bulk lane.
+            is_large: True if ranking takes too long for the event loop.
 
         Raises:
             FillMaskError: the batcher rejects the passes.
         """
         first = plans[0]
         texts = [plan.text for plan in plans for _ in plan.windows]
-        encoded = [window.encoded for plan in plans for window in plan.windows]
-        fills: Sequence[list[list[Any]]]
+        encoded = [one for plan in plans for one in plan.encoded]
+        job = _Job(texts, encoded, first, parts, is_large)
         if first.targets is not None:
-            fills = await self._targets(
-                first.targets, texts, encoded, first.top_k, parts, is_large=is_large
-            )
+            fills = await self._targets(job, first.targets)
         elif first.options.strategy == "joint":
-            fills = await self._joint(texts, encoded, first, parts)
+            fills = await self._joint(job)
         elif first.options.granularity == "word":
-            fills = await self._words(texts, encoded, first, parts)
+            fills = await self._words(job)
         else:
-            fills = await self._tokens(texts, encoded, first.top_k, parts, is_large=is_large)
+            fills = await self._tokens(job)
         return _merge_windows(plans, fills)
 
-    async def _tokens(
-        self,
-        texts: Sequence[str],
-        encoded: Sequence[EncodedText],
-        top_k: int,
-        parts: RequestParts,
-        *,
-        is_large: bool,
-    ) -> list[list[list[Fill]]]:
+    async def _tokens(self, job: _Job) -> Fills:
         # The graph also ranks special tokens, which rank_tokens drops.
         special_tokens = len(self._tokenizer.special_token_ids)
+        top_k = job.plan.top_k
         graph_top_k = min(top_k + special_tokens, self._vocab_size)
-        outputs = await self._batcher.submit(
-            [
-                ModelPass(
-                    input_ids=text.input_ids,
-                    mask_positions=text.mask_positions,
-                    top_k=graph_top_k,
-                    target_ids=no_targets(len(text.mask_spans)),
-                    token_types=text.token_types,
-                )
-                for text in encoded
-            ],
-            bulk=is_large,
-            parts=parts,
+        passes = [
+            ModelPass(
+                input_ids=text.input_ids,
+                mask_positions=text.mask_positions,
+                top_k=graph_top_k,
+                target_ids=no_targets(len(text.mask_spans)),
+                token_types=text.token_types,
+            )
+            for text in job.encoded
+        ]
+        outputs = await self._batcher.submit(passes, bulk=job.is_large, parts=job.parts)
+        return await job.rank(
+            lambda: rank_tokens(self._tokenizer, job.texts, job.encoded, outputs, top_k)
         )
-        arguments = (self._tokenizer, texts, encoded, outputs, top_k)
-        if is_large:
-            return await asyncio.to_thread(rank_tokens, *arguments)
-        return rank_tokens(*arguments)
 
-    async def _targets(
-        self,
-        targets: Targets,
-        texts: Sequence[str],
-        encoded: Sequence[EncodedText],
-        top_k: int,
-        parts: RequestParts,
-        *,
-        is_large: bool,
-    ) -> list[list[list[TargetFill]]]:
+    async def _targets(self, job: _Job, targets: Targets) -> Fills:
         mask = self._tokenizer.mask_token_id
         passes = [
             TargetPasses(one, targets, mask, self._tokenizer.glued_masks(text, one))
-            for text, one in zip(texts, encoded, strict=True)
+            for text, one in zip(job.texts, job.encoded, strict=True)
         ]
         model_passes = [model_pass for one in passes for model_pass in one.model_passes]
-        bulk = is_large or len(model_passes) > INTERACTIVE_PASSES * len(texts)
-        outputs = iter(await self._batcher.submit(model_passes, bulk=bulk, parts=parts))
+        bulk = job.is_large or len(model_passes) > INTERACTIVE_PASSES * len(job.texts)
+        outputs = iter(await self._batcher.submit(model_passes, bulk=bulk, parts=job.parts))
 
-        def rank() -> list[list[list[TargetFill]]]:
+        def rank() -> Fills:
             fills = []
-            for text, encoded_text, one in zip(texts, encoded, passes, strict=True):
+            for text, encoded_text, one in zip(job.texts, job.encoded, passes, strict=True):
                 log_probs = one.log_probs(list(islice(outputs, len(one.model_passes))))
-                arguments = (encoded_text, targets, log_probs, top_k)
+                arguments = (encoded_text, targets, log_probs, job.plan.top_k)
                 fills.append(rank_targets(self._tokenizer, text, *arguments))
             return fills
 
-        return await asyncio.to_thread(rank) if is_large else rank()
+        return await job.rank(rank)
 
-    async def _joint(
-        self,
-        texts: Sequence[str],
-        encoded: Sequence[EncodedText],
-        plan: FillPlan,
-        parts: RequestParts,
-    ) -> list[list[list[JointFill]]]:
-        async def fill(text: str, encoded_text: EncodedText) -> list[list[JointFill]]:
-            passes = max_joint_passes(len(encoded_text.mask_spans), plan.top_k)
-            submit = self._submit_for(passes, parts)
+    async def _joint(self, job: _Job) -> Fills:
+        top_k, order = job.plan.top_k, job.plan.options.order
+
+        async def fill(text: str, encoded_text: EncodedText) -> list[list[Any]]:
+            passes = max_joint_passes(len(encoded_text.mask_spans), top_k)
             return [
                 await fill_jointly(
                     text,
                     encoded_text,
                     self._tokenizer,
-                    submit,
+                    self._submit_for(passes, job.parts),
                     vocab_size=self._vocab_size,
-                    top_k=plan.top_k,
-                    order=plan.options.order,
+                    top_k=top_k,
+                    order=order,
                 )
             ]
 
-        return await gather_or_cancel(map(fill, texts, encoded))
+        return await gather_or_cancel(map(fill, job.texts, job.encoded))
 
-    async def _words(
-        self,
-        texts: Sequence[str],
-        encoded: Sequence[EncodedText],
-        plan: FillPlan,
-        parts: RequestParts,
-    ) -> list[list[list[WordFill]]]:
-        max_tokens = plan.options.max_word_tokens
-        submit = self._submit_for(max_word_passes(max_tokens), parts)
-        search = WordSearch(self._tokenizer, submit, self._vocab_size, plan.top_k, max_tokens)
+    async def _words(self, job: _Job) -> Fills:
+        max_tokens = job.plan.options.max_word_tokens
+        submit = self._submit_for(max_word_passes(max_tokens), job.parts)
+        search = WordSearch(self._tokenizer, submit, self._vocab_size, job.plan.top_k, max_tokens)
 
-        async def fill(text: str, encoded_text: EncodedText) -> list[list[WordFill]]:
+        async def fill(text: str, encoded_text: EncodedText) -> list[list[Any]]:
             masks = range(len(encoded_text.mask_spans))
             return await gather_or_cancel(search.fill(text, encoded_text, mask) for mask in masks)
 
-        return await gather_or_cancel(map(fill, texts, encoded))
+        return await gather_or_cancel(map(fill, job.texts, job.encoded))
 
     def _submit_for(self, passes: int, parts: RequestParts) -> Submit:
         """Return a submit function for the lane of texts with this number of passes."""
         return partial(self._batcher.submit, bulk=passes > INTERACTIVE_PASSES, parts=parts)
 
 
-def _merge_windows(
-    plans: Sequence[FillPlan], fills: Sequence[list[list[Any]]]
-) -> list[list[list[Any]]]:
+def _merge_windows(plans: Sequence[FillPlan], fills: Fills) -> list[list[list[Any]]]:
     """Merge the fills of each text's windows and store the window in each fill."""
     remaining = iter(fills)
     merged = []

@@ -47,11 +47,7 @@ class TargetPasses:
                 self.model_passes.append(model_pass)
 
     def log_probs(self, outputs: Sequence[PassOutputs]) -> NDArray[np.float64]:
-        """Return the (m, K) log-probabilities of whole targets, in nats.
-
-        Args:
-            outputs: outputs of `model_passes`, in the same order.
-        """
+        """Return the (m, K) log-probabilities of whole targets, in nats, from all outputs."""
         total_mK = np.zeros(self._shape)
         for (group, masks), output in zip(self._groups, outputs, strict=True):
             log_probs = output.target_log_probs[:, group.columns].astype(np.float64)

@@ -57,7 +57,6 @@ class TargetTokens:
 
     @cached_property
     def longest(self) -> int:
-        """Number of tokens of the longest target."""
         return max(map(len, self.ids))
 
     @cached_property
@@ -138,11 +137,7 @@ class Targets:
         return self.glued if glued else self.spaced
 
     def check(self) -> None:
-        """Raise an error if any target is invalid.
-
-        Raises:
-            InvalidRequestError: a target is invalid. The message describes up to five targets.
-        """
+        """Raise an InvalidRequestError that describes up to five invalid targets, if any."""
         if self.rejected:
             named = " ".join(target.error for target in self.rejected[:_MAX_NAMED])
             count = len(self.rejected)
@@ -165,7 +160,6 @@ class Targets:
 
     @cached_property
     def size_bytes(self) -> int:
-        """Approximate size in memory, in bytes."""
         texts = sum(sys.getsizeof(text) for text in self.texts)
         ids = sum(sys.getsizeof(()) + _ID_BYTES * len(ids) for one in self.forms for ids in one.ids)
         rejected = sum(sys.getsizeof(one.token_str) + _REJECTED_BYTES for one in self.rejected)
@@ -184,14 +178,7 @@ _Found = dict[tuple[int, tuple[int, ...]], dict[int, list[int]]]
 
 
 def check_targets_size(lists: Iterable[Sequence[str]]) -> None:
-    """Reject oversized lists of targets before tokenization.
-
-    Args:
-        lists: all distinct lists of targets of a request.
-
-    Raises:
-        InvalidRequestError: the lists exceed MAX_TARGETS_BYTES in total.
-    """
+    """Raise an InvalidRequestError if the distinct lists of a request are too large to tokenize."""
     size_bytes = sum(len("".join(targets).encode()) for targets in lists)
     if size_bytes > MAX_TARGETS_BYTES:
         raise InvalidRequestError(

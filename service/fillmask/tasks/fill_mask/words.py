@@ -31,9 +31,7 @@ class WordSearch:
     """Beam search for whole words.
 
     Attributes:
-        submit: function that computes model passes.
         vocab_size: number of rows of the model's embedding table.
-        top_k: maximum number of words per mask.
         max_tokens: maximum length of a word, in tokens.
     """
 
@@ -44,16 +42,7 @@ class WordSearch:
     max_tokens: int
 
     async def fill(self, text: str, encoded: EncodedText, mask: int) -> list[WordFill]:
-        """Return words for a mask, best first.
-
-        Args:
-            text: the client's text.
-            encoded: the same text as token ids.
-            mask: index of the mask in the text.
-
-        Raises:
-            FillMaskError: `submit` rejects the passes.
-        """
+        """Return words for a mask, best first. The errors are those of `submit`."""
         slot = self.tokenizer.mask_slot(text, encoded, mask)
         lengths = range(1, self.max_tokens + 1)
         found = await gather_or_cancel(
@@ -61,24 +50,15 @@ class WordSearch:
         )
         best: dict[str, tuple[float, tuple[int, ...], TokenText]] = {}
         for ids, log_prob in (word for words in found for word in words):
-            piece = self.tokenizer.join_tokens(ids)
+            piece = self.tokenizer.detokenizer.join(ids)
             if piece.word not in best or log_prob > best[piece.word][0]:
                 best[piece.word] = (log_prob, ids, piece)
         fills = []
         ranked = sorted(best.values(), key=lambda word: -word[0])
         for log_prob, ids, piece in ranked[: self.top_k]:
-            token_str, sequence = slot.fill_with(piece)
             token = ids[0] if len(ids) == 1 else NO_SINGLE_TOKEN
-            fills.append(
-                WordFill(
-                    score=math.exp(log_prob),
-                    token=token,
-                    token_str=token_str,
-                    sequence=sequence,
-                    log_prob=log_prob,
-                    tokens=ids,
-                )
-            )
+            shown = slot.fill_with(piece)
+            fills.append(WordFill(math.exp(log_prob), token, *shown, log_prob=log_prob, tokens=ids))
         return fills
 
     async def _search_length(
@@ -118,11 +98,11 @@ class WordSearch:
         """Return whether a token may follow the first tokens of a word of a length."""
         if token in self.tokenizer.special_token_ids:
             return False
-        text, word, continuation, starts, ends = self.tokenizer.token_text(token)
+        text, word, continuation, starts, ends = self.tokenizer.detokenizer[token]
         if ends is not None and ends != (len(ids) + 1 == length):
             return False
         if ids:
-            before = self.tokenizer.token_text(ids[-1]).word
+            before = self.tokenizer.detokenizer[ids[-1]].word
             joins = continuation is not None and not divides(before[-1:], continuation[:1])
             return joins and _is_word_text(continuation or "")
         if slot.unspaced and starts and text != word:  # the text has no space for the token's
@@ -134,7 +114,6 @@ class WordSearch:
 
 
 def max_word_passes(max_tokens: int) -> int:
-    """Return the maximum number of model passes for one mask."""
     return sum(1 + (length - 1) * BEAM_WIDTH for length in range(1, max_tokens + 1))
 
 
