@@ -61,6 +61,13 @@ def test_the_bound_on_labels_grows_with_the_logits(
         assert expected.measure(runtime)["best_label_agreement"] == 1
 
 
+def test_labels_that_tie_may_swap() -> None:
+    # The share of texts with the same best label still counts them.
+    request = ModelPass.for_labels(IDS, None, "first")
+    expected = ExpectedLabels([request], 1, np.array([[0.1, 0.05]], np.float32))
+    assert expected.measure(returning(label_logits=[[0.05, 0.1]]))["best_label_agreement"] == 0
+
+
 def test_a_dimension_of_weight_zero_is_not_strong() -> None:
     # The vector has fewer than a hundred dimensions, of which int8 has another one.
     request = ModelPass.for_vector(IDS, None, 5)

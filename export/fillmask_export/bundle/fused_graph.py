@@ -18,12 +18,11 @@ from fillmask.bundles.bundle import (
 from fillmask.engine.machine.native_operators import find_operators
 from fillmask.engine.runtime import Runtime
 from fillmask.registry.verification.golden import GoldenTolerance
-from fillmask.tokenization.tokenizer import Tokenizer
 from fillmask_export.bundle.description_fields import file_fields
 from fillmask_export.graph.fused.graph import fuse, packed_weights
 from fillmask_export.graph.fused.graph_reader import OPERATORS_VERSION
 from fillmask_export.verification.comparison import VerificationError
-from fillmask_export.verification.golden import golden_results, write_description
+from fillmask_export.verification.golden import golden_of, write_description
 from fillmask_model.files import atomic_replace
 
 
@@ -52,15 +51,7 @@ def add_fused_graph(bundle: Bundle, texts: Sequence[str]) -> dict[str, Any] | No
     packed = packed_weights(graph)
     with atomic_replace(path / FUSED_FILE) as file:
         onnx.save(graph, file)
-        golden = golden_results(
-            texts,
-            Runtime(file, operators=operators, packed=packed),
-            Tokenizer.from_bundle(bundle),
-            bundle.max_tokens,
-            dict(bundle.verification),
-            None if bundle.classification is None else bundle.classification.pooling,
-            bundle.architecture.vocab_size,
-        )
+        golden = golden_of(bundle, Runtime(file, operators=operators, packed=packed), texts)
         figures = _compare(bundle, golden)
     description = json.loads((path / DESCRIPTION_FILE).read_text(encoding="utf-8"))
     description["schema_version"] = SCHEMA_VERSION

@@ -35,7 +35,6 @@ def save_graph(
 
     Args:
         model: fp32 encoder. The graph computes labels if the encoder has a classification head.
-        max_tokens: maximum length of an input in tokens.
         directory: new directory for the files.
         int8: rounding of the weights. None for fp32.
         fills: whether the graph fills masks.

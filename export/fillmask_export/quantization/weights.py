@@ -39,7 +39,6 @@ class SavingStatistics(Mapping[str, InputStatistics]):
     Args:
         statistics: statistics by layer.
         scratch: directory for the files of the matrices. None to save nothing.
-        report: function that receives the progress.
     """
 
     def __init__(
@@ -94,7 +93,6 @@ class Int8Weights:
         plan: factors by the layer's name.
         gram: function that returns the Gram matrix (in, in) of a layer's inputs, or None if
             training has rounded the weights, or for rounding to the nearest value.
-        report: function that receives the progress.
     """
 
     plan: RoundingPlan

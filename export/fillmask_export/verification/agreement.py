@@ -64,7 +64,6 @@ class Fp32Predictions:
             model: fp32 encoder.
             texts: plain sentences without masks. The function skips texts of more than
                 `max_tokens` tokens.
-            max_tokens: maximum length of an input in tokens.
 
         Raises:
             VerificationError: no text has at most `max_tokens` tokens.

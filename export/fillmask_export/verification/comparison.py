@@ -56,7 +56,6 @@ def random_inputs(
     """Return random token ids and types of up to RANDOM_TEXTS lengths, from 3 to `max_tokens`.
 
     Args:
-        vocab_size: upper bound of the ids, exclusive.
         token_types: number of token types. With 1, the types are None.
     """
     lengths = np.unique(np.geomspace(min(3, max_tokens), max_tokens, RANDOM_TEXTS).astype(int))

@@ -43,7 +43,6 @@ def expected_results(
         model: fp32 encoder.
         texts: plain sentences without masks.
         text_format: kinds of inputs that the model reads.
-        max_tokens: maximum length of an input in tokens.
         fills: whether the bundle fills masks.
         sparse: pooling of a bundle with sparse vectors.
         int8: whether the bundle is in int8.

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from fillmask.bundles.bundle import DESCRIPTION_FILE, read_bundle
+from fillmask.bundles.bundle import DESCRIPTION_FILE, Bundle, read_bundle
 from fillmask.bundles.description import Pooling
 from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import ModelPass, no_targets
@@ -60,7 +60,6 @@ def golden_results(
         texts: plain sentences without masks. The function skips inputs of more than `max_tokens`
             tokens.
         runtime: runtime with the bundle's graph.
-        max_tokens: maximum length of an input in tokens.
         figures: verification figures of the bundle.
         pooling: pooling of the classification head. None for a bundle without labels.
         vocab_size: number of rows of the embedding table.
@@ -97,6 +96,20 @@ def golden_results(
     return golden
 
 
+def golden_of(bundle: Bundle, runtime: Runtime, texts: Sequence[str]) -> dict[str, Any]:
+    """Return the golden results of a graph of a bundle."""
+    head = bundle.classification
+    return golden_results(
+        texts,
+        runtime,
+        Tokenizer.from_bundle(bundle),
+        bundle.max_tokens,
+        dict(bundle.verification),
+        None if head is None else head.pooling,
+        bundle.architecture.vocab_size,
+    )
+
+
 def renew_golden_results(path: Path, texts: Sequence[str]) -> int:
     """Replace the golden prompts and golden texts of a bundle by results on this machine.
 
@@ -114,13 +127,7 @@ def renew_golden_results(path: Path, texts: Sequence[str]) -> int:
         ValueError: no text fits into the maximum length of the bundle.
     """
     bundle = read_bundle(path)
-    runtime, tokenizer = Runtime(bundle.model_path), Tokenizer.from_bundle(bundle)
-    figures, head = dict(bundle.verification), bundle.classification
-    pooling = None if head is None else head.pooling
-    vocab_size = bundle.architecture.vocab_size
-    golden = golden_results(
-        texts, runtime, tokenizer, bundle.max_tokens, figures, pooling, vocab_size
-    )
+    golden = golden_of(bundle, Runtime(bundle.model_path), texts)
     file = path / DESCRIPTION_FILE
     description = json.loads(file.read_text(encoding="utf-8"))
     write_description(description | {"golden": golden}, file)
@@ -140,7 +147,6 @@ def _inputs(
 
     Args:
         texts: plain sentences without masks.
-        max_tokens: maximum length of an input in tokens.
         masked: whether to mask some words of each text, for golden prompts.
 
     Raises:

@@ -67,7 +67,6 @@ class ExpectedLabels:
             model: fp32 encoder with a classification head.
             texts: plain sentences. The function skips texts and pairs of more than `max_tokens`
                 tokens.
-            max_tokens: maximum length of an input in tokens.
             token_types: number of token types of random tokens.
 
         Raises:

@@ -41,8 +41,6 @@ def check_tokens(
     """Compare ids, token types and spans of texts, pairs and truncated texts.
 
     Args:
-        tokenizer: the bundle's tokenizer.
-        reference: the tokenizer in transformers.
         special_tokens: texts of all special tokens.
 
     Returns:

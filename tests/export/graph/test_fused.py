@@ -197,9 +197,9 @@ def test_a_fused_graph_with_other_results_is_not_written(
     every = [fill for one in golden["prompts"] for fills in one["fills"] for fill in fills]
     for fill in every if change == "all" else every[:1]:
         fill["log_prob"] += {"one": 1, "all": 0.1, "nan": np.nan}[change]
-    for name in ("find_operators", "Runtime", "Tokenizer"):  # which make golden results
+    for name in ("find_operators", "Runtime"):  # which make golden results
         monkeypatch.setattr(fused_graph, name, Mock())
-    monkeypatch.setattr(fused_graph, "golden_results", lambda *_: golden)
+    monkeypatch.setattr(fused_graph, "golden_of", lambda *_: golden)
     with pytest.raises(VerificationError, match="golden prompts of the fused graph must match"):
         add_fused_graph(bundle, ["a text"])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bundle.json", "model.onnx"]

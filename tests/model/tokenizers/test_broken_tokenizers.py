@@ -41,111 +41,86 @@ def same_id(directory: Path) -> None:
     edit(directory / "vocab.json", lambda vocabulary: vocabulary.update({"<s>": 1}))
 
 
-BROKEN: dict[str, tuple[str, bool, Break, str]] = {
-    "JSON cut short": (
+# kind, whether with tokenizer.json, what is wrong with it, and what the error says
+BROKEN: list[tuple[str, bool, Break, str]] = [
+    (
         "BERT",
         True,
         cut("tokenizer.json"),  # the vocabulary's order is random, so the cut may split a character
         r"tokenizer\.json (must be a valid tokenizer|is not valid UTF-8)",
     ),
-    "JSON of something else": (
-        "BERT",
-        True,
-        put("tokenizer.json", b"[]"),
-        r"must be a valid tokenizer",
-    ),
-    "JSON not UTF-8": (
-        "BERT",
-        True,
-        put("tokenizer.json", b"\xff"),
-        r"tokenizer\.json is not valid UTF-8",
-    ),
-    "settings not JSON": (
-        *("BERT", True, put("tokenizer_config.json", b"{")),
-        r"tokenizer_config\.json is not valid JSON",
-    ),
-    "settings of something else": (
+    ("BERT", True, put("tokenizer.json", b"[]"), r"must be a valid tokenizer"),
+    ("BERT", True, put("tokenizer.json", b"\xff"), r"tokenizer\.json is not valid UTF-8"),
+    ("BERT", True, put("tokenizer_config.json", b"{"), r"tokenizer_config\.json is not valid JSON"),
+    (
         *("BERT", False, put("tokenizer_config.json", b"[]")),
         r"tokenizer_config\.json must contain a JSON object",
     ),
-    "setting of a wrong kind": (
+    (
         *("BERT", False, settings(do_lower_case="no")),
         r"transformers cannot read the tokenizer \(TypeError: 'str' object is not an instance",
     ),
-    "token of a wrong kind": (
-        "BERT",
-        False,
-        settings(mask_token=7),
+    (
+        *("BERT", False, settings(mask_token=7)),
         r"transformers cannot .* mask_token has to be either str or AddedToken but got",
     ),
-    "decoder of a wrong kind": (
+    (
         *("BERT", False, settings(added_tokens_decoder=[])),
         r"transformers cannot read the tokenizer \(AttributeError: 'list' object",
     ),
-    "mask of another tokenizer": (
+    (
         *("BERT", True, settings(mask_token="<mask>")),  # noqa: S106 - a token of another kind
         r"tokenizer\.json must contain <mask>, the mask_token of BertTokenizer",
     ),
-    "vocab.txt without a mask": (
+    (
         *("BERT", False, put("vocab.txt", b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n")),
         r"vocab\.txt must contain \[MASK\], the mask_token of BertTokenizer; name",
     ),
-    "vocab.txt cut short": (
+    (
         *("BERT", False, put("vocab.txt", b"[MASK]\n[UNK]\n[CLS]\n[S")),
         r"vocab\.txt must contain the special token \[SEP\]",
     ),
-    "vocab.txt without an unknown token": (
+    (
         *("BERT", False, put("vocab.txt", b"[PAD]\n[CLS]\n[SEP]\n[MASK]\n")),
         r"vocab\.txt must be .* \(WordPiece error: Missing \[UNK\] token",
     ),
-    "vocab.txt empty": ("BERT", False, put("vocab.txt", b""), r"vocab\.txt is empty"),
-    "vocab.txt not UTF-8": (
-        "ESM-2",
-        False,
-        put("vocab.txt", b"\xff"),
-        r"vocab\.txt is not valid UTF-8",
-    ),
-    "vocab.json cut short": (
-        "RoBERTa",
-        False,
-        cut("vocab.json"),
-        r"vocab\.json is not (valid|UTF-8)",
-    ),
-    "vocab.json with words for ids": (
+    ("BERT", False, put("vocab.txt", b""), r"vocab\.txt is empty"),
+    ("ESM-2", False, put("vocab.txt", b"\xff"), r"vocab\.txt is not valid UTF-8"),
+    ("RoBERTa", False, cut("vocab.json"), r"vocab\.json is not (valid|UTF-8)"),
+    (
         *("RoBERTa", False, put("vocab.json", b'{"a": "b"}')),
         r"vocab\.json must map each token to a unique whole number$",
     ),
-    "vocab.json with an id twice": (
-        *("RoBERTa", False, same_id),
-        r"vocab\.json must map each token to a unique",
-    ),
-    "merges of another vocabulary": (
-        *("RoBERTa", False, put("merges.txt", b"#version: 0.2\na l\nal xyz\n")),
-        r"cannot read the tokenizer \(.*`xyz` out of vocabulary\); download",
-    ),
-    "merges cut short": (
-        *("RoBERTa", False, put("merges.txt", b"#version: 0.2\na l\nal")),
-        r"cannot read the tokenizer \(.*invalid at line 2\); download",
-    ),
-    "no merges": (
+    ("RoBERTa", False, same_id, r"vocab\.json must map each token to a unique"),
+    (
         "RoBERTa",
         False,
-        remove("merges.txt"),
+        put("merges.txt", b"#version: 0.2\na l\nal xyz\n"),
+        r"cannot read the tokenizer \(.*`xyz` out of vocabulary\); download",
+    ),
+    (
+        "RoBERTa",
+        False,
+        put("merges.txt", b"#version: 0.2\na l\nal"),
+        r"cannot read the tokenizer \(.*invalid at line 2\); download",
+    ),
+    (
+        *("RoBERTa", False, remove("merges.txt")),
         r"cannot read the tokenizer \(.*both be from memory or both",
     ),
-    "SentencePiece garbage": (
+    (
         *("CamemBERT", False, put("sentencepiece.bpe.model", b"\x00\xff" * 40)),
         r"sentencepiece\.bpe\.model is not a complete SentencePiece model",
     ),
-    "SentencePiece empty": (
+    (
         *("ALBERT", False, put("spiece.model", b"")),
         r"spiece\.model is not a complete SentencePiece model",
     ),
-    "SentencePiece cut short": (
+    (
         *("XLM-RoBERTa", False, cut("sentencepiece.bpe.model")),
         r"sentencepiece\.bpe\.model is not a complete SentencePiece model",
     ),
-    "SentencePiece of another kind": (
+    (
         "ALBERT",
         False,
         lambda d: (d / "spiece.model").write_bytes(
@@ -153,24 +128,25 @@ BROKEN: dict[str, tuple[str, bool, Break, str]] = {
         ),
         r"cannot read the tokenizer \(TypeError: ",
     ),
-    "words of MeCab": (
+    (
         *("BERT", False, settings(word_tokenizer_type="mecab")),
         r"word_tokenizer_type must not be set, .* \(got 'mecab'\); save",
     ),
-    "vocab.txt of another class": (
+    (
         *("BERT", False, settings(tokenizer_class="AlbertTokenizer")),
         r"must contain spiece\.model or tokenizer\.json for AlbertTokenizer \(got vocab\.txt",
     ),
-    "class of another language": (
+    (
         *("BERT", False, settings(tokenizer_class="BertJapaneseTokenizer")),
         r"BertJapaneseTokenizer is code in Python, which a bundle cannot contain; save an equal",
     ),
-}
+]
 
 
-@pytest.mark.parametrize("case", BROKEN)
-def test_broken_files(case: str, tmp_path: Path) -> None:
-    name, fast, spoil, message = BROKEN[case]
+@pytest.mark.parametrize(
+    ("name", "fast", "spoil", "message"), BROKEN, ids=[row[-1][:60] for row in BROKEN]
+)
+def test_broken_files(name: str, spoil: Break, message: str, tmp_path: Path, *, fast: bool) -> None:
     directory = write(tmp_path, name, fast=fast)
     read(directory, KINDS[name].model_type)
     spoil(directory)
