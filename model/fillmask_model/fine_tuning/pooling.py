@@ -19,6 +19,8 @@ from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.encoder.sparse import SparsePooling
 from fillmask_model.fine_tuning.tokens import Batch
 
+POOLING = SparsePooling()
+
 
 class _LargestLogits(torch.autograd.Function):
     @staticmethod
@@ -48,13 +50,9 @@ class _LargestLogits(torch.autograd.Function):
         return of_hidden_NTE, of_table_VE, None
 
 
-def embed(model: TiedEncoder, pooling: SparsePooling, batch: Batch) -> Tensor:
-    """Return the weights (N, V) of the texts of a batch, with the maximum as pooling.
-
-    Args:
-        model: encoder with a masked-language-model head, on any device.
-    """
-    return pooling.activate(pooled_logits(model, batch))
+def embed(model: TiedEncoder, batch: Batch) -> Tensor:
+    """Return the weights (N, V) of the texts of a batch, with the maximum as pooling."""
+    return POOLING.activate(pooled_logits(model, batch))
 
 
 def pooled_logits(model: TiedEncoder, batch: Batch) -> Tensor:

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
 from fillmask_model.encoder.encoder import TiedEncoder
-from fillmask_model.encoder.sparse import SparsePooling
 from fillmask_model.fine_tuning.pairs import Pairs
 from fillmask_model.fine_tuning.pooling import embed
 from fillmask_model.fine_tuning.tokens import TokenizedTexts, sorted_batches
@@ -18,16 +17,14 @@ BATCH_ROWS, QUERIES_AT_ONCE = 16, 256
 CUTOFF = 10  # ranks after this one count as not found
 
 
-def evaluate_search(model: TiedEncoder, pooling: SparsePooling, pairs: Pairs) -> dict[str, float]:
+def evaluate_search(model: TiedEncoder, pairs: Pairs) -> dict[str, float]:
     """Search the document of each query among those of all pairs, in evaluation mode.
 
     Returns:
         The MRR, the recall, and the mean numbers of words with a weight.
     """
     model.eval()
-    queries_QV, documents_DV = (
-        encode(model, pooling, texts) for texts in (pairs.queries, pairs.documents)
-    )
+    queries_QV, documents_DV = encode(model, pairs.queries), encode(model, pairs.documents)
     _, first = np.unique(pairs.document_ids, return_index=True)  # each text once
     mrr, recall = mrr_and_recall(ranks_of(queries_QV, documents_DV[first], pairs.document_ids))
     return {
@@ -39,12 +36,12 @@ def evaluate_search(model: TiedEncoder, pooling: SparsePooling, pairs: Pairs) ->
 
 
 @torch.inference_mode()
-def encode(model: TiedEncoder, pooling: SparsePooling, texts: TokenizedTexts) -> csr_array:
+def encode(model: TiedEncoder, texts: TokenizedTexts) -> csr_array:
     """Return the vectors (N, V) of texts."""
     rows, parts = [], []
     for batch in sorted_batches(texts, BATCH_ROWS):
         with autocast(model.output_projection().device):
-            parts.append(csr_array(embed(model, pooling, batch).cpu().numpy()))
+            parts.append(csr_array(embed(model, batch).cpu().numpy()))
         rows.append(batch.rows)
     return vstack(parts, format="csr")[np.argsort(np.concatenate(rows))]
 

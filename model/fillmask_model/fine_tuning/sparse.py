@@ -17,7 +17,6 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from fillmask_model.encoder.encoder import TiedEncoder
-from fillmask_model.encoder.sparse import SparsePooling
 from fillmask_model.fine_tuning.config import SparseConfig
 from fillmask_model.fine_tuning.pairs import PairBatch, Pairs, shuffled_pairs
 from fillmask_model.fine_tuning.pooling import embed, pooled_logits
@@ -48,7 +47,7 @@ class SparseSearch:
         self.model, self.device = model.to(device), torch.device(device)
         self.training, self.validation = training, validation
         self.steps_per_epoch = len(training) // config.batch_rows
-        self._config, self._pooling = config, SparsePooling()
+        self._config = config
         if model.head_bias is not None:
             lower_bias(model, training.documents)
 
@@ -58,16 +57,15 @@ class SparseSearch:
     def loss(self, batch: PairBatch, step: int) -> Tensor:
         config = self._config
         with autocast(self.device):
-            queries_NV, documents_NV = (
-                embed(self.model, self._pooling, one) for one in (batch.queries, batch.documents)
-            )
+            queries_NV = embed(self.model, batch.queries)
+            documents_NV = embed(self.model, batch.documents)
         penalty = config.penalty_at(step, config.epochs * self.steps_per_epoch)
         return contrastive_loss(queries_NV, documents_NV, batch.equal.to(self.device)) + penalty * (
             config.query_penalty * flops(queries_NV) + config.document_penalty * flops(documents_NV)
         )
 
     def evaluate(self) -> dict[str, float]:
-        return evaluate_search(self.model, self._pooling, self.validation)
+        return evaluate_search(self.model, self.validation)
 
     def describe(self, metrics: dict[str, float]) -> str:
         return (

@@ -48,10 +48,7 @@ MULTI: ProblemType = "multi_label_classification"
 
 
 def word_tokenizer() -> Tokenizer:
-    """Return a tokenizer with every word as a token.
-
-    The vocabulary is given, because the trainer breaks ties at random.
-    """
+    """Return a tokenizer with every word as a token, because training breaks ties at random."""
     words = [*ENGLISH, *GERMAN, *FILLERS]
     tokenizer = train_word_pieces([" ".join(words)], vocab_size=200)
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -75,21 +72,18 @@ def save_start(directory: str) -> None:
 
 
 def topic_text(generator: np.random.Generator, *topics: str) -> str:
-    """Return a text of three words per topic and some filler words, in random order."""
     words = [generator.choice(WORDS[topic].split()) for topic in topics for _ in range(3)]
     words += list(generator.choice(FILLERS, max(1, 8 - len(words))))
     return " ".join(generator.permutation(words))
 
 
 def topic_rows(count: int, seed: int = 0) -> list[dict[str, Any]]:
-    """Return labelled rows with three alternating labels."""
     generator = np.random.default_rng(seed)
     topics = [LABELS[i % 3] for i in range(count)]
     return [{"text": topic_text(generator, topic), "label": topic} for topic in topics]
 
 
 def write_rows(path: str | Path, rows: Sequence[dict[str, Any]]) -> Path:
-    """Write rows as CSV, TSV or JSONL, depending on the suffix of the path."""
     path = Path(path)
     if path.suffix == ".jsonl":
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -103,14 +97,14 @@ def write_rows(path: str | Path, rows: Sequence[dict[str, Any]]) -> Path:
 
 
 def dataset_of(examples: Sequence[tuple[str, Any]], name: str = "data.csv") -> Dataset:
-    """Return a dataset of texts and labels, of which one of type float is a number to predict."""
-    made = []
-    for row, (text, label) in enumerate(examples, 1):
+    """Return texts with a label, several, or a number to predict."""
+
+    def example(row: int, text: str, label: Any) -> Example:
         if isinstance(label, float):
-            made.append(Example(row, text, None, value=label))
-        else:
-            made.append(Example(row, text, None, (label,) if isinstance(label, str) else label))
-    return Dataset(Path(name), tuple(made))
+            return Example(row, text, value=label)
+        return Example(row, text, labels=(label,) if isinstance(label, str) else label)
+
+    return Dataset(Path(name), tuple(example(row, *one) for row, one in enumerate(examples, 1)))
 
 
 def refuse_notes(note: str) -> None:
@@ -128,14 +122,11 @@ tokens_of = partial(
 
 
 def only(texts: TokenizedTexts, row: int) -> TokenizedTexts:
-    """Return a single text."""
     assert texts.types is not None
     return replace(texts, ids=[texts.ids[row]], types=[texts.types[row]])
 
 
 class TinyTask:
-    """Tokenized training and validation rows with a tiny encoder of random weights."""
-
     def __init__(
         self, training: Dataset, validation: Dataset, problem_type: ProblemType = SINGLE
     ) -> None:
@@ -166,7 +157,7 @@ class TinyTask:
 
 
 def topic_task(rows: int = 120) -> TinyTask:
-    """Return the task of predicting the topic, with half of the rows for validation."""
+    """Return the topics of texts, with half of the rows for validation."""
     examples = [(row["text"], row["label"]) for row in topic_rows(rows)]
     return TinyTask(dataset_of(examples[: rows // 2]), dataset_of(examples[rows // 2 :]))
 

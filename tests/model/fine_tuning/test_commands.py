@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -185,51 +186,6 @@ def test_unusual_data_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert said.count("rows of other.csv with a text that the training rows also have: 2") == 2
 
 
-@pytest.mark.parametrize(
-    ("files", "arguments", "message"),
-    [
-        (
-            {"data.csv": [{"text": "red " * 40, "label": "colour"}, *topic_rows(30)]},
-            (),
-            "row 1 must have at most 16 tokens (got 42; too many",
-        ),
-        ({}, ("--max-tokens=17",), "from 8 to 16, the maximum of the encoder (got 17)"),
-        ({}, ("--best-by=spearman",), "--best-by must be one of accuracy, macro_f1"),
-        ({}, ("--text-column=body",), "has no column 'body'"),
-        ({}, ("--validation-share=2",), "--validation-share must be above 0 and below 1"),
-        ({}, ("--problem-type=regression",), "data.csv, row 1: label must be a number"),
-        (
-            {"other.csv": [{"text": "x", "label": "new"}]},
-            ("--validation=other.csv",),
-            "other.csv, row 1: the training rows have no label 'new'",
-        ),
-        (
-            {"other.csv": [{"text": "x", "text_pair": "y", "label": "food"}]},
-            ("--test=other.csv",),
-            "other.csv has pairs and data.csv has single texts",
-        ),
-        (
-            {"data.csv": [{"text": f"x {i}", "label": i} for i in range(9)]},
-            ("--problem-type=regression", "--class-weights=balanced"),
-            "--class-weights must be none for regression",
-        ),
-    ],
-)
-def test_a_mistake_is_one_message_without_a_checkpoint(
-    files: dict[str, Any],
-    arguments: tuple[str, ...],
-    message: str,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    for name, rows in files.items():
-        write_rows(name, rows)
-    assert classify(*arguments) == 2
-    said = capsys.readouterr().err
-    assert said.startswith("fillmask-train: ")
-    assert message in said
-    assert not Path("run/model.safetensors").exists()
-
-
 @pytest.mark.usefixtures("no_plots")
 @pytest.mark.parametrize("epochs", [0, 1])
 def test_sigterm_keeps_the_best_checkpoint(
@@ -274,39 +230,45 @@ def test_a_sparse_encoder(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("command", "arguments", "message"),
     [
-        (["--query-column=question"], "pairs.csv has no column 'question'"),
-        (["--max-tokens=7"], "--max-tokens must be from 8 to 16, the maximum of the encoder"),
-        (["--penalty-share=1"], "penalty_share must be below 1"),
-        (["--batch-rows=65"], "at least 65 pairs, one batch (got 64)"),
-        (["--output=start"], "start/config.json; choose another output"),
-        (["--init=."], "config.json"),
-        (["--output=other"], "other/modules.json exists and does not come from fillmask"),
+        (classify, "--max-tokens=17", "from 8 to 16, the maximum of the encoder (got 17)"),
+        (classify, "--best-by=spearman", "--best-by must be one of accuracy, macro_f1"),
+        (classify, "--text-column=body", "has no column 'body'"),
+        (classify, "--validation-share=2", "--validation-share must be above 0 and below 1"),
+        (classify, "--validation=new.csv", "row 1: the training rows have no label 'new'"),
+        (classify, "--validation=long.csv", "row 1 must have at most 16 tokens (got 42; too"),
+        (classify, "--test=both.csv", "both.csv has pairs and data.csv has single texts"),
+        (classify, "--output=other", "other/metrics.json exists and does not come from fillmask"),
+        (classify, "--init=no_tokenizer", "no_tokenizer has no tokenizer; add tokenizer.json"),
+        (sparse, "--init=few_tokens", "few_tokens: the tokenizer must have at most 30 tokens, on"),
+        (sparse, "--init=labels", "labels"),
+        (sparse, "--query-column=question", "pairs.csv has no column 'question'"),
+        (sparse, "--max-tokens=7", "--max-tokens must be from 8 to 16, the maximum of the enco"),
+        (sparse, "--penalty-share=1", "penalty_share must be below 1"),
+        (sparse, "--batch-rows=65", "at least 65 pairs, one batch (got 64)"),
+        (sparse, "--output=start", "start/config.json; choose another output"),
+        (sparse, "--output=other", "other/modules.json exists and does not come from fillmask"),
     ],
 )
-def test_mistakes_get_one_sentence(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+def test_a_mistake_is_one_message_without_a_checkpoint(
+    command: Callable[[str], int], arguments: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    write_rows("new.csv", [{"text": "x", "label": "new"}])
+    write_rows("both.csv", [{"text": "x", "text_pair": "y", "label": "food"}])
+    write_rows("long.csv", [{"text": "red " * 40, "label": "colour"}])
     Path("other").mkdir()
-    Path("other/modules.json").write_text("[]")
-    assert sparse(*arguments) == 2
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.count("\n") == 1
-
-
-def test_a_start_needs_a_tokenizer_and_a_sparse_encoder_a_head(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    for name in ("modules.json", "metrics.json"):
+        Path("other", name).write_text("[]")
+    tokenizer_json = TOKENIZER.to_str().encode()
+    save_small("no_tokenizer", None)
+    save_small("few_tokens", tokenizer_json, vocab_size=30)
     head = ClassifierConfig(labels=("a", "b"))
     labels = TiedEncoder(tiny_encoder().config, head)
-    save_checkpoint(Path("start"), labels, TOKENIZER.to_str().encode(), fills=False)
-    assert sparse() == 2
-    assert "start" in capsys.readouterr().err
-    save_small("start", None)
-    assert classify() == 2
-    assert "start has no tokenizer; add tokenizer.json" in capsys.readouterr().err
-    save_small("start", TOKENIZER.to_str().encode(), vocab_size=30)
-    assert sparse() == 2
-    assert "start: the tokenizer must have at most 30 tokens, one for" in capsys.readouterr().err
+    save_checkpoint(Path("labels"), labels, tokenizer_json, fills=False)
+    assert command(arguments) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("fillmask-train: ")
+    assert message in error
+    assert error.count("\n") == 1
+    assert not Path("run/model.safetensors").exists()
