@@ -73,7 +73,6 @@ class FillMaskApp(FastAPI):
             await super().__call__(scope, receive, send)
 
     def openapi(self) -> dict[str, Any]:
-        """Return the OpenAPI document."""
         if self.openapi_schema is None:
             models: ModelRegistry | None = getattr(self.state, "models", None)
             complete(
@@ -86,7 +85,6 @@ class FillMaskApp(FastAPI):
         return super().openapi()
 
     def use_models(self, models: ModelRegistry) -> None:
-        """Use these models for all later requests."""
         self.state.models = models
         self.openapi_schema = None  # rebuilt with the new models' names
 

@@ -23,8 +23,6 @@ class FillMaskError(Exception):
 
 
 class MalformedRequestError(FillMaskError):
-    """Error for a body or header with invalid syntax."""
-
     status = 400
 
 
@@ -35,38 +33,26 @@ class ContentTypeError(FillMaskError):
 
 
 class UnauthorizedError(FillMaskError):
-    """Error for a request without a valid API key."""
-
     status = 401
 
 
 class TooLargeError(FillMaskError):
-    """Error for a body above the size limit."""
-
     status = 413
 
 
 class SlowRequestError(FillMaskError):
-    """Error for a request that does not arrive in time."""
-
     status = 408
 
 
 class DeadlineError(FillMaskError):
-    """Error for a request whose time limit has passed."""
-
     status = 504
 
 
 class NotFoundError(FillMaskError):
-    """Error for an unknown model or version."""
-
     status = 404
 
 
 class InvalidRequestError(FillMaskError, ValueError):
-    """Error for invalid parameters or input."""
-
     status = 422
 
 
@@ -85,8 +71,6 @@ class OverloadedError(FillMaskError):
 
 
 class NotReadyError(FillMaskError):
-    """Error of a service that is starting, is stopping or has failed."""
-
     status = 503
 
 

@@ -42,21 +42,11 @@ def _affinity() -> int:
 def _cgroup_quotas(root: Path) -> Iterator[float]:
     """Yield the quotas of the process's cgroups and of their parents, in CPUs."""
     for directory in cgroup_directories("cpu", root):
-        yield from _v2_quota(directory)
-        yield from _v1_quota(directory)
-
-
-def _v2_quota(directory: Path) -> Iterator[float]:
-    quota_us, _, period_us = read_text(directory / "cpu.max").partition(" ")
-    if quota_us.isdecimal() and period_us.strip().isdecimal():
-        yield int(quota_us) / int(period_us)
-
-
-def _v1_quota(directory: Path) -> Iterator[float]:
-    quota_us = read_text(directory / "cpu.cfs_quota_us").strip()  # -1 means no quota
-    period_us = read_text(directory / "cpu.cfs_period_us").strip()
-    if quota_us.isdecimal() and period_us.isdecimal():
-        yield int(quota_us) / int(period_us)
+        v1 = (read_text(directory / f"cpu.cfs_{name}_us") for name in ("quota", "period"))
+        for content in (read_text(directory / "cpu.max"), " ".join(v1)):
+            quota_us, _, period_us = (part.strip() for part in content.partition(" "))
+            if quota_us.isdecimal() and period_us.isdecimal():  # not -1 or max, for no quota
+                yield int(quota_us) / int(period_us)
 
 
 _MEMORY_FILES = ("memory.max", "memory.limit_in_bytes")  # cgroups v2 and v1

@@ -11,12 +11,10 @@ from fillmask.errors import FillMaskError, OverloadedError, UnauthorizedError
 def error_response(
     status: int, message: str, headers: Mapping[str, str] | None = None
 ) -> JSONResponse:
-    """Return an error response."""
     return JSONResponse({"error": message}, status, headers)
 
 
 def response_to(error: FillMaskError) -> JSONResponse:
-    """Return the error response for an exception."""
     if isinstance(error, OverloadedError):
         return _overloaded(error.text, error.retry_after_s)
     headers = {}

@@ -1,6 +1,5 @@
 """Limit on the memory of all request bodies and responses together."""
 
-from types import TracebackType
 from typing import Self
 
 from fillmask.errors import OverloadedError
@@ -27,7 +26,6 @@ class MemoryBudget:
         self.held_bytes = self.taken_bytes = 0
 
     def claim(self) -> "Claim":
-        """Return an empty claim, which releases its bytes at the end of its `with` block."""
         return Claim(self)
 
 
@@ -43,12 +41,7 @@ class Claim:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        exception_type: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._budget.held_bytes -= self._counted_bytes
 
     def add(self, size_bytes: int) -> None:

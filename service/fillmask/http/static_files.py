@@ -12,7 +12,6 @@ class Files(StaticFiles):
     """Static files in small parts, because each slow client holds one."""
 
     def file_response(self, *args: Any, **keywords: Any) -> Response:
-        """Return the response to a request for a file."""
         response = super().file_response(*args, **keywords)
         if isinstance(response, FileResponse):
             response.chunk_size = PART_BYTES

@@ -33,7 +33,6 @@ class BackgroundFile(io.FileIO):
         atexit.register(self._finish)
 
     def write(self, lines: Any, /) -> int:
-        """Take lines and return their size."""
         with self._changed:
             if len(self._queued) + len(lines) > MAX_QUEUED_BYTES:
                 self._drop(lines)

@@ -12,18 +12,17 @@ class Health:
 
     The service is not ready until the first call of `ready`. After a stop or a failure, the service
     does not become ready again.
+
+    Attributes:
+        not_ready_reason: reason why the service is not ready, None if it is ready.
+        failed: whether a failure must end the process.
     """
 
     def __init__(self) -> None:
-        self._reason: str | None = "The service is starting; wait until it is ready."
+        self.not_ready_reason: str | None = "The service is starting; wait until it is ready."
+        self.failed = False
         self._stopping = asyncio.Event()
-        self._failed = False
         self._beat_s = time.monotonic()
-
-    @property
-    def not_ready_reason(self) -> str | None:
-        """Reason why the service is not ready. The reason is None if the service is ready."""
-        return self._reason
 
     @property
     def stopping(self) -> bool:
@@ -31,7 +30,6 @@ class Health:
         return self._stopping.is_set()
 
     async def wait_until_stopping(self) -> None:
-        """Wait for a stop or a failure."""
         await self._stopping.wait()
 
     @property
@@ -47,23 +45,16 @@ class Health:
             self._beat_s = time.monotonic()
             await asyncio.sleep(_BEAT_EVERY_S)
 
-    @property
-    def failed(self) -> bool:
-        """True after a failure that must end the process."""
-        return self._failed
-
     def ready(self) -> None:
-        """Mark the service as ready, unless it is stopping."""
         if not self.stopping:
-            self._reason = None
+            self.not_ready_reason = None
 
     def stop(self, reason: str) -> None:
         """Mark the service as stopping. A later call does not change the reason."""
         if not self.stopping:
             self._stopping.set()
-            self._reason = reason
+            self.not_ready_reason = reason
 
     def fail(self, reason: str) -> None:
-        """Mark the service as failed."""
-        self._failed = True
+        self.failed = True
         self.stop(reason)

@@ -209,9 +209,7 @@ class ModelMetrics:
         self._slots.inc(slots)
 
     def record_failure(self) -> None:
-        """Count a failed batch."""
         self._failures.inc()
 
     def record_rejection(self, reason: str) -> None:
-        """Count a request that the queue rejected."""
         self._rejections[reason].inc()

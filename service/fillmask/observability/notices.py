@@ -50,5 +50,4 @@ def reading_golden_texts() -> Iterator[None]:
 
 
 def notices_header(notices: Counter[Notice]) -> bytes:
-    """Return the value of the header X-Warnings."""
     return ", ".join(f"{kind}={count}" for kind, count in sorted(notices.items())).encode()

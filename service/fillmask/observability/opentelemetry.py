@@ -54,7 +54,6 @@ class OpenTelemetryTracer:
         await asyncio.to_thread(closing.join, CLOSE_TIMEOUT_S)
 
     def current_context(self) -> Context | None:
-        """Return the trace context of the current request, or None outside of requests."""
         span = get_current_span()
         valid = span.get_span_context().is_valid
         return set_span_in_context(span, Context()) if valid else None
@@ -62,8 +61,6 @@ class OpenTelemetryTracer:
     def traced(
         self, name: str, function: Callable[Arguments, Result]
     ) -> Callable[Arguments, Result]:
-        """Return a function that records a span per call, except for calls outside of requests."""
-
         def call_in_span(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
             if self.current_context() is None:
                 return function(*args, **kwargs)
@@ -81,7 +78,6 @@ class OpenTelemetryTracer:
         ended_s: float,
         attributes: Mapping[str, int],
     ) -> None:
-        """Record the queue and compute spans of each request in a batch."""
         # spans need the time of day, but batches have times of the performance counter
         offset_ns = time.time_ns() - time.perf_counter_ns()
         started_ns, ended_ns = (offset_ns + round(at * 1e9) for at in (started_s, ended_s))

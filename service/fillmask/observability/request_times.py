@@ -34,13 +34,11 @@ class RequestTimes:
         self._until_s = max(self._until_s, ended_s)
 
     def header(self, seconds: float) -> bytes:
-        """Return the value of the header Server-Timing for a request of a total duration."""
         steps = {"app": seconds, **self.seconds}
         return ", ".join(f"{name};dur={one * 1000:.2f}" for name, one in steps.items()).encode()
 
 
 def current_times() -> RequestTimes | None:
-    """Return the durations of the current request, or None outside of HTTP requests."""
     scope = CURRENT_SCOPE.get()
     times: RequestTimes | None = None if scope is None else scope.get(TIMES)
     return times

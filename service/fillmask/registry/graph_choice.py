@@ -35,7 +35,6 @@ class GraphChoice:
 
     @property
     def kind(self) -> GraphKind:
-        """Kind of the graph."""
         return "stock" if self.operators is None else "fused"
 
 

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,10 +55,9 @@ class ModelRegistry:
         tracer: Tracer | None = None,
     ) -> None:
         self._settings = settings
-        self._on_failure = on_failure
         self._on_change = on_change
         self._metrics = metrics
-        self._tracer = tracer
+        self._load = partial(load_model, settings, on_failure, metrics=metrics, tracer=tracer)
         self._by_path: dict[Path, ServedModel] = {}
         self._default_path = Path()
         self.by_name: Mapping[str, ServedModel] = {}
@@ -106,7 +106,6 @@ class ModelRegistry:
         )
 
     def names_of(self, model: ServedModel) -> list[str]:
-        """Return the name of a model, followed by its aliases."""
         return [name for name, other in self.by_served_name.items() if other is model]
 
     async def load_all(self) -> None:
@@ -117,7 +116,7 @@ class ModelRegistry:
                 the settings is missing, or an alias is invalid.
         """
         for path in find_bundles(self._settings.bundle):
-            self._add(path, await self._load(directory_to_load(path), background=False))
+            self._add(path, await self._load(directory_to_load(path)))
         if self._settings.model and self._settings.model not in self.by_name:
             raise SettingsError(
                 f"model must be one of {', '.join(map(quote, self.by_name))} "
@@ -146,7 +145,6 @@ class ModelRegistry:
                         await self._reload(path, bundle)
 
     def start_reload(self) -> None:
-        """Start a reload in the background."""
         _run_in(self._reloads, self.reload())
 
     def start_periodic_reload(self, interval_s: float) -> None:
@@ -213,16 +211,6 @@ class ModelRegistry:
     def _with_aliases(self, by_path: Mapping[Path, ServedModel]) -> dict[str, ServedModel]:
         by_name = {model.name: model for model in by_path.values()}
         return with_aliases(self._settings.served_name, by_name, by_path[self._default_path])
-
-    async def _load(self, path: Path, *, background: bool) -> ServedModel:
-        return await load_model(
-            self._settings,
-            self._on_failure,
-            path,
-            background=background,
-            metrics=self._metrics,
-            tracer=self._tracer,
-        )
 
 
 def _run_in(tasks: set[asyncio.Task[None]], coroutine: Coroutine[Any, Any, None]) -> None:

@@ -87,23 +87,18 @@ class ServedModel:
 
     @property
     def name(self) -> str:
-        """Name of the model, from its bundle."""
         return self.info.name
 
     def require_fill_mask(self) -> FillMaskPipeline:
-        """Return the pipeline that fills masks."""
         return self.pipelines.fill_mask or self.refuse("fill-mask")
 
     def require_scoring(self) -> ScoringPipeline:
-        """Return the pipeline that scores texts."""
         return self.pipelines.scoring or self.refuse("fill-mask")
 
     def require_classification(self) -> ClassificationPipeline:
-        """Return the pipeline that classifies texts."""
         return self.pipelines.classification or self.refuse("text-classification")
 
     def require_sparse(self) -> SparsePipeline:
-        """Return the pipeline that makes sparse vectors."""
         return self.pipelines.sparse or self.refuse("sparse")
 
     @property
@@ -112,7 +107,6 @@ class ServedModel:
         return self.info.pairs and len(self.info.labels or ()) == 1
 
     def require_reranking(self) -> ClassificationPipeline:
-        """Return the pipeline that classifies the pairs of a query."""
         pipeline = self.require_classification()
         if not self.reranks:
             labels = len(self.info.labels or ())
@@ -135,6 +129,5 @@ class ServedModel:
         await self.closing.aclose()
 
     async def retire(self) -> None:
-        """Close the model once no request uses it."""
         await self.in_use.wait_until_unused()
         await self.aclose()

@@ -28,7 +28,6 @@ class StateCollector(Collector):
         self._memory_limit_bytes = memory_limit_bytes()
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the current value of every metric."""
         models = self._models()
         failures = [self._not_ready_reason(), *(model.probe.last_failure for model in models)]
         yield GaugeMetricFamily(
@@ -45,48 +44,34 @@ class StateCollector(Collector):
 
 
 def _of_models(models: Sequence[ServedModel]) -> Iterable[Metric]:
+    sizes = ("d_model", "graph", "max_tokens", "num_layers", "precision", "vocab_size")
     info = GaugeMetricFamily(
-        "fillmask_model_info",
-        "A served model, with the value 1.",
-        labels=["model", "d_model", "graph", "max_tokens", "num_layers", "precision", "vocab_size"],
+        "fillmask_model_info", "A served model, with the value 1.", labels=["model", *sizes]
     )
-    waiting = GaugeMetricFamily(
-        "fillmask_waiting_tokens",
-        "Tokens that wait or run, by lane.",
-        labels=["model", "lane"],
+    text = "Tokens that wait or run, by lane."
+    waiting = GaugeMetricFamily("fillmask_waiting_tokens", text, labels=["model", "lane"])
+    text = "Limit on the tokens that wait or run, by lane."
+    most = GaugeMetricFamily("fillmask_waiting_tokens_limit", text, labels=["model", "lane"])
+    text = (
+        "Recent throughput of all workers in large batches (absent before the first large batch)."
     )
-    most = GaugeMetricFamily(
-        "fillmask_waiting_tokens_limit",
-        "Limit on the tokens that wait or run, by lane.",
-        labels=["model", "lane"],
-    )
-    speed = GaugeMetricFamily(
-        "fillmask_tokens_per_second",
-        "Recent throughput of all workers in large batches (absent before the first large batch).",
-        labels=["model"],
-    )
-    workers = GaugeMetricFamily(
-        "fillmask_workers", "Worker threads that compute batches.", labels=["model"]
-    )
+    speed = GaugeMetricFamily("fillmask_tokens_per_second", text, labels=["model"])
+    text = "Worker threads that compute batches."
+    workers = GaugeMetricFamily("fillmask_workers", text, labels=["model"])
     for model in models:
-        about, sizes, load = model.info, model.info.architecture, model.batcher.load
-        info.add_metric(
-            [
-                model.name,
-                str(sizes.d_model),
-                about.graph,
-                str(about.limits.max_tokens),
-                str(sizes.num_layers),
-                about.precision,
-                str(sizes.vocab_size),
-            ],
-            1,
-        )
+        name, load, about = model.name, model.batcher.load, model.info
+        values = {
+            **vars(about.architecture),
+            "graph": about.graph,
+            "max_tokens": about.limits.max_tokens,
+            "precision": about.precision,
+        }
+        info.add_metric([name, *(str(values[size]) for size in sizes)], 1)
         for lane, tokens in load.waiting_tokens.items():
-            waiting.add_metric([model.name, lane], tokens)
+            waiting.add_metric([name, lane], tokens)
         for lane, tokens in load.most_waiting_tokens.items():
-            most.add_metric([model.name, lane], tokens)
+            most.add_metric([name, lane], tokens)
         if load.tokens_per_s is not None:
-            speed.add_metric([model.name], load.tokens_per_s)
-        workers.add_metric([model.name], load.workers)
+            speed.add_metric([name], load.tokens_per_s)
+        workers.add_metric([name], load.workers)
     return info, waiting, most, speed, workers

@@ -60,7 +60,6 @@ def read_settings(arguments: Sequence[str]) -> Settings:
 
 
 def flag(name: str) -> str:
-    """Return the flag of a setting."""
     return "--" + name.replace("_", "-")
 
 

@@ -217,7 +217,6 @@ class Settings(BaseSettings):
 
     @property
     def tracing_enabled(self) -> bool:
-        """True if the service sends traces."""
         if self.traces == "auto":
             return any(os.environ.get(variable) for variable in _COLLECTOR_VARIABLES)
         return self.traces == "on"
@@ -264,7 +263,6 @@ def metavar(name: str, field: FieldInfo) -> str:
 
 
 def help_text(field: FieldInfo) -> str:
-    """Return the description and the default of a setting, for argparse."""
     default = default_text(field)
     text = f"{field.description} (default {default})" if default else str(field.description)
     return text.replace("%", "%%")

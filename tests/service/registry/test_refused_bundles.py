@@ -196,7 +196,7 @@ def test_reloads_go_on_after_any_failure(
         assert service.state.health.not_ready_reason is None
 
 
-@pytest.mark.parametrize("part", ["find_bundles", "load_model"])
+@pytest.mark.parametrize("part", ["find_bundles", "fingerprint"])
 def test_reloads_go_on_after_a_defect(
     part: str,
     tiny: Tiny,

@@ -45,7 +45,6 @@ class AccessLogMiddleware:
         self._logged_from = _LOGGED_FROM[logged]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Count, time and log one request."""
         begun_s = time.perf_counter()
         times = scope[TIMES] = RequestTimes()
         status = CLIENT_CLOSED_REQUEST
@@ -111,7 +110,6 @@ class BodyLogMiddleware:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Log the body of one request, when its last part has arrived."""
         begin, size_bytes = b"", 0
 
         async def receive_and_log() -> Message:

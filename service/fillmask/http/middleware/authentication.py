@@ -49,7 +49,6 @@ class AuthenticationMiddleware:
 
 
 def is_public(method: str, path: str) -> bool:
-    """Return True if requests with this method and path need no API key."""
     if path == "/":  # GET returns the playground. POST fills masks.
         return method in {"GET", "HEAD"}
     return path in _PUBLIC_PATHS or path.startswith(_PUBLIC_PREFIXES)

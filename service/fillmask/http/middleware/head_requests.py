@@ -14,7 +14,6 @@ class HeadMiddleware:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request. A HEAD request becomes a GET request."""
         if scope["method"] != "HEAD":
             await self._app(scope, receive, send)
             return

@@ -36,7 +36,6 @@ class RequestIdMiddleware:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request and its exceptions."""
         request_id = scope[REQUEST_ID] = request_id_of(scope["headers"])
         CURRENT_SCOPE.set(scope)  # each request runs in its own context
         started = False
@@ -69,7 +68,6 @@ class RequestIdMiddleware:
 
 
 def request_id_of(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """Return the valid request id of the client or a new id."""
     for name, value in headers:
         if name == _HEADER and _VALID_ID.fullmatch(value):
             return bytes(value)

@@ -23,7 +23,6 @@ class TracingMiddleware:
         self._tracer = tracer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Trace one request."""
         if scope["path"].startswith(_UNTRACED):
             await self._app(scope, receive, send)
             return

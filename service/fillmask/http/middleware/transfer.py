@@ -49,7 +49,6 @@ class TransferMiddleware:
         self.is_stopping = is_stopping
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request within the limits."""
         with self._budget.claim() as claim, suppress(ClientDisconnectedError):
             scope[CLAIM] = claim
             transfer = _Transfer(self, scope["headers"], receive, send, claim)
