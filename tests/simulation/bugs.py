@@ -153,7 +153,7 @@ BUGS: dict[str, Sequence[tuple[Any, str, Any]]] = {
     "an old model stays": [(ServedModel, "retire", _do_nothing)],
     "a failed reload ends all later ones": [(registry, "NOT_FAILURES", (BaseException,))],
     "SIGTERM does not end the process": [(Health, "wait_until_stopping", _wait_for_ever)],
-    "a failure ends the process like a stop": [(Health, "failed", property(lambda _: False))],
+    "a failure ends the process like a stop": [(Health, "fail", Health.stop)],
     "a probe without an answer fails for ever": [(Probe, "_store_failure", lambda *_: None)],
 }
 
