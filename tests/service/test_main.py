@@ -6,6 +6,7 @@ import http.client
 import json
 import signal
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -236,3 +237,35 @@ def test_addresses_that_the_service_cannot_use() -> None:
         "The service cannot listen on 192.0.2.1 port 0 (cannot assign requested address); "
         "set another host or port."
     )
+
+
+# the service with a signal during its imports
+INTERRUPTED = """
+import os, signal, sys
+class Interrupt:
+    def find_spec(self, name, *_):
+        if name == "uvicorn":
+            os.kill(os.getpid(), signal.{signal})
+sys.meta_path.insert(0, Interrupt())
+from fillmask.__main__ import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGHUP does not exist there")
+def test_sighup_before_anything_is_loaded(start_server: StartServer) -> None:
+    # A signal to reload does not end a process that has not loaded a bundle yet.
+    with start_server(code=INTERRUPTED.format(signal="SIGHUP"), forks=False) as (_, url):
+        assert httpx.post(f"{url}/fill-mask", json={"inputs": "the [MASK]"}).is_success
+
+
+def test_sigterm_before_anything_is_loaded(tiny: Tiny) -> None:
+    # The process exits with code 0 and prints nothing.
+    ended = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED.format(signal="SIGTERM"), f"--bundle={tiny.path}"],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")

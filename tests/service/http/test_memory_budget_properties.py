@@ -1,6 +1,7 @@
 """Memory budget under any sequence of claims, compared with a list of their sizes."""
 
 import pytest
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
@@ -62,4 +63,5 @@ class Budget(RuleBasedStateMachine):
         assert self.budget.taken_bytes == self.taken
 
 
+Budget.TestCase.settings = settings(max_examples=50, stateful_step_count=30)
 test_budget = Budget.TestCase

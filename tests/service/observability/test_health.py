@@ -3,20 +3,12 @@
 from fillmask.observability.health import Health
 
 
-def test_not_ready_at_first() -> None:
-    assert Health().not_ready_reason == "The service is starting; wait until it is ready."
-
-
-def test_ready() -> None:
-    health = Health()
-    health.ready()
-    assert health.not_ready_reason is None
-
-
 def test_stop_is_final_and_the_first_reason_stays() -> None:
     # Later calls change neither readiness nor its reason.
     health = Health()
+    assert health.not_ready_reason == "The service is starting; wait until it is ready."
     health.ready()
+    assert health.not_ready_reason is None
     health.stop("It broke.")
     health.stop("It stops.")
     health.ready()

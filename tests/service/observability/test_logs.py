@@ -80,16 +80,6 @@ async def main():
     await asyncio.sleep(0.01)
 asyncio.run(main())
 """,
-    "a task that nobody awaits": """
-async def main():
-    asyncio.get_running_loop().set_exception_handler(log_loop_error)
-    async def work(): fail()
-    task = asyncio.create_task(work())
-    await asyncio.sleep(0.01)
-    del task
-    gc.collect()
-asyncio.run(main())
-""",
 }
 
 

@@ -205,16 +205,21 @@ def test_unreachable_collector_delays_nothing(
         assert process.wait(20) == 0
 
 
-def test_setting_overrides_the_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable in ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"):
-        monkeypatch.delenv(variable, raising=False)
-    assert not read_settings([]).tracing_enabled
-    assert read_settings(["--traces=on"]).tracing_enabled
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://x")
-    assert read_settings([]).tracing_enabled
-    assert not read_settings(["--traces=off"]).tracing_enabled
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "")
-    assert not read_settings([]).tracing_enabled
+@pytest.mark.parametrize(
+    ("value", "flags", "enabled"),
+    [
+        ("", [], False),
+        ("", ["--traces=on"], True),
+        ("http://x", [], True),
+        ("http://x", ["--traces=off"], False),
+    ],
+)
+def test_setting_overrides_the_variables(
+    value: str, flags: list[str], monkeypatch: pytest.MonkeyPatch, *, enabled: bool
+) -> None:
+    monkeypatch.delenv("OTEL_EXPORTER_OTLP_ENDPOINT", raising=False)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", value)
+    assert read_settings(flags).tracing_enabled is enabled
 
 
 WITHOUT = """

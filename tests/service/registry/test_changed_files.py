@@ -26,7 +26,7 @@ from tests.service.conftest import StartServer
 from tests.service.put_bundle import until
 from tests.service.tiny import Tiny
 
-WORDS = ["king", "river", "gold", "winter", "train", "doctor", "language", "green", "paper", "sea"]
+WORDS = ["king", "river", "gold", "winter", "train", "doctor"]
 
 
 def overwrite(file: Path) -> None:

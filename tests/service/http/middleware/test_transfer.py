@@ -168,9 +168,6 @@ async def test_body_and_response_count_until_the_end_of_the_request() -> None:
         await call(app, [b"12345"], length(5), budget=budget)
         assert budget.held_bytes == 0
     assert held == [65] * 3
-
-
-async def test_full_budget_refuses_a_body() -> None:
     with pytest.raises(OverloadedError, match="memory"):
         await call(echo, [b"12345", b"67890"], length(10), budget=MemoryBudget(8, 0))
 
