@@ -24,56 +24,43 @@ def tree(root: Path, files: dict[str, str]) -> Path:
 
 
 V1_LINE = "4:cpu,cpuacct:/docker/abc\n3:memory:/docker/abc\n"
-V1_CPU = "sys/fs/cgroup/cpu,cpuacct"
-CASES = {
-    "no cgroup": ({}, 8),
-    "v2 at the mount": (
-        {"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "300000 100000\n"},
-        3,
-    ),
-    "v2 fraction is rounded down": (
-        {"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "250000 100000\n"},
-        2,
-    ),
+QUOTA, PERIOD = "cpu.cfs_quota_us", "cpu.cfs_period_us"
+# content of /proc/self/cgroup, files in /sys/fs/cgroup, CPUs
+CASES: dict[str, tuple[str | None, dict[str, str], int]] = {
+    "no cgroup": (None, {}, 8),
+    "v2 at the mount": ("0::/\n", {"cpu.max": "300000 100000\n"}, 3),
+    "v2 fraction is rounded down": ("0::/\n", {"cpu.max": "250000 100000\n"}, 2),
+    "v2 less than one": ("0::/\n", {"cpu.max": "20000 100000\n"}, 1),
     "v2 the parent binds": (
+        "0::/kube/pod/box\n",
         {
-            "proc/self/cgroup": "0::/kube/pod/box\n",
-            "sys/fs/cgroup/kube/pod/box/cpu.max": "max 100000\n",
-            "sys/fs/cgroup/kube/pod/cpu.max": "400000 100000\n",
-            "sys/fs/cgroup/kube/cpu.max": "600000 100000\n",
+            "kube/pod/box/cpu.max": "max 100000\n",
+            "kube/pod/cpu.max": "400000 100000\n",
+            "kube/cpu.max": "600000 100000\n",
         },
         4,
     ),
     "v2 the path is the host's": (
-        {
-            "proc/self/cgroup": "0::/../../pod/box\n",
-            "sys/fs/cgroup/cpu.max": "200000 100000\n",
-            "sys/fs/cpu.max": "100000 100000\n",  # outside of the mount
-        },
+        "0::/../../pod/box\n",
+        {"cpu.max": "200000 100000\n", "../cpu.max": "100000 100000\n"},  # outside of the mount
         2,
     ),
     "v1": (
+        V1_LINE,
         {
-            "proc/self/cgroup": V1_LINE,
-            f"{V1_CPU}/docker/abc/cpu.cfs_quota_us": "350000\n",
-            f"{V1_CPU}/docker/abc/cpu.cfs_period_us": "100000\n",
+            f"cpu,cpuacct/docker/abc/{QUOTA}": "350000\n",
+            f"cpu,cpuacct/docker/abc/{PERIOD}": "100000\n",
         },
         3,
     ),
     "v1 no quota": (
-        {
-            "proc/self/cgroup": V1_LINE,
-            f"{V1_CPU}/cpu.cfs_quota_us": "-1\n",
-            f"{V1_CPU}/cpu.cfs_period_us": "100000\n",
-        },
+        V1_LINE,
+        {f"cpu,cpuacct/{QUOTA}": "-1\n", f"cpu,cpuacct/{PERIOD}": "100000\n"},
         8,
     ),
     "v1 mounted as cpu, seen from inside": (
-        {
-            "proc/self/cgroup": V1_LINE,
-            "sys/fs/cgroup/cpu/cpu.cfs_quota_us": "500000\n",
-            "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000\n",
-        },
+        V1_LINE,
+        {f"cpu/{QUOTA}": "500000\n", f"cpu/{PERIOD}": "100000\n"},
         5,
     ),
 }
@@ -82,8 +69,11 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_cpu_quota(case: str, tmp_path: Path) -> None:
     # The result is the minimum of affinity and quotas, rounded down to at least 1.
-    files, expected = CASES[case]
-    assert usable_cpus(tree(tmp_path, files)) == expected
+    cgroup, files, expected = CASES[case]
+    tree(tmp_path / "sys/fs/cgroup", files)
+    if cgroup is not None:
+        tree(tmp_path, {"proc/self/cgroup": cgroup})
+    assert usable_cpus(tmp_path) == expected
 
 
 def test_affinity_below_the_quota(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,5 @@
 """Metrics of requests and batches in the text format of Prometheus."""
 
-import threading
-
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
@@ -79,36 +77,6 @@ def test_batches() -> None:
     assert value(found, "fillmask_compute_seconds_count", model="m") == 2
     assert value(found, "fillmask_compute_seconds_sum", model="m") == 0.75
     assert value(found, "fillmask_failed_batches_total", model="m") == 1
-
-
-def test_threads_lose_no_count() -> None:
-    # During a reload, the batchers of the old and the new model share the metrics.
-    metrics = Metrics()
-
-    def tell() -> None:
-        model = metrics.for_model("m")
-        for _ in range(2000):
-            model.record_batch(1, 16, [0.1], 0.1)
-            model.record_failure()
-
-    threads = [threading.Thread(target=tell) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    found = rendered(metrics)
-    assert value(found, "fillmask_attention_slots_total", model="m") == 8000 * 16
-    assert value(found, "fillmask_failed_batches_total", model="m") == 8000
-    assert value(found, "fillmask_queue_seconds_count", model="m") == 8000
-
-
-def test_connections_are_read_at_each_scrape() -> None:
-    metrics = Metrics()
-    assert rendered(metrics)["fillmask_connections", frozenset()] == 0
-    connections = {"one"}
-    metrics.connections.set_function(lambda: len(connections))
-    connections.add("two")
-    assert rendered(metrics)["fillmask_connections", frozenset()] == 2
 
 
 @pytest.mark.parametrize("accept", ["", OPENMETRICS])

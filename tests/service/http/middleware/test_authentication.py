@@ -7,7 +7,6 @@ import pytest
 from fastapi.testclient import TestClient
 
 from fillmask.app import create_app
-from fillmask.http import api_keys
 from fillmask.settings import Settings
 from tests.service.tiny import Tiny
 
@@ -75,13 +74,3 @@ def test_without_a_file_no_key_is_needed(tiny: Tiny) -> None:
     # Clients of Hugging Face always send tokens, which the service ignores.
     with TestClient(create_app(Settings(bundle=tiny.path, threads=1))) as client:
         assert client.post("/fill-mask", json=BODY, headers=bearer("hf_whatever")).is_success
-
-
-def test_keys_are_rotated(client: TestClient, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(api_keys, "CHECK_INTERVAL_S", 0)
-    new = file.with_name("new")
-    new.write_text("a-key-that-is-quite-new\n")
-    new.replace(file)
-    answer = client.post("/fill-mask", json=BODY, headers=bearer("a-key-that-is-quite-new"))
-    assert answer.is_success
-    assert client.post("/fill-mask", json=BODY, headers=bearer(KEYS[0])).status_code == 401
