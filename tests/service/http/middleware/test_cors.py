@@ -39,6 +39,8 @@ def test_only_listed_origins_are_allowed(tiny: Tiny) -> None:
         allowed = preflight(client, ALLOWED)
         assert allowed["access-control-allow-origin"] == ALLOWED
         assert "POST" in allowed["access-control-allow-methods"]
+        for header in ("Authorization", "X-Request-Timeout-Ms", "traceparent", "tracestate"):
+            assert header in allowed["access-control-allow-headers"]
         assert "access-control-allow-origin" not in preflight(client, OTHER)
         for body, status in ((BODY, 200), ({}, 422)):
             answer = client.post("/fill-mask", json=body, headers={"Origin": ALLOWED})
