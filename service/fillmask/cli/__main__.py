@@ -20,6 +20,7 @@ from fillmask.settings import Settings, read_settings
 from fillmask.tables.streams import TableError
 
 _FAILED, _INVALID = 1, 2
+_ERRORS = (SignalError, CommandError, TableError, StartupError, FillMaskError, OSError)
 
 
 def main() -> None:
@@ -52,10 +53,7 @@ def execute(arguments: Sequence[str]) -> int:
         run_until_signal(lambda: _run(parsed.command, settings))
         with name_in_errors(STANDARD_OUTPUT):
             sys.stdout.flush()
-    except (
-        *(SignalError, CommandError, TableError),
-        *(StartupError, FillMaskError, OSError),
-    ) as error:
+    except _ERRORS as error:
         code, message = _exit_code_and_message(error)
         if message:
             print(message, file=sys.stderr)

@@ -44,6 +44,32 @@ Run an interrupted command again to continue it.
 FILLMASK_BUNDLE, FILLMASK_THREADS and FILLMASK_MAX_BATCH_TOKENS set --bundle, --threads and
 --max-batch-tokens. The other FILLMASK_ variables are settings of the server.
 """
+_FILE_OPTIONS = (
+    ("--input", "FILE", "file, folder or pattern ('part-*.csv') to read, or - for standard input"),
+    ("--output", "FILE", "file to write, or - for standard output"),
+    ("--field", "NAME", f"field or column of the texts (default {DEFAULT_FIELD})"),
+    (
+        "--text-pair-column",
+        "NAME",
+        (
+            "field or column of the second texts (default for classify: "
+            f"{DEFAULT_PAIR_FIELD}, in rows with this field)"
+        ),
+    ),
+    (
+        "--output-prefix",
+        "PREFIX",
+        (
+            "beginning of the names of added fields (default none, or fillmask_ if the input has "
+            "one of these names)"
+        ),
+    ),
+    ("--shard", "I/N", "process shard I of N, counted from 0"),
+)
+_FILE_FLAGS = (
+    ("--overwrite", "replace an existing output file"),
+    ("--restart", "discard the results of an interrupted run"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,21 +239,8 @@ def _add_parameters(options: argparse._ArgumentGroup) -> None:
 
 
 def _add_files(files: argparse._ArgumentGroup) -> None:
-    files.add_argument(
-        "--input",
-        metavar="FILE",
-        help="file, folder or pattern ('part-*.csv') to read, or - for standard input",
-    )
-    files.add_argument("--output", metavar="FILE", help="file to write, or - for standard output")
-    files.add_argument(
-        "--field", metavar="NAME", help=f"field or column of the texts (default {DEFAULT_FIELD})"
-    )
-    files.add_argument(
-        "--text-pair-column",
-        metavar="NAME",
-        help="field or column of the second texts (default for classify: "
-        f"{DEFAULT_PAIR_FIELD}, in rows with this field)",
-    )
+    for flag, form, meaning in _FILE_OPTIONS:
+        files.add_argument(flag, metavar=form, help=meaning)
     files.add_argument(
         "--on-error",
         choices=get_args(OnError),
@@ -235,14 +248,5 @@ def _add_files(files: argparse._ArgumentGroup) -> None:
         help="stop at the first invalid row, or write an error field for it (default error)",
     )
     Dialect.add_options(files)
-    files.add_argument(
-        "--output-prefix",
-        metavar="PREFIX",
-        help="beginning of the names of added fields (default none, or fillmask_ if the input has "
-        "one of these names)",
-    )
-    files.add_argument("--shard", metavar="I/N", help="process shard I of N, counted from 0")
-    files.add_argument("--overwrite", action="store_true", help="replace an existing output file")
-    files.add_argument(
-        "--restart", action="store_true", help="discard the results of an interrupted run"
-    )
+    for flag, meaning in _FILE_FLAGS:
+        files.add_argument(flag, action="store_true", help=meaning)

@@ -33,11 +33,6 @@ def test_a_table_has_the_same_fills(tiny: Tiny) -> None:
         ("\udcff [MASK]", [], "The text is not valid UTF-8; encode it as UTF-8."),
         ("a dog", [], "The text has no mask; write [MASK] in place of a word."),
         ("[MASK]", ["--top-k=two"], 'top_k must be a whole number from 1 to 39 (got "two").'),
-        (
-            "[MASK]",
-            ["--target=é"],
-            'The target "é" has characters that the model\'s vocabulary lacks; remove the target.',
-        ),
         ("[MASK]", ["--threads=0"], '--threads must be a whole number from 1 to 1024 (got "0").'),
         (
             "[MASK]",

@@ -52,26 +52,6 @@ def test_coroutine_ends_without_a_signal() -> None:
         run_until_signal(fail)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_cancels(number: int) -> None:
-    # The cancelled coroutine can release its resources.
-    started, cleared = threading.Event(), threading.Event()
-
-    async def main() -> None:
-        try:
-            started.set()
-            await asyncio.sleep(30)
-        finally:
-            cleared.set()
-
-    sender = send_after(started, number)
-    with pytest.raises(SignalError) as caught:
-        run_until_signal(main)
-    sender.join()
-    assert caught.value.number == number
-    assert cleared.is_set()
-
-
 def never_ends(
     started: threading.Event, go: threading.Event
 ) -> Callable[[], Coroutine[Any, Any, None]]:

@@ -73,20 +73,6 @@ def test_any_format_has_the_same_fills(fill: Fill, tmp_path: Path, name: str) ->
     )
 
 
-@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
-def test_input_without_rows(fill: Fill, tmp_path: Path, ending: str) -> None:
-    # The output is a valid file without rows.
-    source, output = tmp_path / "in.txt", tmp_path / f"out.{ending}"
-    source.touch()
-    done = fill(source, output)
-    assert (done.code, done.err) == (0, f"out.{ending}: 0 rows.\n")
-    if ending == "parquet":
-        assert pq.read_table(output).schema.names == ["inputs", "fills"]
-    else:
-        header = "inputs,row,mask,rank,score,token,token_str,sequence\n"
-        assert output.read_text() == header * (ending == "csv")
-
-
 def test_invalid_row_ends_the_command(fill: Fill, tmp_path: Path, output: Path) -> None:
     # The message has the file and the row number. With --on-error report the command continues.
     rows = numbered(random_texts(30))
@@ -114,36 +100,6 @@ def test_invalid_row_ends_the_command(fill: Fill, tmp_path: Path, output: Path) 
     assert filled[17] == rows[17] | {"error": no_mask}
     assert all("fills" in row for row in filled[:17] + filled[18:])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl"]
-
-
-def test_errors_of_unreadable_rows_are_in_order(fill: Fill, tmp_path: Path, output: Path) -> None:
-    source = tmp_path / "in.jsonl"
-    source.write_bytes(
-        b'{"inputs": "a [MASK]"}\nno JSON\n{"inputs": null, "x": 1}\n{"inputs": "[MASK]", '
-        b'"parameters": {"targets": ["\xc3\xa9"]}}\n{"inputs": "the [MASK]"}\n\xff\n'
-    )
-    assert fill(source, output, "--on-error=report").code == 0
-    lines = read_rows(output)
-    assert [list(line) for line in lines] == [
-        ["inputs", "fills"],
-        ["error"],
-        ["inputs", "x", "error"],
-        ["inputs", "parameters", "error"],
-        ["inputs", "fills"],
-        ["error"],
-    ]
-    assert lines[1]["error"] == (
-        "The line is not valid JSON (expecting value at line 2, column 1); correct the syntax."
-    )
-
-
-def test_a_row_of_a_gzip_is_read_from_the_start(fill: Fill, tmp_path: Path, output: Path) -> None:
-    source = tmp_path / "in.txt.gz"
-    source.write_bytes(gzip.compress(b"the [MASK]\nno mask\na [MASK]\n"))
-    assert fill(source, output, "--top-k=1").code == 2
-    done = fill(source, output, "--top-k=1", "--on-error=report")
-    assert done.err.startswith("Continuing after row 1 of in.txt.gz.")
-    assert ["fills" in row for row in read_rows(output)] == [True, False, True]
 
 
 def test_continuing_computes_nothing_twice(

@@ -26,9 +26,6 @@ COMPRESSED = tuple(ending for one in FORMATS if one.is_text for ending in one.ex
 def open_rows(path: Path, field: str, dialect: Dialect = DEFAULT) -> Rows:
     """Return a reader for the rows of a file, or of a folder or a pattern of Parquet files.
 
-    Args:
-        field: field of the texts, also if they have no name in the file.
-
     Raises:
         CommandError: the extension is unknown, pyarrow is missing, the content does not match the
             extension, or the format lacks an option of the dialect.

@@ -38,7 +38,7 @@ def random_element(rng: Any) -> Any:
 
 
 @pytest.mark.parametrize("seed", range(20))
-@pytest.mark.parametrize("most", [1, 3, 2**20])
+@pytest.mark.parametrize("most", [1, 2**20])
 def test_any_array_in_pieces_of_any_size(seed: int, most: int) -> None:
     # The standard library's parser of whole files is the oracle.
     rng = dice(seed)
@@ -64,7 +64,7 @@ def test_elements_that_are_no_rows() -> None:
     ]
 
 
-@pytest.mark.parametrize("most", [1, 2**20])
+@pytest.mark.parametrize("most", [7, 2**20])
 @pytest.mark.parametrize(
     ("content", "start"),
     [
@@ -90,12 +90,8 @@ def test_files_that_are_no_arrays(content: bytes, start: str, most: int) -> None
     with pytest.raises(CommandError) as caught:
         rows_of(content, most)
     assert str(caught.value).startswith(start)
-
-
-def test_more_levels_than_the_parser_reads() -> None:
-    # Python 3.13 reads 5,000 levels
     with pytest.raises(CommandError, match=r"row 2 is not valid JSON \(too many levels\)"):
-        rows_of(b'["a", ' + b"[" * 200_000)
+        rows_of(b'["a", ' + b"[" * 200_000)  # Python 3.13 reads 5,000 levels
 
 
 def test_an_element_without_an_end_does_not_fill_the_memory(

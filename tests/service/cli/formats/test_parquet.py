@@ -25,6 +25,7 @@ def parquet_file(tmp_path: Path, columns: dict[str, Any], **options: Any) -> Pat
 
 @pytest.mark.parametrize("group_rows", [1, 7, 100, 5000])
 def test_any_part_of_a_file(tmp_path: Path, group_rows: int) -> None:
+    # Long cells come in small blocks.
     count = 3 * BLOCK_ROWS if group_rows > 50 else 40
     columns = {"text": [f"text {n}" for n in range(count)], "n": range(count)}
     rows = open_rows(parquet_file(tmp_path, columns, row_group_size=group_rows), "text")
@@ -36,15 +37,13 @@ def test_any_part_of_a_file(tmp_path: Path, group_rows: int) -> None:
         assert numbers == list(range(count))[start:stop]
         assert fields_in(rows, start, stop) == whole[start:stop]
         assert all(0 < len(block) <= BLOCK_ROWS for block in blocks)
+    long = open_rows(parquet_file(tmp_path, {"a": ["x" * 200_000] * 30}), "a")
+    assert {len(block) for block in long.blocks()} <= set(range(1, 7))
+    assert sum(map(len, long.blocks())) == 30
+    rows = open_rows(parquet_file(tmp_path, columns), "text")
     [block] = rows.blocks(2, 9, only=("n", "parameters"))
     part = block.slice(1, 3)
     assert (part.first, [row.fields for row in part.rows()]) == (3, [{"n": 3}, {"n": 4}])
-
-
-def test_long_cells_come_in_small_blocks(tmp_path: Path) -> None:
-    rows = open_rows(parquet_file(tmp_path, {"a": ["x" * 200_000] * 30}), "a")
-    assert {len(block) for block in rows.blocks()} <= set(range(1, 7))
-    assert sum(map(len, rows.blocks())) == 30
 
 
 def test_values_that_are_no_json(tmp_path: Path) -> None:

@@ -85,6 +85,8 @@ def output(tmp_path: Path) -> Path:
     ],
 )
 def test_another_job_is_rejected(output: Path, change: dict[str, Any], sentence: str) -> None:
+    # After an error before the first row, a corrected command may start another job.
+    assert begin(output, field="text")
     assert begin(output)
     part = touch_part(output)
     assert begin(output)
@@ -98,25 +100,6 @@ def test_another_job_is_rejected(output: Path, change: dict[str, Any], sentence:
     assert begin(output, restart=True, **change)
     assert {path.name for path in part.parent.iterdir()} == {"job.json", "lock"}
     assert begin(output, **change)
-
-
-def test_job_without_parts_is_replaced(output: Path) -> None:
-    # After an error before the first row, a corrected command may start another job.
-    begin(output)
-    assert begin(output, field="text")
-    touch_part(output)
-    with pytest.raises(CommandError, match='field "text" instead of "inputs"'):
-        begin(output)
-
-
-def test_directory_with_unknown_files_is_rejected(output: Path) -> None:
-    directory = parts_directory(output)
-    directory.mkdir()
-    (directory / "thesis.txt").touch()
-    (directory / "unfinished").touch()
-    with pytest.raises(CommandError, match=r'"thesis.txt", which does not belong to a job'):
-        begin(output)
-    assert (directory / "unfinished").exists()
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"job": 1, "joined": false}', '{"job": {}}'])
@@ -142,6 +125,10 @@ def test_directory_of_the_user_is_rejected(output: Path, name: str, *, restart: 
         begin(output, restart=restart)
     assert [file.name for file in path.parent.iterdir()] == [path.name]
     assert path.read_text() == "mine"
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(CommandError, match="move"):
+        begin(output, restart=restart)
 
 
 @pytest.mark.parametrize("draft", ["", "{\n", '{\n  "job": {\n    "vers'])
@@ -151,13 +138,6 @@ def test_job_killed_before_its_description_is_begun_again(output: Path, draft: s
     (directory / "lock").touch()
     (directory / "job.json.draft").write_text(draft)
     assert begin(output)
-
-
-@pytest.mark.parametrize("name", ["lock", "unfinished", "job.json"])
-def test_directories_are_not_files_of_a_job(output: Path, name: str) -> None:
-    (parts_directory(output) / name).mkdir(parents=True)
-    with pytest.raises(CommandError, match="move"):
-        begin(output)
 
 
 def test_publish(output: Path) -> None:
@@ -175,16 +155,8 @@ def test_publish(output: Path) -> None:
         assert not job.begin(restart=False)
         output.unlink()
         assert job.begin(restart=False)
-        job.remove_directory()
-    assert not job.directory.exists()
-
-
-def test_unknown_files_are_not_removed(output: Path) -> None:
-    with locked(output):
-        job = Job(output, DESCRIPTION)
-        job.begin(restart=False)
         (job.directory / "thesis.txt").touch()
-        job.remove_directory()
+        job.remove_directory()  # without files that are not the job's
     assert [path.name for path in job.directory.iterdir()] == ["thesis.txt"]
 
 
