@@ -36,10 +36,8 @@ class _InFlightRow:
 class RowPipeline:
     """Pipeline that runs a task for the rows of a file or a stream.
 
-    Args:
-        model: model that has the task.
-        field: field of the texts, for error messages.
-        batch_tokens: token budget of one batch, times the number of workers.
+    `field` is that of the texts, for messages, and `batch_tokens` the token budget of one batch,
+    times the number of workers.
     """
 
     def __init__(self, task: Task, model: ServedModel, field: str, batch_tokens: int) -> None:
@@ -58,10 +56,7 @@ class RowPipeline:
     async def run(self, blocks: Iterator[RequestBlock], write: Write) -> None:
         """Process all rows and write them in order. A pipeline runs only once.
 
-        Args:
-            blocks: blocks with the requests of their rows. Another thread reads the blocks.
-            write: function that writes a block or a part of a block with the answers. Another
-                thread calls this function.
+        Other threads read the blocks, and write each or a part of it with the answers.
 
         Raises:
             CommandError: `blocks` or `write` raises this error. After an error of `blocks`, the

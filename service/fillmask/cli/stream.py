@@ -27,9 +27,7 @@ async def process_stream(command: RowsCommand, settings: Settings) -> None:
     """Process the rows of the input and write them to standard output.
 
     Raises:
-        CommandError: the input or a row is invalid, or the bundle lacks the task.
-        StartupError: the bundle or a setting is invalid.
-        FillMaskError: a parameter is invalid, or the model has failed.
+        CommandError, StartupError, FillMaskError: see `Work`.
     """
     rows = await asyncio.to_thread(_open, command)
     work = await asyncio.to_thread(Work.plan, command, rows, settings)

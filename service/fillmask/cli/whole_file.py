@@ -107,10 +107,8 @@ async def process_file(
     """Process the rows of a file or continue an interrupted job.
 
     Raises:
-        CommandError: the input, the output or a row is invalid, the bundle lacks the task, or
-            another job has the output.
-        StartupError: the bundle or a setting is invalid.
-        FillMaskError: a parameter is invalid, or the model has failed.
+        CommandError: the output is invalid or another job has it, or see `Work`.
+        StartupError, FillMaskError: see `Work`.
     """
     rows = await asyncio.to_thread(open_rows, source, command.field, command.dialect)
     check_output(target, source, rows.files, overwrite=command.overwrite)

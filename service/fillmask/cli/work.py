@@ -35,9 +35,7 @@ class Work:
         """Check the bundle, the parameters and the columns of the rows.
 
         Raises:
-            CommandError: the bundle lacks the task, or the rows lack a column.
-            StartupError: the bundle or a setting is invalid.
-            FillMaskError: a parameter is invalid.
+            CommandError, StartupError, FillMaskError: one of them is invalid.
         """
         task = TASKS[command.task]
         bundle = read_bundle(settings.bundle)
@@ -68,5 +66,4 @@ class Work:
         return problems
 
     async def range(self) -> tuple[int, int]:
-        """Return the index of the shard's first row and the index after its last row."""
         return self.command.shard.range_of(await asyncio.to_thread(self.rows.count))

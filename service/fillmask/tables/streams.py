@@ -82,10 +82,8 @@ def suffix_of(path: Path) -> str:
 def open_text(path: Path, encoding: str | None = None) -> Iterator[Stream]:
     """Open a text file as UTF-8. Lone carriage returns become line feeds if they end its lines.
 
-    The content tells the compression, because names are often wrong.
-
-    Args:
-        encoding: encoding of the file. None means the one of its byte order mark, or UTF-8.
+    The content tells the compression, because names are often wrong, and without an `encoding` the
+    byte order mark tells it.
 
     Raises:
         TableError: the file is not a text file, or a read finds that it is damaged.

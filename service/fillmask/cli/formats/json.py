@@ -76,9 +76,7 @@ class JsonArrayRows(JsonRows):
 def _take_elements(text: str, expected: str) -> tuple[list[str], str, str, str]:
     """Take the complete elements from the start of a text.
 
-    Returns:
-        The elements, the rest of the text, the marks that may begin the rest, and what ends the
-        search.
+    Return them, the rest, the marks that may begin the rest, and what ends the search.
     """
     elements: list[str] = []
     place, problem = 0, "the array has no end"

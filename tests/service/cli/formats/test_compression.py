@@ -98,3 +98,4 @@ def test_content_is_read_as_a_stream(tmp_path: Path) -> None:
     assert next(blocks).rows()[0].fields["n"] == 0
     with pytest.raises(TableError, match="is damaged"):
         list(blocks)
+    assert len(list(open_rows(path, "inputs").blocks(0, 9))) == 1
