@@ -117,6 +117,25 @@ def test_every_epoch_takes_every_row_once_in_its_own_order(pretraining: Any) -> 
     assert not torch.equal(*epochs)
 
 
+def test_steps_of_several_passes_share_no_row(pretraining: Any) -> None:
+    # Three steps of two passes take 48 different rows of an epoch of 56. Each step has other masks.
+    run = pretraining(accumulate_passes=2)
+    run.batches.rows = random_ids((56, ROW_TOKENS), 50).int().numpy()
+    taken: list[tuple[int, ...]] = []
+    seeds: list[int] = []
+
+    def look(input_ids: Tensor, generator: torch.Generator) -> MaskedBatch:
+        taken.extend(map(tuple, input_ids.tolist()))
+        seeds.append(generator.initial_seed())
+        return by_content(input_ids, generator)
+
+    run.masker = look
+    for run.step in range(3):
+        run._train_step()
+    assert len(taken) == len(set(taken)) == 48
+    assert seeds == [0, 0, 1, 1, 2, 2]
+
+
 def test_a_step_with_nothing_selected_goes_on(pretraining: Any, no_curve: None) -> None:
     # The loss of a step without selected tokens is 0.
     run = pretraining(steps=10, row_tokens=16, batch_rows=1, select_rate=0.02)

@@ -13,8 +13,6 @@ from fillmask_model.pretraining.loop import Pretraining
 from fillmask_model.pretraining.state import read_state
 from tests.model.samples import assert_same_weights, metrics_of
 
-pytestmark = pytest.mark.slow
-
 
 def interrupt_at(run: Pretraining, step: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Interrupt a run in the middle of a step."""
@@ -31,6 +29,7 @@ def interrupt_at(run: Pretraining, step: int, monkeypatch: pytest.MonkeyPatch) -
             run.run()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("accumulate_passes", [1, 3])
 def test_an_interrupted_run_resumes_bit_exact(
     pretraining: Any, no_curve: None, monkeypatch: pytest.MonkeyPatch, accumulate_passes: int
@@ -54,6 +53,7 @@ def test_an_interrupted_run_resumes_bit_exact(
     assert logs[0] == logs[1]
 
 
+@pytest.mark.slow
 def test_a_longer_run_is_the_run_that_was_planned_so(pretraining: Any, no_curve: None) -> None:
     # Runs of 15 and of 25 steps are the same before the decay.
     whole = pretraining(name="whole", steps=25, decay_steps=5)
@@ -65,18 +65,23 @@ def test_a_longer_run_is_the_run_that_was_planned_so(pretraining: Any, no_curve:
     assert_same_weights(longer.model, whole.model)
 
 
-def test_states_of_earlier_versions_lack_new_fields(pretraining: Any, no_curve: None) -> None:
-    # A field that is missing in the state gets its default value.
+def test_states_of_earlier_versions_have_other_fields(pretraining: Any, no_curve: None) -> None:
+    # A missing field has its default. A field that is gone changed nothing if it was 0.
     pretraining().run(until_step=2)
     path = pretraining().directory / "train_state.pt"
     state = torch.load(path, weights_only=True)
     assert state["config"].pop("next_sentence") is False
+    state["config"] |= {"average_decay": 0.0, "frequent_tokens": 4096}
     torch.save(state, path)
     resumed = pretraining()
     resumed.resume()
     assert resumed.step == 2
     with pytest.raises(ValueError, match=r"next_sentence must be False \(got True\)"):
         read_state(resumed.directory, replace(resumed.config, next_sentence=True))
+    state["config"]["average_decay"] = 0.5
+    torch.save(state, path)
+    with pytest.raises(ValueError, match=r"average_decay must be 0\.5 \(got None\)"):
+        pretraining().resume()
 
 
 def test_a_run_cannot_end_before_its_state(pretraining: Any, no_curve: None) -> None:
@@ -90,7 +95,7 @@ def test_the_error_names_what_differs(pretraining: Any, no_curve: None) -> None:
     pretraining().run(until_step=1)
     message = (
         r"configuration: select_rate must be 0\.3 \(got 0\.2\), .*; "
-        "change only checkpoint_every_steps"
+        "change only checkpoint_every_steps, decay_steps, evaluate_every_steps, steps"
     )
     with pytest.raises(ValueError, match=message):
         pretraining(select_rate=0.2, warmup_steps=6).resume()
