@@ -13,16 +13,6 @@ def _empty_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(emulation, "STORE", tmp_path)
 
 
-def test_without_debootstrap(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("shutil.which", lambda _: None)
-    assert main() == 0
-    assert capsys.readouterr().out == (
-        "arm-check is skipped: it needs debootstrap and dpkg (apt-get install debootstrap).\n"
-    )
-
-
 def test_without_a_network(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

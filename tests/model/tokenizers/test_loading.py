@@ -108,16 +108,6 @@ def test_the_mask_of_a_class_unknown(
     assert read(tmp_path, None).mask_token == "other"  # noqa: S105 - a token of another kind
 
 
-def test_code_of_a_checkpoint_is_not_run(tmp_path: Path) -> None:
-    # The class name in auto_map has no effect.
-    directory = write(tmp_path, "BERT", fast=True)
-    plain = read(directory, "bert").tokenizer_json
-    (directory / "tokenization_own.py").write_text("raise SystemExit\n")
-    auto_map = {"AutoTokenizer": ["tokenization_own.Own", None]}
-    edit(directory / "tokenizer_config.json", lambda fields: fields.update(auto_map=auto_map))
-    assert read(directory, "bert").tokenizer_json == plain
-
-
 def test_vocabulary_files_of_a_model_type_unknown(tmp_path: Path) -> None:
     directory = write(tmp_path, "BERT")
     with pytest.raises(ValueError, match=r"cannot read the tokenizer \(ValueError: Couldn't inst"):
