@@ -1,12 +1,12 @@
 -- Script for wrk that sends the request bodies of a file in turn.
--- Arguments: file with one body per line, index of the first body, and path of the endpoint.
+-- Arguments: file with one body per line, and index of the first body.
 
 local requests, next_request = {}, 0
 
 function init(arguments)
   local headers = { ["Content-Type"] = "application/json" }
   for body in io.lines(arguments[1]) do
-    requests[#requests + 1] = wrk.format("POST", arguments[3], headers, body)
+    requests[#requests + 1] = wrk.format("POST", "/fill-mask", headers, body)
   end
   next_request = tonumber(arguments[2])
 end

@@ -30,7 +30,6 @@ def load(
     seconds: float,
     first: int,
     cpus: Sequence[int],
-    path: str = "/fill-mask",
 ) -> Cell:
     """Load a server in a closed loop.
 
@@ -48,7 +47,7 @@ def load(
     command = [
         *("wrk", "--threads", "1", "--connections", str(concurrency)),
         *("--duration", f"{round(seconds)}s", "--timeout", f"{TIMEOUT_S}s"),
-        *("--script", str(SCRIPT), f"http://{HOST}:{port}", "--", str(bodies), str(first), path),
+        *("--script", str(SCRIPT), f"http://{HOST}:{port}", "--", str(bodies), str(first)),
     ]
     before_s = _children_cpu_s()
     done = subprocess.run(on_cpus(command, cpus), capture_output=True, text=True, check=False)

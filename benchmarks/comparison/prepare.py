@@ -54,7 +54,7 @@ def prepare(workspace: Workspace) -> None:
                 bundle = str(workspace.bundle(precision))
                 _export(workspace, "--output", bundle, "--precision", precision)
             _export(workspace, "--reference", str(workspace.gather))
-            _quantize(workspace, workspace.gather, workspace.gather_int8)
+            quantize(workspace.gather, workspace.gather_int8, _calibration_texts(workspace))
 
 
 def export_sources() -> list[Path]:
@@ -135,7 +135,8 @@ def _make_peers(workspace: Workspace) -> None:
     if program is None:
         raise RuntimeError("torch.onnx.export must return a program (got None)")
     program.save(workspace.full_logits)
-    _quantize(workspace, workspace.full_logits, workspace.full_logits_int8)
+    texts = _calibration_texts(workspace)
+    quantize(workspace.full_logits, workspace.full_logits_int8, texts)
     weights = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
     vocabulary = json.loads((workspace.checkpoint / "tokenizer.json").read_text())["model"]["vocab"]
     tokens = sorted(vocabulary, key=vocabulary.__getitem__)
@@ -150,9 +151,8 @@ def _check_ctranslate2(workspace: Workspace, model: BertForMaskedLM) -> None:
     Raises:
         RuntimeError: a logit differs by more than 1e-3 times the largest absolute logit.
     """
-    tokenizer = workspace.tokenizer()
-    texts = [tokenizer.encode(text) for text in masked_texts()[:CALIBRATION_TEXTS]]
-    expected_MV = torch.cat([_logits_at_masks(model, text) for text in texts]).numpy()
+    texts = _calibration_texts(workspace)
+    expected_MV = torch.cat([logits_at_masks(model, text) for text in texts]).numpy()
     found_MV = CTranslate2Engine(workspace.ctranslate2, "float32", "fp32", 1, 1).logits(texts)
     difference = float(abs(found_MV - expected_MV).max() / abs(expected_MV).max())
     if not difference <= CTRANSLATE2_TOLERANCE:
@@ -170,7 +170,7 @@ def _write_reference(workspace: Workspace, model: BertForMaskedLM) -> None:
     reference: list[list[dict[int, float]]] = []
     for text in masked_texts():
         encoded = tokenizer.encode(text)
-        log_probs_MV = _logits_at_masks(model, encoded).log_softmax(-1)
+        log_probs_MV = logits_at_masks(model, encoded).log_softmax(-1)
         log_probs_MV[:, special] = -torch.inf
         best = log_probs_MV.topk(CANDIDATES)
         rows = zip(best.indices.tolist(), best.values.tolist(), strict=True)
@@ -178,33 +178,33 @@ def _write_reference(workspace: Workspace, model: BertForMaskedLM) -> None:
     workspace.reference.write_text(json.dumps(reference))
 
 
-def _logits_at_masks(model: BertForMaskedLM, text: EncodedText) -> torch.Tensor:
+def logits_at_masks(model: BertForMaskedLM, text: EncodedText) -> torch.Tensor:
+    """Return the logits (M, V) of transformers at the masks of a text."""
     logits_TV: torch.Tensor = model(input_ids=torch.from_numpy(text.input_ids)[None]).logits[0]
     return logits_TV[text.mask_positions]
 
 
-def _quantize(workspace: Workspace, graph: Path, output: Path) -> None:
-    """Quantize a graph with NNCF's post-training quantization and texts of the comparison."""
+def quantize(graph: Path, output: Path, texts: Sequence[EncodedText]) -> None:
+    """Quantize a graph with NNCF's post-training quantization and calibration texts."""
     # imported here, because only the environment of `make comparison` has the packages
     import nncf  # type: ignore[import-not-found]  # noqa: PLC0415
     import openvino  # type: ignore[import-not-found]  # noqa: PLC0415
 
-    tokenizer = workspace.tokenizer()
-    texts = [tokenizer.encode(text) for text in masked_texts()[:CALIBRATION_TEXTS]]
     model = openvino.Core().read_model(graph)
     indicator = len(model.inputs) == 3
+    inputs = [dict(padded_inputs([text], indicator=indicator)) for text in texts]
     quantized = nncf.quantize(
         model,
-        nncf.Dataset(list(_calibration(texts, indicator=indicator))),
+        nncf.Dataset(inputs),
         model_type=nncf.ModelType.TRANSFORMER,
         subset_size=len(texts),
     )
     openvino.save_model(quantized, output, compress_to_fp16=False)
 
 
-def _calibration(texts: Sequence[EncodedText], *, indicator: bool) -> Iterator[dict[str, object]]:
-    for text in texts:
-        yield dict(padded_inputs([text], indicator=indicator))
+def _calibration_texts(workspace: Workspace) -> list[EncodedText]:
+    tokenizer = workspace.tokenizer()
+    return [tokenizer.encode(text) for text in masked_texts()[:CALIBRATION_TEXTS]]
 
 
 def _export(workspace: Workspace, *arguments: str) -> None:
