@@ -37,12 +37,8 @@ def from_flags(config: type[_Config], options: argparse.Namespace) -> _Config:
 def check_numbers(config: DataclassInstance, may_be_zero: Collection[str]) -> None:
     """Check that each number of a configuration is above 0, or at least 0 in some fields.
 
-    Args:
-        may_be_zero: names of the fields that may also be 0.
-
     Raises:
-        ValueError: a number is too small or infinite, or a field for whole numbers has a value of
-            another type.
+        ValueError: a number is too small or infinite, or a whole number has another type.
     """
     for field in dataclasses.fields(config):
         value = getattr(config, field.name)

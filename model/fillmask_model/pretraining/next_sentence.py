@@ -118,11 +118,7 @@ def prepare_encoder(model: TiedEncoder, template: PairTemplate) -> tuple[TiedEnc
 
 
 def require_next_sentence_head(model: TiedEncoder) -> None:
-    """Reject an encoder without a head for next-sentence prediction.
-
-    Raises:
-        ValueError: the encoder has no classification head, or a head with other labels.
-    """
+    """Raise a ValueError for an encoder without a head for next-sentence prediction."""
     labels = () if model.classifier is None else model.classifier.config.labels
     if labels != NEXT_SENTENCE_LABELS:
         raise ValueError(

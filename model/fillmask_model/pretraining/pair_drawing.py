@@ -56,10 +56,7 @@ class Sentences:
 
 
 def longest_sentence(row_tokens: int) -> int:
-    """Return the maximum length of a sentence in tokens, which is half the length of an input.
-
-    Without this limit, pairs lose most tokens of a sentence that is longer than an input.
-    """
+    """Return half the length of an input, because pairs lose most tokens of longer sentences."""
     return row_tokens // 2
 
 
@@ -179,10 +176,7 @@ def _cut(
     longest_tokens: int,
     generator: np.random.Generator,
 ) -> tuple[int, int, int, int]:
-    """Shorten the longer segment until both segments together have the maximum length.
-
-    Each removed token comes from the front or from the back of its segment at random.
-    """
+    """Shorten the longer segment, at its front and back at random, to the maximum length."""
 
     def shorten(segment: tuple[int, int], removed: int) -> tuple[int, int]:
         from_front = int(generator.binomial(removed, 0.5))

@@ -19,9 +19,7 @@ class MetricsLog:
     """Log with one JSON object per line, flushed after each line.
 
     Args:
-        directory: directory of metrics.jsonl.
-        first_step: first step of the run. The log drops the lines of this and later steps, because
-            a resumed run repeats these steps.
+        first_step: first step of a run, which may repeat later steps. Their lines go.
     """
 
     def __init__(self, directory: Path, first_step: int) -> None:
@@ -31,10 +29,7 @@ class MetricsLog:
             temporary.write_text("".join(json.dumps(line) + "\n" for line in kept))
 
     def read(self) -> list[dict[str, Any]]:
-        """Return all complete lines.
-
-        A killed process can leave an incomplete last line.
-        """
+        """Return all lines but the last one, which a killed process left incomplete."""
         if not self.path.exists():
             return []
         *whole, _ = self.path.read_text().split("\n")

@@ -31,9 +31,6 @@ def write_state(directory: Path, config: TrainConfig, state: dict[str, Any]) -> 
 def read_state(directory: Path, config: TrainConfig) -> dict[str, Any]:
     """Read the state of a run, with all tensors on the CPU.
 
-    Args:
-        config: configuration of the resumed run. Only its length, decay and intervals may change.
-
     Raises:
         ValueError: the state is missing or incomplete, or belongs to another configuration.
     """

@@ -126,11 +126,7 @@ def text_key(files: TextFiles, tokenizer: Tokenizer, config: TrainConfig) -> dic
 
 
 def reject_other_texts(directory: Path, key: Mapping[str, Any]) -> None:
-    """Reject the texts of a resumed run that are not those of the run.
-
-    Raises:
-        ValueError: the texts or the held-out files differ.
-    """
+    """Raise a ValueError if the texts of a resumed run are not those of the run."""
     before = read_key(directory)
     for name, given in (("texts", "the texts"), ("held_out", "the files of --held-out")):
         if before is not None and before.get(name) != key[name]:
