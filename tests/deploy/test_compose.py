@@ -1,7 +1,6 @@
 """Hardened services of compose.yaml, on the loopback address and with existing mounts."""
 
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -50,12 +49,6 @@ def test_mounted_files_exist_and_are_read_only(name: str) -> None:
             assert is_read_only is (name != "export")
             # Docker creates a missing source as a directory of root.
             assert (files.ROOT / source).is_file() if is_created else source == "./bundles"
-
-
-def test_directory_of_the_bundles_is_in_the_repository_and_its_content_is_not() -> None:
-    listed = subprocess.check_output(["git", "ls-files", "bundles"], cwd=files.ROOT, text=True)
-    assert listed.split() == ["bundles/.gitignore"]
-    subprocess.run(["git", "check-ignore", "-q", "bundles/a/b"], cwd=files.ROOT, check=True)
 
 
 def test_every_image_has_a_version() -> None:

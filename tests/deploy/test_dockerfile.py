@@ -71,15 +71,6 @@ def test_serving_image_is_the_last_stage_and_has_nothing_of_the_export() -> None
     assert 'CXX="python -m ziglang c++ -target $(uname -m)-linux-gnu"' in run
 
 
-def test_image_of_the_export_has_pytorchs_build_for_cpus() -> None:
-    assert files.values(stage("export"), "ARG") == ["TORCH_BACKEND=cpu"]
-    (run,) = (run for run in files.values(stage("export"), "RUN") if "uv pip" in run)
-    assert '--torch-backend "$TORCH_BACKEND"' in run
-    assert "--constraint dev.txt" in run
-    (entrypoint,) = files.values(stage("export"), "ENTRYPOINT")
-    assert json.loads(entrypoint) == ["python", "-m", "fillmask_export"]
-
-
 def without_the_hubs_client() -> tuple[set[str], set[str]]:
     """Return the distributions for serving, with and without the Hugging Face Hub's client."""
     found = []
@@ -126,20 +117,6 @@ def test_service_answers_without_the_hubs_client() -> None:
     with running_server(command=(sys.executable, "-c", script)) as server:
         filled = httpx.post(f"{server.url}/fill-mask", json={"inputs": "The [MASK] barked."})
     assert filled.status_code == 200
-
-
-@pytest.mark.processes
-def test_image_imports_for_bytecode_what_there_is() -> None:
-    (compiling,) = (run for run in files.values(IMAGE, "RUN") if "import fillmask" in run)
-    _, *arguments = json.loads(compiling)
-    subprocess.run([sys.executable, *arguments], cwd=files.ROOT, check=True)
-
-
-def test_image_listens_on_the_exposed_port_of_all_addresses() -> None:
-    # The default host is 127.0.0.1, which a published port cannot reach. A network may have only
-    # addresses of IPv6.
-    assert files.image_settings().host == "::"
-    assert files.values(IMAGE, "EXPOSE") == [str(files.image_settings().port)]
 
 
 def test_labels_are_those_of_the_project() -> None:

@@ -92,7 +92,7 @@ def test_custom_resources_have_the_fields_of_their_types(tmp_path: Path) -> None
     assert "polingInterval" in error
 
 
-def test_pods_satisfy_the_level_restricted_of_pod_security(objects: Objects) -> None:
+def test_pods_have_few_rights_and_whole_cpus(objects: Objects) -> None:
     # The user is the image's, whose group is fsGroup, too, so that the service can read volumes.
     user, group = files.image_user()
     for pod in kustomize.pods(objects):
@@ -109,19 +109,12 @@ def test_pods_satisfy_the_level_restricted_of_pod_security(objects: Objects) -> 
             for key, number in (("runAsUser", user), ("runAsGroup", group), ("fsGroup", group)):
                 assert context.get(key, number) == number
             assert not any("hostPort" in port for port in container.get("ports", []))
+        # The service starts one thread per CPU of the limit, so a pod reserves the entire limit.
+        for resources in (container["resources"] for container in pod["containers"]):
+            assert int(resources["limits"]["cpu"]) >= 1
+            assert resources["requests"]["cpu"] == resources["limits"]["cpu"]
         # variables that Kubernetes derives from a Service named fillmask prevent the start
         assert pod["enableServiceLinks"] is False
-
-
-@pytest.mark.parametrize("root", [files.BASE, files.K8S / "examples" / "whole-file"])
-def test_openshift_chooses_the_user(root: Path) -> None:
-    openshift = files.K8S / "components" / "openshift"
-    others = [each for each in kustomize.COMPONENTS if each != openshift]
-    components = [*others, openshift] if root == files.BASE else [openshift]
-    found = kustomize.overlaid({"resources": [root], "components": components})
-    for pod in kustomize.pods(found):
-        assert pod["securityContext"]["runAsNonRoot"]
-        assert not {"runAsUser", "runAsGroup", "fsGroup"} & pod["securityContext"].keys()
 
 
 def test_objects_are_in_the_namespace_unless_kubectl_sets_it(path: Path, objects: Objects) -> None:
@@ -172,15 +165,6 @@ def test_settings_are_allowed_and_their_paths_are_mounted(objects: Objects) -> N
         if value.is_absolute():
             (mount,) = (each for each in mounts if value.is_relative_to(each["mountPath"]))
             assert mount["readOnly"]
-
-
-def test_cpus_are_whole_and_reserved(objects: Objects) -> None:
-    # The service starts one thread per CPU of the limit, so a pod reserves the entire limit.
-    for pod in kustomize.pods(objects):
-        for container in pod["containers"]:
-            resources = container["resources"]
-            assert int(resources["limits"]["cpu"]) >= 1
-            assert resources["requests"]["cpu"] == resources["limits"]["cpu"]
 
 
 def port_numbers(some: Iterable[dict[str, Any]]) -> dict[Any, int]:
@@ -246,22 +230,6 @@ def test_one_scaler_sets_the_pods_and_a_drain_leaves_some(root: Path) -> None:
     assert budget["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
 
 
-def test_bundles_are_copied_to_where_they_are_mounted() -> None:
-    (pod,) = kustomize.pods(rendered(files.K8S / "components" / "bundle-copy"))
-    (init,) = pod["initContainers"]
-    (mount,) = init["volumeMounts"]
-    assert init["command"][-1] == mount["mountPath"]
-
-
-def test_prometheus_scrapes_a_port_of_the_service(paths: set[str]) -> None:
-    service = one(rendered(PRODUCTION), "Service")
-    monitor = one(rendered(PRODUCTION), "ServiceMonitor")["spec"]
-    assert monitor["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
-    for endpoint in monitor["endpoints"]:
-        assert endpoint["path"] in paths
-        assert endpoint["port"] in {port["name"] for port in service["spec"]["ports"]}
-
-
 def test_route_lets_in_all_but_health_and_metrics(paths: set[str]) -> None:
     (rule,) = one(rendered(PRODUCTION), "HTTPRoute")["spec"]["rules"]
     matches = [match["path"] for match in rule["matches"]]
@@ -275,15 +243,3 @@ def test_route_lets_in_all_but_health_and_metrics(paths: set[str]) -> None:
     for timeout in rule["timeouts"].values():
         most_ms: int = Settings.model_fields["request_timeout_ms"].default
         assert float(timeout.removesuffix("s")) > most_ms / 1000
-
-
-def test_route_leads_from_a_listener_with_tls_to_the_service() -> None:
-    (listener,) = one(rendered(PRODUCTION), "Gateway")["spec"]["listeners"]
-    assert listener["protocol"] == "HTTPS"
-    assert listener["hostname"]
-    route = one(rendered(PRODUCTION), "HTTPRoute")["spec"]
-    assert "hostnames" not in route  # it serves the name of the listener
-    assert [parent["sectionName"] for parent in route["parentRefs"]] == [listener["name"]]
-    (rule,) = route["rules"]
-    ports = {port["port"] for port in one(rendered(PRODUCTION), "Service")["spec"]["ports"]}
-    assert {backend["port"] for backend in rule["backendRefs"]} <= ports

@@ -80,25 +80,22 @@ def test_every_alert_has_a_case_for_promtool() -> None:
     assert sorted(expected) == sorted(alert["alert"] for alert in ALERTS)
 
 
-def mounted(service: str) -> set[str]:
-    """Return the places of the files that compose mounts into a service."""
-    return {volume.split(":")[1] for volume in SERVICES[service]["volumes"]}
-
-
-def test_prometheus_of_compose_scrapes_the_service_with_the_mounted_rules() -> None:
-    config = files.read_yaml(monitoring.MONITORING / "prometheus.yml")
-    assert f"fillmask:{files.image_settings().port}" in str(config["scrape_configs"])
-    assert {f"/etc/prometheus/{name}" for name in config["rule_files"]} <= mounted("prometheus")
-
-
-def test_grafana_of_compose_finds_the_dashboard_and_prometheus() -> None:
+def test_services_of_compose_find_each_other_and_mounted_files() -> None:
+    mounted = {volume.split(":")[1] for each in SERVICES.values() for volume in mounts_of(each)}
+    prometheus = files.read_yaml(monitoring.MONITORING / "prometheus.yml")
+    assert f"fillmask:{files.image_settings().port}" in str(prometheus["scrape_configs"])
+    assert {f"/etc/prometheus/{name}" for name in prometheus["rule_files"]} <= mounted
     folder = monitoring.MONITORING / "grafana"
     (provider,) = files.read_yaml(folder / "dashboards.yml")["providers"]
     home = f"{provider['options']['path']}/{monitoring.DASHBOARD.name}"
-    assert home in mounted("grafana")
+    assert home in mounted
     environment = SERVICES["grafana"]["environment"]
     assert environment["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"] == home
     (source,) = files.read_yaml(folder / "datasources.yml")["datasources"]
     address = urlsplit(source["url"])
-    published = [port.rpartition(":")[2] for port in SERVICES[str(address.hostname)]["ports"]]
-    assert str(address.port) in published
+    published = SERVICES[str(address.hostname)]["ports"]
+    assert any(port.endswith(f":{address.port}") for port in published)
+
+
+def mounts_of(service: dict[str, Any]) -> list[str]:
+    return [volume for volume in service.get("volumes", []) if isinstance(volume, str)]

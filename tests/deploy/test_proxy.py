@@ -174,7 +174,8 @@ def test_errors_of_the_proxy_are_json(
 
 
 def test_service_that_is_away_or_silent_or_full(start: Start, upstream: proxy.Upstream) -> None:
-    port = start({"proxy_read_timeout 605s": "proxy_read_timeout 1s"})
+    two = (upstream.port, upstream.port)
+    port = start({"proxy_read_timeout 605s": "proxy_read_timeout 1s"}, *two)
     for path, status, retry_after in (
         ("/drop", 502, "1"),
         ("/wait", 504, "1"),
@@ -186,6 +187,8 @@ def test_service_that_is_away_or_silent_or_full(start: Start, upstream: proxy.Up
     # a request is repeated only if it was not sent
     assert [seen.line.split()[1] for seen in upstream.seen] == ["/drop", "/wait", "/full"]
     upstream.released.set()
+    port = start({}, free_port(), upstream.port)
+    assert [ask(port, "POST", body=b"x").status for _ in range(4)] == [200] * 4
 
 
 def test_failures_are_logged_without_queries(start: Start, tmp_path: Path) -> None:
