@@ -1,7 +1,4 @@
-"""Objects that kustomize renders from k8s/.
-
-A run of kustomize takes 0.7 s of CPU time, so each directory is rendered once per process.
-"""
+"""Objects that kustomize renders from k8s/, once per process."""
 
 import os
 import subprocess
@@ -9,6 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 import yaml
@@ -18,10 +16,10 @@ from tests.deploy import files
 Objects = list[dict[str, Any]]
 
 MODULES = Path(__file__).parent / "kubernetes" / "node_modules"
-# A release of 2022, so that the kubectl of every supported Kubernetes renders the same objects.
-# kustomize has a package only for Linux on x86, so other systems need kubectl.
-PROGRAM = MODULES / "@install-binary" / "kustomize-linux-x64" / "kustomize-linux-x64"
-COMMAND = [str(PROGRAM), "build"] if PROGRAM.exists() else ["kubectl", "kustomize"]
+# A release of 2022, so that the kubectl of every supported Kubernetes renders the same objects. The
+# package is for Linux on x86. kubectl needs a tenth of its CPU time.
+OLD = MODULES / "@install-binary" / "kustomize-linux-x64" / "kustomize-linux-x64"
+COMMAND = ["kubectl", "kustomize"] if which("kubectl") else [str(OLD), "build"]
 
 OVERLAYS = files.K8S / "overlays"
 KUSTOMIZATIONS = sorted(path.parent for path in files.K8S.rglob("kustomization.yaml"))
@@ -54,7 +52,17 @@ def rendered(directory: Path) -> Objects:
     """Return the objects of a kustomization, and those of the base with a component."""
     if directory in COMPONENTS:
         return overlaid({"resources": [files.BASE], "components": [directory]})
-    done = subprocess.run([*COMMAND, directory], capture_output=True, text=True, check=False)
+    return run(COMMAND, directory)
+
+
+def run(command: list[str], directory: Path) -> Objects:
+    """Return the objects that a program renders.
+
+    Raises:
+        AssertionError: the program fails.
+    """
+    words = [*command, str(directory)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return list(yaml.safe_load_all(done.stdout))
 
@@ -73,7 +81,7 @@ def overlaid(kustomization: dict[str, Any]) -> Objects:
         header = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
         text = yaml.safe_dump(header | kustomization | relative)
         Path(scratch, "kustomization.yaml").write_text(text)
-        return rendered.__wrapped__(Path(scratch))
+        return run(COMMAND, Path(scratch))
 
 
 def one(objects: Objects, kind: str) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """Hardened services of compose.yaml, on the loopback address and with existing mounts."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +18,6 @@ RIGHTS_OF_THE_EXPORT = {"cap_add": ["SETGID", "SETUID"], "user": "0:0"}
 RIGHTS = {"privileged", "cap_add", "devices", "network_mode", "user", "pid"}
 
 
-def mounts(name: str) -> Iterator[tuple[str, bool, bool]]:
-    """Yield the sources of a service's mounts, and whether they are read-only and created."""
-    for volume in SERVICES[name].get("volumes", []):
-        if isinstance(volume, str):
-            source, _, *mode = volume.split(":")
-            yield source, mode == ["ro"], source.startswith("./")
-        else:
-            is_created = volume.get("bind", {}).get("create_host_path", True)
-            yield volume["source"], volume.get("read_only", False), is_created
-
-
 @pytest.mark.parametrize("name", SERVICES)
 def test_service_has_few_rights_and_is_reached_from_this_machine_only(name: str) -> None:
     service = SERVICES[name]
@@ -40,15 +28,6 @@ def test_service_has_few_rights_and_is_reached_from_this_machine_only(name: str)
     rights = {key: service[key] for key in RIGHTS & service.keys()}
     assert rights == (RIGHTS_OF_THE_EXPORT if name == "export" else {})
     assert {"mem_limit", "pids_limit"} <= service.keys()
-
-
-@pytest.mark.parametrize("name", SERVICES)
-def test_mounted_files_exist_and_are_read_only(name: str) -> None:
-    for source, is_read_only, is_created in mounts(name):
-        if source.startswith("./"):
-            assert is_read_only is (name != "export")
-            # Docker creates a missing source as a directory of root.
-            assert (files.ROOT / source).is_file() if is_created else source == "./bundles"
 
 
 def test_every_image_has_a_version() -> None:

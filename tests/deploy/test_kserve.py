@@ -108,18 +108,3 @@ def test_service_has_the_name_of_the_inference_service(overlay: str) -> None:
     }
     assert files.settings_of(variables).served_name == name
     assert variables.get("FILLMASK_BUNDLE") == ("/mnt/models" if is_runtime else None)
-
-
-def test_runtime_supports_the_format_and_the_protocol() -> None:
-    runtime = one(rendered("kserve-runtime"), "ServingRuntime")["spec"]
-    (cluster,) = rendered("kserve-cluster-runtime")
-    assert cluster["spec"] == runtime
-    (supported,) = runtime["supportedModelFormats"]
-    assert supported["autoSelect"]
-    namespaced = one(rendered("kserve-runtime"), "InferenceService")
-    for each in (namespaced, inference_service_of_the_page()):
-        predictor = each["spec"]["predictor"]
-        assert predictor["model"]["modelFormat"]["name"] == supported["name"]
-        assert predictor["model"]["protocolVersion"] in runtime["protocolVersions"]
-        assert predictor["enableServiceLinks"] is False
-    assert "runtime" not in inference_service_of_the_page()["spec"]["predictor"]["model"]

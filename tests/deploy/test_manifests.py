@@ -66,6 +66,12 @@ def test_kubernetes_accepts_the_objects(path: Path, objects: Objects) -> None:
             kubernetes_validate.validate(each, version, strict=True)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("root", [PRODUCTION, kustomize.OVERLAYS / "kserve-runtime"])
+def test_an_old_kustomize_renders_the_same(root: Path) -> None:
+    assert kustomize.run([str(kustomize.OLD), "build"], root) == rendered(root)
+
+
 def type_errors(objects: Objects, scratch: Path) -> list[str]:
     """Return TypeScript's errors about unknown fields, missing fields and wrong types."""
     lines = [

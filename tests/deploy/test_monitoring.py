@@ -5,7 +5,6 @@
 
 import re
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -78,24 +77,3 @@ def test_every_alert_has_a_case_for_promtool() -> None:
     (wrong,) = (case for case in cases if case["name"] == "every problem at once")
     expected = re.findall(r'alertname="(\w+)"', str(wrong["promql_expr_test"]))
     assert sorted(expected) == sorted(alert["alert"] for alert in ALERTS)
-
-
-def test_services_of_compose_find_each_other_and_mounted_files() -> None:
-    mounted = {volume.split(":")[1] for each in SERVICES.values() for volume in mounts_of(each)}
-    prometheus = files.read_yaml(monitoring.MONITORING / "prometheus.yml")
-    assert f"fillmask:{files.image_settings().port}" in str(prometheus["scrape_configs"])
-    assert {f"/etc/prometheus/{name}" for name in prometheus["rule_files"]} <= mounted
-    folder = monitoring.MONITORING / "grafana"
-    (provider,) = files.read_yaml(folder / "dashboards.yml")["providers"]
-    home = f"{provider['options']['path']}/{monitoring.DASHBOARD.name}"
-    assert home in mounted
-    environment = SERVICES["grafana"]["environment"]
-    assert environment["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"] == home
-    (source,) = files.read_yaml(folder / "datasources.yml")["datasources"]
-    address = urlsplit(source["url"])
-    published = SERVICES[str(address.hostname)]["ports"]
-    assert any(port.endswith(f":{address.port}") for port in published)
-
-
-def mounts_of(service: dict[str, Any]) -> list[str]:
-    return [volume for volume in service.get("volumes", []) if isinstance(volume, str)]

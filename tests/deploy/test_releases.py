@@ -30,7 +30,7 @@ SHARED = (
 )
 
 
-@pytest.fixture(scope="module", params=["production", "one namespace", "base", "kserve-runtime"])
+@pytest.fixture(scope="module", params=["production", "one namespace", "kserve-runtime"])
 def both(request: pytest.FixtureRequest) -> tuple[Objects, Objects]:
     """Objects of two releases. The second is the overlay of docs/deploy.md."""
     (overlay,) = (each for each in files.overlays(files.DEPLOY_PAGE) if "nameSuffix" in each)
