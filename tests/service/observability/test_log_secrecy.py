@@ -30,7 +30,7 @@ BUGGY = """
 import asyncio, sys
 from fillmask.tasks import scoring
 from fillmask.tasks.fill_mask import pipeline
-plan = pipeline.FillMaskPipeline._plan
+plan = pipeline.FillMaskPipeline.plan
 def with_bug(self, texts, *args, **kwargs):
     text = texts[0]
     if "bug in task" in text:
@@ -43,7 +43,7 @@ def with_bug(self, texts, *args, **kwargs):
         try: raise KeyError(text)
         except KeyError as error: raise RuntimeError(text) from error
     return plan(self, texts, *args, **kwargs)
-pipeline.FillMaskPipeline._plan = with_bug
+pipeline.FillMaskPipeline.plan = with_bug
 from fillmask.engine.runtime import Runtime
 run = Runtime.run
 def run_with_bug(self, batch):
