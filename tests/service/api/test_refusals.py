@@ -118,14 +118,11 @@ FILL_MASK: list[Row] = [
     ({"inputs": []}, f"inputs is empty; {LIST}"),
     ({"inputs": {"texts": "a"}}, 'Unknown field "texts" in inputs; allowed: text, text_pair.'),
     ({"inputs": [None, "[MASK]"]}, f"inputs[0] {NOT_A_TEXT} null)."),
-    ({"inputs": [["[MASK]"]]}, f"inputs[0] {NOT_A_TEXT} a list)."),
     ({"inputs": ["[MASK]"] * 5}, f"inputs {MORE}"),
     ({"inputs": pair("[MASK]")}, f"inputs {NO_PAIRS}"),
     # masks and tokens
-    ({"inputs": "  \n"}, f"inputs {NO_MASK}"),
     ({"inputs": "Paris is the <mask>."}, f"inputs {NO_MASK}"),
     ({"inputs": ["a [MASK]", "a [mask]"]}, f"inputs[1] {NO_MASK}"),
-    ({"inputs": "[mask]", "on_error": "report"}, f"inputs {NO_MASK}"),
     (
         {"inputs": ["[MASK] [MASK]"] * 3 + ["[MASK]"]},
         "The request must have at most 6 masks (got 7); send fewer or raise FILLMASK_MAX_MASKS.",
@@ -168,14 +165,6 @@ BOTH: list[Row] = [
         ),
     ),
     (
-        {"inputs": pair("[MASK]", "a" * 200_000), "parameters": {"on_long_text": "window"}},
-        "inputs must have at most 200000 characters with windows (got 200007).",
-    ),
-    (
-        {"inputs": [pair("[MASK] [MASK]", "[MASK] [MASK]")] * 2},
-        "The request must have at most 6 masks (got 8); send fewer or raise FILLMASK_MAX_MASKS.",
-    ),
-    (
         {"inputs": pair()},
         (
             f'inputs {NO_MASK[:-1]}; model "both" has the task fill-mask (POST /fill-mask, '
@@ -189,19 +178,7 @@ BOTH: list[Row] = [
 ]
 SCORE: list[Row] = [
     ({"inputs": ["the", {}]}, "inputs[1].text is missing; it must be a non-blank text."),
-    ({"inputs": pair(text="")}, f'inputs.text {NOT_EMPTY} "").'),
     ({"inputs": pair(text_pair=["the dog"])}, f"inputs.text_pair {NOT_EMPTY} a list)."),
-    (
-        {"inputs": pair("the dog", " " * 2000 + "a")},
-        (
-            "inputs must have at most 1536 characters (got 2009), because the model reads at most "
-            "24 tokens; shorten it."
-        ),
-    ),
-    (
-        {"inputs": ["the", pair("the", "a [MASK]")]},
-        "inputs[1] has a mask; remove [MASK] to score the text.",
-    ),
     (
         {"inputs": "the dog", "options": {}},
         'Unknown field "options" in the body; allowed: inputs, parameters, on_error.',
@@ -210,13 +187,11 @@ SCORE: list[Row] = [
 CLASSIFY: list[Row] = [
     ({"inputs": None}, f"{NO_TEXT} null)."),
     ({"inputs": ""}, f"inputs {NO_TOKENS}"),
-    ({"inputs": ["the", "\u200b"]}, f"inputs[1] {NO_TOKENS}"),
     (
         {"inputs": ["the", "the", "the", pair(text_pair=" \n")]},
         rf'inputs[3].text_pair {NOT_EMPTY} " \n").',
     ),
     ({"inputs": pair(LONG)}, f"inputs {TOO_LONG.format(32)} on_long_text to truncate."),
-    ({"inputs": [pair()] * 5}, f"inputs {MORE}"),
     (
         {"inputs": ["the", pair()], "parameters": [None, {"top_k": 0}]},
         "parameters[1].top_k must be a whole number of at least 1 (got 0).",
