@@ -157,8 +157,7 @@ def _sentence(
     if isinstance(own, InvalidRequestError):
         return own.text
     if not error["loc"]:
-        place = context.place[0].upper() + context.place[1:]
-        place = place if context.place == BODY else context.place
+        place = "The body" if context.place == BODY else context.place
         return f"{place} must be a JSON object (got {describe(value)})."
     [name, *path] = error["loc"]
     if error["type"] in {"extra_forbidden", "invalid_key"}:

@@ -133,7 +133,7 @@ def values(draw: st.DrawFn, task: TaskName) -> tuple[str, Any]:
 @pytest.mark.parametrize("task", RULES)
 def test_a_value_is_read_or_refused(task: TaskName) -> None:
     # A refusal names the parameter, what is allowed and what it got.
-    @examples(4)
+    @examples(2)
     @given(values(task))
     def check(drawn: tuple[str, Any]) -> None:
         name, value = drawn
@@ -219,7 +219,7 @@ def test_http_command_and_python_decide_alike(
     client, call, _ = faces[task]
     text = TEXTS[task]
 
-    @examples(0.15)
+    @examples(0.1)
     @given(st.lists(parameters(task), min_size=1, max_size=20))
     def check(each: list[Any]) -> None:
         expected = []
