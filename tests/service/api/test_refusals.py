@@ -358,6 +358,11 @@ def test_a_request_is_refused(
     check_refusal(every_model.post(path, content=content, headers=JSON), 422, message)
 
 
+def test_a_request_at_its_limits_is_answered(every_model: TestClient) -> None:
+    body = {"inputs": ["the [MASK]"] * 4, "parameters": [{"top_k": 20}] * 4}
+    assert [len(fills) for fills in every_model.post("/fill-mask", json=body).json()] == [20] * 4
+
+
 NO_PATH = "Unknown path; use an endpoint that GET /docs lists, such as POST /fill-mask."
 HEALTH = "Unknown path; use GET /health/live or GET /health/ready."
 ENDPOINTS = "POST /fill-mask, POST /score, POST /classify, POST /rerank, POST /embed_sparse."

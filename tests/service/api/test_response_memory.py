@@ -18,6 +18,7 @@ from fillmask.api.response_memory import memory_bytes
 from fillmask.engine.batcher import Batcher
 from fillmask.engine.runtime import Runtime
 from fillmask.errors import InvalidRequestError
+from fillmask.http.memory_budget import Claim
 from fillmask.parameters.fill_mask import FillOptions
 from fillmask.parameters.limits import Limits
 from fillmask.results.fills import FillResult, fills_to_json
@@ -158,6 +159,30 @@ def test_a_response_that_is_too_large_is_not_computed(
         "The response could have 1471920 bytes; the limit is 1000000. Use fewer texts, masks or "
         "fills."
     )
+
+
+def test_scores_of_many_targets_have_a_limit(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(response_memory, "MAX_RESPONSE_BYTES", 100)
+    body = {"inputs": "a dog", "parameters": {"targets": ["a", "dog"]}}
+    error = client.post("/score", json=body).json()["error"]
+    assert error.endswith("104 bytes; the limit is 100. Use fewer texts or targets.")
+
+
+def test_texts_that_a_response_repeats_are_claimed(
+    every_model: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claimed: list[int] = []
+    monkeypatch.setattr(Claim, "add", lambda _, size: claimed.append(size))
+    body = b'{"query": "a", "texts": ["the cat"], "return_text": %s}'
+    totals = []
+    for repeats in (b"false", b"true "):
+        claimed.clear()
+        headers = {"content-type": "application/json"}
+        assert every_model.post("/rerank", content=body % repeats, headers=headers).is_success
+        totals.append(sum(claimed))
+    assert totals[1] - totals[0] == 2 * len(body % b"false")
 
 
 async def test_largest_response_is_bounded(tiny: Tiny) -> None:
