@@ -335,7 +335,11 @@ LABELS_OF_TARGETS["inputs"] += body(tensor={"name": "targets"})["inputs"]
             body(tensor={"data": ["a"] * 5, "shape": [5]}),
             "text must have at most 4",
         ),
-        ("tiny", body(parameters={"task": "text-classification"}), "does not have the task text-"),
+        (
+            "tiny",
+            body(parameters={"task": CLASSIFY["task"]}),
+            'use a model with this task: "labels"',
+        ),
         ("labels", body(parameters={"task": "fill-mask"}), "does not have the task fill-mask"),
         ("splade", body(), 'Model "splade" does not have the task fill-mask'),
     ],
