@@ -64,11 +64,7 @@ def is_current(bundle: Path, checkpoint: str, options: Mapping[str, object] | No
 
 
 def export_record(checkpoint: str, options: Mapping[str, object]) -> dict[str, object]:
-    """Return what an export reads, for the file RECORD_FILE of its bundle.
-
-    Args:
-        options: options of the export that change its bundle.
-    """
+    """Return what an export reads and the options that change its bundle, for RECORD_FILE."""
     files = {name: _state(path) for name, path in _files(checkpoint).items()}
     return {"options": options, "files": files}
 

@@ -67,7 +67,6 @@ def check_name(name: str) -> str:
 
 
 def unknown_field(name: str) -> PydanticCustomError:
-    """Return the error of a validator for a field that an object must not have."""
     return PydanticCustomError(_UNKNOWN_FIELD, "unknown field", {"name": name})
 
 

@@ -45,12 +45,7 @@ class Throughput:
         self.recorded_s = -math.inf
 
     def record(self, tokens: int, seconds: float, threads: int = 1) -> None:
-        """Record a batch.
-
-        Args:
-            seconds: duration of the batch.
-            threads: number of threads that the batch could use.
-        """
+        """Record the duration of a batch that could use a number of threads."""
         self.recorded_s = time.monotonic()
         self._all.add(tokens, seconds * threads)
         if threads == 1 and tokens >= self._min_batch_tokens:
@@ -200,7 +195,7 @@ class Admission:
             )
 
     def release(self, tokens: int, *, bulk: bool, parts: RequestParts | None = None) -> None:
-        """Subtract the tokens of completed or cancelled passes from the count of their lane."""
+        """Give back the tokens of completed or cancelled passes."""
         self._accepted[bulk] -= tokens
         if parts is not None:
             self._fulfil(parts, tokens)
@@ -212,7 +207,6 @@ class Admission:
             self._share = 0.0
 
     def record(self, tokens: int, seconds: float, threads: int, *, bulk: bool) -> None:
-        """Record a batch in the recent throughput of its lane."""
         if bulk:  # may cost more per token, and does not delay other requests
             self._bulk_throughput.add(tokens, seconds * threads)
             self._last_bulk_s = time.monotonic()
@@ -283,7 +277,6 @@ class Admission:
         return min(max(1, math.ceil(self._seconds_for(tokens))), MAX_RETRY_AFTER_S)
 
     def _bulk_seconds_for(self, tokens: int) -> float:
-        """Estimate the seconds that the workers need for tokens of bulk requests."""
         now_s = time.monotonic()
         if now_s - self._last_bulk_s > _BULK_MEMORY_S:
             is_known = now_s - self.throughput.recorded_s <= _MEMORY_S

@@ -31,11 +31,10 @@ def batch_budget(unanswered_tokens: int, workers: int, max_batch_tokens: int) ->
 
 
 class LaneQueue(Generic[Item]):
-    """A queue with two first-in-first-out lanes, interactive and bulk.
+    """A queue with two first-in-first-out lanes, interactive and bulk. It is not thread-safe.
 
     A long request may have hundreds of passes, such as one pass per token for the scores of a
-    text. In a queue with a single lane, each later request waits for all these passes. An instance
-    is not thread-safe.
+    text. In a queue with a single lane, each later request waits for all these passes.
 
     Args:
         tokens: function that returns the number of tokens of an item.
@@ -57,11 +56,7 @@ class LaneQueue(Generic[Item]):
         bulk: bool,
         before: Callable[[Item], bool] | None = None,
     ) -> None:
-        """Append items to the bulk or the interactive lane.
-
-        Args:
-            before: function that returns True for the items that must stay behind the new ones.
-        """
+        """Append items to a lane, ahead of those for which `before` returns True."""
         lane = self._bulk if bulk else self._interactive
         later: list[Item] = []
         while before is not None and lane and before(lane[-1]):

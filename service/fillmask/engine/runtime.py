@@ -132,7 +132,6 @@ class Runtime:
         move_to_huge_pages(before)  # after the weights have their final addresses
 
     def run(self, batch: Batch) -> BatchOutputs:
-        """Compute a batch. Other Python threads can run during the computation."""
         feed = {name: getattr(batch, name) for name in self._inputs}
         names = list(self._outputs)
         if self._helpers is None:

@@ -150,8 +150,7 @@ class ScoringPipeline:
     ) -> Iterator[TokenScore]:
         """Yield the score of each token. In a pair, spans count from the start of their part.
 
-        Args:
-            log_probs: log-probability of each token and then of the targets in its place.
+        The log-probabilities of a token are its own and then those of the targets.
         """
         pair = plan.text if isinstance(plan.text, TextPair) else None
         for token, (start, end), second, (log_prob, *targets) in zip(

@@ -26,7 +26,8 @@ _WINDOW, _DEFAULTS = "on_long_text to window", TruncationOptions()
 class TextReader:
     """Reader that tokenizes texts and pairs and rejects those that the model cannot read.
 
-    A `label` is the name of a text in error messages.
+    A `label` is the name of a text in error messages. Each method raises an InvalidRequestError for
+    a text that is too long, has no masks or words to read, or has another special token.
 
     Args:
         max_tokens: maximum length of a text in tokens, including special tokens.
@@ -37,12 +38,7 @@ class TextReader:
         self._max_tokens = max_tokens
 
     def read_masked(self, text: InputText, label: str) -> EncodedText:
-        """Tokenize a text with at least one mask.
-
-        Raises:
-            InvalidRequestError: the text is too long, has no mask, or contains another special
-                token.
-        """
+        """Tokenize a text with at least one mask."""
         self._check_pair(text, label)
         self._check_chars(text, label, _WINDOW)
         encoded = self._tokenizer.encode(text)
@@ -58,10 +54,6 @@ class TextReader:
         Args:
             spare_tokens: number of tokens that stay free in each window, for masks that become
                 several tokens.
-
-        Raises:
-            InvalidRequestError: the text has no mask, contains another special token, has more than
-                MAX_WINDOWED_CHARS characters, or leaves too little room for the spare tokens.
         """
         self._check_pair(text, label)
         if len(text) > MAX_WINDOWED_CHARS:
@@ -88,12 +80,7 @@ class TextReader:
         return split_into_windows(words, mask_token_id, room)
 
     def read_words(self, text: InputText, label: str) -> EncodedWords:
-        """Tokenize a text without masks and find its words.
-
-        Raises:
-            InvalidRequestError: the text is too long, contains a mask or another special token, or
-                has no tokens.
-        """
+        """Tokenize a text without masks and find its words."""
         self._check_pair(text, label)
         self._check_chars(text, label)
         words = self._tokenizer.encode_words(text)
@@ -113,10 +100,6 @@ class TextReader:
 
         Args:
             options: what becomes of a text that exceeds the model's input.
-
-        Raises:
-            InvalidRequestError: the text is too long, contains a special token other than the
-                mask, or has no tokens.
         """
         self._check_pair(text, label)
         side = options.side or self._tokenizer.truncation_side
@@ -148,12 +131,8 @@ class TextReader:
         """Reject a text that exceeds the model's input.
 
         Args:
-            tokens: length of the text, including special tokens.
             cure: what a client sets so that the model reads a part of the text, if anything.
             cause: part of the message that explains any tokens beyond the tokens of the text.
-
-        Raises:
-            InvalidRequestError: the text exceeds the model's input.
         """
         if tokens > self._max_tokens:
             raise InvalidRequestError(
@@ -168,10 +147,6 @@ class TextReader:
 
         Args:
             masks: number of masks of a text that needs a known word. None for other texts.
-
-        Raises:
-            InvalidRequestError: no word of the text is known, or the bundle refuses its special
-                tokens.
         """
         tokenizer = self._tokenizer
         if READS_GOLDEN.get():

@@ -22,7 +22,6 @@ MAX_WORD_TOKENS = 16
 
 
 def is_unspaced(character: str) -> bool:
-    """Return whether a character is of a script without spaces between words."""
     return _UNSPACED.match(character) is not None
 
 

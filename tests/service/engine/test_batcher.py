@@ -23,18 +23,6 @@ from tests.service.fake_runtime import (
 from tests.service.scrape import rendered, value
 
 
-async def test_every_caller_gets_its_own_answer() -> None:
-    fake = FakeRuntime()
-    async with running_batcher(fake, workers=3, max_waiting_tokens=10_000) as batcher:
-
-        async def ask(i: int) -> None:
-            answer = await batcher.submit([text(1000 + i, 2 + i % 7, last_id=2000 + i)])
-            assert ends(answer) == [[1000 + i, 2000 + i]]
-
-        await asyncio.gather(*(ask(i) for i in range(300)))
-    assert len(fake.seen) == 300
-
-
 async def test_several_texts_are_answered_in_their_order() -> None:
     # The texts of one caller may be in several batches.
     async with running_batcher(FakeRuntime(), workers=2) as batcher:
@@ -193,21 +181,6 @@ async def test_good_interactive_batches_on_one_thread_count_in_the_throughput(
         assert (batcher.load.tokens_per_s is not None) == counts
     if first_id != BAD_ID:
         assert value(rendered(metrics), "fillmask_batch_threads_sum", model="m") == threads
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-async def test_idle_batcher_accepts_at_any_estimate(threads: int) -> None:
-    # Each of these requests raises the estimate, although none is a large batch on one thread.
-    fake = FakeRuntime()
-    fake.threads = threads
-
-    async with running_batcher(fake, max_wait_s=0.1) as batcher:
-        batcher.record_throughput(6, 1e9)
-        for _ in range(200):
-            batcher.raise_if_overloaded()
-            await batcher.submit([text(1, 2)])
-        assert batcher.load.tokens_per_s is not None
-        assert batcher.load.tokens_per_s > 1
 
 
 async def test_batches_are_counted() -> None:

@@ -32,15 +32,6 @@ def tokens(tokenizer: Tokenizer, text: str) -> list[str]:
     return [VOCABULARY[i] for i in tokenizer.encode(text).input_ids]
 
 
-def test_finds_the_masks(tokenizer: Tokenizer) -> None:
-    # Positions count tokens. Spans count characters, even if some are not ASCII.
-    text = "é😀 [MASK] of the [MASK]."
-    encoded = tokenizer.encode(text)
-    assert encoded.mask_positions.tolist() == [2, 5]
-    assert [text[start:end] for start, end in encoded.mask_spans] == ["[MASK]", "[MASK]"]
-    assert encoded.mask_spans == ((3, 9), (17, 23))
-
-
 def test_does_not_truncate_or_pad(tokenizer: Tokenizer) -> None:
     # The tokenizer.json asks for truncation, which would silently shorten texts.
     assert len(tokenizer.encode("the " * 50).input_ids) == 52

@@ -26,7 +26,6 @@ class HelperThreads:
     for clients on the same machine. The counts include the runs of all sessions in the process.
 
     Args:
-        call_on_pool_thread: function that makes a pool thread call another function.
         count: number of pool threads.
     """
 
@@ -60,12 +59,7 @@ class HelperThreads:
 
 
 class _ActiveRuns:
-    """Number of runs in progress, over all sessions of the process.
-
-    Attributes:
-        lock: lock to hold during changes.
-        runs: number of runs in progress.
-    """
+    """Number of runs in progress, over all sessions of the process. Changes need the lock."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -94,7 +88,6 @@ class _Gate:
         self._used = False
 
     def expect(self) -> None:
-        """Count a call of `wait` that a pool thread will make."""
         with self._lock:
             self._expected += 1
             self._used = True
@@ -110,7 +103,6 @@ class _Gate:
         self._released.release(threads)
 
     def close(self) -> None:
-        """Let all threads return and wait until they have returned."""
         if not self._used:
             return
         self._released.release(self._expected + 1)

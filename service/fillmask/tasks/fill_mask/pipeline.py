@@ -148,15 +148,10 @@ class FillMaskPipeline:
     def _plan_text(
         self, text: InputText, options: FillOptions, label: str, *, report_errors: bool
     ) -> FillPlan:
-        """Make the plan of one text or pair.
+        """Make the plan of one text or pair, or raise an InvalidRequestError.
 
         Args:
-            label: the client's name for the text, for error messages.
             report_errors: True to ignore invalid targets if at least one target is valid.
-
-        Raises:
-            InvalidRequestError: the text has no mask, the text is too long, its masks are too far
-                apart for joint filling or a target is invalid.
         """
         targets = self._resolve(options.targets) if options.targets else None
         if targets is not None and targets.rejected and not (report_errors and targets.texts):

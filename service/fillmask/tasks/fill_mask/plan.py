@@ -97,7 +97,6 @@ class PlannedFills:
 
 
 def _is_large(plans: Iterable[FillPlan]) -> bool:
-    """Return whether ranking or serializing the fills takes too long for the event loop."""
     ranked = cost_chars = 0
     for plan in plans:
         # each fill repeats its whole text
