@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fillmask.arrays import IntArray
-from fillmask.engine.attention_rows import ALIGNMENT
+from fillmask.engine.attention_rows import ALIGNMENT, RowPacking
 from fillmask.engine.batch_arrays import MIN_QUERIES, Batch
 from fillmask.engine.batch_formation import (
     BATCHES_PER_BULK_BATCH,
@@ -98,6 +98,12 @@ def test_texts_start_at_multiples_of_a_vector(drawn: list[ModelPass]) -> None:
     ]
     assert all(a + b > width for i, a in enumerate(filled) for b in filled[:i])
     assert rows == len(filled)
+
+
+def test_the_longest_text_goes_first() -> None:
+    # 60 slots alone, then 20 and 18 in one row, then 10 alone
+    packing = RowPacking.first_fit([18, 60, 10, 20])
+    assert packing == RowPacking(rows=(1, 0, 2, 1), offsets=(32, 0, 0, 0), count=3, width=64)
 
 
 def run_graph(batch: Batch) -> BatchOutputs:
