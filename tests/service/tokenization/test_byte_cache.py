@@ -29,3 +29,4 @@ def test_the_least_recently_used_entries_are_dropped(steps: list[tuple[str, int 
             while sum(expected.values()) > 10:
                 expected.popitem(last=False)
         assert (cache.held_bytes, len(cache)) == (sum(expected.values()), len(expected))
+        assert list(cache._entries) == list(expected)  # the next ones to drop first
