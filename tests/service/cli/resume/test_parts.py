@@ -136,3 +136,13 @@ def test_modified_part_is_an_error(tmp_path: Path) -> None:
     assert str(caught.value) == (
         f"The number of lines in {path} must be 2 (got 1); start again with --restart."
     )
+
+
+def test_failed_write_leaves_no_part(tmp_path: Path) -> None:
+    # The content of the file is unknown, even if space becomes free later.
+    parts = PartFiles(tmp_path, 0)
+    save(parts, [0])
+    with limited_files(0), pytest.raises(OSError, match=TOO_LARGE):
+        parts.write(block_of(1, 1), [b"x" * 100_000])
+    parts.commit()
+    assert PartFiles(tmp_path, 0).next_row == 0
