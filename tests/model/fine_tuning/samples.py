@@ -152,6 +152,7 @@ class TinyTask:
     def train(self, weights: Any = None, **changes: Any) -> tuple[Classification, list[Epoch]]:
         config = ClassifyConfig(**({"epochs": 5, "learning_rate": 1e-2} | changes))
         objective, epochs = self.objective(config, weights), list[Epoch]()
+        torch.seed()  # the run has its own
         assert fine_tune(objective, config, epochs.append)
         return objective, epochs
 

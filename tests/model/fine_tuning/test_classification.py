@@ -86,6 +86,27 @@ def test_class_weights_favour_rare_labels() -> None:
     assert probabilities == pytest.approx([0.2, 0.5], abs=0.04)
 
 
+def test_the_validation_loss_ignores_class_weights() -> None:
+    task, config = topic_task(12), ClassifyConfig()
+    weights = np.array([9, 1, 1], np.float32)
+    losses = [task.objective(config, one).evaluate()["loss"] for one in (None, weights)]
+    assert losses[0] == losses[1]
+
+
+def test_each_step_has_its_learning_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    rates: list[float] = []
+    step = torch.optim.AdamW.step
+
+    def record(self: torch.optim.AdamW) -> None:
+        rates.extend(group["lr"] for group in self.param_groups)
+        step(self)
+
+    monkeypatch.setattr(torch.optim.AdamW, "step", record)
+    topic_task(64).train(epochs=2)  # 2 steps per epoch
+    config = ClassifyConfig(epochs=2, learning_rate=1e-2)
+    assert rates == [config.learning_rate_at(n, 4) for n in (1, 2, 3, 4) for _ in range(2)]
+
+
 def test_dropout_acts_in_training_only() -> None:
     task = topic_task(60)
     runs = [task.train(epochs=1, dropout=share) for share in (0.0, 0.9)]

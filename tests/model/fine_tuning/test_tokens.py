@@ -48,9 +48,8 @@ def test_long_texts_are_counted_or_cut() -> None:
     assert [len(ids) for ids in tokens_of(dataset, **cut).ids] == [3, 16, 16, 16]
     assert notes == ["rows of data.csv truncated to 16 tokens: 2 of 4"]
     # the longer text of a pair loses tokens
-    assert tokenized(pairs(("cat " * 9, "dog")), max_tokens=5, **cut) == [
-        "[CLS] cat [SEP] dog [SEP]"
-    ]
+    long = pairs(("cat " * 9, "dog"), ("cat", "dog " * 9))
+    assert tokenized(long, max_tokens=5, **cut) == ["[CLS] cat [SEP] dog [SEP]"] * 2
     assert TOKENIZER.truncation is None
 
 
