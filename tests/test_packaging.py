@@ -125,8 +125,8 @@ def test_serves_the_builtin_model_and_stops_on_sigterm(environment: Path, tmp_pa
         )
         with urllib.request.urlopen(request, timeout=30) as response:  # noqa: S310 - the same
             fills = json.load(response)
-        with urllib.request.urlopen(f"{server.url}/", timeout=30) as response:  # noqa: S310 - the same
-            assert b"<script" in response.read()
+        with urllib.request.urlopen(f"{server.url}/playground/theme.js", timeout=30) as response:  # noqa: S310 - the same
+            assert response.read()
         server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(timeout=30) == 0
     assert "dog" in {fill["token_str"] for fill in fills}

@@ -47,6 +47,7 @@ def test_export_writes_to_where_the_service_reads() -> None:
     (read,) = (each for each in FILLMASK["volumes"] if each["source"] == "./bundles")
     binds = [each for each in EXPORT["volumes"] if isinstance(each, dict)]
     assert [each["target"] for each in binds if each["source"] == "./bundles"] == [read["target"]]
+    assert read["read_only"]
     cache = f"XDG_CACHE_HOME={read['target']}"
     assert cache in FILLMASK["environment"]
     assert cache in EXPORT["environment"]
