@@ -218,15 +218,19 @@ def test_a_sparse_encoder(capsys: pytest.CaptureFixture[str]) -> None:
     assert [line["epoch"] for line in history()] == [1, 2]
     names = ("mrr_at_10", "recall_at_10", "query_words", "document_words")
     assert {f"validation_{name}" for name in names} <= set(history()[0])
+    assert Path("run/modules.json").is_file()
     modules = read_modules(Path("run"))
     settings = with_sparse_settings(load_checkpoint(Path("run")), Path("run"), modules).sparse
     assert settings is not None
     assert settings.pooling == SparsePooling()
-    # a second run replaces its own files
+    # a second run replaces its own files, and keeps no classification head of its start
+    both = TiedEncoder(tiny_encoder().config, ClassifierConfig(labels=("a", "b")))
+    save_checkpoint(Path("start"), both, TOKENIZER.to_str().encode())
     write_rows("pairs.csv", [{"query": "cat", "document": "katze " * 30}] * 32)
     assert sparse("--on-long-text=truncate") == 0
     assert "rows of pairs.csv truncated to 16 tokens: 32 of 32" in capsys.readouterr().out
     assert len(history()) == 1
+    assert load_checkpoint(Path("run")).model.classifier is None
 
 
 @pytest.mark.parametrize(
