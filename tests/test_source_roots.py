@@ -15,7 +15,7 @@ PACKAGES = {"service": "fillmask", "model": "fillmask_model", "export": "fillmas
 @pytest.mark.parametrize("root", SOURCE_ROOTS, ids=lambda root: root.name)
 def test_each_root_holds_one_package(root: Path) -> None:
     # a folder without Python files, such as one of old bytecode, is nobody's package
-    found = {path.relative_to(root).parts[0] for path in root.rglob("*.py")}
+    found = {path.relative_to(root).parts[0] for path in root.glob("*/**/*.py")}
     assert found == {PACKAGES[root.name]}
 
 
