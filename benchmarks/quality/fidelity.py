@@ -17,7 +17,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -139,10 +138,14 @@ def compare(
 ) -> list[tuple[str, float]]:
     """Return the share of each contender."""
     checkpoint = directory / "checkpoint"
+    texts_file = str(directory / "plain.txt")
+    export = [sys.executable, "-m", "fillmask_export", str(checkpoint)]
     for precision in ("fp32", "int8"):
-        export(directory, "--output", str(directory / precision), precision)
+        options = ["--output", str(directory / precision), "--precision", precision]
+        options += ["--calibrate", texts_file, "--texts", texts_file]
+        subprocess.run([*export, *options], check=True)
     gather = directory / "gather.onnx"
-    export(directory, "--reference", str(gather), "fp32")
+    subprocess.run([*export, "--reference", str(gather)], check=True)
     bundles = {name: read_bundle(directory / name) for name in ("fp32", "int8")}
     tokenizer = Tokenizer.from_bundle(bundles["fp32"])
     texts = [tokenizer.encode(text) for text in masked]
@@ -170,15 +173,6 @@ def compare(
     return [(name, float((ids == expected).mean())) for name, ids in found.items()]
 
 
-def export(directory: Path, flag: str, output: str, name: str) -> None:
-    """Run `fillmask-export` with texts for calibration and verification."""
-    file = directory / "plain.txt"
-    command = [sys.executable, "-m", "fillmask_export", str(directory / "checkpoint"), flag, output]
-    if flag == "--output":
-        command += ["--precision", name, "--calibrate", str(file), "--texts", str(file)]
-    subprocess.run(command, check=True)
-
-
 def best(
     tokenizer: Tokenizer,
     texts: Sequence[EncodedText],
@@ -200,18 +194,14 @@ def ours(
     """Return the best ordinary token (M) of each mask of one of our graphs."""
     choice = choose_graph(bundle, native)
     runtime = Runtime(choice.path, operators=choice.operators, packed=choice.packed)
-    special = list(tokenizer.special_token_ids)
-    run = partial(_top, runtime, 1 + len(special))
-    return np.concatenate(
-        [[next(i for i in row if i not in special) for row in run(t)] for t in texts]
-    )
-
-
-def _top(runtime: Runtime, top_k: int, text: EncodedText) -> list[list[int]]:
-    targets = no_targets(len(text.mask_positions))
-    batch = Batch.pack([ModelPass(text.input_ids, text.mask_positions, top_k, targets)])
-    ids: list[list[int]] = runtime.run(batch).top_ids.tolist()
-    return ids
+    special = set(tokenizer.special_token_ids)
+    found = []
+    for text in texts:
+        targets = no_targets(len(text.mask_positions))
+        one = ModelPass(text.input_ids, text.mask_positions, 1 + len(special), targets)
+        rows = runtime.run(Batch.pack([one])).top_ids.tolist()
+        found += [next(token for token in row if token not in special) for row in rows]
+    return np.array(found)
 
 
 if __name__ == "__main__":
