@@ -142,7 +142,7 @@ async def chunk_floods(port: int, draw: random.Random) -> None:
                     writer.write(part)
                     await writer.drain()
 
-    await many(30, one)
+    await many(8, one)
 
 
 async def head_floods(port: int, draw: random.Random) -> None:
@@ -157,7 +157,7 @@ async def head_floods(port: int, draw: random.Random) -> None:
                     writer.write(request * 20)
                     await writer.drain()
 
-    await many(30, one)
+    await many(8, one)
 
 
 async def _endless(port: int, start: bytes, part: bytes) -> None:

@@ -34,7 +34,8 @@ BOUNDS_MB = {
     ("wide texts",): 200,
     ("targets", "expansion", "scores"): 60,
     ("trailers", "chunk extensions", "small chunks", "slow heads"): 30,
-    ("chunk floods", "head floods"): 30,
+    ("chunk floods",): 30,
+    ("head floods",): 30,
 }
 
 

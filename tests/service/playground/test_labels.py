@@ -99,7 +99,6 @@ def test_a_text_and_a_pair(labelled: Playground) -> None:
 
 @pytest.mark.parametrize("pair", [False, True])
 def test_the_code_gives_what_is_shown(labelled: Playground, tmp_path: Path, *, pair: bool) -> None:
-    # The Python code for a single text uses Hugging Face's client.
     text_of(labelled).fill(TEXT)
     second(labelled).fill(SECOND if pair else "")
     labelled.wait_until_answered()
@@ -108,9 +107,7 @@ def test_the_code_gives_what_is_shown(labelled: Playground, tmp_path: Path, *, p
     expect_labels(labelled, expected)
     assert run_curl(code_of(labelled, "curl"), tmp_path) == [expected]
     lines = [f"{label['score']:.4f} {label['label']}" for label in expected]
-    python = code_of(labelled, "Python")
-    assert ("client.text_classification(" in python) == (not pair)
-    assert run_python(python) == lines
+    assert run_python(code_of(labelled, "Python")) == lines
     assert run_javascript(code_of(labelled, "JavaScript")) == lines
 
 
