@@ -38,6 +38,7 @@ HEADS = {
     "mean": ClassifierConfig(labels=("x",), pooling="mean", activation="gelu_erf", norm=True),
     "output layer": ClassifierConfig(labels=("p", "q"), activation=None),
     "relu": ClassifierConfig(labels=("p", "q"), activation="relu", dense_bias=False),
+    "late": ClassifierConfig(labels=("p",), pooling="mean", activation="gelu_erf", pool_last=True),
 }
 # the last block in each form; test_graph.py has every form of encoder
 SOME = (
@@ -55,6 +56,7 @@ EVERY_HEAD = pytest.mark.parametrize(
         *((name, head) for name in SOME for head in ("first", "mean")),
         ("bert", "output layer"),
         ("bert", "relu"),
+        ("bert", "late"),
     ],
 )
 
