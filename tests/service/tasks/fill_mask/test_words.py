@@ -164,3 +164,34 @@ async def test_first_word_of_each_part_needs_no_space(text: InputText, token_str
     assert fill.token_str == token_str
     space = " " if text == "is<mask>" else ""
     assert fill.sequence == str(text).replace("<mask>", f"{space}Paris")
+
+
+async def found_tokens(content: TokenizerFile, candidates: list[int]) -> set[tuple[int, ...]]:
+    """Return the tokens of the words of up to two tokens that a model with candidates finds."""
+    special = ["[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    content.pre_tokenizer = pre_tokenizers.Whitespace()
+    content.add_special_tokens(special)
+    tokenizer = Tokenizer(content.to_str().encode(), "[MASK]", 3, range(len(special)))
+
+    async def submit(requests: Sequence[ModelPass]) -> list[PassOutputs]:
+        log_probs = np.arange(len(candidates), dtype=np.float32)[None] - len(candidates)
+        none = np.empty((1, 0), dtype=np.float32)
+        return [PassOutputs(np.array([candidates]), log_probs, none) for _ in requests]
+
+    search = WordSearch(tokenizer, submit, content.get_vocab_size(), top_k=5, max_tokens=2)
+    fills = await search.fill("a [MASK]", tokenizer.encode("a [MASK]"), 0)
+    return {fill.tokens for fill in fills}
+
+
+async def test_tokens_with_a_mark_of_the_end_end_words() -> None:
+    pieces = ["[UNK]", "[CLS]", "[SEP]", "[MASK]", "a</w>", "Par", "is</w>"]
+    vocabulary = {piece: i for i, piece in enumerate(pieces)}
+    content = TokenizerFile(models.BPE(vocabulary, [], end_of_word_suffix="</w>"))
+    assert await found_tokens(content, [5, 6]) == {(6,), (5, 6)}
+
+
+async def test_words_of_scripts_without_spaces_are_tokens() -> None:
+    pieces = ["[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "\u65e5", "##\u672c", "dog", "##s"]
+    vocabulary = {piece: i for i, piece in enumerate(pieces)}
+    content = TokenizerFile(models.WordPiece(vocabulary, unk_token="[UNK]"))  # noqa: S106
+    assert await found_tokens(content, [5, 6, 7, 8]) == {(5,), (7,), (7, 8)}
