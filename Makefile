@@ -26,7 +26,7 @@ NO_MODEL = MODEL must name a model (got nothing); run make export MODEL=google-b
 export: $(if $(filter export,$(MAKECMDGOALS))$(MODEL),$(if $(MODEL),,$(error $(NO_MODEL)))) $(EXPORT)/.native  ## export MODEL, an id on the hub or a directory, to bundles/ (PRECISION=fp32, OUTPUT=BUNDLE, OPTIONS='--revision v1.0 --overwrite')
 	$(EXPORT)/bin/fillmask-export "$(MODEL)" $(if $(OUTPUT),--output "$(OUTPUT)",--bundles bundles) --precision $(PRECISION) $(OPTIONS)
 
-test:            ## install everything and run all checks but the slow tests (4 minutes)
+test:            ## install everything and run all checks but the slow tests (6 minutes)
 	@$(MAKE) --no-print-directory --jobs 3 check suite
 
 test-fast:       ## run the tests that start no processes, browsers or builds (2 minutes, TESTS=tests/service)
