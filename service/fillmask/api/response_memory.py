@@ -13,8 +13,6 @@ from weakref import WeakKeyDictionary
 from pydantic_core import to_json
 
 from fillmask.errors import InvalidRequestError
-from fillmask.results.rejected import RejectedText
-from fillmask.results.sparse import SparseEmbedding
 from fillmask.tasks.classification import PlannedLabels
 from fillmask.tasks.fill_mask.plan import FillPlan, PlannedFills
 from fillmask.tasks.fill_mask.targets import Targets
@@ -118,15 +116,16 @@ def _of_vectors(planned: PlannedVectors) -> int:
     )
 
 
-def vector_json_bytes(vectors: Sequence[SparseEmbedding | RejectedText]) -> int:
+def vector_json_bytes(dimensions: int) -> int:
     """Return the upper bound of the memory of the JSON of sparse vectors, with its objects.
 
-    The actual vectors determine the bound, because a trained model uses few of its dimensions.
+    Args:
+        dimensions: number of the actual dimensions of all vectors, because a trained model uses
+            few of its own.
 
     Raises:
         InvalidRequestError: the response can exceed MAX_RESPONSE_BYTES.
     """
-    dimensions = sum(len(one.indices) for one in vectors if isinstance(one, SparseEmbedding))
     json_bytes = _DIMENSION_JSON_BYTES * dimensions
     _check_size(json_bytes, "Use fewer texts or a smaller top_n.")
     return _DIMENSION_OBJECT_BYTES * dimensions + _JSON_COPIES * json_bytes

@@ -29,7 +29,7 @@ async def _embed(call: TaskCall) -> Response:
     body = await call.read(EmbedSparseRequest.read)
     options = [body.options_of(**body.truncation)] * len(body.texts)
     found = await call.run(call.served.require_sparse(), body.texts, options)
-    call.claim.add(vector_json_bytes(found))
     dimensions = sum(len(one.indices) for one in found if isinstance(one, SparseEmbedding))
+    call.claim.add(vector_json_bytes(dimensions))
     large = dimensions > MAX_LOOP_DIMENSIONS
     return await json_response(vectors_to_json, found, body.format or "pairs", large=large)
