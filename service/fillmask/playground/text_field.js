@@ -60,7 +60,7 @@ export class TextField {
   /** Set the initial text. Undo does not remove this text. */
   start(text) {
     this.#area.value = text;
-    this.draw();
+    this.#draw();
   }
 
   /** Return a text with the mask token of a model, or the same text without one. */
@@ -79,7 +79,7 @@ export class TextField {
     const text = this.rewritten(this.#area.value, maskToken);
     if (text !== this.#area.value) this.#area.value = text;
     this.#maskToken = maskToken ?? this.#maskToken;
-    this.draw();
+    this.#draw();
   }
 
   /** Replace the text and return the end of the change. The browser's undo reverts the change. */
@@ -109,7 +109,7 @@ export class TextField {
     this.#mirror.querySelectorAll(".mask").forEach((mask, at) => mask.classList.toggle("pointed", at === index));
   }
 
-  draw() {
+  #draw() {
     const { value } = this.#area;
     const masks = this.#mayMask ? findMasks(value, this.#maskToken) : [];
     const parts = [];
@@ -140,7 +140,7 @@ export class TextField {
   }
 
   #changed(typed) {
-    this.draw();
+    this.#draw();
     this.#on.changed(typed);
   }
 }
