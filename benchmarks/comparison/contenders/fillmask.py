@@ -11,6 +11,7 @@ from benchmarks.comparison.texts import TOP_K
 from benchmarks.comparison.workspace import ROOT, Workspace
 from fillmask.bundles.bundle import read_bundle
 from fillmask.engine.batch_arrays import Batch
+from fillmask.engine.batch_formation import LaneQueue
 from fillmask.engine.passes import ModelPass, no_targets
 from fillmask.engine.runtime import Runtime
 from fillmask.registry.graph_choice import Native, choose_graph
@@ -79,16 +80,12 @@ def load(workspace: Workspace, name: str) -> Runtime:
 
 
 def by_tokens(passes: Iterable[ModelPass]) -> Iterator[list[ModelPass]]:
-    """Yield batches up to the service's token budget in order of arrival, as its batcher does."""
+    """Yield batches up to the service's token budget in order of arrival, from its own queue."""
     budget: int = Settings.model_fields["max_batch_tokens"].default
-    batch: list[ModelPass] = []
-    for one in passes:
-        if batch and sum(each.tokens for each in batch) + one.tokens > budget:
-            yield batch
-            batch = []
-        batch.append(one)
-    if batch:
-        yield batch
+    waiting: LaneQueue[ModelPass] = LaneQueue(lambda one: one.tokens)
+    waiting.extend(passes, bulk=False)
+    while waiting:
+        yield waiting.next_batch(budget)
 
 
 def _pass(text: EncodedText, top_k: int) -> ModelPass:
