@@ -132,29 +132,28 @@ async def chunk_floods(port: int, draw: random.Random) -> None:
 
     h11 once parsed such chunks without a pause, so that no other client got an answer.
     """
-
-    async def one() -> None:
-        part = draw.choice((b"1\r\nx\r\n", b"4\r\n\r\n\r\n\r\n")) * 100_000
-        with contextlib.suppress(OSError, TimeoutError):
-            async with asyncio.timeout(3), connected(port) as (reader, writer):
-                writer.write(head("/fill-mask", None))
-                while not reader.at_eof():
-                    writer.write(part)
-                    await writer.drain()
-
-    await many(8, one)
+    chunks = (b"1\r\nx\r\n", b"4\r\n\r\n\r\n\r\n")
+    await _flood(port, head("/fill-mask", None), lambda: draw.choice(chunks) * 100_000)
 
 
 async def head_floods(port: int, draw: random.Random) -> None:
     """Pipeline requests whose heads consist of thousands of tiny fields, and reconnect at once."""
 
-    async def one() -> None:
+    def requests() -> bytes:
         fields = b"a:\r\n" * draw.choice((4_000, 30_000))
-        request = b"POST /fill-mask HTTP/1.1\r\nHost: x\r\n" + fields + b"\r\n"
+        return (b"POST /fill-mask HTTP/1.1\r\nHost: x\r\n" + fields + b"\r\n") * 20
+
+    await _flood(port, b"", requests)
+
+
+async def _flood(port: int, start: bytes, draw_part: Callable[[], bytes]) -> None:
+    async def one() -> None:
+        part = draw_part()
         with contextlib.suppress(OSError, TimeoutError):
             async with asyncio.timeout(3), connected(port) as (reader, writer):
+                writer.write(start)
                 while not reader.at_eof():
-                    writer.write(request * 20)
+                    writer.write(part)
                     await writer.drain()
 
     await many(8, one)

@@ -17,16 +17,16 @@ PAUSE_S = 0.1  # pause of an attacker between requests, because the attacks are 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-def head(path: str, length: int | None, *, content_type: str = "application/json") -> bytes:
+def head(path: str, length: int | None) -> bytes:
     """Return the head of a POST request.
 
     Args:
         length: value of Content-Length. None for a chunked body.
-        content_type: media type of the body.
     """
     size = "Transfer-Encoding: chunked" if length is None else f"Content-Length: {length}"
     return (
-        f"POST {path} HTTP/1.1\r\nHost: fillmask\r\nContent-Type: {content_type}\r\n{size}\r\n\r\n"
+        f"POST {path} HTTP/1.1\r\nHost: fillmask\r\n"
+        f"Content-Type: application/json\r\n{size}\r\n\r\n"
     ).encode()
 
 
@@ -50,12 +50,10 @@ async def connected(port: int) -> AsyncIterator[Streams]:
         writer.transport.abort()
 
 
-async def status_of(reader: asyncio.StreamReader) -> int:
-    """Read one response and return its status."""
+async def read_response(reader: asyncio.StreamReader) -> None:
     answer_head = (await reader.readuntil(b"\r\n\r\n")).lower()
     if b"content-length: " in answer_head:
         await reader.readexactly(int(answer_head.split(b"content-length: ")[1].split(b"\r\n")[0]))
-    return int(answer_head.split(b" ", 2)[1])
 
 
 async def ask(port: int, request: bytes) -> None:
@@ -63,7 +61,7 @@ async def ask(port: int, request: bytes) -> None:
     with contextlib.suppress(OSError, EOFError, TimeoutError):
         async with asyncio.timeout(PATIENCE_S), connected(port) as (reader, writer):
             writer.write(request)
-            await status_of(reader)
+            await read_response(reader)
     await asyncio.sleep(PAUSE_S)
 
 
