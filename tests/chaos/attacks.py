@@ -156,7 +156,7 @@ async def _flood(port: int, start: bytes, draw_part: Callable[[], bytes]) -> Non
                     writer.write(part)
                     await writer.drain()
 
-    await many(8, one)
+    await many(4, one)
 
 
 async def _endless(port: int, start: bytes, part: bytes) -> None:
