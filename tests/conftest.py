@@ -29,7 +29,7 @@ for name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS"):
 # runs them all.
 ROOMS = ("tests/service/playground/", "tests/deploy/")
 # They take longest, and a worker that starts one of them last ends last.
-STARTED_FIRST = (*ROOMS, "tests/service/registry/test_reloads.py", "tests/simulation/")
+STARTED_FIRST = (*ROOMS, "tests/service/models/test_reloads.py", "tests/simulation/")
 
 # The same examples in each run of the suite. `make properties` sets a number of random examples.
 EXAMPLES = int(os.environ.get("PROPERTY_EXAMPLES", "0"))

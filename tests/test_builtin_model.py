@@ -14,7 +14,7 @@ from benchmarks.comparison.texts import masked_texts
 from fillmask.app import create_app
 from fillmask.bundles.bundle import WEIGHTS_FILE, Bundle, default_bundle_path, read_bundle
 from fillmask.engine.batch_arrays import Batch
-from fillmask.engine.machine import helper_threads
+from fillmask.engine.linux import helper_threads
 from fillmask.engine.passes import ModelPass, no_targets
 from fillmask.engine.runtime import Runtime
 from fillmask.settings import Settings

@@ -13,14 +13,14 @@ import torch
 
 from fillmask.bundles.bundle import read_bundle
 from fillmask.errors import BundleError, InvalidRequestError, NotFoundError
+from fillmask.models.golden import GoldenTolerance
+from fillmask.models.loader import load_model
+from fillmask.models.registry import ModelRegistry
+from fillmask.models.served_model import ServedModel
 from fillmask.observability.metrics import Metrics
-from fillmask.parameters.classify import ClassificationOptions
 from fillmask.parameters.texts import TextPair
-from fillmask.registry.loader import load_model
-from fillmask.registry.registry import ModelRegistry
-from fillmask.registry.served_model import ServedModel
-from fillmask.registry.verification.golden import GoldenTolerance
 from fillmask.settings import Settings
+from fillmask.tasks.classify.parameters import ClassificationOptions
 from tests.broken_bundles import copy_bundle, edit_description
 from tests.export.label_bundles import TASKS, Kind, label_checkpoint, write_label_bundle
 

@@ -21,7 +21,7 @@ from benchmarks.comparison.process import output_of
 from benchmarks.comparison.results import SizeResults
 from benchmarks.comparison.texts import masked_texts
 from benchmarks.comparison.workspace import Workspace
-from fillmask.engine.machine.memory import move_to_huge_pages
+from fillmask.engine.linux.memory import move_to_huge_pages
 
 LIMIT_S = 180
 

@@ -35,7 +35,7 @@ from fillmask.bundles.bundle import Bundle, default_bundle_path, read_bundle
 from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import ModelPass, no_targets
 from fillmask.engine.runtime import Runtime
-from fillmask.registry.graph_choice import choose_graph
+from fillmask.models.graph_choice import choose_graph
 from fillmask.tokenization.encoded_text import EncodedText
 from fillmask.tokenization.tokenizer import Tokenizer
 from fillmask_export.restore import restore

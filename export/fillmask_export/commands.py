@@ -15,7 +15,7 @@ import onnx
 from fillmask.bundles.bundle import DESCRIPTION_FILE, FILES, read_bundle
 from fillmask.bundles.cache import RECORD_FILE, cached_bundle, export_record, is_current
 from fillmask.bundles.validation import check_name
-from fillmask.engine.machine.native_operators import OperatorsUnavailableError
+from fillmask.engine.linux.native_operators import OperatorsUnavailableError
 from fillmask.errors import StartupError
 from fillmask.tokenization.tokenizer import Tokenizer
 from fillmask_export.arguments import export_parser

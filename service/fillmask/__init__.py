@@ -11,32 +11,38 @@ if TYPE_CHECKING:
     from fillmask.errors import BundleError, FillMaskError, InvalidRequestError
     from fillmask.library import FillMask
     from fillmask.parameters.texts import TextPair
-    from fillmask.results.fills import Fill, JointFill, RejectedTarget, TargetFill, WordFill
-    from fillmask.results.labels import LabelScore
-    from fillmask.results.ranks import RankedText
-    from fillmask.results.rejected import RejectedText
-    from fillmask.results.scores import TextScore, TokenScore
-    from fillmask.results.sparse import SparseEmbedding
+    from fillmask.tasks.classify.results import LabelScore
+    from fillmask.tasks.fill_mask.results import (
+        Fill,
+        JointFill,
+        RejectedTarget,
+        TargetFill,
+        WordFill,
+    )
+    from fillmask.tasks.rejected import RejectedText
+    from fillmask.tasks.rerank.results import RankedText
+    from fillmask.tasks.score.results import TextScore, TokenScore
+    from fillmask.tasks.sparse.results import SparseEmbedding
 
 __version__ = "0.1.0"
 
 _MODULES = {
     "BundleError": "errors",
-    "Fill": "results.fills",
+    "Fill": "tasks.fill_mask.results",
     "FillMask": "library",
     "FillMaskError": "errors",
     "InvalidRequestError": "errors",
-    "JointFill": "results.fills",
-    "LabelScore": "results.labels",
-    "RankedText": "results.ranks",
-    "RejectedTarget": "results.fills",
-    "RejectedText": "results.rejected",
-    "SparseEmbedding": "results.sparse",
-    "TargetFill": "results.fills",
+    "JointFill": "tasks.fill_mask.results",
+    "LabelScore": "tasks.classify.results",
+    "RankedText": "tasks.rerank.results",
+    "RejectedTarget": "tasks.fill_mask.results",
+    "RejectedText": "tasks.rejected",
+    "SparseEmbedding": "tasks.sparse.results",
+    "TargetFill": "tasks.fill_mask.results",
     "TextPair": "parameters.texts",
-    "TextScore": "results.scores",
-    "TokenScore": "results.scores",
-    "WordFill": "results.fills",
+    "TextScore": "tasks.score.results",
+    "TokenScore": "tasks.score.results",
+    "WordFill": "tasks.fill_mask.results",
 }
 
 __all__ = [

@@ -17,26 +17,26 @@ from fillmask.api.metrics_page import add_metrics_page
 from fillmask.api.openapi import DESCRIPTION, TAGS, complete
 from fillmask.api.operations import ERRORS, error_responses, operation_id
 from fillmask.api.playground_page import add_playground_page
-from fillmask.api.protocols.routes import add_protocol_routes
 from fillmask.api.routes import add_model_routes, add_task_routes
-from fillmask.api.search.rerank_routes import add_rerank_routes
-from fillmask.api.search.sparse_routes import add_sparse_routes
 from fillmask.api.service_routes import add_service_routes
-from fillmask.engine.machine.memory import return_after_bursts
+from fillmask.api.wire.protocol_routes import add_protocol_routes
+from fillmask.api.wire.rerank_routes import add_rerank_routes
+from fillmask.api.wire.sparse_routes import add_sparse_routes
+from fillmask.engine.linux.memory import return_after_bursts
 from fillmask.errors import SettingsError
-from fillmask.http.api_keys import ApiKeys
-from fillmask.http.memory_budget import MemoryBudget
-from fillmask.http.middleware.access_log import AccessLogMiddleware, BodyLogMiddleware
-from fillmask.http.middleware.authentication import AuthenticationMiddleware
-from fillmask.http.middleware.deadline import DeadlineMiddleware
-from fillmask.http.middleware.head_requests import HeadMiddleware
-from fillmask.http.middleware.request_id import RequestIdMiddleware
-from fillmask.http.middleware.transfer import TransferMiddleware
+from fillmask.middleware.access_log import AccessLogMiddleware, BodyLogMiddleware
+from fillmask.middleware.api_keys import ApiKeys
+from fillmask.middleware.authentication import AuthenticationMiddleware
+from fillmask.middleware.deadline import DeadlineMiddleware
+from fillmask.middleware.head_requests import HeadMiddleware
+from fillmask.middleware.memory_budget import MemoryBudget
+from fillmask.middleware.request_id import RequestIdMiddleware
+from fillmask.middleware.transfer import TransferMiddleware
+from fillmask.models.registry import ModelRegistry
+from fillmask.models.served_model import ServedModel
+from fillmask.models.state_collector import StateCollector
 from fillmask.observability.health import Health
 from fillmask.observability.metrics import Metrics
-from fillmask.registry.registry import ModelRegistry
-from fillmask.registry.served_model import ServedModel
-from fillmask.registry.state_collector import StateCollector
 from fillmask.settings import Settings
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ def _add_middleware(
     )
     app.add_middleware(AccessLogMiddleware, metrics=app.state.metrics, logged=settings.access_log)
     if tracer is not None:
-        from fillmask.http.middleware.tracing import TracingMiddleware  # noqa: PLC0415 - an optional dependency
+        from fillmask.middleware.tracing import TracingMiddleware  # noqa: PLC0415 - an optional dependency
 
         app.add_middleware(TracingMiddleware, tracer=tracer)
     if settings.cors_origins:  # the outermost middleware, so that pages can read all errors

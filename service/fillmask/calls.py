@@ -4,19 +4,19 @@ from collections.abc import Callable, Coroutine, Mapping
 from operator import itemgetter
 from typing import Any
 
+from fillmask.engine.pacing import QueueFeed
 from fillmask.errors import InvalidRequestError
-from fillmask.parameters.call import Call, read_call, to_list
-from fillmask.parameters.classify import ClassifyParameters
-from fillmask.parameters.fill_mask import FillMaskParameters
-from fillmask.parameters.rerank import RerankParameters
-from fillmask.parameters.score import ScoreParameters
-from fillmask.parameters.sparse import SparseParameters
+from fillmask.models.served_model import ServedModel
 from fillmask.parameters.validation import TaskParameters, ValidationContext
-from fillmask.registry.served_model import ServedModel
-from fillmask.results.ranks import rank_texts
-from fillmask.results.rejected import RejectedText
-from fillmask.results.scores import rank_scores
-from fillmask.tasks.feed import QueueFeed
+from fillmask.tasks.call import Call, read_call, to_list
+from fillmask.tasks.classify.parameters import ClassifyParameters
+from fillmask.tasks.fill_mask.parameters import FillMaskParameters
+from fillmask.tasks.rejected import RejectedText
+from fillmask.tasks.rerank.parameters import RerankParameters
+from fillmask.tasks.rerank.results import rank_texts
+from fillmask.tasks.score.parameters import ScoreParameters
+from fillmask.tasks.score.results import rank_scores
+from fillmask.tasks.sparse.parameters import SparseParameters
 from fillmask.tokenization.reader import text_label
 
 

@@ -15,19 +15,19 @@ from typing import Any, Self, Unpack, overload
 
 from fillmask.calls import Calls
 from fillmask.concurrency import BackgroundLoop
-from fillmask.parameters.classify import ClassifyKeywords
-from fillmask.parameters.fill_mask import FillMaskKeywords
-from fillmask.parameters.rerank import RerankKeywords
-from fillmask.parameters.score import ScoreKeywords
-from fillmask.parameters.sparse import SparseKeywords
+from fillmask.models.limits import local_settings
+from fillmask.models.loader import load_model
+from fillmask.models.served_model import ServedModel
 from fillmask.parameters.texts import TextPair
-from fillmask.registry.limits import local_settings
-from fillmask.registry.loader import load_model
-from fillmask.registry.served_model import ServedModel
-from fillmask.results.labels import LabelScore
-from fillmask.results.ranks import RankedText
-from fillmask.results.scores import TextScore, target_table
-from fillmask.results.sparse import SparseEmbedding
+from fillmask.tasks.classify.parameters import ClassifyKeywords
+from fillmask.tasks.classify.results import LabelScore
+from fillmask.tasks.fill_mask.parameters import FillMaskKeywords
+from fillmask.tasks.rerank.parameters import RerankKeywords
+from fillmask.tasks.rerank.results import RankedText
+from fillmask.tasks.score.parameters import ScoreKeywords
+from fillmask.tasks.score.results import TextScore, target_table
+from fillmask.tasks.sparse.parameters import SparseKeywords
+from fillmask.tasks.sparse.results import SparseEmbedding
 
 Text = str | TextPair | Mapping[str, str]
 

@@ -18,11 +18,11 @@ from fillmask.api.metrics_page import create_metrics_app
 from fillmask.app import FillMaskApp, create_app
 from fillmask.bundles.cache import exported_bundle
 from fillmask.errors import SettingsError, StartupError
-from fillmask.http.listener import bound_socket, stop_listening
+from fillmask.listener import bound_socket, stop_listening
+from fillmask.models.registry import ModelRegistry
 from fillmask.observability.background_output import in_background, keep_native_code_from_waiting
 from fillmask.observability.health import Health
 from fillmask.observability.logs import log_loop_error, start_logging
-from fillmask.registry.registry import ModelRegistry
 from fillmask.settings import Settings, flag, read_settings
 
 _log = logging.getLogger("fillmask")

@@ -8,7 +8,7 @@ from itertools import chain
 
 import pytest
 
-from fillmask.engine.machine.memory import RETURN_EVERY_S
+from fillmask.engine.linux.memory import RETURN_EVERY_S
 from tests.chaos.attacks import ATTACKS, under
 from tests.chaos.load import Client, Outcome, ask_until
 from tests.chaos.memory import MB, forget_peak, peak_bytes, resident_bytes
@@ -76,7 +76,7 @@ def test_every_attack_has_a_bound() -> None:
 RETURNS_AT_SIGNAL = """
 import signal
 from fillmask.__main__ import main
-from fillmask.engine.machine.memory import return_free_memory
+from fillmask.engine.linux.memory import return_free_memory
 
 signal.signal(signal.SIGUSR1, lambda *_: (return_free_memory(), print("returned", flush=True)))
 main()

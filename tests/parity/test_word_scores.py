@@ -21,7 +21,7 @@ from tokenizers import pre_tokenizers as pre
 from tokenizers.processors import TemplateProcessing
 
 from fillmask import FillMask
-from fillmask.parameters.score import Variant
+from fillmask.tasks.score.parameters import Variant
 from fillmask_export.bundle.write_bundle import BundleMetadata, write_bundle
 from fillmask_export.sample_texts import SampleTexts
 from fillmask_model.checkpoints.checkpoint import load_checkpoint

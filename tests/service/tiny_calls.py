@@ -6,9 +6,9 @@ import pytest
 
 from fillmask.engine.batcher import Batcher
 from fillmask.engine.runtime import Runtime
-from fillmask.parameters.fill_mask import FillOptions
-from fillmask.results.fills import Fill
+from fillmask.tasks.fill_mask.parameters import FillOptions
 from fillmask.tasks.fill_mask.pipeline import FillMaskPipeline
+from fillmask.tasks.fill_mask.results import Fill
 from fillmask.tokenization.tokenizer import Tokenizer
 from tests.service.tiny import (
     MASK_ID,

@@ -24,11 +24,11 @@ from fillmask.engine.passes import PassOutputs
 from fillmask.engine.pending_requests import PendingRequest
 from fillmask.engine.probe import Probe
 from fillmask.errors import OverloadedError
-from fillmask.http.memory_budget import Claim
-from fillmask.http.middleware.deadline import DeadlineMiddleware
+from fillmask.middleware.deadline import DeadlineMiddleware
+from fillmask.middleware.memory_budget import Claim
+from fillmask.models import registry
+from fillmask.models.served_model import ServedModel
 from fillmask.observability.health import Health
-from fillmask.registry import registry
-from fillmask.registry.served_model import ServedModel
 from tests.simulation.seeds import first_seed, run_seeds
 
 LIMIT_S = 60.0

@@ -14,7 +14,7 @@ from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.batch_formation import LaneQueue
 from fillmask.engine.passes import ModelPass, no_targets
 from fillmask.engine.runtime import Runtime
-from fillmask.registry.graph_choice import Native, choose_graph
+from fillmask.models.graph_choice import Native, choose_graph
 from fillmask.settings import Settings
 from fillmask.tokenization.encoded_text import EncodedText
 

@@ -15,9 +15,9 @@ from fillmask.bundles.bundle import (
     SCHEMA_VERSION,
     Bundle,
 )
-from fillmask.engine.machine.native_operators import find_operators
+from fillmask.engine.linux.native_operators import find_operators
 from fillmask.engine.runtime import Runtime
-from fillmask.registry.verification.golden import GoldenTolerance
+from fillmask.models.golden import GoldenTolerance
 from fillmask_export.bundle.description_fields import file_fields
 from fillmask_export.graph.fused.graph import fuse, packed_weights
 from fillmask_export.graph.fused.graph_reader import OPERATORS_VERSION

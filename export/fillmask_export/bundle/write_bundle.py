@@ -21,7 +21,7 @@ from fillmask.bundles.bundle import (
 )
 from fillmask.bundles.description import SpecialTokens
 from fillmask.bundles.validation import check_name
-from fillmask.engine.machine.native_operators import OperatorsUnavailableError
+from fillmask.engine.linux.native_operators import OperatorsUnavailableError
 from fillmask.engine.runtime import Runtime
 from fillmask_export.bundle.description_fields import (
     architecture_fields,

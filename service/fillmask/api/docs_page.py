@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.responses import HTMLResponse
 
-from fillmask.http.static_files import Files
+from fillmask.api.static_files import Files
 
 _ASSETS_PATH = "/docs-assets"
 

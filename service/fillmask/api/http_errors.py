@@ -8,8 +8,8 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match, Route
 
 from fillmask.api.models import endpoints_of
-from fillmask.http.error_response import error_response
-from fillmask.registry.registry import ModelRegistry
+from fillmask.middleware.error_response import error_response
+from fillmask.models.registry import ModelRegistry
 
 # paths of health checks of other servers and of Kubernetes
 _HEALTH_PATHS = frozenset({"/health", "/healthz", "/live", "/livez", "/ping", "/ready", "/readyz"})

@@ -6,8 +6,8 @@ from starlette.applications import Starlette
 
 from fillmask.bundles.description import Task
 from fillmask.errors import NotReadyError
-from fillmask.registry.registry import ModelRegistry
-from fillmask.registry.served_model import ServedModel
+from fillmask.models.registry import ModelRegistry
+from fillmask.models.served_model import ServedModel
 
 
 def get_registry(app: Starlette) -> ModelRegistry:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fillmask.api.operations import BODIES, COMPONENTS
-from fillmask.http.middleware.authentication import is_public
+from fillmask.middleware.authentication import is_public
 
 # groups of operations, in the order of the document and of the page
 TAGS: list[dict[str, Any]] = [

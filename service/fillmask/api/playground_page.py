@@ -6,7 +6,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 from starlette.types import Scope
 
-from fillmask.http.static_files import Files
+from fillmask.api.static_files import Files
 
 _DIRECTORY = Path(__file__).parents[1] / "playground"
 _SOURCES = {

@@ -13,11 +13,11 @@ from weakref import WeakKeyDictionary
 from pydantic_core import to_json
 
 from fillmask.errors import InvalidRequestError
-from fillmask.tasks.classification import PlannedLabels
+from fillmask.tasks.classify.pipeline import PlannedLabels
 from fillmask.tasks.fill_mask.plan import FillPlan, PlannedFills
 from fillmask.tasks.fill_mask.targets import Targets
-from fillmask.tasks.score_plan import PlannedScores
-from fillmask.tasks.sparse import PlannedVectors
+from fillmask.tasks.score.plan import PlannedScores
+from fillmask.tasks.sparse.pipeline import PlannedVectors
 from fillmask.tokenization.encoded_text import EncodedText
 
 MAX_RESPONSE_BYTES = 5 * 2**20

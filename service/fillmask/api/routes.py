@@ -2,18 +2,18 @@
 
 from fastapi import APIRouter, Response
 
-from fillmask.api.bodies.classify import ClassifyRequest, ClassifyResponse
-from fillmask.api.bodies.fill_request import FillMaskRequest
-from fillmask.api.bodies.fill_response import FillMaskResponse
-from fillmask.api.bodies.score import ScoreRequest, ScoreResponse
 from fillmask.api.models import endpoints_of
 from fillmask.api.operations import add_route, with_call
 from fillmask.api.task_call import TaskCall, json_response
 from fillmask.api.task_route import ClassifyRoute, FillRoute, ScoreRoute, TaskRoute
+from fillmask.api.wire.classify import ClassifyRequest, ClassifyResponse
+from fillmask.api.wire.fill_request import FillMaskRequest
+from fillmask.api.wire.fill_response import FillMaskResponse
+from fillmask.api.wire.score import ScoreRequest, ScoreResponse
 from fillmask.errors import InvalidRequestError, quote
-from fillmask.results.fills import fills_to_json
-from fillmask.results.labels import labels_to_json
-from fillmask.results.scores import TextScore, scores_to_json
+from fillmask.tasks.classify.results import labels_to_json
+from fillmask.tasks.fill_mask.results import fills_to_json
+from fillmask.tasks.score.results import TextScore, scores_to_json
 
 # Writing this many token scores takes 0.3 ms.
 _LARGE_SCORES = 1_000

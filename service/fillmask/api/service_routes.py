@@ -4,7 +4,7 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
 from fillmask.api.models import get_ready_model, get_registry
-from fillmask.registry.served_model import ModelInfo
+from fillmask.models.served_model import ModelInfo
 
 
 class HealthStatus(BaseModel):

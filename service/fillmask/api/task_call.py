@@ -8,19 +8,19 @@ from typing import Any, Protocol, TypeVar
 
 from fastapi import Request, Response
 
+from fillmask.api.json_size import MAX_VALUES
 from fillmask.api.models import get_registry
 from fillmask.api.response_memory import memory_bytes
 from fillmask.api.task_route import TaskRoute
 from fillmask.errors import ContentTypeError, InvalidRequestError, quote
-from fillmask.http.disconnect import CancelOnDisconnect
-from fillmask.http.json_size import MAX_VALUES
-from fillmask.http.memory_budget import Claim
+from fillmask.middleware.disconnect import CancelOnDisconnect
+from fillmask.middleware.memory_budget import Claim
+from fillmask.models.served_model import ServedModel
 from fillmask.observability.request_context import CLAIM, MODEL
-from fillmask.parameters.classify import ClassificationOptions
 from fillmask.parameters.limits import Limits
 from fillmask.parameters.texts import InputText, TextPair
-from fillmask.registry.served_model import ServedModel
-from fillmask.results.labels import LabelScore
+from fillmask.tasks.classify.parameters import ClassificationOptions
+from fillmask.tasks.classify.results import LabelScore
 
 _T = TypeVar("_T")
 _Planned = TypeVar("_Planned")

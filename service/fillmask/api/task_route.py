@@ -9,8 +9,8 @@ from starlette.types import Receive, Scope, Send
 from fillmask.api.models import get_registry
 from fillmask.bundles.description import Task
 from fillmask.errors import OverloadedError
+from fillmask.models.served_model import ServedModel
 from fillmask.observability.request_context import MODEL
-from fillmask.registry.served_model import ServedModel
 
 
 class TaskRoute(APIRoute):

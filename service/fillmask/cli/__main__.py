@@ -15,7 +15,7 @@ from fillmask.cli.signals import SignalError, run_until_signal
 from fillmask.cli.stream import process_stream
 from fillmask.cli.whole_file import process_file
 from fillmask.errors import FillMaskError, InvalidRequestError, StartupError
-from fillmask.registry.limits import without_limits
+from fillmask.models.limits import without_limits
 from fillmask.settings import Settings, read_settings
 from fillmask.tables.streams import TableError
 

@@ -16,9 +16,9 @@ from fillmask.cli.tasks import TASKS
 from fillmask.cli.tasks.base import Done, check_bundle
 from fillmask.cli.terminal.style import Style
 from fillmask.errors import InvalidRequestError, quote
+from fillmask.models.limits import limits_of
+from fillmask.models.loader import load_model
 from fillmask.parameters.texts import TextPair
-from fillmask.registry.limits import limits_of
-from fillmask.registry.loader import load_model
 from fillmask.settings import Settings
 
 _LABEL = "The text"

@@ -10,9 +10,9 @@ from fillmask.cli.formats.base import Block
 from fillmask.cli.formats.output import Write, problem_answer
 from fillmask.cli.requests import Item, RequestBlock, RowRequest
 from fillmask.cli.tasks.base import Task
+from fillmask.engine.pacing import QueueFeed
 from fillmask.errors import InvalidRequestError
-from fillmask.registry.served_model import ServedModel
-from fillmask.tasks.feed import QueueFeed
+from fillmask.models.served_model import ServedModel
 
 # limits for started rows without a written answer, in rows and in characters of texts and answers
 _MAX_ROWS = 4096

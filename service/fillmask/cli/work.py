@@ -13,8 +13,8 @@ from fillmask.cli.pipeline import RowPipeline
 from fillmask.cli.requests import RowRequestReader
 from fillmask.cli.tasks import TASKS
 from fillmask.cli.tasks.base import Task, check_bundle
-from fillmask.registry.limits import limits_of
-from fillmask.registry.loader import load_model
+from fillmask.models.limits import limits_of
+from fillmask.models.loader import load_model
 from fillmask.settings import Settings
 
 

@@ -17,14 +17,14 @@ import onnxruntime as ort
 from fillmask.bundles.bundle import WEIGHTS_FILE
 from fillmask.bundles.description import Pooling, Task
 from fillmask.engine.batch_arrays import Batch
-from fillmask.engine.machine.helper_threads import HelperThreads
-from fillmask.engine.machine.memory import (
+from fillmask.engine.linux.helper_threads import HelperThreads
+from fillmask.engine.linux.memory import (
     anonymous_mappings,
     copy_mapped_file,
     move_to_huge_pages,
     return_free_memory,
 )
-from fillmask.engine.machine.native_operators import NativeOperators
+from fillmask.engine.linux.native_operators import NativeOperators
 from fillmask.engine.passes import BatchOutputs
 from fillmask.errors import BundleError
 from fillmask.host import may_saturate_int8
@@ -63,7 +63,7 @@ class Runtime:
     Args:
         threads: number of CPUs for all runs together. With one thread, each run stays on its
             calling thread. With more threads, a run uses the CPUs that have no run of their own
-            (`fillmask.engine.machine.helper_threads`).
+            (`fillmask.engine.linux.helper_threads`).
         pack: whether to repack the weights for faster matrix products. The repacked copy takes as
             much memory as the weights themselves.
         operators: operators of a fused graph. None for other graphs.

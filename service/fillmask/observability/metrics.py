@@ -1,6 +1,6 @@
 """Metrics of the process in Prometheus format.
 
-Gauges of the models' current state are in `fillmask.registry.state_collector`.
+Gauges of the models' current state are in `fillmask.models.state_collector`.
 """
 
 from collections.abc import Sequence

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from fillmask.observability.tracing import Tracer
 from fillmask.parameters.texts import InputText, TruncationOptions
-from fillmask.results.rejected import RejectedText
 from fillmask.tasks.event_loop import read_each, tokenize
+from fillmask.tasks.rejected import RejectedText
 from fillmask.tokenization.encoded_text import EncodedText
 from fillmask.tokenization.reader import TextReader
 from fillmask.tokenization.tokenizer import Tokenizer

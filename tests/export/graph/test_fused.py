@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fillmask.bundles.bundle import Bundle, default_bundle_path
 from fillmask.engine.batch_arrays import Batch
-from fillmask.engine.machine.native_operators import find_operators
+from fillmask.engine.linux.native_operators import find_operators
 from fillmask.engine.passes import ModelPass
 from fillmask.engine.runtime import Runtime
 from fillmask_export.bundle import fused_graph

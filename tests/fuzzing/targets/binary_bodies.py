@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any
 
-from fillmask.api.protocols.infer_request import InferRequest
+from fillmask.api.wire.open_inference.infer_request import InferRequest
 from fillmask.bundles.description import Task
 from fillmask.errors import FillMaskError
 from fillmask.parameters.texts import TextPair

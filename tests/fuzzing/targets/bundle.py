@@ -9,7 +9,7 @@ from fillmask.bundles.bundle import FILES, Bundle, default_bundle_path, read_bun
 from fillmask.bundles.description import Description
 from fillmask.bundles.validation import MAX_NAME_CHARS
 from fillmask.errors import BundleError, StartupError
-from fillmask.registry.limits import limits_of
+from fillmask.models.limits import limits_of
 from fillmask.settings import Settings
 from tests.fuzzing.target import FindingError, Target, check_message, memory_directory
 

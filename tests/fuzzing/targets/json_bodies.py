@@ -8,11 +8,11 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from fillmask.api.bodies.classify import ClassifyRequest
-from fillmask.api.bodies.fill_request import FillMaskRequest
-from fillmask.api.bodies.score import ScoreRequest
-from fillmask.api.protocols.infer_request import InferRequest
-from fillmask.api.protocols.predict_v1 import parse_request
+from fillmask.api.wire.classify import ClassifyRequest
+from fillmask.api.wire.fill_request import FillMaskRequest
+from fillmask.api.wire.kserve_v1 import parse_request
+from fillmask.api.wire.open_inference.infer_request import InferRequest
+from fillmask.api.wire.score import ScoreRequest
 from fillmask.errors import FillMaskError, InvalidRequestError
 from fillmask.parameters.limits import Limits
 from fillmask.strict_json import parse_json

@@ -10,7 +10,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from fillmask.api import routes, task_call
-from fillmask.api.bodies.fill_request import FillMaskRequest
+from fillmask.api.wire.fill_request import FillMaskRequest
 from fillmask.app import create_app
 from fillmask.engine.batcher import Batcher
 from fillmask.settings import Settings

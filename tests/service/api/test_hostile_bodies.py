@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from fillmask.api.bodies.fill_request import FillMaskRequest
-from fillmask.api.bodies.score import ScoreRequest
-from fillmask.api.protocols.infer_request import InferRequest
+from fillmask.api.wire.fill_request import FillMaskRequest
+from fillmask.api.wire.open_inference.infer_request import InferRequest
+from fillmask.api.wire.score import ScoreRequest
 from fillmask.errors import FillMaskError
 from fillmask.parameters.limits import Limits
 

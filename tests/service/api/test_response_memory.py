@@ -11,18 +11,18 @@ from fastapi.testclient import TestClient
 from pydantic_core import to_json
 
 from fillmask.api import response_memory, task_call
-from fillmask.api.protocols.infer_request import InferRequest
-from fillmask.api.protocols.infer_response import response_to
-from fillmask.api.protocols.predict_v1 import response_json
 from fillmask.api.response_memory import memory_bytes
+from fillmask.api.wire.kserve_v1 import response_json
+from fillmask.api.wire.open_inference.infer_request import InferRequest
+from fillmask.api.wire.open_inference.infer_response import response_to
 from fillmask.engine.batcher import Batcher
 from fillmask.engine.runtime import Runtime
 from fillmask.errors import InvalidRequestError
-from fillmask.http.memory_budget import Claim
-from fillmask.parameters.fill_mask import FillOptions
+from fillmask.middleware.memory_budget import Claim
 from fillmask.parameters.limits import Limits
-from fillmask.results.fills import FillResult, fills_to_json
+from fillmask.tasks.fill_mask.parameters import FillOptions
 from fillmask.tasks.fill_mask.plan import PlannedFills
+from fillmask.tasks.fill_mask.results import FillResult, fills_to_json
 from tests.service.refusal import check_refusal
 from tests.service.tiny import VOCABULARY, Tiny
 from tests.service.tiny_calls import make_pipeline

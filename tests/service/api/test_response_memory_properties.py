@@ -16,15 +16,15 @@ from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.batcher import Batcher
 from fillmask.engine.passes import BatchOutputs
 from fillmask.errors import InvalidRequestError
-from fillmask.parameters.classify import ClassificationOptions, FunctionToApply
-from fillmask.parameters.fill_mask import FillOptions
-from fillmask.parameters.score import ScoreOptions
-from fillmask.results.fills import fills_to_json
-from fillmask.results.labels import labels_to_json
-from fillmask.results.rejected import RejectedText
-from fillmask.results.scores import scores_to_json
-from fillmask.tasks.classification import ClassificationPipeline
-from fillmask.tasks.scoring import ScoringPipeline
+from fillmask.tasks.classify.parameters import ClassificationOptions, FunctionToApply
+from fillmask.tasks.classify.pipeline import ClassificationPipeline
+from fillmask.tasks.classify.results import labels_to_json
+from fillmask.tasks.fill_mask.parameters import FillOptions
+from fillmask.tasks.fill_mask.results import fills_to_json
+from fillmask.tasks.rejected import RejectedText
+from fillmask.tasks.score.parameters import ScoreOptions
+from fillmask.tasks.score.pipeline import ScoringPipeline
+from fillmask.tasks.score.results import scores_to_json
 from tests.service.api.test_response_memory import json_bytes_of
 from tests.service.tiny import MAX_TOKENS, SPECIAL, VOCABULARY, Tiny
 from tests.service.tiny_calls import make_pipeline, make_tokenizer

@@ -16,9 +16,9 @@ from fillmask.cli.pipeline import RowPipeline
 from fillmask.cli.requests import Item, RequestBlock, RowRequest
 from fillmask.cli.tasks.fill_mask import FillMaskTask
 from fillmask.errors import InvalidRequestError
-from fillmask.parameters.fill_mask import FillOptions
-from fillmask.registry.served_model import ServedModel
-from fillmask.results.fills import Fill, FillResult
+from fillmask.models.served_model import ServedModel
+from fillmask.tasks.fill_mask.parameters import FillOptions
+from fillmask.tasks.fill_mask.results import Fill, FillResult
 from tests.service.cli.command_line import block_of, dice
 
 MASK = "[MASK]"

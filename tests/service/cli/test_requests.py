@@ -13,9 +13,9 @@ from fillmask.cli.formats.by_extension import open_rows
 from fillmask.cli.requests import Item, RowRequest, RowRequestReader, TextFields
 from fillmask.cli.tasks import TASKS
 from fillmask.errors import InvalidRequestError
-from fillmask.parameters.fill_mask import FillOptions
 from fillmask.parameters.limits import Limits
 from fillmask.parameters.texts import TextPair
+from fillmask.tasks.fill_mask.parameters import FillOptions
 from tests.service.cli.command_line import write_rows
 
 LIMITS = Limits(

@@ -28,7 +28,7 @@ SECRETS = {
 # the service with bugs for certain texts
 BUGGY = """
 import asyncio, sys
-from fillmask.tasks import scoring
+from fillmask.tasks.score import pipeline as scoring
 from fillmask.tasks.fill_mask import pipeline
 plan = pipeline.FillMaskPipeline.plan
 def with_bug(self, texts, *args, **kwargs):

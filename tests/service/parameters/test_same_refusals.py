@@ -12,11 +12,11 @@ from fastapi.testclient import TestClient
 from fillmask.app import create_app
 from fillmask.errors import InvalidRequestError
 from fillmask.library import FillMask
-from fillmask.parameters.call import CallKeywords
-from fillmask.parameters.classify import ClassifyKeywords, ClassifyParameters
-from fillmask.parameters.fill_mask import FillMaskKeywords, FillMaskParameters
-from fillmask.parameters.score import ScoreKeywords, ScoreParameters
 from fillmask.settings import Settings
+from fillmask.tasks.call import CallKeywords
+from fillmask.tasks.classify.parameters import ClassifyKeywords, ClassifyParameters
+from fillmask.tasks.fill_mask.parameters import FillMaskKeywords, FillMaskParameters
+from fillmask.tasks.score.parameters import ScoreKeywords, ScoreParameters
 from tests.service.classifiers import write_classifier
 from tests.service.cli.command_line import fillmask, write_rows
 from tests.service.sparse_bundles import write_sparse_bundle

@@ -7,7 +7,7 @@ import pytest
 from fillmask.engine.batcher import Batcher
 from fillmask.engine.runtime import Runtime
 from fillmask.errors import OverloadedError
-from fillmask.parameters.fill_mask import FillOptions
+from fillmask.tasks.fill_mask.parameters import FillOptions
 from tests.service.fake_runtime import FakeRuntime, running_batcher, text
 from tests.service.tiny import Tiny
 from tests.service.tiny_calls import make_pipeline

@@ -9,9 +9,9 @@ from fastapi.testclient import TestClient
 
 from fillmask.engine.passes import NO_POSITIONS
 from fillmask.errors import InvalidRequestError
-from fillmask.parameters.score import ScoreOptions
 from fillmask.parameters.texts import InputText, TextPair
-from fillmask.tasks.score_plan import plan_scores
+from fillmask.tasks.score.parameters import ScoreOptions
+from fillmask.tasks.score.plan import plan_scores
 from fillmask.tokenization.encoded_text import EncodedWords
 from tests.service.tasks.test_scoring import SPANS, TEXT, TOKENS, TOLERANCE, expected, score
 from tests.service.tiny import MASK_ID, VOCABULARY, Tiny

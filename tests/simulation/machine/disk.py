@@ -15,7 +15,7 @@ from fillmask.bundles.description import Classification, Task
 from fillmask.bundles.discovery import FileState, Fingerprint
 from fillmask.bundles.golden import Golden, GoldenFill, GoldenLabels, GoldenPrompt
 from fillmask.errors import BundleError
-from fillmask.registry import loader, registry, weights_watch
+from fillmask.models import loader, registry, weights_watch
 from fillmask.tokenization.tokenizer import Tokenizer
 from tests.service.tiny import GOLDEN_TEXTS, write_bundle
 from tests.simulation.machine.runtime import (

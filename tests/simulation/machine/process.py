@@ -22,8 +22,8 @@ from fillmask import serve
 from fillmask.app import FillMaskApp, create_app
 from fillmask.engine import batcher
 from fillmask.errors import StartupError
-from fillmask.http.memory_budget import MemoryBudget
-from fillmask.registry.verification import time_limit
+from fillmask.middleware.memory_budget import MemoryBudget
+from fillmask.models import time_limit
 from fillmask.settings import Settings
 from tests.simulation.clients.exchange import Exchange
 from tests.simulation.machine.disk import Disk

@@ -10,10 +10,10 @@ from fillmask.cli.errors import CommandError
 from fillmask.cli.formats.output import Layout
 from fillmask.cli.terminal.style import Style
 from fillmask.errors import quote
+from fillmask.models.served_model import ServedModel
 from fillmask.parameters.limits import Limits
 from fillmask.parameters.texts import InputText
 from fillmask.parameters.validation import TaskParameters, ValidationContext
-from fillmask.registry.served_model import ServedModel
 
 TaskName = Literal["fill-mask", "score", "classify", "sparse"]
 _TASKS_OF_BUNDLES: dict[BundleTask, tuple[TaskName, ...]] = {

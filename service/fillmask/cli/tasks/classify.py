@@ -10,10 +10,10 @@ from fillmask.cli.formats.output import Layout
 from fillmask.cli.tasks.base import Done, Task
 from fillmask.cli.terminal.style import Style
 from fillmask.cli.terminal.tables import format_labels
-from fillmask.parameters.classify import ClassificationOptions, ClassifyParameters
+from fillmask.models.served_model import ServedModel
 from fillmask.parameters.texts import InputText
-from fillmask.registry.served_model import ServedModel
-from fillmask.results.labels import LabelScore, labels_to_json
+from fillmask.tasks.classify.parameters import ClassificationOptions, ClassifyParameters
+from fillmask.tasks.classify.results import LabelScore, labels_to_json
 
 Labels = list[LabelScore]
 _CHARS_PER_LABEL = 60  # characters of a label's JSON without its name

@@ -12,10 +12,10 @@ from fillmask.cli.formats.output import ROW, Layout
 from fillmask.cli.tasks.base import Done, Task
 from fillmask.cli.terminal.style import Style
 from fillmask.cli.terminal.tables import format_fills
-from fillmask.parameters.fill_mask import DEFAULT_TOP_K, FillMaskParameters, FillOptions
+from fillmask.models.served_model import ServedModel
 from fillmask.parameters.texts import InputText
-from fillmask.registry.served_model import ServedModel
-from fillmask.results.fills import (
+from fillmask.tasks.fill_mask.parameters import DEFAULT_TOP_K, FillMaskParameters, FillOptions
+from fillmask.tasks.fill_mask.results import (
     FILL_FIELDS,
     Fill,
     FillResult,

@@ -8,10 +8,10 @@ from fillmask.cli.formats.output import Layout
 from fillmask.cli.tasks.base import Done, Task
 from fillmask.cli.terminal.style import Style
 from fillmask.cli.terminal.tables import format_scores
-from fillmask.parameters.score import ScoreOptions, ScoreParameters
+from fillmask.models.served_model import ServedModel
 from fillmask.parameters.texts import InputText
-from fillmask.registry.served_model import ServedModel
-from fillmask.results.scores import TextScore, scores_to_json
+from fillmask.tasks.score.parameters import ScoreOptions, ScoreParameters
+from fillmask.tasks.score.results import TextScore, scores_to_json
 
 _CHARS_PER_TOKEN, _CHARS_PER_TARGET = 150, 22  # characters of a token's JSON, and of a target
 _TOKEN = {

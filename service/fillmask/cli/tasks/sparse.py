@@ -11,10 +11,10 @@ from fillmask.cli.formats.output import Layout
 from fillmask.cli.tasks.base import Done, Task
 from fillmask.cli.terminal.style import Style
 from fillmask.cli.terminal.tables import format_weights
-from fillmask.parameters.sparse import SparseOptions, SparseParameters
+from fillmask.models.served_model import ServedModel
 from fillmask.parameters.texts import InputText
-from fillmask.registry.served_model import ServedModel
-from fillmask.results.sparse import SparseEmbedding, vectors_to_json
+from fillmask.tasks.sparse.parameters import SparseOptions, SparseParameters
+from fillmask.tasks.sparse.results import SparseEmbedding, vectors_to_json
 
 # dimensions of a text of a trained model, and characters of a dimension's JSON
 _DIMENSIONS, _CHARS_PER_DIMENSION = 300, 30

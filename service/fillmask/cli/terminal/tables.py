@@ -14,10 +14,10 @@ from fillmask.cli.terminal.style import (
     format_number,
     visible,
 )
-from fillmask.results.fills import Fill, TargetFill
-from fillmask.results.labels import LabelScore
-from fillmask.results.scores import TextScore
-from fillmask.results.sparse import SparseEmbedding
+from fillmask.tasks.classify.results import LabelScore
+from fillmask.tasks.fill_mask.results import Fill, TargetFill
+from fillmask.tasks.score.results import TextScore
+from fillmask.tasks.sparse.results import SparseEmbedding
 
 _MIN_TEXT_CELLS = 16
 

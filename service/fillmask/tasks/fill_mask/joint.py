@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from fillmask.arrays import IntArray
 from fillmask.engine.passes import ModelPass, PassOutputs, Submit, no_targets
-from fillmask.parameters.fill_mask import Order
-from fillmask.results.fills import NO_SINGLE_TOKEN, JointFill
+from fillmask.tasks.fill_mask.parameters import Order
+from fillmask.tasks.fill_mask.results import NO_SINGLE_TOKEN, JointFill
 from fillmask.tokenization.encoded_text import EncodedText
 from fillmask.tokenization.tokenizer import Tokenizer
 

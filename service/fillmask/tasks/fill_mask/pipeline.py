@@ -8,12 +8,12 @@ from fillmask.concurrency import gather_or_cancel
 from fillmask.engine.batcher import Batcher
 from fillmask.errors import InvalidRequestError
 from fillmask.observability.tracing import Tracer
-from fillmask.parameters.fill_mask import FillOptions
 from fillmask.parameters.limits import told_passes
 from fillmask.parameters.texts import InputText
-from fillmask.results.fills import FillResult
 from fillmask.tasks.event_loop import read_each, tokenize
+from fillmask.tasks.fill_mask.parameters import FillOptions
 from fillmask.tasks.fill_mask.plan import FillPlan, PlannedFills
+from fillmask.tasks.fill_mask.results import FillResult
 from fillmask.tasks.fill_mask.strategies import FillStrategies
 from fillmask.tasks.fill_mask.targets import Targets, check_targets_size
 from fillmask.tokenization.byte_cache import ByteCache

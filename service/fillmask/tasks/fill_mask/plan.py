@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from fillmask.parameters.fill_mask import DEFAULT_TOP_K, FillOptions
-from fillmask.results.rejected import RejectedText
 from fillmask.tasks.event_loop import is_large
 from fillmask.tasks.fill_mask.joint import max_joint_passes
+from fillmask.tasks.fill_mask.parameters import DEFAULT_TOP_K, FillOptions
 from fillmask.tasks.fill_mask.target_passes import count_target_passes
 from fillmask.tasks.fill_mask.targets import Targets
 from fillmask.tasks.fill_mask.words import max_word_passes
+from fillmask.tasks.rejected import RejectedText
 from fillmask.tokenization.encoded_text import EncodedText
 from fillmask.tokenization.windows import Window
 

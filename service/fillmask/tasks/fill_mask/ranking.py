@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fillmask.engine.passes import PassOutputs
-from fillmask.results.fills import NO_SINGLE_TOKEN, Fill, TargetFill
+from fillmask.tasks.fill_mask.results import NO_SINGLE_TOKEN, Fill, TargetFill
 from fillmask.tasks.fill_mask.targets import Targets
 from fillmask.tokenization.detokenizer import MaskSlot
 from fillmask.tokenization.encoded_text import EncodedText

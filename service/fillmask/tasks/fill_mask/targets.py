@@ -10,7 +10,7 @@ import numpy as np
 from fillmask.arrays import IntArray
 from fillmask.errors import InvalidRequestError, quote
 from fillmask.parameters.limits import told_passes
-from fillmask.results.fills import RejectedTarget
+from fillmask.tasks.fill_mask.results import RejectedTarget
 from fillmask.tokenization.tokenizer import Tokenizer
 
 # the size of 10,000 words of 26 letters. Tokenizing larger lists takes too long.

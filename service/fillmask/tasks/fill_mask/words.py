@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from fillmask.concurrency import gather_or_cancel
 from fillmask.engine.passes import ModelPass, Submit, no_targets
-from fillmask.results.fills import NO_SINGLE_TOKEN, WordFill
+from fillmask.tasks.fill_mask.results import NO_SINGLE_TOKEN, WordFill
 from fillmask.tokenization.detokenizer import MaskSlot, TokenText
 from fillmask.tokenization.encoded_text import EncodedText
 from fillmask.tokenization.tokenizer import Tokenizer

@@ -10,11 +10,11 @@ import pytest
 from fastapi.testclient import TestClient
 
 from fillmask.api import response_memory, routes, task_call
-from fillmask.api.bodies.classify import ClassifyRequest
+from fillmask.api.wire.classify import ClassifyRequest
 from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import BatchOutputs
 from fillmask.tasks import event_loop
-from fillmask.tasks.classification import ClassificationPipeline
+from fillmask.tasks.classify.pipeline import ClassificationPipeline
 from fillmask.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
 from tests.service.api.labels.bundles import LABELS
 from tests.service.refusal import check_refusal

@@ -13,7 +13,7 @@ import pytest
 from fillmask.cli.errors import CommandError
 from fillmask.cli.formats.base import Row
 from fillmask.cli.formats.by_extension import open_rows
-from fillmask.parameters.fill_mask import FillOptions
+from fillmask.tasks.fill_mask.parameters import FillOptions
 from tests.service.cli.command_line import fields_in, rows_in, write_rows
 from tests.service.cli.formats.written import FILL, write
 

@@ -8,7 +8,7 @@ from typing import Any
 from fillmask.cli.formats.by_extension import make_writer, open_rows
 from fillmask.cli.formats.output import Output, problem_answer
 from fillmask.cli.tasks import TASKS
-from fillmask.parameters.fill_mask import FillOptions
+from fillmask.tasks.fill_mask.parameters import FillOptions
 
 FILL = {"score": 0.5, "token": 7, "token_str": "a", "sequence": "a b"}
 

@@ -23,8 +23,8 @@ from fillmask.cli.errors import CommandError, RowError
 from fillmask.cli.resume.parts import PartFiles
 from fillmask.cli.whole_file import process_file
 from fillmask.errors import InvalidRequestError
-from fillmask.results.fills import Fill, FillResult
 from fillmask.settings import Settings
+from fillmask.tasks.fill_mask.results import Fill, FillResult
 from tests.properties import examples
 from tests.service.cli.command_line import block_of, numbered, write_rows
 from tests.service.cli.resume.failing_disk import Disk, KilledError

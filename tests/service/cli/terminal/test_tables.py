@@ -10,9 +10,9 @@ import pytest
 
 from fillmask.cli.terminal.style import Style
 from fillmask.cli.terminal.tables import format_fills, format_labels, format_scores
-from fillmask.results.fills import Fill, TargetFill
-from fillmask.results.labels import LabelScore
-from fillmask.results.scores import TextScore, TokenScore
+from fillmask.tasks.classify.results import LabelScore
+from fillmask.tasks.fill_mask.results import Fill, TargetFill
+from fillmask.tasks.score.results import TextScore, TokenScore
 
 TEXT = "Paris is the [MASK] of France."
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fillmask.errors import InvalidRequestError
-from fillmask.results.fills import Fill
+from fillmask.tasks.fill_mask.results import Fill
 from tests.service.tiny import SPECIAL, VOCABULARY, Tiny
 from tests.service.tiny_calls import fill, make_tokenizer
 

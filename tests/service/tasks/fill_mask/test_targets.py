@@ -10,8 +10,8 @@ import pytest
 
 from fillmask.engine.batcher import Batcher
 from fillmask.errors import InvalidRequestError
-from fillmask.parameters.fill_mask import FillOptions
-from fillmask.results.fills import Fill, TargetFill
+from fillmask.tasks.fill_mask.parameters import FillOptions
+from fillmask.tasks.fill_mask.results import Fill, TargetFill
 from fillmask.tasks.fill_mask.targets import Targets, check_targets_size
 from tests.service import tiny_calls
 from tests.service.tiny import MASK_ID, MAX_TOKENS, VOCABULARY, Tiny

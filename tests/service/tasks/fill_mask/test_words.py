@@ -13,8 +13,8 @@ from tokenizers import Tokenizer as TokenizerFile
 from fillmask.app import create_app
 from fillmask.engine.passes import ModelPass, PassOutputs
 from fillmask.parameters.texts import InputText, TextPair
-from fillmask.results.fills import WordFill
 from fillmask.settings import Settings
+from fillmask.tasks.fill_mask.results import WordFill
 from fillmask.tasks.fill_mask.words import BEAM_WIDTH, WordSearch, max_word_passes
 from fillmask.tokenization.tokenizer import Tokenizer
 from tests.service.tiny import MASK_ID, SPECIAL, VOCABULARY, Tiny, build_tokenizer

@@ -1,1 +1,0 @@
-"""Reranking and sparse vectors over HTTP, in the forms of other servers."""

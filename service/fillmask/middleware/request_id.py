@@ -1,0 +1,76 @@
+"""ASGI middleware that adds a request id to responses and turns every exception into one."""
+
+import asyncio
+import logging
+import random
+import re
+from collections.abc import Awaitable, Iterable
+
+from starlette.requests import ClientDisconnect
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from fillmask.errors import FillMaskError, safe_traceback
+from fillmask.middleware.disconnect import ClientDisconnectedError
+from fillmask.middleware.error_response import error_response, response_to
+from fillmask.observability.request_context import CURRENT_SCOPE, REQUEST_ID
+
+_log = logging.getLogger(__name__)
+
+_HEADER = b"x-request-id"
+_VALID_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+
+
+class RequestIdMiddleware:
+    """Middleware that adds a request id to each response and answers every exception.
+
+    The id is the client's X-Request-ID header. Without a valid header, the id is a random number.
+    A FillMaskError is its own response. Of any other exception, the log has the id, the type and
+    the traceback, and the response has only the id. Its message may quote text of a client.
+
+    Args:
+        app: next ASGI application.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request_id = scope[REQUEST_ID] = request_id_of(scope["headers"])
+        CURRENT_SCOPE.set(scope)  # each request runs in its own context
+        started = False
+
+        def send_with_id(message: Message) -> Awaitable[None]:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                message["headers"] = [*message.get("headers", ()), (_HEADER, request_id)]
+            return send(message)
+
+        async def fail(response: JSONResponse) -> None:
+            if not started:  # the server closes the connection of a started response
+                await response(scope, receive, send_with_id)
+
+        try:
+            await self._app(scope, receive, send_with_id)
+        except FillMaskError as error:
+            await fail(response_to(error))
+        except (ClientDisconnectedError, ClientDisconnect):
+            return
+        except asyncio.CancelledError:  # the server cancels requests after the grace period
+            message = "The service cancels the request, because it is shutting down; try again."
+            await fail(error_response(503, message))
+        except Exception as error:  # noqa: BLE001 - the last handler of every request
+            text = request_id.decode()
+            _log.error("request %s has failed:\n%s", text, safe_traceback(error))
+            message = f"The service has an internal error; report it with the request id {text}."
+            await fail(error_response(500, message))
+
+
+def request_id_of(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    for name, value in headers:
+        if name == _HEADER and _VALID_ID.fullmatch(value):
+            return bytes(value)
+    # The id is not a secret, so os.urandom is not needed. The system call of
+    # os.urandom releases the interpreter lock.
+    return b"%032x" % random.getrandbits(128)

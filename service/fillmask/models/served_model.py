@@ -1,0 +1,133 @@
+"""The served model, which the endpoints and the fillmask command use."""
+
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from pydantic import BaseModel, Field, JsonValue
+
+from fillmask.bundles.bundle import Architecture, Bundle
+from fillmask.bundles.description import ProblemType, Task
+from fillmask.bundles.discovery import Fingerprint
+from fillmask.concurrency import UseCounter
+from fillmask.engine.batcher import Batcher
+from fillmask.engine.probe import Probe
+from fillmask.errors import InvalidRequestError, quote
+from fillmask.models.graph_choice import GraphKind
+from fillmask.models.pipelines import Pipelines
+from fillmask.parameters.limits import Limits
+from fillmask.tasks.classify.pipeline import ClassificationPipeline
+from fillmask.tasks.fill_mask.pipeline import FillMaskPipeline
+from fillmask.tasks.score.pipeline import ScoringPipeline
+from fillmask.tasks.sparse.pipeline import SparsePipeline
+
+
+class ModelInfo(BaseModel):
+    """Description of a served model and its request limits."""
+
+    name: str
+    license: str
+    description: str
+    tasks: tuple[Task, ...] = Field(description="Tasks of the model.")
+    pairs: bool = Field(description="True if the model reads pairs of texts.")
+    labels: tuple[str, ...] | None = Field(
+        description="Labels of the classification head, null without the task text-classification."
+    )
+    problem_type: ProblemType | None = Field(
+        description="Meaning of the labels, null without the task text-classification."
+    )
+    mask_token: str
+    limits: Limits
+    precision: str
+    graph: GraphKind = Field(
+        description="fused if the package fillmask-native computes the int8 layers, else stock."
+    )
+    architecture: Architecture
+    version: str = Field(description="Version of the service.")
+    threads: int = Field(description="Maximum number of batches that run at the same time.")
+    # the fields of text-embeddings-inference
+    model_id: str
+    model_sha: None = None
+    model_dtype: str
+    model_type: dict[str, dict[str, JsonValue]] = Field(
+        description="reranker, classifier or embedding, empty for a model that only fills masks."
+    )
+    served_model_name: str
+    max_concurrent_requests: int = Field(description="How many of the longest texts can wait.")
+    max_input_length: int
+    max_batch_tokens: int
+    max_batch_requests: None = None
+    max_client_batch_size: int
+    auto_truncate: bool
+    tokenization_workers: int
+
+
+@dataclass(frozen=True, slots=True)
+class ServedModel:
+    """A loaded and verified model. Its `require_*` raise InvalidRequestError for a missing task.
+
+    Attributes:
+        bundle: source of the model.
+        fingerprint: state of the bundle's files before the load.
+        info: name, limits and sizes, as the API returns them.
+        pipelines: pipelines of the model's tasks.
+        batcher: batcher of the passes of all pipelines.
+        closing: exit stack that frees the model.
+        in_use: reference count of running requests. `retire` waits until the count is zero.
+    """
+
+    bundle: Bundle
+    fingerprint: Fingerprint
+    info: ModelInfo
+    pipelines: Pipelines
+    batcher: Batcher
+    probe: Probe
+    closing: AsyncExitStack
+    in_use: UseCounter = field(default_factory=UseCounter)
+
+    @property
+    def name(self) -> str:
+        return self.info.name
+
+    def require_fill_mask(self) -> FillMaskPipeline:
+        return self.pipelines.fill_mask or self.refuse("fill-mask")
+
+    def require_scoring(self) -> ScoringPipeline:
+        return self.pipelines.scoring or self.refuse("fill-mask")
+
+    def require_classification(self) -> ClassificationPipeline:
+        return self.pipelines.classification or self.refuse("text-classification")
+
+    def require_sparse(self) -> SparsePipeline:
+        return self.pipelines.sparse or self.refuse("sparse")
+
+    @property
+    def reranks(self) -> bool:
+        """Whether the model classifies pairs and has one label, their relevance."""
+        return self.info.pairs and len(self.info.labels or ()) == 1
+
+    def require_reranking(self) -> ClassificationPipeline:
+        pipeline = self.require_classification()
+        if not self.reranks:
+            labels = len(self.info.labels or ())
+            raise InvalidRequestError(
+                f"Model {quote(self.name)} cannot rerank, which needs a model with one label that "
+                f"reads pairs (got {labels} {'label' if labels == 1 else 'labels'}"
+                f"{'' if self.info.pairs else ', no pairs'}); classify with it."
+            )
+        return pipeline
+
+    def refuse(self, task: Task) -> NoReturn:
+        """Raise the InvalidRequestError for a task that the model lacks."""
+        raise InvalidRequestError(
+            f"Model {quote(self.name)} does not have the task {task}; use a task of this model: "
+            f"{', '.join(self.info.tasks)}."
+        )
+
+    async def aclose(self) -> None:
+        """Finish the accepted requests and free the model."""
+        await self.closing.aclose()
+
+    async def retire(self) -> None:
+        await self.in_use.wait_until_unused()
+        await self.aclose()

@@ -1,1 +1,0 @@
-"""Verification of a loaded model: golden results and a time limit."""

@@ -1,1 +1,0 @@
-"""Results of every task, and their JSON form."""

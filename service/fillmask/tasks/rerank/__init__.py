@@ -1,0 +1,1 @@
+"""Texts in the order of their relevance to a query."""

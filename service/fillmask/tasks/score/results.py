@@ -1,0 +1,105 @@
+"""Scores of texts and of their tokens."""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field, TypeAdapter
+
+from fillmask.arrays import FloatArray
+from fillmask.errors import InvalidRequestError
+from fillmask.tasks.rejected import RejectedText
+from fillmask.tasks.result import Result
+from fillmask.tasks.score.parameters import Part
+
+
+@dataclass(frozen=True, slots=True)
+class TokenScore(Result):
+    """The score of a token."""
+
+    token: Annotated[int, Field(description="Id of the token.")]
+    token_str: Annotated[str, Field(description="The token as text.")]
+    start: Annotated[
+        int,
+        Field(
+            description="Index of the token's first character in the text, or in its part of a "
+            "pair."
+        ),
+    ]
+    end: Annotated[int, Field(description="Index after the token's last character.")]
+    log_prob: Annotated[
+        float,
+        Field(description="Log-probability given the tokens that the model sees, in nats."),
+    ]
+    surprisal: Annotated[float, Field(description="Minus log2 of the probability, in bits.")]
+    part: Annotated[
+        Part | None,
+        Field(
+            description="Part of the pair that contains the token. Only tokens of pairs have this "
+            "field."
+        ),
+    ] = None
+    target_log_probs: Annotated[
+        tuple[float, ...] | None,
+        Field(
+            description="Log-probability of each target in place of the token, in nats. Only with "
+            "targets."
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class TextScore(Result):
+    """The scores of one text."""
+
+    log_prob: Annotated[
+        float,
+        Field(
+            description="Pseudo-log-likelihood, the sum of the tokens' log-probabilities, in nats."
+        ),
+    ]
+    pseudo_perplexity: Annotated[
+        float, Field(description="Exponential of minus the mean log-probability of the tokens.")
+    ]
+    rank: Annotated[
+        int,
+        Field(
+            description="Rank among the texts of the request. The most probable text has rank 1."
+        ),
+    ]
+    tokens: Annotated[
+        tuple[TokenScore, ...],
+        Field(description="Scores of the scored tokens in order, without special tokens."),
+    ]
+
+
+_SCORES = TypeAdapter(list[TextScore | RejectedText]).serializer
+_SCORE = TypeAdapter(TextScore).serializer
+
+
+def rank_scores(scores: Sequence[TextScore | RejectedText]) -> list[TextScore | RejectedText]:
+    """Return the scores with the rank of each text among all of them."""
+    ascending = sorted(-score.log_prob for score in scores if isinstance(score, TextScore))
+    return [
+        replace(score, rank=1 + bisect_left(ascending, -score.log_prob))
+        if isinstance(score, TextScore)
+        else score
+        for score in scores
+    ]
+
+
+def target_table(score: TextScore | RejectedText) -> FloatArray | RejectedText:
+    """Return the log-probabilities (S, K) of K targets in place of each of S tokens."""
+    if isinstance(score, RejectedText):
+        return score
+    return np.array([token.target_log_probs for token in score.tokens], dtype=np.float32)
+
+
+def scores_to_json(scores: Sequence[TextScore | RejectedText], *, single: bool) -> bytes:
+    """Return the response body, or raise the error of a single text."""
+    if single and isinstance(scores[0], RejectedText):
+        raise InvalidRequestError(scores[0].error)
+    serializer, value = (_SCORE, scores[0]) if single else (_SCORES, scores)
+    return serializer.to_json(value, exclude_none=True)

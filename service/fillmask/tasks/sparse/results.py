@@ -1,0 +1,79 @@
+"""Sparse vectors of texts."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from pydantic_core import to_json
+
+from fillmask.arrays import FloatArray, IntArray
+from fillmask.tasks.rejected import RejectedText
+from fillmask.tasks.result import Result
+
+VectorFormat = Literal["pairs", "tokens", "arrays"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SparseEmbedding(Result):
+    """The weights above 0 of a vector over the vocabulary.
+
+    Attributes:
+        indices: (n,) int64, ascending token ids.
+        values: (n,) float32 weights.
+    """
+
+    indices: IntArray
+    values: FloatArray
+    _token_name: Callable[[int], str] = field(repr=False)
+
+    @property
+    def tokens(self) -> list[str]:
+        """Token of each index, as in the vocabulary, such as "##ing"."""
+        return [self._token_name(index) for index in self.indices.tolist()]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "indices": self.indices.tolist(),
+            "values": shortest_floats(self.values),
+            "tokens": self.tokens,
+        }
+
+
+def shortest_floats(values: FloatArray) -> list[float]:
+    """Return float32 numbers as floats whose JSON has at most 8 digits.
+
+    The error of eight digits is below one unit in the last place of a float32.
+    """
+    wide = values.astype(np.float64)
+    digits = 7 - np.floor(np.log10(wide, where=wide > 0, out=np.zeros_like(wide)))
+    scales = 10.0**digits
+    rounded: list[float] = (np.round(wide * scales) / scales).tolist()
+    return rounded
+
+
+def vectors_to_json(
+    vectors: Sequence[SparseEmbedding | RejectedText], vector_format: VectorFormat = "pairs"
+) -> bytes:
+    """Return a list with one vector per text.
+
+    Args:
+        vector_format: "pairs" for a list of index and value, "tokens" for an object with the weight
+            of each token, "arrays" for an object with the lists indices and values.
+    """
+    # one text per call, because a single call for a large result blocks all other threads
+    texts = [
+        to_json(one.to_dict() if isinstance(one, RejectedText) else _body(one, vector_format))
+        for one in vectors
+    ]
+    return b"[" + b",".join(texts) + b"]"
+
+
+def _body(vector: SparseEmbedding, vector_format: VectorFormat) -> object:
+    values = shortest_floats(vector.values)
+    if vector_format == "tokens":
+        return dict(zip(vector.tokens, values, strict=True))
+    indices = vector.indices.tolist()
+    if vector_format == "arrays":
+        return {"indices": indices, "values": values}
+    return [{"index": i, "value": v} for i, v in zip(indices, values, strict=True)]

@@ -1,0 +1,223 @@
+"""Timeout of a request."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from pydantic_core import from_json
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from fillmask.concurrency import gather_or_cancel
+from fillmask.errors import quote
+from fillmask.middleware import deadline
+from fillmask.middleware.deadline import MAX_TIMEOUT_MS, DeadlineMiddleware
+from fillmask.middleware.request_id import RequestIdMiddleware
+from fillmask.middleware.transfer import PART_BYTES
+
+
+async def late(_scope: Scope, _receive: Receive, _send: Send) -> None:
+    """Application that never responds."""
+    await asyncio.Event().wait()
+
+
+async def slow(_scope: Scope, _receive: Receive, send: Send) -> None:
+    """Application that begins its response immediately and ends after the timeout."""
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await asyncio.sleep(0.1)
+    await send({"type": "http.response.body", "body": b"whole"})
+
+
+async def fails_in_the_same_moment(scope: Scope, receive: Receive, send: Send) -> None:
+    """Application that fails in a group and responds, in the iteration of the timeout."""
+
+    async def fail() -> None:
+        time.sleep(0.05)  # noqa: ASYNC251 - the timeout must pass during this call
+        await asyncio.sleep(0)  # in the next iteration, the timeout follows the error
+        raise LookupError
+
+    try:
+        await gather_or_cancel([asyncio.Event().wait(), fail()])
+    except LookupError:
+        await slow(scope, receive, send)
+
+
+async def responds_late(scope: Scope, receive: Receive, send: Send) -> None:
+    """Application that drops its cancellation and responds."""
+    with contextlib.suppress(asyncio.CancelledError):
+        await asyncio.Event().wait()
+    await slow(scope, receive, send)
+
+
+async def returns_late(_scope: Scope, _receive: Receive, _send: Send) -> None:
+    """Application that drops its cancellation and ends without a response."""
+    with contextlib.suppress(asyncio.CancelledError):
+        await asyncio.Event().wait()
+
+
+async def fails_late(_scope: Scope, _receive: Receive, _send: Send) -> None:
+    """Application that raises an error instead of its cancellation."""
+    try:
+        await asyncio.Event().wait()
+    finally:
+        raise LookupError
+
+
+async def broken(_scope: Scope, _receive: Receive, _send: Send) -> None:
+    """Application whose own error is a TimeoutError."""
+    raise TimeoutError
+
+
+async def call(app: Any, headers: Sequence[tuple[bytes, bytes]] = (), default_ms: int = 30) -> Any:
+    """Send one request without a body and return the messages of the response."""
+    sent: list[Message] = []
+    scope = {"type": "http", "method": "GET", "headers": headers}
+
+    async def receive() -> Message:
+        return {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    await RequestIdMiddleware(DeadlineMiddleware(app, default_ms))(scope, receive, send)
+    return sent
+
+
+@pytest.mark.parametrize(
+    ("headers", "named"),
+    [
+        ([], 30),
+        ([(b"x-request-timeout-ms", b"20")], 20),
+        ([(b"x-request-timeout-ms", b" \t20 \t")], 20),  # RFC 9110, 5.5
+    ],
+)
+async def test_late_answer_is_504(headers: list[tuple[bytes, bytes]], named: int) -> None:
+    # The error contains the timeout in milliseconds, which is the default or the client's.
+    start, body = await call(late, headers)
+    assert start["status"] == 504
+    assert f"longer than {named} ms;" in from_json(body["body"])["error"]
+
+
+@pytest.mark.parametrize("app", [fails_in_the_same_moment, responds_late, returns_late, fails_late])
+async def test_request_past_its_deadline_gets_one_504(app: ASGIApp) -> None:
+    # The response is 504, not 500, even if the application drops the cancellation. The calling
+    # task has no pending cancellation.
+    async with asyncio.timeout(5):
+        sent = await call(app)
+    assert [message.get("status") for message in sent] == [504, None]
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.cancelling() == 0
+    await asyncio.sleep(0)  # raises if a cancellation remains
+
+
+async def test_cancellation_by_the_server_is_not_the_deadline() -> None:
+    # The result is the same if the deadline passes at the same moment.
+    task = asyncio.create_task(call(late))
+    await asyncio.sleep(0)
+    time.sleep(0.05)  # noqa: ASYNC251 - the timeout must pass during this call
+    await asyncio.sleep(0)  # in the next iteration, the timeout follows the step
+    task.cancel()
+    start, _ = await task
+    assert start["status"] == 503
+
+
+async def test_answer_that_has_begun_is_not_cut_off() -> None:
+    # Only the beginning of the response must come before the timeout.
+    sent = await call(slow, [(b"x-request-timeout-ms", b"%d" % MAX_TIMEOUT_MS)])
+    assert sent[-1]["body"] == b"whole"
+    sent = await call(slow)
+    assert sent[-1]["body"] == b"whole"
+    assert [message["type"] for message in sent].count("http.response.start") == 1
+
+
+@pytest.mark.parametrize(
+    "value", [b"", b"0", b"-1", b"1.5", b"%d" % (MAX_TIMEOUT_MS + 1), b"9" * 5000, b"\xb2"]
+)
+async def test_invalid_deadline_is_rejected(value: bytes) -> None:
+    start, body = await call(late, [(b"x-request-timeout-ms", value)])
+    assert start["status"] == 400
+    expected = (
+        "X-Request-Timeout-Ms must be a whole number from 1 to 600000 "
+        f"(got {quote(value.decode('latin-1'))})."
+    )
+    assert from_json(body["body"]) == {"error": expected}
+
+
+async def test_timeout_of_the_application_is_not_the_deadline() -> None:
+    start, _ = await call(broken, default_ms=1000)
+    assert start["status"] == 500
+
+
+async def post(
+    app: ASGIApp, chunks: Sequence[bytes], pause_s: float, default_ms: int = 30
+) -> list[Message]:
+    """Send a body in chunks with pauses and return the messages of the response."""
+    sent: list[Message] = []
+    waiting = list(chunks)
+    scope = {"type": "http", "method": "POST", "headers": []}
+
+    async def receive() -> Message:
+        await asyncio.sleep(pause_s)
+        chunk = waiting.pop(0)
+        return {"type": "http.request", "body": chunk, "more_body": bool(waiting)}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    await RequestIdMiddleware(DeadlineMiddleware(app, default_ms))(scope, receive, send)
+    return sent
+
+
+async def read_and_answer(scope: Scope, receive: Receive, send: Send) -> None:
+    """Application that reads the whole body, then responds."""
+    while (await receive())["more_body"]:
+        pass
+    await slow(scope, receive, send)
+
+
+async def read_and_wait(_scope: Scope, receive: Receive, _send: Send) -> None:
+    """Application that reads the whole body and never responds."""
+    while (await receive())["more_body"]:
+        pass
+    await asyncio.Event().wait()
+
+
+async def test_the_time_limit_starts_with_the_complete_request() -> None:
+    # A body may take longer than the limit of the response.
+    start, *_ = await post(read_and_answer, [b"a"] * 4, pause_s=0.1, default_ms=300)
+    assert start["status"] == 200
+    start, body = await post(read_and_wait, [b"a"] * 4, pause_s=0.02, default_ms=30)
+    assert start["status"] == 504
+    assert b"longer than 30 ms;" in body["body"]
+
+
+async def test_a_body_that_does_not_arrive_is_408(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deadline, "RECEIVE_TIMEOUT_S", 0.05)
+    start, body = await post(read_and_answer, [b"a"] * 100, pause_s=0.02)
+    assert start["status"] == 408
+    assert b"must arrive within 0.05 s" in body["body"]
+
+
+async def test_a_response_that_does_not_leave_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The middleware ends the request, and the server then closes the connection.
+    monkeypatch.setattr(deadline, "SEND_TIMEOUT_S", 0.05)
+    sent: list[str] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message["type"])
+        if message["type"] == "http.response.body":
+            await asyncio.Event().wait()
+
+    async def large(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"x" * PART_BYTES})
+
+    scope = {"type": "http", "method": "GET", "headers": []}
+    app = RequestIdMiddleware(DeadlineMiddleware(large, 10_000))
+    async with asyncio.timeout(5) as patience:
+        await app(scope, lambda: asyncio.sleep(0), send)  # type: ignore[arg-type, return-value]
+    assert not patience.expired()  # the middleware would drop that cancellation
+    assert sent == ["http.response.start", "http.response.body"]

@@ -1,0 +1,279 @@
+"""Bundles that fail in unusual ways, at the start and at a reload."""
+
+import asyncio
+import errno
+import gc
+import hashlib
+import logging
+import os
+import re
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from prometheus_client import CollectorRegistry
+
+from fillmask.app import create_app
+from fillmask.engine.runtime import Runtime
+from fillmask.errors import BundleError
+from fillmask.models import loader, registry
+from fillmask.models.loader import load_model
+from fillmask.settings import Settings
+from tests.service.harmed_bundles import (
+    loop_in_every_run,
+    panic_at_a_text,
+    panic_at_the_load,
+)
+from tests.service.put_bundle import put_bundle
+from tests.service.tiny import Tiny
+
+BODY = {"inputs": "the [MASK]"}
+Harm = Callable[[Path], None]
+LIMIT_S = 0.2
+WORDS = "secret {}".format("words")  # not in a line of a traceback
+
+
+@contextmanager
+def failing_reads(error: BaseException) -> Iterator[None]:
+    """Make each verification of a file fail."""
+
+    def fail(*_: Any) -> None:
+        raise error
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hashlib, "file_digest", fail)
+        yield
+
+
+HARMS: dict[str, tuple[Harm | BaseException, str]] = {
+    "panic at the load": (
+        panic_at_the_load,
+        r"The bundle is invalid: tokenizer\.json is not a valid tokenizer; export the bundle .*\.",
+    ),
+    "panic at a text": (
+        panic_at_a_text,
+        (
+            r"The bundle does not work on this machine: the model cannot fill golden prompt 0 "
+            r"\(The model's tokenizer cannot read the text; .*\); export the bundle again\."
+        ),
+    ),
+    "disk fails": (
+        OSError(errno.EIO, os.strerror(errno.EIO), "/bundles/a/weights.bin"),
+        (
+            r"The bundle .* cannot be read \(weights\.bin: input/output error\); make its files "
+            r"readable, or copy the bundle again\."
+        ),
+    ),
+    "no memory": (
+        MemoryError(),
+        r"The bundle .* needs more memory than the process has; raise the memory limit or .*\.",
+    ),
+    "a defect": (
+        RuntimeError(WORDS),
+        r"The bundle .* cannot be loaded \(RuntimeError\); export the bundle again\.",
+    ),
+    "endless runs": (
+        loop_in_every_run,
+        (
+            r"The bundle does not work on this machine: its verification must take at most 0\.2 s "
+            r"\(got more\); use a smaller model or a faster machine\."
+        ),
+    ),
+}
+# in a native library, and no end
+KINDS = ["panic at a text", "endless runs"]
+
+
+@contextmanager
+def harmed(harm: Harm | BaseException, path: Path) -> Iterator[None]:
+    """Harm the files or the reading of a bundle. A bundle that loops gets little time."""
+    with pytest.MonkeyPatch.context() as patch:
+        if harm is loop_in_every_run:
+            patch.setattr(loader, "VERIFICATION_LIMIT_S", LIMIT_S)
+        if isinstance(harm, BaseException):
+            with failing_reads(harm):
+                yield
+        else:
+            harm(path)
+            yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _older_objects() -> None:
+    """Keep the objects of other modules out of the garbage collections of this one."""
+    gc.collect()
+    gc.freeze()
+
+
+def reloads(service: FastAPI, outcome: str) -> float:
+    """Return the number of reloads with an outcome, without the cost of parsing a scrape."""
+    registry: CollectorRegistry = service.state.metrics._registry
+    found = registry.get_sample_value("fillmask_reloads_total", {"outcome": outcome})
+    assert found is not None
+    return found
+
+
+def worker_threads() -> list[str]:
+    """Return the names of the threads that compute or measure time."""
+    names = [one.name for one in threading.enumerate()]
+    return sorted(name for name in names if re.match(r"fillmask-worker|Thread-.*Timer|Timer", name))
+
+
+@pytest.mark.parametrize(
+    ("case", "background"), [*((case, False) for case in HARMS), *((case, True) for case in KINDS)]
+)
+async def test_any_failure_is_one_sentence(
+    case: str,
+    background: bool,  # noqa: FBT001 - pytest passes it
+    bundle_copy: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    # Without the words of an exception, which may be words of a text. Nothing stays behind.
+    harm, message = HARMS[case]
+    runtimes: list[weakref.ref[Runtime]] = []
+
+    class Watched(Runtime):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            runtimes.append(weakref.ref(self))
+
+    before = worker_threads()
+    settings = Settings(bundle=bundle_copy, threads=2)
+    with pytest.MonkeyPatch.context() as patch, caplog.at_level(logging.DEBUG):
+        patch.setattr(loader, "Runtime", Watched)
+        with harmed(harm, bundle_copy):
+            started_s = time.monotonic()
+            with pytest.raises(BundleError) as caught:
+                await load_model(settings, pytest.fail, background=background)
+    assert time.monotonic() - started_s < 10
+    assert re.fullmatch(message, str(caught.value))
+    assert WORDS not in caplog.text
+    assert worker_threads() == before
+    del caught
+    await asyncio.sleep(0.2)  # the other thread and the event loop hold the exception for a moment
+    gc.collect()
+    assert [one for one in runtimes if one() is not None] == []
+
+
+def _reload(client: TestClient, service: FastAPI) -> None:
+    assert client.portal is not None
+    client.portal.call(service.state.models.reload)
+
+
+@pytest.mark.parametrize("case", KINDS)
+def test_reloads_go_on_after_any_failure(
+    case: str, tiny: Tiny, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    # Each failure is counted and logged. A later valid bundle replaces the model.
+    harm, message = HARMS[case]
+    bundle = tmp_path / "bundle"
+    put_bundle(tiny.path, bundle, "old")
+    service = create_app(Settings(bundle=bundle, threads=1))
+    with TestClient(service) as client, caplog.at_level(logging.ERROR):
+        harmful = tmp_path / "harmful"
+        put_bundle(tiny.path, harmful, "bad")
+        with harmed(harm, harmful):
+            put_bundle(harmful, bundle, "bad")
+            _reload(client, service)
+        assert reloads(service, "refused") == 1
+        assert client.get("/info").json()["name"] == "old"
+        assert client.post("/fill-mask", json=BODY).is_success
+        lines = [record.getMessage() for record in caplog.records]
+        line = next(line for line in lines if "does not reload" in line)
+        unchanged = "the registry does not reload the bundle bundle, so the models do not change. "
+        assert re.fullmatch(unchanged + message, line)
+        put_bundle(tiny.path, bundle, "new")
+        _reload(client, service)
+        assert client.get("/info").json()["name"] == "new"
+        assert reloads(service, "taken") == 1
+        assert service.state.health.not_ready_reason is None
+
+
+@pytest.mark.parametrize("part", ["find_bundles", "fingerprint"])
+def test_reloads_go_on_after_a_defect(
+    part: str,
+    tiny: Tiny,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    # The log has the traceback of an error of the service itself, without its words.
+    bundle = tmp_path / "bundle"
+    put_bundle(tiny.path, bundle, "old")
+    service = create_app(Settings(bundle=bundle, threads=1))
+    with TestClient(service) as client, caplog.at_level(logging.ERROR):
+
+        def fail(*_: Any, **__: Any) -> None:
+            raise KeyError(WORDS)
+
+        put_bundle(tiny.path, bundle, "new")
+        with monkeypatch.context() as patch:
+            patch.setattr(registry, part, fail)
+            _reload(client, service)
+        assert reloads(service, "refused") == 1
+        assert client.get("/info").json()["name"] == "old"
+        assert "KeyError" in caplog.text
+        assert WORDS not in caplog.text
+
+
+def test_a_directory_that_cannot_be_searched_does_not_stop_the_others(
+    tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    # The directory lost+found of a volume is an example.
+    put_bundle(tiny.path, tmp_path / "b", "old")
+    service = create_app(Settings(bundle=tmp_path, threads=1))
+    is_file = Path.is_file
+
+    def fail(path: Path) -> bool:
+        if path.parent.name == "a":
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return is_file(path)
+
+    with TestClient(service) as client, caplog.at_level(logging.ERROR):
+        (tmp_path / "a").mkdir()
+        put_bundle(tiny.path, tmp_path / "b", "new")
+        monkeypatch.setattr(Path, "is_file", fail)
+        _reload(client, service)
+        assert client.get("/info").json()["name"] == "new"
+        assert (reloads(service, "refused"), reloads(service, "taken")) == (1, 1)
+        assert "a cannot be read (bundle.json: permission denied)" in caplog.text
+
+
+def test_names_of_directories_forge_no_lines(
+    tiny: Tiny, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    put_bundle(tiny.path, tmp_path / "a", "old")
+    service = create_app(Settings(bundle=tmp_path, threads=1))
+    with TestClient(service) as client, caplog.at_level(logging.INFO):
+        put_bundle(tiny.path, tmp_path / "b\nfillmask serves", "new")
+        put_bundle(tiny.path, tmp_path / "c\nfillmask serves", "new")
+        _reload(client, service)
+    lines = [one.getMessage() for one in caplog.records if one.name.startswith("fillmask")]
+    assert any("b\\nfillmask serves" in line for line in lines)
+    assert any("c\\nfillmask serves" in line for line in lines)
+    assert not any("\n" in line for line in lines)
+
+
+def test_the_end_of_the_service_ends_an_endless_reload(tiny: Tiny, tmp_path: Path) -> None:
+    bundle = tmp_path / "bundle"
+    put_bundle(tiny.path, bundle, "old")
+    settings = Settings(bundle=bundle, threads=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loader, "VERIFICATION_LIMIT_S", 60)
+        service = create_app(settings)
+        with TestClient(service) as client:
+            put_bundle(tiny.path, tmp_path / "copy", "bad")
+            loop_in_every_run(tmp_path / "copy")
+            put_bundle(tmp_path / "copy", bundle, "bad")
+            assert client.portal is not None
+            client.portal.call(service.state.models.start_reload)
+            time.sleep(0.3)
+            started_s = time.monotonic()
+        assert time.monotonic() - started_s < 10
