@@ -12,7 +12,7 @@ from fillmask.bundles.bundle import read_bundle
 from fillmask.engine.batcher import Batcher
 from fillmask.engine.runtime import Runtime
 from fillmask.errors import BundleError
-from fillmask.models.golden import check_golden_prompts
+from fillmask.tasks.fill_mask.golden import check_golden_prompts
 from fillmask.tasks.fill_mask.pipeline import FillMaskPipeline
 from fillmask.tokenization.tokenizer import Tokenizer
 from tests.broken_bundles import (

@@ -13,14 +13,17 @@ import torch
 
 from fillmask.bundles.bundle import read_bundle
 from fillmask.errors import BundleError, InvalidRequestError, NotFoundError
-from fillmask.models.golden import GoldenTolerance
 from fillmask.models.loader import load_model
 from fillmask.models.registry import ModelRegistry
 from fillmask.models.served_model import ServedModel
 from fillmask.observability.metrics import Metrics
 from fillmask.parameters.texts import TextPair
 from fillmask.settings import Settings
-from fillmask.tasks.classify.parameters import ClassificationOptions
+from fillmask.tasks.classify.parameters import ClassifyParameters
+from fillmask.tasks.classify.pipeline import ClassificationPipeline
+from fillmask.tasks.golden import GoldenTolerance
+from fillmask.tasks.result import accepted
+from fillmask.tasks.task import CLASSIFY
 from tests.broken_bundles import copy_bundle, edit_description
 from tests.export.label_bundles import TASKS, Kind, label_checkpoint, write_label_bundle
 
@@ -62,9 +65,7 @@ async def test_a_model_has_the_pipelines_of_its_tasks(kind: Kind, bundles: Path)
         assert list(model.info.tasks) == TASKS[kind]
         assert model.info.pairs is True
         fills, labels = kind != "labels", kind != "fills"
-        found = model.pipelines
-        assert (found.fill_mask is not None) is (found.scoring is not None) is fills
-        assert (found.classification is not None) is labels
+        assert list(model.pipelines) == ["fill-mask", "score"] * fills + ["classify"] * labels
         assert model.info.labels == (("bad", "good", "other") if labels else None)
         assert model.info.problem_type == ("single_label_classification" if labels else None)
 
@@ -75,16 +76,15 @@ async def test_labels_are_those_of_the_golden_texts(bundles: Path) -> None:
         golden = model.bundle.golden.labels
         assert any(one.text_pair for one in golden)
         texts = [TextPair(one.text, one.text_pair) if one.text_pair else one.text for one in golden]
-        pipeline = model.require_classification()
+        pipeline = model.pipeline(CLASSIFY)
+        assert isinstance(pipeline, ClassificationPipeline)
         found = await pipeline.logits(texts)
         np.testing.assert_allclose(
             np.stack([np.asarray(one) for one in found]),
             [one.logits for one in golden],
             atol=1e-4,
         )
-        result = await pipeline.classify(texts, [ClassificationOptions()] * len(texts))
-        best = result.labels[0]
-        assert isinstance(best, list)
+        best, *_ = accepted(await pipeline.compute(texts, [ClassifyParameters()] * len(texts)))
         assert [one.label for one in best] == [
             ("bad", "good", "other")[i] for i in np.argsort(-np.array(golden[0].logits))
         ]

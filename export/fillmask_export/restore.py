@@ -30,8 +30,8 @@ from numpy.typing import NDArray
 from fillmask.bundles.bundle import Bundle, read_bundle
 from fillmask.engine.passes import ModelPass, no_targets
 from fillmask.errors import StartupError
-from fillmask.models.golden import GoldenTolerance
 from fillmask.parameters.texts import TextPair
+from fillmask.tasks.golden import GoldenTolerance
 from fillmask.tokenization.tokenizer import Tokenizer
 from fillmask_export.graph.weights import POSITIONS, POSITIONS_BY_TYPE
 from fillmask_export.verification.fills import encoder_log_probs

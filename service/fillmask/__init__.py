@@ -19,8 +19,8 @@ if TYPE_CHECKING:
         TargetFill,
         WordFill,
     )
-    from fillmask.tasks.rejected import RejectedText
     from fillmask.tasks.rerank.results import RankedText
+    from fillmask.tasks.result import RejectedText
     from fillmask.tasks.score.results import TextScore, TokenScore
     from fillmask.tasks.sparse.results import SparseEmbedding
 
@@ -36,7 +36,7 @@ _MODULES = {
     "LabelScore": "tasks.classify.results",
     "RankedText": "tasks.rerank.results",
     "RejectedTarget": "tasks.fill_mask.results",
-    "RejectedText": "tasks.rejected",
+    "RejectedText": "tasks.result",
     "SparseEmbedding": "tasks.sparse.results",
     "TargetFill": "tasks.fill_mask.results",
     "TextPair": "parameters.texts",

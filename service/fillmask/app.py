@@ -17,11 +17,13 @@ from fillmask.api.metrics_page import add_metrics_page
 from fillmask.api.openapi import DESCRIPTION, TAGS, complete
 from fillmask.api.operations import ERRORS, error_responses, operation_id
 from fillmask.api.playground_page import add_playground_page
-from fillmask.api.routes import add_model_routes, add_task_routes
+from fillmask.api.routes import add_task_routes
 from fillmask.api.service_routes import add_service_routes
-from fillmask.api.wire.protocol_routes import add_protocol_routes
-from fillmask.api.wire.rerank_routes import add_rerank_routes
-from fillmask.api.wire.sparse_routes import add_sparse_routes
+from fillmask.api.wire.cohere import add_rerank_routes
+from fillmask.api.wire.hugging_face import add_hugging_face_routes
+from fillmask.api.wire.kserve_v1 import add_predict_routes
+from fillmask.api.wire.open_inference.routes import add_open_inference_routes
+from fillmask.api.wire.tei import add_tei_routes
 from fillmask.engine.linux.memory import return_after_bursts
 from fillmask.errors import SettingsError
 from fillmask.middleware.access_log import AccessLogMiddleware, BodyLogMiddleware
@@ -152,9 +154,10 @@ def create_app(settings: Settings) -> FillMaskApp:
     _add_middleware(service, settings, budget, tracer)
     add_task_routes(service.router)
     add_rerank_routes(service.router)
-    add_sparse_routes(service.router)
-    add_model_routes(service.router)
-    add_protocol_routes(service.router)
+    add_tei_routes(service.router)
+    add_hugging_face_routes(service.router)
+    add_open_inference_routes(service.router)
+    add_predict_routes(service.router)
     if not settings.metrics_port:
         add_metrics_page(service, metrics)
     add_playground_page(service)

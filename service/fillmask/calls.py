@@ -1,23 +1,65 @@
-"""Calls of the Python library, which run a task on one text or on many."""
+"""Calls of the Python library: their keyword arguments, and how they run on one text or on many."""
 
-from collections.abc import Callable, Coroutine, Mapping
-from operator import itemgetter
-from typing import Any
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from typing import Any, TypedDict
 
 from fillmask.engine.pacing import QueueFeed
 from fillmask.errors import InvalidRequestError
 from fillmask.models.served_model import ServedModel
-from fillmask.parameters.validation import TaskParameters, ValidationContext
+from fillmask.parameters.validation import OnError, ValidationContext
 from fillmask.tasks.call import Call, read_call, to_list
-from fillmask.tasks.classify.parameters import ClassifyParameters
-from fillmask.tasks.fill_mask.parameters import FillMaskParameters
-from fillmask.tasks.rejected import RejectedText
+from fillmask.tasks.classify.parameters import FunctionToApply, OnLongInput
+from fillmask.tasks.fill_mask.parameters import Granularity, OnLongText, Order, Strategy
+from fillmask.tasks.pipeline import Pipeline
 from fillmask.tasks.rerank.parameters import RerankParameters
 from fillmask.tasks.rerank.results import rank_texts
-from fillmask.tasks.score.parameters import ScoreParameters
-from fillmask.tasks.score.results import rank_scores
-from fillmask.tasks.sparse.parameters import SparseParameters
+from fillmask.tasks.result import RejectedText
+from fillmask.tasks.score.parameters import Part, Variant
+from fillmask.tasks.sparse.parameters import InputType
+from fillmask.tasks.task import Task
 from fillmask.tokenization.reader import text_label
+
+
+class CallKeywords(TypedDict, total=False):
+    parameters: Iterable[Mapping[str, Any] | None] | None
+    on_error: OnError | None
+
+
+class FillMaskKeywords(CallKeywords, total=False):
+    top_k: int | None
+    targets: Sequence[str] | None
+    granularity: Granularity | None
+    max_word_tokens: int | None
+    strategy: Strategy | None
+    order: Order | None
+    on_long_text: OnLongText | None
+
+
+class ScoreKeywords(CallKeywords, total=False):
+    variant: Variant | None
+    prefix: str | None
+    span: Sequence[int] | None
+    part: Part | None
+    targets: Sequence[str] | None
+
+
+class ClassifyKeywords(CallKeywords, total=False):
+    top_k: int | None
+    function_to_apply: FunctionToApply | None
+    on_long_text: OnLongInput | None
+
+
+class RerankKeywords(TypedDict, total=False):
+    top_n: int | None
+    raw_scores: bool | None
+    truncate: bool | None
+
+
+class SparseKeywords(CallKeywords, total=False):
+    input_type: InputType | None
+    top_n: int | None
+    min_weight: float | None
+    on_long_text: OnLongInput | None
 
 
 class Calls:
@@ -34,59 +76,38 @@ class Calls:
         self._model = model
         self._batch_tokens = batch_tokens
 
-    def fill(self, *arguments: Any) -> Coroutine[Any, Any, Any]:
-        fill = self._model.require_fill_mask().fill
-        call = self._read(FillMaskParameters, *arguments)
-        return self._run(call, fill, lambda result: result.of_text(0))
-
-    def score(self, *arguments: Any) -> Coroutine[Any, Any, Any]:
-        score = self._model.require_scoring().score
-        return self._run(self._read(ScoreParameters, *arguments), score, itemgetter(0), rank_scores)
-
-    def classify(self, *arguments: Any) -> Coroutine[Any, Any, Any]:
-        classify = self._model.require_classification().classify
-        call = self._read(ClassifyParameters, *arguments)
-        return self._run(call, classify, lambda result: result.labels[0])
-
-    def embed_sparse(self, *arguments: Any) -> Coroutine[Any, Any, Any]:
-        embed = self._model.require_sparse().embed
-        return self._run(self._read(SparseParameters, *arguments), embed, itemgetter(0))
+    def run(
+        self, task: Task, inputs: object, keywords: Mapping[str, object]
+    ) -> Coroutine[Any, Any, Any]:
+        pipeline = self._model.pipeline(task)
+        call = read_call(task.parameters, inputs, keywords, self._model.info.limits)
+        return self._run(call, pipeline, task.value, task.together)
 
     def rerank(
-        self, query: object, texts: object, options: Mapping[str, Any]
+        self, query: object, texts: object, keywords: Mapping[str, Any]
     ) -> Coroutine[Any, Any, Any]:
-        classify = self._model.require_reranking().classify
-        given = {"query": query, "texts": to_list(texts), **options}
+        pipeline = self._model.require_reranking()
+        given = {"query": query, "texts": to_list(texts), **keywords}
         read = RerankParameters.read(given, ValidationContext(self._model.info.limits))
-        call = Call(read.pairs, [read.options] * len(read.texts), field="texts")
-        return self._run(
-            call,
-            classify,
-            lambda result: result.labels[0],
-            lambda labels: rank_texts(labels, read.top_n),
-        )
-
-    def _read(self, model: type[TaskParameters], inputs: object, options: dict[str, Any]) -> Call:
-        return read_call(model, inputs, options, self._model.info.limits)
+        call = Call(read.pairs, [read] * len(read.texts), field="texts")
+        return self._run(call, pipeline, finish=lambda labels: rank_texts(labels, read.top_n))
 
     async def _run(
         self,
         call: Call,
-        compute: Callable[..., Coroutine[Any, Any, Any]],
-        first: Callable[[Any], Any],
+        pipeline: Pipeline[Any, Any, Any],
+        value: Callable[[Any], Any] = lambda result: result,
         finish: Callable[[list[Any]], list[Any]] = list,
     ) -> Any:
-        """Run a task on one text or on many, with full batches and in bounded memory.
-
-        `compute` is a method of a pipeline, and `first` takes the result of a text from its result.
-        """
+        """Run a task on one text or on many, with full batches and in bounded memory."""
 
         async def run_one(index: int) -> Any:
             text, label = call.texts[index], text_label(call.field, index, call.texts)
             if isinstance(text, InvalidRequestError):
                 return RejectedText(text.text)
-            own, report = [call.options[index]], call.report_errors
-            return first(await compute([text], own, label, report_errors=report))
+            own, report = [call.parameters[index]], call.report_errors
+            [result] = await pipeline.compute([text], own, label, report_errors=report)
+            return result if isinstance(result, RejectedText) else value(result)
 
         with self._model.in_use:
             feed = QueueFeed(self._model.batcher, self._batch_tokens)

@@ -13,21 +13,26 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self, Unpack, overload
 
-from fillmask.calls import Calls
+from fillmask.calls import (
+    Calls,
+    ClassifyKeywords,
+    FillMaskKeywords,
+    RerankKeywords,
+    ScoreKeywords,
+    SparseKeywords,
+)
 from fillmask.concurrency import BackgroundLoop
+from fillmask.errors import InvalidRequestError
 from fillmask.models.limits import local_settings
 from fillmask.models.loader import load_model
 from fillmask.models.served_model import ServedModel
 from fillmask.parameters.texts import TextPair
-from fillmask.tasks.classify.parameters import ClassifyKeywords
+from fillmask.parameters.values import describe
 from fillmask.tasks.classify.results import LabelScore
-from fillmask.tasks.fill_mask.parameters import FillMaskKeywords
-from fillmask.tasks.rerank.parameters import RerankKeywords
 from fillmask.tasks.rerank.results import RankedText
-from fillmask.tasks.score.parameters import ScoreKeywords
 from fillmask.tasks.score.results import TextScore, target_table
-from fillmask.tasks.sparse.parameters import SparseKeywords
 from fillmask.tasks.sparse.results import SparseEmbedding
+from fillmask.tasks.task import CLASSIFY, FILL_MASK, SCORE, SPARSE, TASKS
 
 Text = str | TextPair | Mapping[str, str]
 
@@ -109,13 +114,13 @@ class FillMask:
             A list of Fill for a text with one mask or with strategy "joint", and one such list per
             mask for a text with several masks. A list of these for many texts.
         """
-        return self._loop.run(self._calls.fill(inputs, options))
+        return self._loop.run(self._calls.run(FILL_MASK, inputs, options))
 
     async def afill(
         self, inputs: Text | Iterable[Text], **options: Unpack[FillMaskKeywords]
     ) -> list[Any]:
         """Do the same as `fill` without blocking the caller's event loop."""
-        return await self._loop.run_async(self._calls.fill(inputs, options))
+        return await self._loop.run_async(self._calls.run(FILL_MASK, inputs, options))
 
     @overload
     def score(  # type: ignore[overload-overlap] # a string is also an iterable of strings
@@ -130,7 +135,7 @@ class FillMask:
             inputs: a text without masks, or many texts.
             options: parameters of POST /score, which are variant, prefix, span, part and targets.
         """
-        return self._loop.run(self._calls.score(inputs, options))
+        return self._loop.run(self._calls.run(SCORE, inputs, options))
 
     def marginals(
         self, inputs: Text | Iterable[Text], targets: Sequence[str], **options: Any
@@ -149,7 +154,7 @@ class FillMask:
 
     async def ascore(self, inputs: Text | Iterable[Text], **options: Unpack[ScoreKeywords]) -> Any:
         """Do the same as `score` without blocking the caller's event loop."""
-        return await self._loop.run_async(self._calls.score(inputs, options))
+        return await self._loop.run_async(self._calls.run(SCORE, inputs, options))
 
     @overload
     def classify(self, inputs: Text, **options: Unpack[ClassifyKeywords]) -> list[LabelScore]: ...
@@ -167,13 +172,13 @@ class FillMask:
             options: parameters of POST /classify, which are top_k, function_to_apply and
                 on_long_text.
         """
-        return self._loop.run(self._calls.classify(inputs, options))
+        return self._loop.run(self._calls.run(CLASSIFY, inputs, options))
 
     async def aclassify(
         self, inputs: Text | Iterable[Text], **options: Unpack[ClassifyKeywords]
     ) -> list[Any]:
         """Do the same as `classify` without blocking the caller's event loop."""
-        return await self._loop.run_async(self._calls.classify(inputs, options))
+        return await self._loop.run_async(self._calls.run(CLASSIFY, inputs, options))
 
     def rerank(
         self, query: str, texts: Iterable[str], **options: Unpack[RerankKeywords]
@@ -205,13 +210,24 @@ class FillMask:
         Args:
             options: input_type, top_n, min_weight, as in POST /embed_sparse, and on_long_text.
         """
-        return self._loop.run(self._calls.embed_sparse(inputs, options))
+        return self._loop.run(self._calls.run(SPARSE, inputs, options))
 
     async def aembed_sparse(
         self, inputs: str | Iterable[str], **options: Unpack[SparseKeywords]
     ) -> Any:
         """Do the same as `embed_sparse` without blocking the caller's event loop."""
-        return await self._loop.run_async(self._calls.embed_sparse(inputs, options))
+        return await self._loop.run_async(self._calls.run(SPARSE, inputs, options))
+
+    def run(self, task: str, inputs: Any, **options: Any) -> Any:
+        """Return the results of any task of the model, as the method of the task does.
+
+        Args:
+            task: name of the task for the command, such as "fill-mask".
+            options: parameters of the task, with `parameters` and `on_error` for many texts.
+        """
+        if task not in TASKS:
+            raise InvalidRequestError(f"task must be {' or '.join(TASKS)} (got {describe(task)}).")
+        return self._loop.run(self._calls.run(TASKS[task], inputs, options))
 
     def close(self) -> None:
         """Finish the running calls and free the model. A second call has no effect."""

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from fillmask.api.json_size import MAX_VALUES
-from fillmask.api.response_memory import MAX_RESPONSE_BYTES
+from fillmask.api.task_call import MAX_RESPONSE_BYTES
 from fillmask.app import BUDGET_BYTES, FREE_BYTES
 from fillmask.observability.logs import FIELDS
 from fillmask.observability.metrics import REJECTED_BY_QUEUE, REJECTED_BY_STATUS

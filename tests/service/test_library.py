@@ -23,6 +23,7 @@ from fillmask import Fill, FillMask, InvalidRequestError, RejectedTarget, Reject
 from fillmask.app import create_app
 from fillmask.parameters.texts import PAIR
 from fillmask.settings import Settings
+from fillmask.tasks.task import FILL_MASK
 from tests.service.classifiers import write_classifier
 from tests.service.cli.command_line import random_texts
 from tests.service.server_process import run_process
@@ -349,7 +350,7 @@ main()
 def test_the_last_reference_may_be_on_the_thread_of_the_loop(tiny: Tiny) -> None:
     before = threading.active_count()
     opened = FillMask(tiny.path, threads=1)
-    call = opened._loop._submit(opened._calls.fill(random_texts(100), {}))
+    call = opened._loop._submit(opened._calls.run(FILL_MASK, random_texts(100), {}))
     del opened
     assert len(call.result(60)) == 100
     for _ in range(600):

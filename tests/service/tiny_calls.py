@@ -6,9 +6,10 @@ import pytest
 
 from fillmask.engine.batcher import Batcher
 from fillmask.engine.runtime import Runtime
-from fillmask.tasks.fill_mask.parameters import FillOptions
+from fillmask.tasks.fill_mask.parameters import FillMaskParameters
 from fillmask.tasks.fill_mask.pipeline import FillMaskPipeline
 from fillmask.tasks.fill_mask.results import Fill
+from fillmask.tasks.result import accepted
 from fillmask.tokenization.tokenizer import Tokenizer
 from tests.service.tiny import (
     MASK_ID,
@@ -62,7 +63,7 @@ async def fill(
             max_masks=max_masks,
             max_passes=max_passes,
         )
-        options = FillOptions(top_k=top_k, targets=tuple(targets) if targets else None)
-        return (await pipeline.fill(texts, options)).fills
+        own = FillMaskParameters(top_k=top_k, targets=tuple(targets) if targets else None)
+        return [one.masks for one in accepted(await pipeline.compute(texts, [own] * len(texts)))]
     finally:
         await batcher.close()

@@ -17,7 +17,7 @@ from fillmask.bundles.bundle import (
 )
 from fillmask.engine.linux.native_operators import find_operators
 from fillmask.engine.runtime import Runtime
-from fillmask.models.golden import GoldenTolerance
+from fillmask.tasks.golden import GoldenTolerance
 from fillmask_export.bundle.description_fields import file_fields
 from fillmask_export.graph.fused.graph import fuse, packed_weights
 from fillmask_export.graph.fused.graph_reader import OPERATORS_VERSION

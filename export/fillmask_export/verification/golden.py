@@ -13,8 +13,8 @@ from fillmask.bundles.description import Pooling
 from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import ModelPass, no_targets
 from fillmask.engine.runtime import Runtime
-from fillmask.models.golden import largest_int8_difference
 from fillmask.parameters.texts import InputText, TextPair
+from fillmask.tasks.golden import largest_int8_difference
 from fillmask.tokenization.encoded_text import EncodedText
 from fillmask.tokenization.tokenizer import Tokenizer
 from fillmask_export.verification.comparison import all_too_long

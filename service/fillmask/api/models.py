@@ -1,13 +1,12 @@
 """Lookup of the model registry, of the model that a request names, and of a model's endpoints."""
 
-from collections.abc import Mapping
-
 from starlette.applications import Starlette
 
 from fillmask.bundles.description import Task
 from fillmask.errors import NotReadyError
 from fillmask.models.registry import ModelRegistry
 from fillmask.models.served_model import ServedModel
+from fillmask.tasks.task import tasks_of
 
 
 def get_registry(app: Starlette) -> ModelRegistry:
@@ -35,13 +34,9 @@ async def get_ready_model(app: Starlette, name: str | None = None) -> ServedMode
     return served
 
 
-_ENDPOINTS: Mapping[Task, tuple[str, ...]] = {
-    "fill-mask": ("POST /fill-mask", "POST /score"),
-    "text-classification": ("POST /classify",),
-    "sparse": ("POST /embed_sparse",),
-}
-
-
-def endpoints_of(served: ServedModel, task: Task) -> tuple[str, ...]:
-    ranks = task == "text-classification" and served.reranks
-    return (*_ENDPOINTS[task], "POST /rerank") if ranks else _ENDPOINTS[task]
+def endpoints_of(served: ServedModel, task: Task) -> list[str]:
+    """Return the endpoints of one of the model's tasks, such as POST /fill-mask."""
+    paths = [one.endpoint.path for one in tasks_of([task]) if one.endpoint is not None]
+    paths += ["/embed_sparse"] * (task == "sparse")
+    paths += ["/rerank"] * (task == "text-classification" and served.reranks)
+    return [f"POST {path}" for path in paths]

@@ -8,10 +8,10 @@ from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
-from fillmask.api.request_body import ErrorResponse
 from fillmask.api.task_call import TaskCall, task_call
 from fillmask.api.task_route import TaskRoute
 from fillmask.middleware.deadline import MAX_TIMEOUT_MS
+from fillmask.tasks.schema import ErrorResponse
 
 # errors of every operation
 ERRORS: Mapping[int, str] = {

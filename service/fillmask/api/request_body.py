@@ -1,29 +1,33 @@
-"""The base class of request bodies, which checks limits and creates error messages."""
+"""Request bodies, which check limits and create error messages."""
 
+from collections.abc import Iterable
+from functools import cache
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import BaseModel, Field, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    Field,
+    JsonValue,
+    ValidationInfo,
+    create_model,
+    field_validator,
+    model_validator,
+)
 
 from fillmask.api.json_body import read_json
 from fillmask.parameters.limits import Limits
 from fillmask.parameters.texts import PAIR, InputText, Pair, read_inputs
-from fillmask.parameters.types import OnErrorField
+from fillmask.parameters.types import Flag, OnErrorField
 from fillmask.parameters.validation import (
     BODY,
     PARAMETERS,
     ClientObject,
-    TaskParameters,
     ValidationContext,
     check_same_length,
+    described,
     validation_context,
 )
-
-
-class ErrorResponse(BaseModel):
-    """The body of an error response."""
-
-    error: str = Field(description="Description of the problem and of its solution.")
-
+from fillmask.tasks.task import Task
 
 # the types of texts in JSON schemas
 _Text = Annotated[str, Field(min_length=1)]
@@ -67,7 +71,7 @@ _FORM = f"a text, {PAIR} or a list of these"
 class TextsRequest(InputsRequest):
     """Base class of requests with one or more texts."""
 
-    parameters_model: ClassVar[type[TaskParameters]]
+    task: ClassVar[Task]
     missing_cure = f"; it must be {_FORM}"
 
     parameters: Any = None
@@ -84,7 +88,7 @@ class TextsRequest(InputsRequest):
     @classmethod
     def _check_parameters(cls, value: object, info: ValidationInfo) -> object:
         context = validation_context(info)._replace(place=PARAMETERS)
-        return value if value is None else cls.parameters_model.read_each(value, context)
+        return value if value is None else cls.task.parameters.read_each(value, context)
 
     @model_validator(mode="after")
     def _check_same_length(self, info: ValidationInfo) -> Self:
@@ -92,12 +96,93 @@ class TextsRequest(InputsRequest):
         return self
 
     @property
-    def options(self) -> Any:
-        """Options of each text. A request without parameters has the default options."""
+    def each(self) -> list[Any]:
+        """Parameters of each text. A request without parameters has the default ones."""
         if isinstance(self.parameters, list):
-            return [one.options for one in self.parameters]
-        return [(self.parameters or self.parameters_model()).options] * len(self.texts)
+            return self.parameters
+        return [self.parameters or self.task.parameters()] * len(self.texts)
 
     @property
     def report_errors(self) -> bool:
         return self.on_error == "report"
+
+
+class HuggingFaceOptions(ClientObject):
+    """Options of Hugging Face's Inference API, which have no effect on this service."""
+
+    use_cache: Flag | None = Field(
+        default=None, description="No effect, because the service computes every response."
+    )
+    wait_for_model: Flag | None = Field(
+        default=None, description="No effect, because the service loads its models at the start."
+    )
+    use_gpu: Flag | None = Field(
+        default=None, description="No effect, because the models run on CPUs."
+    )
+
+
+class HuggingFaceRequest(BaseModel):
+    """The field `options` of Hugging Face's Inference API, which older clients send, as a mixin."""
+
+    hugging_face_options: HuggingFaceOptions | None = Field(
+        default=None,
+        alias="options",
+        description="Options of Hugging Face's Inference API, which have no effect.",
+    )
+
+    @field_validator("hugging_face_options", mode="before")
+    @classmethod
+    def _check_options(cls, value: object, info: ValidationInfo) -> object:
+        context = validation_context(info)._replace(place="options")
+        return value if value is None else HuggingFaceOptions.check(value, context)
+
+
+def body_of(
+    task: Task,
+    *bases: type[BaseModel],
+    name: str,
+    summary: str,
+    examples: Iterable[JsonValue],
+    **fields: Any,
+) -> Any:
+    """Return the type of requests for a task.
+
+    Args:
+        bases: base classes, the last of which is a TextsRequest.
+        summary: what a request asks for.
+        fields: further fields, as in `pydantic.create_model`.
+    """
+    own = task.parameters
+    fields["parameters"] = own | list[own] | None, None  # type: ignore[valid-type]
+    made: Any = create_model(
+        f"{name}Request",
+        __base__=bases,
+        __doc__=f"A request to {summary[0].lower()}{summary[1:]}.",
+        __cls_kwargs__={"json_schema_extra": described(*examples)},
+        **fields,
+    )
+    made.task = task
+    return made
+
+
+def title_of(task: Task) -> str:
+    """Return the name of a task in names of types, such as FillMask."""
+    return task.parameters.__name__.removesuffix("Parameters")
+
+
+@cache
+def request_of(task: Task) -> type[TextsRequest]:
+    """Return the type of requests for a task in our own format."""
+    endpoint = task.endpoint
+    assert endpoint is not None  # noqa: S101 - of a task with an endpoint
+    bases: list[type[BaseModel]] = [HuggingFaceRequest] if endpoint.hugging_face else []
+    made: type[TextsRequest] = body_of(
+        task,
+        *bases,
+        TextsRequest,
+        name=title_of(task),
+        summary=endpoint.summary,
+        examples=endpoint.examples,
+        inputs=(InputText | list[InputText], Field(description=endpoint.inputs)),
+    )
+    return made

@@ -4,13 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from fastapi import Request, Response
 
 from fillmask.api.json_size import MAX_VALUES
 from fillmask.api.models import get_registry
-from fillmask.api.response_memory import memory_bytes
 from fillmask.api.task_route import TaskRoute
 from fillmask.errors import ContentTypeError, InvalidRequestError, quote
 from fillmask.middleware.disconnect import CancelOnDisconnect
@@ -19,28 +18,32 @@ from fillmask.models.served_model import ServedModel
 from fillmask.observability.request_context import CLAIM, MODEL
 from fillmask.parameters.limits import Limits
 from fillmask.parameters.texts import InputText, TextPair
-from fillmask.tasks.classify.parameters import ClassificationOptions
 from fillmask.tasks.classify.results import LabelScore
+from fillmask.tasks.pipeline import Pipeline, Size
+from fillmask.tasks.result import accepted
+from fillmask.tasks.task import Task
 
 _T = TypeVar("_T")
-_Planned = TypeVar("_Planned")
-_Result_co = TypeVar("_Result_co", covariant=True)
 
 # Parsing a body of this size takes 0.03 ms, or 0.6 ms for a malicious body. Switching to another
 # thread and back takes 0.03 ms.
 LONG_BODY_BYTES = 2**14
 # memory of one parsed JSON value, which is a short text and the references to the text
 _VALUE_BYTES = 70
+MAX_RESPONSE_BYTES = 5 * 2**20
+# memory contains the JSON twice, as a list of parts and as the joined body
+_JSON_COPIES = 2
 
 
-class Pipeline(Protocol[_Planned, _Result_co]):
-    """Pipeline of a task."""
+class Answer(NamedTuple):
+    """Results of the texts of a request.
 
-    async def plan(
-        self, texts: Sequence[InputText], options: Any, label: str, *, report_errors: bool
-    ) -> _Planned: ...
+    Attributes:
+        is_large: whether serializing takes too long for the event loop.
+    """
 
-    async def run(self, planned: _Planned) -> _Result_co: ...
+    results: list[Any]
+    is_large: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,46 +64,59 @@ class TaskCall:
 
     async def plan(
         self,
-        pipeline: Pipeline[_Planned, object],
+        pipeline: Pipeline[Any, Any, Any],
         texts: Sequence[InputText],
-        options: Any,
+        parameters: Sequence[Any],
         label: str = "inputs",
         *,
         report_errors: bool = False,
-    ) -> _Planned:
+    ) -> Any:
         """Plan the passes of a task, and claim the memory that they and the response take."""
-        planned = await pipeline.plan(texts, options, label, report_errors=report_errors)
-        self.claim.add(memory_bytes(planned))
+        planned = await pipeline.plan(texts, parameters, label, report_errors=report_errors)
+        self.claim_size(planned.size)
         return planned
 
     async def run(
         self,
-        pipeline: Pipeline[_Planned, _Result_co],
+        task: Task,
         texts: Sequence[InputText],
-        options: Any,
+        parameters: Sequence[Any],
         label: str = "inputs",
         *,
         report_errors: bool = False,
-    ) -> _Result_co:
+    ) -> Answer:
         """Run a task, once its memory is claimed."""
-        planned = await self.plan(pipeline, texts, options, label, report_errors=report_errors)
-        return await pipeline.run(planned)
+        pipeline = self.served.pipeline(task)
+        planned = await self.plan(pipeline, texts, parameters, label, report_errors=report_errors)
+        return Answer(await pipeline.run(planned), planned.is_large)
 
     async def rerank(
-        self,
-        query: str,
-        texts: Sequence[str],
-        options: ClassificationOptions,
-        label: str,
-        check_tokens: Callable[[int], object] = int,
+        self, body: Any, label: str, check_tokens: Callable[[int], object] = int
     ) -> tuple[list[list[LabelScore]], int]:
-        """Return the only label of the query with each text, and the tokens of all pairs."""
+        """Return the only label of the query with each text, and the tokens of all pairs.
+
+        Args:
+            body: a query and its texts, with the parameters of the task classify.
+        """
         pipeline = self.served.require_reranking()
-        pairs = [TextPair(query, text) for text in texts]
-        planned = await self.plan(pipeline, pairs, [options] * len(pairs), label)
+        pairs = [TextPair(body.query, text) for text in body.texts]
+        planned = await self.plan(pipeline, pairs, [body] * len(pairs), label)
         tokens = [len(one.input_ids) for one in planned.encoded]
         check_tokens(max(tokens))
-        return (await pipeline.run(planned)).accepted, sum(tokens)
+        return accepted(await pipeline.run(planned)), sum(tokens)
+
+    def claim_size(self, size: Size) -> None:
+        """Claim the memory of a response.
+
+        Raises:
+            InvalidRequestError: the response can exceed MAX_RESPONSE_BYTES as JSON.
+        """
+        if size.json_bytes > MAX_RESPONSE_BYTES:
+            raise InvalidRequestError(
+                f"The response could have {size.json_bytes} bytes; the limit is "
+                f"{MAX_RESPONSE_BYTES}. {size.advice}"
+            )
+        self.claim.add(size.work_bytes + _JSON_COPIES * size.json_bytes)
 
     def claim_repeated(self, repeats: bool) -> None:  # noqa: FBT001 - a field of the request
         """Claim the memory of a response that may repeat the texts of the body, in two copies."""
@@ -153,14 +169,9 @@ async def task_call(request: Request) -> AsyncIterator[TaskCall]:
         yield TaskCall(request, served, body, claim)
 
 
-async def json_response(
-    write: Callable[..., bytes], *arguments: Any, large: bool = False, **keywords: Any
-) -> Response:
+async def json_response(write: Callable[[], bytes], *, large: bool = False) -> Response:
     """Return the response with the JSON of a result, written on another thread if it is large."""
-    if large:
-        content = await asyncio.to_thread(write, *arguments, **keywords)
-    else:
-        content = write(*arguments, **keywords)
+    content = await asyncio.to_thread(write) if large else write()
     return Response(content, media_type="application/json")
 
 

@@ -52,30 +52,13 @@ class TaskRoute(APIRoute):
         return get_registry(app).get(name, self.task)
 
 
-class FillRoute(TaskRoute):
-    task = "fill-mask"
-
-
-class ScoreRoute(FillRoute):
-    """Route of scores, which need a pass per token."""
-
-    bulk = True
-
-
-class ClassifyRoute(TaskRoute):
-    task = "text-classification"
-
-
-class SparseRoute(TaskRoute):
-    task = "sparse"
-
-
-class RerankRoute(ClassifyRoute):
+class RerankRoute(TaskRoute):
     """Route of reranking, whose body may name the model.
 
     The default model is the first model that can rerank.
     """
 
+    task = "text-classification"
     body_names_model = True
 
     def find_model(self, app: Starlette, name: str | None) -> ServedModel:
@@ -84,3 +67,8 @@ class RerankRoute(ClassifyRoute):
         if name is None and not served.reranks:
             return next((one for one in models.by_name.values() if one.reranks), served)
         return served
+
+
+def route_of(of_bundle: Task, *, bulk: bool = False) -> type[TaskRoute]:
+    """Return the class of routes of a task of bundles."""
+    return type("TaskRoute", (TaskRoute,), {"task": of_bundle, "bulk": bulk})

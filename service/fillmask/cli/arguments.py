@@ -17,15 +17,15 @@ from fillmask.cli.commands import (
     TextCommand,
 )
 from fillmask.cli.errors import CommandError, reason
-from fillmask.cli.flags import PARAMETERS
+from fillmask.cli.flags import parameter_flags
 from fillmask.cli.formats.base import is_encodable
 from fillmask.cli.formats.by_extension import COMPRESSED, READ, WRITTEN
-from fillmask.cli.tasks import DEFAULT_TASK, TASKS
-from fillmask.cli.tasks.base import TaskName
+from fillmask.cli.tasks import DEFAULT_TASK
 from fillmask.errors import quote
 from fillmask.settings import Settings, help_text, metavar
 from fillmask.tables.delimited import DEFAULT, Dialect
 from fillmask.tables.streams import COMPRESSIONS
+from fillmask.tasks.task import TASKS
 
 STANDARD_STREAM = "-"
 # settings that the command accepts as flags
@@ -139,7 +139,7 @@ def _rows_command(given: dict[str, Any], parameters: dict[str, Any]) -> RowsComm
 def _parameters(given: dict[str, Any]) -> dict[str, Any]:
     """Remove the request parameters from the arguments and return them as JSON values."""
     parameters = {
-        name: one.read(given.pop(name)) for name, one in PARAMETERS.items() if name in given
+        name: one.read(given.pop(name)) for name, one in parameter_flags().items() if name in given
     }
     targets = given.pop("target", [])
     texts = [("--target", target) for target in targets]
@@ -153,7 +153,7 @@ def _parameters(given: dict[str, Any]) -> dict[str, Any]:
     return {**parameters, "targets": targets} if targets else parameters
 
 
-def _check_parameters(task: TaskName, parameters: Mapping[str, Any]) -> None:
+def _check_parameters(task: str, parameters: Mapping[str, Any]) -> None:
     """Reject the parameters of other tasks."""
     allowed = TASKS[task].parameters.model_fields
     for name in parameters:
@@ -226,7 +226,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_parameters(options: argparse._ArgumentGroup) -> None:
-    for name, one in PARAMETERS.items():
+    for name, one in parameter_flags().items():
         options.add_argument(_flag(name), metavar=one.metavar, help=one.help)
     options.add_argument(
         "--target",

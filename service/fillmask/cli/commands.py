@@ -9,7 +9,6 @@ from typing import Any, Literal, Self
 from fillmask.cli.errors import CommandError
 from fillmask.cli.requests import TextFields
 from fillmask.cli.tasks import DEFAULT_TASK
-from fillmask.cli.tasks.base import TaskName
 from fillmask.errors import quote
 from fillmask.tables.delimited import DEFAULT, Dialect
 
@@ -58,7 +57,7 @@ class TextCommand:
     text: str | None  # None means each line of standard input
     parameters: Mapping[str, Any]  # of the HTTP API, not validated yet
     as_json: bool = False
-    task: TaskName = DEFAULT_TASK
+    task: str = DEFAULT_TASK
     text_pair: str | None = None
 
 
@@ -80,7 +79,7 @@ class RowsCommand:
     field: str = DEFAULT_FIELD
     on_error: OnError = "error"
     shard: Shard = WHOLE
-    task: TaskName = DEFAULT_TASK
+    task: str = DEFAULT_TASK
     text_pair_column: str | None = None
     dialect: Dialect = DEFAULT
     output_prefix: str | None = None

@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
 from pydantic.fields import FieldInfo
 
 from fillmask.cli.errors import CommandError
-from fillmask.cli.tasks import TASKS
 from fillmask.errors import quote
+from fillmask.tasks.task import TASKS
 
 
 class Parameter(NamedTuple):
@@ -61,10 +61,11 @@ def _span(argument: str) -> list[int | str]:
 
 
 _FORMS: dict[Any, tuple[str, Callable[[str], object]]] = {
+    bool: ("true|false", lambda argument: {"true": True, "false": False}.get(argument, argument)),
     int: ("N", _number),
     float: ("W", _decimal),
     str: ("TEXT", str),
-    list: ("START:END", _span),
+    tuple: ("START:END", _span),
 }
 
 
@@ -85,16 +86,13 @@ def _parameter(fields: dict[str, FieldInfo]) -> Parameter:
     return Parameter(form, " ".join(described).replace("%", "%%"), read)
 
 
-_NAMES = dict.fromkeys(name for task in TASKS.values() for name in task.parameters.model_fields)
-# `targets` have flags of their own, for one target and for a file of them
-PARAMETERS = {
-    name: _parameter(
-        {
-            task.name: task.parameters.model_fields[name]
-            for task in TASKS.values()
-            if name in task.parameters.model_fields
-        }
-    )
-    for name in _NAMES
-    if name != "targets"
-}
+def parameter_flags() -> dict[str, Parameter]:
+    """Return the parameters of all tasks, by name.
+
+    `targets` are not among them. They have flags of their own, for one target and for a file.
+    """
+    by_name: dict[str, dict[str, FieldInfo]] = {}
+    for task in TASKS.values():
+        for name, field in task.parameters.model_fields.items():
+            by_name.setdefault(name, {})[task.name] = field
+    return {name: _parameter(fields) for name, fields in by_name.items() if name != "targets"}

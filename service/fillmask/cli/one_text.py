@@ -12,7 +12,7 @@ from fillmask.cli.formats.base import Row, is_encodable, row_label
 from fillmask.cli.formats.durable_files import STANDARD_OUTPUT, name_in_errors
 from fillmask.cli.formats.lines import TextRows
 from fillmask.cli.stream import STANDARD_INPUT, open_standard_input
-from fillmask.cli.tasks import TASKS
+from fillmask.cli.tasks import rows_of
 from fillmask.cli.tasks.base import Done, check_bundle
 from fillmask.cli.terminal.style import Style
 from fillmask.errors import InvalidRequestError, quote
@@ -45,21 +45,22 @@ async def process_text(command: TextCommand, settings: Settings) -> None:
         )
     if command.text_pair is not None:
         _check_text(command.text_pair, "--text-pair")
-    task = TASKS[command.task]
+    rows = rows_of(command.task)
     async with aclosing(await load_model(settings, lambda _: None)) as model:
         bundle = model.bundle
-        check_bundle(task, bundle, pairs=command.text_pair is not None)
-        options = task.read_options(command.parameters, limits_of(settings, bundle))
+        check_bundle(rows.task, bundle, pairs=command.text_pair is not None)
+        parameters = rows.read_parameters(command.parameters, limits_of(settings, bundle))
 
         async def process(text: str, number: int) -> None:
             given = text if command.text_pair is None else TextPair(text, command.text_pair)
-            result = await task.run(model, given, options, _LABEL)
+            result = await rows.run(model, given, parameters, _LABEL)
             with name_in_errors(STANDARD_OUTPUT):
                 if command.as_json:
-                    sys.stdout.buffer.write(task.response(result) + b"\n")
+                    response = rows.task.response([result], single=True)
+                    sys.stdout.buffer.write(response + b"\n")
                 else:
-                    done = Done(bundle, given, options, result)
-                    table = task.table(done, Style.of(sys.stdout))
+                    done = Done(bundle, given, parameters, result)
+                    table = rows.table(done, Style.of(sys.stdout))
                     lines = ["", *table] if number else table
                     sys.stdout.writelines(f"{line}\n" for line in lines)
                 sys.stdout.flush()

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from fillmask.cli.formats.base import Block
 from fillmask.cli.formats.output import Write, problem_answer
 from fillmask.cli.requests import Item, RequestBlock, RowRequest
-from fillmask.cli.tasks.base import Task
+from fillmask.cli.tasks.base import TaskRows
 from fillmask.engine.pacing import QueueFeed
 from fillmask.errors import InvalidRequestError
 from fillmask.models.served_model import ServedModel
+from fillmask.tasks.event_loop import is_large
 
 # limits for started rows without a written answer, in rows and in characters of texts and answers
 _MAX_ROWS = 4096
@@ -40,7 +41,7 @@ class RowPipeline:
     times the number of workers.
     """
 
-    def __init__(self, task: Task, model: ServedModel, field: str, batch_tokens: int) -> None:
+    def __init__(self, task: TaskRows, model: ServedModel, field: str, batch_tokens: int) -> None:
         self._task = task
         self._model = model
         self._field = field
@@ -109,26 +110,28 @@ class RowPipeline:
                     chars = 0
                     if isinstance(item, RowRequest):
                         bundle = self._model.bundle
-                        chars = self._task.estimate_chars(bundle, item.text, item.options)
+                        chars = self._task.estimate_chars(bundle, item.text, item.parameters)
                     await self._wait_for_room(chars)
                     self._unwritten += 1
                     self._chars += chars
-                    answer = asyncio.create_task(self._answer(item))
+                    answer = asyncio.create_task(self._answer(item, chars))
                     self._rows.put_nowait(_InFlightRow(answer, block, place, chars))
                     await asyncio.sleep(0)  # lets the row's task submit a short text to the batcher
         finally:
             self._rows.put_nowait(None)
             upcoming.cancel()
 
-    async def _answer(self, item: Item) -> bytes:
+    async def _answer(self, item: Item, chars: int) -> bytes:
         if isinstance(item, str):
             return problem_answer(item)
-        return await self._feed.run(self._compute(item))
+        return await self._feed.run(self._compute(item, chars))
 
-    async def _compute(self, item: RowRequest) -> bytes:
+    async def _compute(self, item: RowRequest, chars: int) -> bytes:
         try:
-            result = await self._task.run(self._model, item.text, item.options, self._field)
-            return await self._task.answer(result)
+            result = await self._task.run(self._model, item.text, item.parameters, self._field)
+            if is_large(0, chars):
+                return await asyncio.to_thread(self._task.answer, result)
+            return self._task.answer(result)
         except InvalidRequestError as error:
             return problem_answer(error.text)
 

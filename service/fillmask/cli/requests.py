@@ -6,7 +6,7 @@ from typing import Any
 
 from fillmask.cli.errors import CommandError
 from fillmask.cli.formats.base import Block, Fields, Row, Rows
-from fillmask.cli.tasks.base import Task
+from fillmask.cli.tasks.base import TaskRows
 from fillmask.errors import InvalidRequestError, quote
 from fillmask.parameters.limits import Limits
 from fillmask.parameters.texts import InputText, TextPair
@@ -18,10 +18,10 @@ _MAX_NAMED = 8  # maximum number of fields that an error message names
 
 @dataclass(frozen=True, slots=True)
 class RowRequest:
-    """A text or a pair with its options."""
+    """A text or a pair with its parameters."""
 
     text: InputText
-    options: Any
+    parameters: Any
 
 
 Item = RowRequest | str  # the request of a row, or the row's problem
@@ -71,7 +71,7 @@ class TextFields:
 class RowRequestReader:
     """Reader that turns rows into requests.
 
-    A row's own `parameters` field overrides the default parameters, which give `options`.
+    A row's own `parameters` field overrides the default parameters, which give `defaults`.
 
     Raises:
         InvalidRequestError: a parameter is invalid.
@@ -80,13 +80,13 @@ class RowRequestReader:
 
     def __init__(
         self,
-        task: Task,
+        task: TaskRows,
         text_fields: TextFields,
         parameters: Mapping[str, Any],
         limits: Limits,
         rows: Rows,
     ) -> None:
-        self.options = task.read_options(parameters, limits)
+        self.defaults = task.read_parameters(parameters, limits)
         self._task = task
         self._text_fields = text_fields
         self._parameters = parameters
@@ -114,10 +114,12 @@ class RowRequestReader:
             own = merge_parameters(self._parameters, own)
         try:
             text = self._text_fields.read(row.fields)
-            options = self.options if own is None else self._task.read_options(own, self._limits)
+            parameters = self.defaults
+            if own is not None:
+                parameters = self._task.read_parameters(own, self._limits)
         except InvalidRequestError as error:
             return error.text
-        return RowRequest(text, options)
+        return RowRequest(text, parameters)
 
 
 def _read_text(fields: Fields, name: str, flag: str) -> str:

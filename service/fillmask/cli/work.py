@@ -11,8 +11,8 @@ from fillmask.cli.formats.base import Rows
 from fillmask.cli.formats.output import Output, Write
 from fillmask.cli.pipeline import RowPipeline
 from fillmask.cli.requests import RowRequestReader
-from fillmask.cli.tasks import TASKS
-from fillmask.cli.tasks.base import Task, check_bundle
+from fillmask.cli.tasks import rows_of
+from fillmask.cli.tasks.base import TaskRows, check_bundle
 from fillmask.models.limits import limits_of
 from fillmask.models.loader import load_model
 from fillmask.settings import Settings
@@ -24,7 +24,7 @@ class Work:
 
     command: RowsCommand
     settings: Settings
-    task: Task
+    task: TaskRows
     bundle: Bundle
     rows: Rows
     reader: RowRequestReader
@@ -37,12 +37,12 @@ class Work:
         Raises:
             CommandError, StartupError, FillMaskError: one of them is invalid.
         """
-        task = TASKS[command.task]
+        task = rows_of(command.task)
         bundle = read_bundle(settings.bundle)
-        check_bundle(task, bundle, pairs=command.text_pair_column is not None)
+        check_bundle(task.task, bundle, pairs=command.text_pair_column is not None)
         limits = limits_of(settings, bundle)
         reader = RowRequestReader(task, command.text_fields, command.parameters, limits, rows)
-        layout = task.layout(reader.options, row_parameters=rows.row_parameters)
+        layout = task.layout(reader.defaults, row_parameters=rows.row_parameters)
         output = Output(layout, command.on_error == "report", command.output_prefix)
         return cls(command, settings, task, bundle, rows, reader, output)
 
@@ -59,7 +59,7 @@ class Work:
         """
         problems = self.policy(write)
         async with aclosing(await load_model(self.settings, lambda _: None)) as model:
-            self.task.check_options(model, self.reader.options)
+            model.pipeline(self.task.task).check(self.reader.defaults)
             batch_tokens = self.settings.threads * self.settings.max_batch_tokens
             pipeline = RowPipeline(self.task, model, self.command.field, batch_tokens)
             await pipeline.run(self.reader.read(start, stop), problems.write)

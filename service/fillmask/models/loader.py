@@ -22,7 +22,6 @@ from fillmask.errors import BundleError
 from fillmask.models.graph_choice import GraphChoice, choose_graph, stock_graph
 from fillmask.models.limits import limits_of
 from fillmask.models.load_errors import as_bundle_errors
-from fillmask.models.pipelines import verified_pipelines
 from fillmask.models.served_model import ModelInfo, ServedModel
 from fillmask.models.time_limit import TimeLimit
 from fillmask.models.weights_watch import watch_weights
@@ -30,6 +29,7 @@ from fillmask.observability.notices import reading_golden_texts
 from fillmask.observability.tracing import Tracer
 from fillmask.parameters.limits import Limits
 from fillmask.settings import Settings
+from fillmask.tasks.task import Parts, tasks_of
 from fillmask.tokenization.tokenizer import Tokenizer
 
 if TYPE_CHECKING:  # an import of prometheus-client takes 50 ms, and the library has no metrics
@@ -132,14 +132,15 @@ async def _load(
                 )
                 closing.callback(watching.cancel)
             with reading_golden_texts():
-                pipelines = await verified_pipelines(bundle, tokenizer, batcher, settings, tracer)
+                parts = Parts(bundle, tokenizer, batcher, settings, tracer)
+                pipelines = {task.name: await task.load(parts) for task in tasks_of(bundle.tasks)}
         return ServedModel(
             bundle,
             seen,
             _info(choice, limits, settings),
             pipelines,
             batcher,
-            Probe(batcher, bundle.mask_token_id, fills=pipelines.fill_mask is not None),
+            Probe(batcher, bundle.mask_token_id, fills="fill-mask" in bundle.tasks),
             closing.pop_all(),
         )
 

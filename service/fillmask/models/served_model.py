@@ -1,25 +1,24 @@
 """The served model, which the endpoints and the fillmask command use."""
 
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from pydantic import BaseModel, Field, JsonValue
 
 from fillmask.bundles.bundle import Architecture, Bundle
-from fillmask.bundles.description import ProblemType, Task
+from fillmask.bundles.description import ProblemType
+from fillmask.bundles.description import Task as BundleTask
 from fillmask.bundles.discovery import Fingerprint
 from fillmask.concurrency import UseCounter
 from fillmask.engine.batcher import Batcher
 from fillmask.engine.probe import Probe
 from fillmask.errors import InvalidRequestError, quote
 from fillmask.models.graph_choice import GraphKind
-from fillmask.models.pipelines import Pipelines
 from fillmask.parameters.limits import Limits
-from fillmask.tasks.classify.pipeline import ClassificationPipeline
-from fillmask.tasks.fill_mask.pipeline import FillMaskPipeline
-from fillmask.tasks.score.pipeline import ScoringPipeline
-from fillmask.tasks.sparse.pipeline import SparsePipeline
+from fillmask.tasks.pipeline import Pipeline
+from fillmask.tasks.task import CLASSIFY, Task
 
 
 class ModelInfo(BaseModel):
@@ -28,7 +27,7 @@ class ModelInfo(BaseModel):
     name: str
     license: str
     description: str
-    tasks: tuple[Task, ...] = Field(description="Tasks of the model.")
+    tasks: tuple[BundleTask, ...] = Field(description="Tasks of the model.")
     pairs: bool = Field(description="True if the model reads pairs of texts.")
     labels: tuple[str, ...] | None = Field(
         description="Labels of the classification head, null without the task text-classification."
@@ -64,13 +63,13 @@ class ModelInfo(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ServedModel:
-    """A loaded and verified model. Its `require_*` raise InvalidRequestError for a missing task.
+    """A loaded and verified model.
 
     Attributes:
         bundle: source of the model.
         fingerprint: state of the bundle's files before the load.
         info: name, limits and sizes, as the API returns them.
-        pipelines: pipelines of the model's tasks.
+        pipelines: pipelines by name of the task.
         batcher: batcher of the passes of all pipelines.
         closing: exit stack that frees the model.
         in_use: reference count of running requests. `retire` waits until the count is zero.
@@ -79,7 +78,7 @@ class ServedModel:
     bundle: Bundle
     fingerprint: Fingerprint
     info: ModelInfo
-    pipelines: Pipelines
+    pipelines: Mapping[str, Pipeline[Any, Any, Any]]
     batcher: Batcher
     probe: Probe
     closing: AsyncExitStack
@@ -89,25 +88,18 @@ class ServedModel:
     def name(self) -> str:
         return self.info.name
 
-    def require_fill_mask(self) -> FillMaskPipeline:
-        return self.pipelines.fill_mask or self.refuse("fill-mask")
-
-    def require_scoring(self) -> ScoringPipeline:
-        return self.pipelines.scoring or self.refuse("fill-mask")
-
-    def require_classification(self) -> ClassificationPipeline:
-        return self.pipelines.classification or self.refuse("text-classification")
-
-    def require_sparse(self) -> SparsePipeline:
-        return self.pipelines.sparse or self.refuse("sparse")
+    def pipeline(self, task: Task) -> Pipeline[Any, Any, Any]:
+        """Return the pipeline of a task, or raise InvalidRequestError if the model lacks it."""
+        return self.pipelines.get(task.name) or self.refuse(task.of_bundle)
 
     @property
     def reranks(self) -> bool:
         """Whether the model classifies pairs and has one label, their relevance."""
         return self.info.pairs and len(self.info.labels or ()) == 1
 
-    def require_reranking(self) -> ClassificationPipeline:
-        pipeline = self.require_classification()
+    def require_reranking(self) -> Pipeline[Any, Any, Any]:
+        """Return the pipeline that classifies, or raise InvalidRequestError."""
+        pipeline = self.pipeline(CLASSIFY)
         if not self.reranks:
             labels = len(self.info.labels or ())
             raise InvalidRequestError(
@@ -117,7 +109,7 @@ class ServedModel:
             )
         return pipeline
 
-    def refuse(self, task: Task) -> NoReturn:
+    def refuse(self, task: BundleTask) -> NoReturn:
         """Raise the InvalidRequestError for a task that the model lacks."""
         raise InvalidRequestError(
             f"Model {quote(self.name)} does not have the task {task}; use a task of this model: "

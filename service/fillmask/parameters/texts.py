@@ -6,7 +6,7 @@ type.
 
 from collections.abc import Mapping, Sized
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -40,19 +40,15 @@ class TextPair:
         return len(self.text) + 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TruncationOptions:
-    """Options of tasks that may cut a text.
+class Truncation(NamedTuple):
+    """What becomes of a text that exceeds the model's input.
 
     Attributes:
-        truncate: whether a text that exceeds the model's input loses tokens. None means the default
-            of the model or of the service.
+        truncate: whether the text loses tokens. None means the default of the model or of the
+            service.
         side: side at which it loses tokens. None means the side of the model.
         cure: what a client sets so that texts are cut, for error messages.
-        reads_blank: whether a text may have no tokens.
     """
-
-    reads_blank: ClassVar[bool] = False
 
     truncate: bool | None = None
     side: TruncationSide | None = None

@@ -28,7 +28,11 @@ def _not_blank(text: str) -> str:
     return text
 
 
-def _different(texts: list[str]) -> list[str]:
+def _tuple(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _different(texts: tuple[str, ...]) -> tuple[str, ...]:
     seen = set()
     for text in texts:
         if text in seen:
@@ -37,6 +41,8 @@ def _different(texts: list[str]) -> list[str]:
     return texts
 
 
+# parameters are keys of a dictionary, which lists can't be
+TUPLE = BeforeValidator(_tuple)
 # JSON does not distinguish 5.0 from 5, and NumPy has integers and flags of its own. A null has the
 # same meaning as false.
 INTEGER = BeforeValidator(_integer)
@@ -47,13 +53,14 @@ Target = Annotated[
 ]
 # fail_fast stops at the first invalid item, because thousands of errors take too much memory
 TargetList = Annotated[
-    list[Target],
+    tuple[Target, ...],
     Field(
         min_length=1,
         max_length=MAX_TARGETS,
         fail_fast=True,
         json_schema_extra={"uniqueItems": True},
     ),
+    TUPLE,
     AfterValidator(_different),
 ]
 OnErrorField = Annotated[

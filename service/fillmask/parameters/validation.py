@@ -4,7 +4,6 @@ HTTP, the command and Python validate here, so they refuse the same values in th
 stands once, as the type of a field: OpenAPI shows its JSON schema, and `_allowed` says it in words.
 """
 
-from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, ClassVar, Literal, NamedTuple, Self
@@ -98,10 +97,6 @@ class TaskParameters(ClientObject):
     """
 
     reads_pairs: ClassVar[bool] = True
-
-    @property
-    @abstractmethod
-    def options(self) -> Any: ...
 
     def check_together(self, context: ValidationContext) -> None:
         """Raise InvalidRequestError if parameters exclude each other."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Any
 
 from fillmask.errors import InvalidRequestError
 from fillmask.parameters.limits import Limits
@@ -10,7 +10,6 @@ from fillmask.parameters.texts import InputText, TextPair, plain_text, read_inpu
 from fillmask.parameters.types import OnErrorField
 from fillmask.parameters.validation import (
     ClientObject,
-    OnError,
     TaskParameters,
     ValidationContext,
     check_same_length,
@@ -18,14 +17,9 @@ from fillmask.parameters.validation import (
 from fillmask.parameters.values import merge_parameters
 
 
-class CallKeywords(TypedDict, total=False):
-    parameters: Iterable[Mapping[str, Any] | None] | None
-    on_error: OnError | None
-
-
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Texts with their checked options.
+    """Texts with their checked parameters.
 
     Attributes:
         texts: the texts, and in place of an invalid one the error that its result reports.
@@ -33,7 +27,7 @@ class Call:
     """
 
     texts: Sequence[InputText | InvalidRequestError]
-    options: Sequence[Any]
+    parameters: Sequence[Any]
     single: bool = False
     report_errors: bool = False
     field: str = "inputs"
@@ -73,8 +67,8 @@ def read_call(
     single = not isinstance(texts, list)
     each = texts if isinstance(texts, list) else [texts]
     if not isinstance(checked, list):
-        return Call(each, [checked.options] * len(each), single, report_errors)
-    return Call(each, [one.options for one in checked], single, report_errors)
+        return Call(each, [checked] * len(each), single, report_errors)
+    return Call(each, checked, single, report_errors)
 
 
 def _merge(common: dict[str, object], own: object) -> object:

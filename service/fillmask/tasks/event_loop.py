@@ -11,7 +11,7 @@ from fillmask.errors import InvalidRequestError
 from fillmask.observability.request_times import timed_tokenization
 from fillmask.observability.tracing import Tracer
 from fillmask.parameters.texts import InputText
-from fillmask.tasks.rejected import RejectedText
+from fillmask.tasks.result import RejectedText
 from fillmask.tokenization.reader import text_label
 from fillmask.tokenization.tokenizer import LONG_TEXT_CHARS
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from fillmask.arrays import IntArray
 from fillmask.errors import InvalidRequestError, quote
 from fillmask.observability.notices import READS_GOLDEN, notice
-from fillmask.parameters.texts import InputText, TextPair, TruncationOptions
+from fillmask.parameters.texts import InputText, TextPair, Truncation
 from fillmask.tokenization.encoded_text import EncodedText, EncodedWords
 from fillmask.tokenization.tokenizer import Tokenizer
 from fillmask.tokenization.truncation import shorten, truncate
@@ -20,7 +20,7 @@ from fillmask.tokenization.windows import Window, split_into_windows
 MAX_CHARS_PER_TOKEN = 64
 # the length of 50 pages, which take about 50 ms to tokenize
 MAX_WINDOWED_CHARS = 200_000
-_WINDOW, _DEFAULTS = "on_long_text to window", TruncationOptions()
+_WINDOW, _DEFAULTS = "on_long_text to window", Truncation()
 
 
 class TextReader:
@@ -94,32 +94,38 @@ class TextReader:
         return words
 
     def read_plain(
-        self, text: InputText, label: str, options: TruncationOptions = _DEFAULTS
+        self,
+        text: InputText,
+        label: str,
+        truncation: Truncation = _DEFAULTS,
+        *,
+        blank: bool = False,
     ) -> EncodedText:
         """Tokenize a text to classify, with or without masks.
 
         Args:
-            options: what becomes of a text that exceeds the model's input.
+            truncation: what becomes of a text that exceeds the model's input.
+            blank: whether the text may have no tokens.
         """
         self._check_pair(text, label)
-        side = options.side or self._tokenizer.truncation_side
+        side = truncation.side or self._tokenizer.truncation_side
         parts = [text.text, text.text_pair] if isinstance(text, TextPair) else [text]
-        if options.truncate:
+        if truncation.truncate:
             kept = [shorten(one, self._max_tokens, side, self._count) for one in parts]
             text = TextPair(*kept) if isinstance(text, TextPair) else kept[0]
         else:
-            self._check_chars(text, label, options.cure)
+            self._check_chars(text, label, truncation.cure)
         encoded = self._tokenizer.encode(text)
         tokens = len(encoded.input_ids)
         self._check_read(text, encoded.input_ids, label)
-        if options.truncate and tokens > self._max_tokens:
+        if truncation.truncate and tokens > self._max_tokens:
             words = self._tokenizer.encode_words(text)
             known = f"more than {self._max_tokens} tokens"
             notice("truncated_texts", 1, f"{label} has {known} and loses some.")
             growth = [len(one) / max(1, len(short)) for one, short in zip(parts, kept, strict=True)]
             return truncate(words, self._max_tokens, label, side, [*growth, 1])
-        self.check_tokens(tokens, label, options.cure)
-        if tokens == self._tokenizer.count_special_tokens(text) and not options.reads_blank:
+        self.check_tokens(tokens, label, truncation.cure)
+        if tokens == self._tokenizer.count_special_tokens(text) and not blank:
             raise self._no_tokens(label)
         return encoded
 

@@ -10,8 +10,9 @@ from fillmask.api.wire.open_inference.infer_request import InferRequest
 from fillmask.bundles.description import Task
 from fillmask.errors import FillMaskError
 from fillmask.parameters.texts import TextPair
+from fillmask.tasks.task import FILL_MASK
 from tests.fuzzing.target import FindingError, MutateBytes, Target, check_message
-from tests.fuzzing.targets.json_bodies import INFER, LIMITS, JsonBodies
+from tests.fuzzing.targets.json_bodies import INFER_BODIES, LIMITS, JsonBodies
 
 _TASKS: tuple[Task, ...] = ("fill-mask", "text-classification")
 _NO_HEADER = b"-"
@@ -28,7 +29,7 @@ class BinaryBodies(Target):
     more_words = JsonBodies.more_words
 
     def seeds(self) -> Iterator[bytes]:
-        for body in INFER:
+        for body in INFER_BODIES:
             yield _join(body, b"", header=False)
             tail = b""
             inputs = []
@@ -116,7 +117,7 @@ def _check_texts(request: InferRequest, body: bytes, json_bytes: str | None) -> 
         tensors[tensor["name"]] = texts
     seconds = tensors.get("text_pair")
     with_texts = tensors.keys() - {"text_pair"}
-    if request.task == "fill-mask":
+    if request.body.task is FILL_MASK:
         with_texts -= {"targets"}
     expected: Sequence[Any] = tensors[with_texts.pop()]
     if seconds is not None:

@@ -8,14 +8,13 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from fillmask.api.wire.classify import ClassifyRequest
-from fillmask.api.wire.fill_request import FillMaskRequest
-from fillmask.api.wire.kserve_v1 import parse_request
+from fillmask.api.request_body import request_of
+from fillmask.api.wire.kserve_v1 import read_instances
 from fillmask.api.wire.open_inference.infer_request import InferRequest
-from fillmask.api.wire.score import ScoreRequest
 from fillmask.errors import FillMaskError, InvalidRequestError
 from fillmask.parameters.limits import Limits
 from fillmask.strict_json import parse_json
+from fillmask.tasks.task import CLASSIFY, FILL_MASK, SCORE
 from tests.fuzzing.target import FindingError, Target, check_message
 
 LIMITS = Limits(
@@ -25,7 +24,7 @@ _TYPE = "application/json"
 _JITER_MAX_DEPTH = 200
 _DIGITS = re.compile(rb"\d{4300}")
 
-FILL: list[dict[str, Any]] = [
+FILL_BODIES: list[dict[str, Any]] = [
     {"inputs": "Paris is the [MASK] of France.", "parameters": {"top_k": 5.0}},
     {
         "inputs": ["a [MASK]", {"text": "b", "text_pair": "[MASK]"}],
@@ -39,14 +38,14 @@ FILL: list[dict[str, Any]] = [
     },
     {"inputs": "[MASK] [MASK]", "parameters": {"strategy": "joint", "order": "left_to_right"}},
 ]
-SCORE: list[dict[str, Any]] = [
+SCORE_BODIES: list[dict[str, Any]] = [
     {"inputs": "Rome is a city.", "parameters": {"variant": "original", "span": [0, 4]}},
     {"inputs": {"text": "a", "text_pair": "b"}, "parameters": {"part": "text", "prefix": "a"}},
 ]
-CLASSIFY: list[dict[str, Any]] = [
+CLASSIFY_BODIES: list[dict[str, Any]] = [
     {"inputs": ["a", "b"], "parameters": {"top_k": 1, "function_to_apply": "softmax"}}
 ]
-INFER: list[dict[str, Any]] = [
+INFER_BODIES: list[dict[str, Any]] = [
     {
         "id": "1",
         "model_name": "tiny",
@@ -77,20 +76,22 @@ class JsonBodies(Target):
     def __init__(self) -> None:
         self._readers: list[Callable[[bytes], Any]] = [
             *(
-                partial(model.read, content_type=_TYPE, limits=LIMITS)
-                for model in (FillMaskRequest, ScoreRequest, ClassifyRequest)
+                partial(request_of(task).read, content_type=_TYPE, limits=LIMITS)
+                for task in (FILL_MASK, SCORE, CLASSIFY)
             ),
-            partial(parse_request, content_type=_TYPE, limits=LIMITS, task="fill-mask"),
-            partial(parse_request, content_type=_TYPE, limits=LIMITS, task="text-classification"),
+            *(
+                partial(read_instances, content_type=_TYPE, limits=LIMITS, task=task)
+                for task in (FILL_MASK.of_bundle, CLASSIFY.of_bundle)
+            ),
         ]
 
     def seeds(self) -> Iterator[bytes]:
-        for body in (*FILL, *SCORE, *CLASSIFY):
+        for body in (*FILL_BODIES, *SCORE_BODIES, *CLASSIFY_BODIES):
             yield json.dumps(body).encode()
             instances = body["inputs"] if isinstance(body["inputs"], list) else [body["inputs"]]
             rest = {name: value for name, value in body.items() if name == "parameters"}
             yield json.dumps({"instances": instances, **rest}).encode()
-        for body in INFER:
+        for body in INFER_BODIES:
             yield json.dumps(body, ensure_ascii=False).encode()
 
     def check(self, data: bytes) -> None:
@@ -101,8 +102,7 @@ class JsonBodies(Target):
             except FillMaskError as error:
                 check_message(error.text)
                 continue
-            options = request.options
-            if isinstance(options, list) and len(options) != len(request.texts):
+            if len(request.each) != len(request.texts):
                 raise FindingError(f"{type(request).__name__}: parameters and texts differ")
         try:
             InferRequest.read(data, None, LIMITS, "fill-mask")

@@ -9,24 +9,25 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from fillmask.api import routes, task_call
-from fillmask.api.wire.fill_request import FillMaskRequest
+from fillmask.api import task_call
+from fillmask.api.request_body import request_of
 from fillmask.app import create_app
 from fillmask.engine.batcher import Batcher
 from fillmask.settings import Settings
 from fillmask.tasks import event_loop
 from fillmask.tasks.fill_mask import strategies
 from fillmask.tasks.fill_mask.ranking import rank_targets
+from fillmask.tasks.task import FILL_MASK, Task
 from fillmask.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
 from tests.service.tiny import Tiny
 
 ON_THE_LOOP, OFF_THE_LOOP = "the event loop", "another thread"
 STEPS = {
-    "parse": (FillMaskRequest, "read"),
+    "parse": (request_of(FILL_MASK), "read"),
     "look up": (Tokenizer, "encode_target"),
     "encode": (Tokenizer, "encode"),
     "rank": (strategies, "rank_tokens"),
-    "write": (routes, "fills_to_json"),
+    "write": (Task, "response"),
 }
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from fillmask.api.wire.fill_request import FillMaskRequest
+from fillmask.api.request_body import request_of
 from fillmask.api.wire.open_inference.infer_request import InferRequest
-from fillmask.api.wire.score import ScoreRequest
 from fillmask.errors import FillMaskError
 from fillmask.parameters.limits import Limits
+from fillmask.tasks.task import FILL_MASK, SCORE
 
 LIMITS = Limits(
     max_tokens=256, max_texts=64, max_masks=128, max_top_k=100, max_passes=512, max_body_bytes=2**20
@@ -103,7 +103,7 @@ def test_infer(body: dict[str, Any]) -> None:
 @pytest.mark.parametrize("body", TEXTS.values(), ids=TEXTS)
 def test_texts(body: dict[str, Any]) -> None:
     # Every task and protocol reads its texts and parameters in the same way.
-    read = ScoreRequest.read if "span" in str(body)[:99] else FillMaskRequest.read
+    read = request_of(SCORE).read if "span" in str(body)[:99] else request_of(FILL_MASK).read
     check(lambda content: read(content, JSON, LIMITS), encoded(body))
 
 

@@ -20,6 +20,7 @@ PUBLIC = {
 }
 REQUESTS = {
     "/fill-mask": ["FillMaskRequest"],
+    "/models/{name}/fill-mask": ["FillMaskRequest"],
     "/": ["FillMaskRequest", "ClassifyRequest"],
     "/models/{name}": ["FillMaskRequest", "ClassifyRequest"],
     "/score": ["ScoreRequest"],
@@ -131,7 +132,7 @@ def test_fills_come_first(document: dict[str, Any]) -> None:
     assert used == {tag["name"] for tag in TAGS}
     assert [tag["name"] for tag in TAGS[:3]] == ["Fills", "Scores", "Labels"]
     paths = list(document["paths"])
-    assert paths[:3] == ["/fill-mask", "/score", "/models/{name}/score"]
+    assert paths[:3] == ["/fill-mask", "/models/{name}/fill-mask", "/score"]
 
 
 def test_with_keys_the_document_names_the_operations_that_need_one(

@@ -10,9 +10,8 @@ import pytest
 from fastapi.testclient import TestClient
 from pydantic_core import to_json
 
-from fillmask.api import response_memory, task_call
-from fillmask.api.response_memory import memory_bytes
-from fillmask.api.wire.kserve_v1 import response_json
+from fillmask.api import task_call
+from fillmask.api.task_call import TaskCall
 from fillmask.api.wire.open_inference.infer_request import InferRequest
 from fillmask.api.wire.open_inference.infer_response import response_to
 from fillmask.engine.batcher import Batcher
@@ -20,9 +19,12 @@ from fillmask.engine.runtime import Runtime
 from fillmask.errors import InvalidRequestError
 from fillmask.middleware.memory_budget import Claim
 from fillmask.parameters.limits import Limits
-from fillmask.tasks.fill_mask.parameters import FillOptions
-from fillmask.tasks.fill_mask.plan import PlannedFills
-from fillmask.tasks.fill_mask.results import FillResult, fills_to_json
+from fillmask.tasks.fill_mask.parameters import FillMaskParameters
+from fillmask.tasks.fill_mask.planned import PlannedFills
+from fillmask.tasks.fill_mask.results import TextFills
+from fillmask.tasks.pipeline import Plan
+from fillmask.tasks.result import RejectedText, accepted
+from fillmask.tasks.task import FILL_MASK
 from tests.service.refusal import check_refusal
 from tests.service.tiny import VOCABULARY, Tiny
 from tests.service.tiny_calls import make_pipeline
@@ -34,14 +36,20 @@ REFUSED = tuple("\1" * 80 + f"☃{i}" for i in range(20))
 LIMITS = Limits(
     max_tokens=32, max_texts=64, max_masks=128, max_top_k=30, max_passes=512, max_body_bytes=2**20
 )
-CASES: dict[str, tuple[list[str], FillOptions]] = {
-    "many wide fills": ([f"{WIDE}[MASK] and [MASK]"] * 8, FillOptions(top_k=30)),
-    "escaped characters": ([f"{ESCAPED} [MASK]"] * 8, FillOptions(top_k=30)),
-    "refused targets": (["a [MASK] [MASK]"] * 8, FillOptions(targets=(*WORDS[:3], *REFUSED))),
-    "joint": ([f"the{' ' * 400}[MASK] at the [MASK]"] * 4, FillOptions(strategy="joint", top_k=9)),
+CASES: dict[str, tuple[list[str], FillMaskParameters]] = {
+    "many wide fills": ([f"{WIDE}[MASK] and [MASK]"] * 8, FillMaskParameters(top_k=30)),
+    "escaped characters": ([f"{ESCAPED} [MASK]"] * 8, FillMaskParameters(top_k=30)),
+    "refused targets": (
+        ["a [MASK] [MASK]"] * 8,
+        FillMaskParameters(targets=(*WORDS[:3], *REFUSED)),
+    ),
+    "joint": (
+        [f"the{' ' * 400}[MASK] at the [MASK]"] * 4,
+        FillMaskParameters(strategy="joint", top_k=9),
+    ),
     "windows": (
         ["the dog. " * 40 + "[MASK]" + " a cat." * 40 + "[MASK]"] * 4,
-        FillOptions(on_long_text="window", top_k=20),
+        FillMaskParameters(on_long_text="window", top_k=20),
     ),
 }
 
@@ -55,35 +63,37 @@ def fail_batcher() -> Batcher:
     return Batcher(compute, 1, 64, 10_000, 10_000, 10, pytest.fail)
 
 
-async def plan_fills(tiny: Tiny, texts: Sequence[str], options: FillOptions) -> PlannedFills:
+async def plan_fills(tiny: Tiny, texts: Sequence[str], options: FillMaskParameters) -> PlannedFills:
     """Plan a request with a new pipeline."""
     batcher = fail_batcher()
     try:
-        return await make_pipeline(tiny, batcher).plan(texts, options, report_errors=True)
+        pipeline = make_pipeline(tiny, batcher)
+        return await pipeline.plan(texts, [options] * len(texts), report_errors=True)
     finally:
         await batcher.close()
 
 
-def json_bytes_of(planned: object) -> int:
-    """Return the estimated size of the response as JSON, which the error message contains."""
-    with (
-        mock.patch.object(response_memory, "MAX_RESPONSE_BYTES", -1),
-        pytest.raises(InvalidRequestError, match=" bytes; the limit is -1") as caught,
-    ):
-        memory_bytes(planned)
-    return int(caught.value.text.split()[4])
+def memory_bytes(planned: Plan) -> int:
+    """Return what a request claims for a plan."""
+    claim = mock.Mock(spec=Claim)
+    TaskCall(mock.Mock(), mock.Mock(), b"", claim).claim_size(planned.size)
+    [[(claimed,), _]] = claim.add.call_args_list
+    return int(claimed)
 
 
-async def fill(tiny: Tiny, texts: Sequence[str], options: FillOptions) -> tuple[FillResult, int]:
+async def fill(
+    tiny: Tiny, texts: Sequence[str], options: FillMaskParameters
+) -> tuple[list[TextFills | RejectedText], int]:
     """Return the fills and the peak of traced memory from the first pass to the JSON."""
     batcher = Batcher(Runtime(tiny.path / "model.onnx").run, 1, 64, 10**5, 10**5, 10, pytest.fail)
     pipeline = make_pipeline(tiny, batcher)
     try:
-        await pipeline.fill(texts, options, report_errors=True)  # the first call fills the caches
-        planned = await pipeline.plan(texts, options, report_errors=True)
+        each = [options] * len(texts)
+        await pipeline.compute(texts, each, report_errors=True)  # the first call fills the caches
+        planned = await pipeline.plan(texts, each, report_errors=True)
         tracemalloc.start()
         found = await pipeline.run(planned)
-        content = fills_to_json(found, single=False)
+        content = FILL_MASK.response(found, single=False)
         assert content
         _, peak_bytes = tracemalloc.get_traced_memory()
         tracemalloc.stop()
@@ -94,33 +104,32 @@ async def fill(tiny: Tiny, texts: Sequence[str], options: FillOptions) -> tuple[
 
 @pytest.mark.parametrize(("texts", "options"), CASES.values(), ids=CASES)
 async def test_response_is_never_larger_than_estimated(
-    tiny: Tiny, texts: list[str], options: FillOptions
+    tiny: Tiny, texts: list[str], options: FillMaskParameters
 ) -> None:
     # The estimate covers every wire format.
     # For long responses the estimate is less than three times the size of the JSON.
     # The peak of memory includes the passes and the JSON.
     planned = await plan_fills(tiny, texts, options)
-    json_bytes, bound_bytes = json_bytes_of(planned), memory_bytes(planned)
+    json_bytes, bound_bytes = planned.size.json_bytes, memory_bytes(planned)
     found, peak_bytes = await fill(tiny, texts, options)
     assert peak_bytes < bound_bytes + 60_000
     assert bound_bytes < 6 * peak_bytes
-    content = fills_to_json(found, single=False)
+    content = FILL_MASK.response(found, single=False)
     assert len(content) <= json_bytes
     assert json_bytes < 3 * len(content) or len(content) < 30_000
-    assert len(response_json(found)) < json_bytes + 100
     masks: list[dict[str, Any]] = [
         {"name": "text", "shape": [1], "datatype": "BYTES", "data": ["[MASK]"]}
     ]
     for binary in (False, True):
         body = {"inputs": masks, "parameters": {"binary_data_output": binary}}
         read = InferRequest.read(to_json(body), None, LIMITS, "fill-mask")
-        content, _ = response_to(read, "tiny", found)
-        assert len(content) < json_bytes + 1_000
+        tensors, _ = response_to(read, "tiny", accepted(found))
+        assert len(tensors) < json_bytes + 1_000
 
 
 async def test_a_text_of_which_all_is_invalid_takes_no_memory(tiny: Tiny) -> None:
-    valid = await plan_fills(tiny, ["a [MASK]"], FillOptions())
-    mixed = await plan_fills(tiny, ["a dog", "a [MASK]", ""], FillOptions())
+    valid = await plan_fills(tiny, ["a [MASK]"], FillMaskParameters())
+    mixed = await plan_fills(tiny, ["a dog", "a [MASK]", ""], FillMaskParameters())
     assert memory_bytes(mixed) == memory_bytes(valid)
 
 
@@ -138,7 +147,7 @@ REQUESTS: dict[str, dict[str, Any]] = {
 def test_a_request_without_room_is_not_computed(
     every_model: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(task_call, "memory_bytes", lambda _: 2**40)
+    monkeypatch.setattr(TaskCall, "claim_size", lambda call, _: call.claim.add(2**40))
     monkeypatch.setattr(Batcher, "submit", lambda *_, **__: pytest.fail("submitted"))
     for path, body in REQUESTS.items():
         message = "The memory for request bodies and responses is full; try again in 1 s."
@@ -152,7 +161,7 @@ def test_a_response_that_is_too_large_is_not_computed(
     monkeypatch.setattr(Batcher, "submit", lambda *_, **__: pytest.fail("submitted"))
     texts = ["\1" * 2_000 + " [MASK] [MASK]"] * 3  # each fill repeats 12,000 bytes of JSON
     body = {field: texts, "parameters": {"top_k": 20}}
-    monkeypatch.setattr(response_memory, "MAX_RESPONSE_BYTES", 10**6)
+    monkeypatch.setattr(task_call, "MAX_RESPONSE_BYTES", 10**6)
     answer = client.post(path, json=body)
     assert answer.status_code == 422
     assert answer.json()["error"] == (
@@ -164,7 +173,7 @@ def test_a_response_that_is_too_large_is_not_computed(
 def test_scores_of_many_targets_have_a_limit(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(response_memory, "MAX_RESPONSE_BYTES", 100)
+    monkeypatch.setattr(task_call, "MAX_RESPONSE_BYTES", 100)
     body = {"inputs": "a dog", "parameters": {"targets": ["a", "dog"]}}
     error = client.post("/score", json=body).json()["error"]
     assert error.endswith("104 bytes; the limit is 100. Use fewer texts or targets.")
@@ -192,7 +201,7 @@ async def test_largest_response_is_bounded(tiny: Tiny) -> None:
     for text in (f"the{' ' * 1900}[MASK]", "the" + "\1" * 1900 + "[MASK]"):
         largest = 0
         for fills in range(10, 5_000, 100):
-            planned = await pipeline.plan([text], FillOptions(top_k=fills))
+            planned = await pipeline.plan([text], [FillMaskParameters(top_k=fills)])
             with suppress(InvalidRequestError):
                 largest = max(largest, memory_bytes(planned))
         assert 10 * 2**20 < largest < 40_000_000

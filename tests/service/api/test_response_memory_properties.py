@@ -10,22 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_core import to_json
 
-from fillmask.api.response_memory import memory_bytes
 from fillmask.bundles.description import Classification
 from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.batcher import Batcher
 from fillmask.engine.passes import BatchOutputs
 from fillmask.errors import InvalidRequestError
-from fillmask.tasks.classify.parameters import ClassificationOptions, FunctionToApply
+from fillmask.tasks.classify.parameters import ClassifyParameters, FunctionToApply
 from fillmask.tasks.classify.pipeline import ClassificationPipeline
-from fillmask.tasks.classify.results import labels_to_json
-from fillmask.tasks.fill_mask.parameters import FillOptions
-from fillmask.tasks.fill_mask.results import fills_to_json
-from fillmask.tasks.rejected import RejectedText
-from fillmask.tasks.score.parameters import ScoreOptions
+from fillmask.tasks.fill_mask.parameters import FillMaskParameters
+from fillmask.tasks.result import RejectedText
+from fillmask.tasks.score.parameters import ScoreParameters
 from fillmask.tasks.score.pipeline import ScoringPipeline
-from fillmask.tasks.score.results import scores_to_json
-from tests.service.api.test_response_memory import json_bytes_of
+from fillmask.tasks.task import CLASSIFY, FILL_MASK, SCORE
+from tests.service.api.test_response_memory import memory_bytes
 from tests.service.tiny import MAX_TOKENS, SPECIAL, VOCABULARY, Tiny
 from tests.service.tiny_calls import make_pipeline, make_tokenizer
 
@@ -42,10 +39,10 @@ TARGETS = st.lists(
 ).map(tuple)
 TOP_K = st.none() | st.integers(1, 3) | st.integers(1, 30)
 OPTIONS = (
-    st.builds(FillOptions, top_k=TOP_K, on_long_text=st.sampled_from(["error", "window"]))
-    | st.builds(FillOptions, top_k=TOP_K, targets=TARGETS)
-    | st.builds(FillOptions, top_k=TOP_K, granularity=st.just("word"))
-    | st.builds(FillOptions, top_k=TOP_K, strategy=st.just("joint"))
+    st.builds(FillMaskParameters, top_k=TOP_K, on_long_text=st.sampled_from(["error", "window"]))
+    | st.builds(FillMaskParameters, top_k=TOP_K, targets=TARGETS)
+    | st.builds(FillMaskParameters, top_k=TOP_K, granularity=st.just("word"))
+    | st.builds(FillMaskParameters, top_k=TOP_K, strategy=st.just("joint"))
 )
 
 
@@ -98,16 +95,16 @@ def error_bytes(texts: Iterable[object]) -> int:
 def test_fills(
     service: Service,
     texts: list[str],
-    options: FillOptions,
+    options: FillMaskParameters,
 ) -> None:
     async def check() -> None:
         pipeline = make_pipeline(service.tiny, service.batcher)
         try:
-            planned = await pipeline.plan(texts, options, report_errors=True)
+            planned = await pipeline.plan(texts, [options] * len(texts), report_errors=True)
         except InvalidRequestError:  # of all targets or of the work
             return
-        content = fills_to_json(await pipeline.run(planned), single=False)
-        json_bytes = json_bytes_of(planned) if planned.plans else 0
+        content = FILL_MASK.response(await pipeline.run(planned), single=False)
+        json_bytes = planned.size.json_bytes
         assert len(content) <= json_bytes + error_bytes(planned.rejected.values()) + 50
         assert memory_bytes(planned) >= 2 * json_bytes
 
@@ -118,9 +115,9 @@ def test_fills(
 def test_scores(service: Service, texts: list[str]) -> None:
     async def check() -> None:
         pipeline = ScoringPipeline(service.tokenizer, service.batcher, MAX_TOKENS, 1_000)
-        options = [ScoreOptions()] * len(texts)
+        options = [ScoreParameters()] * len(texts)
         planned = await pipeline.plan(texts, options, report_errors=True)
-        content = scores_to_json(await pipeline.run(planned), single=False)
+        content = SCORE.response(await pipeline.run(planned), single=False)
         assert len(content) <= memory_bytes(planned) / 2 + error_bytes(planned.texts) + 50
 
     service.wait(check())
@@ -145,10 +142,10 @@ def test_labels(
 
     async def check() -> None:
         pipeline = ClassificationPipeline(service.tokenizer, service.batcher, head, MAX_TOKENS)
-        options = [ClassificationOptions(top_k, function)] * len(texts)
+        options = [ClassifyParameters(top_k=top_k, function_to_apply=function)] * len(texts)
         planned = await pipeline.plan(texts, options, report_errors=True)
-        content = labels_to_json((await pipeline.run(planned)).labels, single=False)
-        json_bytes = json_bytes_of(planned)
+        content = CLASSIFY.response(await pipeline.run(planned), single=False)
+        json_bytes = planned.size.json_bytes
         assert len(content) <= json_bytes + error_bytes(planned.texts) + 50
         assert memory_bytes(planned) >= 2 * json_bytes
 

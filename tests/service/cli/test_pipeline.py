@@ -14,11 +14,11 @@ from fillmask.cli.formats.base import Block
 from fillmask.cli.formats.output import problem_answer
 from fillmask.cli.pipeline import RowPipeline
 from fillmask.cli.requests import Item, RequestBlock, RowRequest
-from fillmask.cli.tasks.fill_mask import FillMaskTask
+from fillmask.cli.tasks import rows_of
 from fillmask.errors import InvalidRequestError
 from fillmask.models.served_model import ServedModel
-from fillmask.tasks.fill_mask.parameters import FillOptions
-from fillmask.tasks.fill_mask.results import Fill, FillResult
+from fillmask.tasks.fill_mask.parameters import FillMaskParameters
+from fillmask.tasks.fill_mask.results import Fill, TextFills
 from tests.service.cli.command_line import block_of, dice
 
 MASK = "[MASK]"
@@ -34,8 +34,10 @@ class FakeFillMask:
         self.called: set[str] = set()
         self._answering = answering
 
-    async def fill(self, texts: Sequence[str], _options: FillOptions, called: str) -> FillResult:
-        """Return the text as its fill, with the parameters of `FillMaskPipeline.fill`."""
+    async def compute(
+        self, texts: Sequence[str], _parameters: Sequence[FillMaskParameters], called: str
+    ) -> list[TextFills]:
+        """Return the text as its fill, as `Pipeline.compute` does."""
         self.at_work += 1
         self.most_at_work = max(self.most_at_work, self.at_work)
         self.called.add(called)
@@ -43,7 +45,7 @@ class FakeFillMask:
             [text] = texts
             if self._answering is not None:
                 await self._answering(text)
-            return FillResult([[[Fill(0.5, 1, text, "")]]], is_large=text.endswith("9"))
+            return [TextFills([[Fill(0.5, 1, text, "")]])]
         finally:
             self.at_work -= 1
 
@@ -71,14 +73,14 @@ def blocks(items: Sequence[Item], size: int) -> Iterator[RequestBlock]:
 
 def questions(count: int) -> list[Item]:
     """Return requests whose texts are numbers."""
-    return [RowRequest(str(number), FillOptions()) for number in range(count)]
+    return [RowRequest(str(number), FillMaskParameters()) for number in range(count)]
 
 
 def make_pipeline(fake: FakeFillMask) -> RowPipeline:
     """Return a row pipeline whose model and batcher are fakes."""
     bundle = SimpleNamespace(mask_token=MASK)
-    model = SimpleNamespace(require_fill_mask=lambda: fake, batcher=fake, bundle=bundle)
-    return RowPipeline(FillMaskTask(), cast("ServedModel", model), "text", batch_tokens=10)
+    model = SimpleNamespace(pipeline=lambda _: fake, batcher=fake, bundle=bundle)
+    return RowPipeline(rows_of("fill-mask"), cast("ServedModel", model), "text", batch_tokens=10)
 
 
 async def run(
@@ -173,7 +175,7 @@ async def test_rows_that_are_not_written_are_bounded(
         threading.Event().wait(0.002)
         written.write(block, answers)
 
-    items: list[Item] = [RowRequest(text, FillOptions())] * 200
+    items: list[Item] = [RowRequest(text, FillMaskParameters())] * 200
     await run(FakeFillMask(answering), blocks(items, 5), write)
     assert written.numbers == list(range(200))
     # invalid rows count like others

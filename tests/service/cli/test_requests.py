@@ -11,11 +11,11 @@ import pytest
 from fillmask.cli.errors import CommandError
 from fillmask.cli.formats.by_extension import open_rows
 from fillmask.cli.requests import Item, RowRequest, RowRequestReader, TextFields
-from fillmask.cli.tasks import TASKS
+from fillmask.cli.tasks import rows_of
 from fillmask.errors import InvalidRequestError
 from fillmask.parameters.limits import Limits
 from fillmask.parameters.texts import TextPair
-from fillmask.tasks.fill_mask.parameters import FillOptions
+from fillmask.tasks.fill_mask.parameters import FillMaskParameters
 from tests.service.cli.command_line import write_rows
 
 LIMITS = Limits(
@@ -31,7 +31,7 @@ SELECT_SECOND = "Select the field of the second texts with --text-pair-column."
 def ask_of(path: Path, fields: TextFields, **parameters: object) -> Item:
     """Return the request of the only row of a file, or its problem."""
     rows = open_rows(path, fields.text)
-    reader = RowRequestReader(TASKS["fill-mask"], fields, parameters, LIMITS, rows)
+    reader = RowRequestReader(rows_of("fill-mask"), fields, parameters, LIMITS, rows)
     [(_, [item])] = reader.read(0, None)
     return item
 
@@ -46,9 +46,11 @@ def test_parameters_of_a_row_override_the_defaults(tmp_path: Path) -> None:
     # A null in the row keeps the default.
     row = {"x": "a", "parameters": {"top_k": 2, "strategy": None, "order": "left_to_right"}}
     item = ask(tmp_path, row, "x", top_k=7, strategy="joint")
-    options = FillOptions(top_k=2, strategy="joint", order="left_to_right")
+    options = FillMaskParameters(top_k=2, strategy="joint", order="left_to_right")
     assert item == RowRequest("a", options)
-    assert ask(tmp_path, {"inputs": "a", "parameters": None}) == RowRequest("a", FillOptions())
+    assert ask(tmp_path, {"inputs": "a", "parameters": None}) == RowRequest(
+        "a", FillMaskParameters()
+    )
 
 
 @pytest.mark.parametrize(
@@ -77,9 +79,9 @@ def test_bad_rows(tmp_path: Path, row: dict[str, Any], sentence: str) -> None:
 @pytest.mark.parametrize(
     ("row", "optional", "item"),
     [
-        ({"inputs": "a", "p": "b"}, False, RowRequest(TextPair("a", "b"), FillOptions())),
-        ({"inputs": "a", "p": ""}, True, RowRequest("a", FillOptions())),
-        ({"inputs": "a"}, True, RowRequest("a", FillOptions())),
+        ({"inputs": "a", "p": "b"}, False, RowRequest(TextPair("a", "b"), FillMaskParameters())),
+        ({"inputs": "a", "p": ""}, True, RowRequest("a", FillMaskParameters())),
+        ({"inputs": "a"}, True, RowRequest("a", FillMaskParameters())),
         ({"inputs": "a", "p": 3}, True, "p must be a non-empty text (got 3)."),
         ({"inputs": "a", "p": None}, False, "p must be a non-empty text (got null)."),
         ({"inputs": "a"}, False, f'The row has no field "p"; it has "inputs". {SELECT_SECOND}'),
@@ -99,7 +101,7 @@ def test_columns_of_csv(tmp_path: Path) -> None:
     # A column with the name `parameters` has no effect.
     path = tmp_path / "rows.csv"
     path.write_text("inputs,parameters\na,b\n")
-    assert ask_of(path, TextFields("inputs")) == RowRequest("a", FillOptions())
+    assert ask_of(path, TextFields("inputs")) == RowRequest("a", FillMaskParameters())
     with pytest.raises(CommandError) as caught:
         ask_of(path, TextFields("inputs", "text"))
     assert str(caught.value) == (
@@ -119,4 +121,4 @@ def test_values_of_parquet(tmp_path: Path) -> None:
     assert ask_of(path, TextFields("inputs")) == (
         "inputs must be a non-empty text (got a value of type Decimal)."
     )
-    assert ask_of(path, TextFields("text"), top_k=4) == RowRequest("a", FillOptions(top_k=3))
+    assert ask_of(path, TextFields("text"), top_k=4) == RowRequest("a", FillMaskParameters(top_k=3))

@@ -11,10 +11,12 @@ from fillmask.bundles.golden import GoldenFill
 from fillmask.engine.batcher import Batcher
 from fillmask.engine.runtime import Runtime
 from fillmask.errors import BundleError
-from fillmask.models.golden import GoldenTolerance, check_golden_prompts
-from fillmask.tasks.fill_mask.parameters import FillOptions
+from fillmask.tasks.fill_mask.golden import check_golden_prompts
+from fillmask.tasks.fill_mask.parameters import FillMaskParameters
 from fillmask.tasks.fill_mask.pipeline import FillMaskPipeline
 from fillmask.tasks.fill_mask.results import Fill
+from fillmask.tasks.golden import GoldenTolerance
+from fillmask.tasks.result import accepted
 from fillmask.tokenization.tokenizer import Tokenizer
 from tests.service.conftest import EditBundle
 from tests.service.tiny import MAX_TOKENS, VOCABULARY, Tiny
@@ -88,7 +90,8 @@ async def check_bundle(bundle: Bundle, top_k: int | None = None) -> Sequence[Fil
             await check_golden_prompts(bundle, pipeline)
             return []
         prompt = bundle.golden.prompts[0].text
-        return (await pipeline.fill([prompt], FillOptions(top_k=top_k))).fills[0][0]
+        [found] = accepted(await pipeline.compute([prompt], [FillMaskParameters(top_k=top_k)]))
+        return found.masks[0]
     finally:
         await batcher.close()
 

@@ -16,7 +16,9 @@ from fillmask.errors import BundleError
 from fillmask.models.graph_choice import choose_graph
 from fillmask.models.loader import load_model
 from fillmask.settings import Settings
-from fillmask.tasks.fill_mask.parameters import FillOptions
+from fillmask.tasks.fill_mask.parameters import FillMaskParameters
+from fillmask.tasks.result import accepted
+from fillmask.tasks.task import FILL_MASK
 from tests.native_package import load_native
 
 TEXT = "Paris is the [MASK] of France."
@@ -40,8 +42,9 @@ async def first_fill(path: Path) -> tuple[str, str]:
     """Return the kind of the graph that a service takes, and its first fill."""
     settings = Settings(bundle=path, threads=1)
     async with aclosing(await load_model(settings, pytest.fail)) as model:
-        result = await model.require_fill_mask().fill([TEXT], FillOptions())
-        return model.info.graph, result.fills[0][0][0].token_str
+        found = await model.pipeline(FILL_MASK).compute([TEXT], [FillMaskParameters()])
+        [fills] = accepted(found)
+        return model.info.graph, fills.masks[0][0].token_str
 
 
 async def test_the_fused_graph_where_the_operators_are(

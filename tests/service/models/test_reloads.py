@@ -22,8 +22,8 @@ from fillmask.engine.passes import BatchOutputs
 from fillmask.engine.runtime import Runtime
 from fillmask.models.served_model import ServedModel
 from fillmask.settings import Settings
-from fillmask.tasks.fill_mask.parameters import FillOptions
-from fillmask.tasks.score.parameters import ScoreOptions
+from fillmask.tasks.fill_mask.parameters import FillMaskParameters
+from fillmask.tasks.score.parameters import ScoreParameters
 from tests.chaos.memory import MB, deleted_maps, resident_bytes
 from tests.service.conftest import StartServer
 from tests.service.forked import fork
@@ -128,17 +128,13 @@ async def test_no_cycle_holds_an_old_model(tiny: Tiny, tmp_path: Path) -> None:
     service = create_app(Settings(bundle=bundle, threads=1))
     async with service.router.lifespan_context(service):
         old = service.state.models.default
-        await old.pipelines.fill_mask.fill(["the [MASK]"], FillOptions(targets=("dog", "cat")))
-        await old.pipelines.fill_mask.fill(["[MASK] [MASK]"], FillOptions(strategy="joint"))
-        await old.pipelines.scoring.score(["the dog"], [ScoreOptions()], "inputs")
-        parts = (
-            old.batcher,
-            old.pipelines.fill_mask,
-            old.pipelines.scoring,
-            old.pipelines.scoring._tokenizer,
-        )
+        fills, scores = old.pipelines["fill-mask"], old.pipelines["score"]
+        await fills.compute(["the [MASK]"], [FillMaskParameters(targets=("dog", "cat"))])
+        await fills.compute(["[MASK] [MASK]"], [FillMaskParameters(strategy="joint")])
+        await scores.compute(["the dog"], [ScoreParameters()])
+        parts = (old.batcher, fills, scores, scores._tokenizer)
         left = [weakref.ref(part) for part in parts]
-        del old, parts
+        del old, parts, fills, scores
         put_bundle(tiny.path, bundle, "new")
         await service.state.models.reload()
         await asyncio.gather(*service.state.models._retiring)
@@ -245,7 +241,9 @@ async def test_a_stop_waits_for_the_batch_of_an_old_model(
     async with asyncio.timeout(20), service.router.lifespan_context(service):
         models = service.state.models
         old = slow.model = models.default
-        leaving = asyncio.create_task(old.pipelines.fill_mask.fill(["the [MASK]"], FillOptions()))
+        leaving = asyncio.create_task(
+            old.pipelines["fill-mask"].compute(["the [MASK]"], [FillMaskParameters()])
+        )
         await slow.at_work.wait()
         leaving.cancel()
         put_bundle(tiny.path, bundle, "new")

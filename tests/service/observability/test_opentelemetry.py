@@ -108,7 +108,7 @@ def test_only_server_errors_mark_the_span(
     def fail(*_: object) -> None:
         raise RuntimeError(WRITTEN)
 
-    monkeypatch.setattr("fillmask.api.routes.fills_to_json", fail)
+    monkeypatch.setattr("fillmask.tasks.task.Task.response", fail)
     failed, wrong = (
         span
         for span in spans_of(

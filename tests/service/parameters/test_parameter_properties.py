@@ -15,12 +15,12 @@ from fillmask.app import create_app
 from fillmask.cli.arguments import parse_arguments
 from fillmask.cli.commands import TextCommand
 from fillmask.cli.errors import CommandError
-from fillmask.cli.tasks import TASKS
-from fillmask.cli.tasks.base import TaskName
 from fillmask.errors import InvalidRequestError
 from fillmask.library import FillMask
 from fillmask.parameters.limits import Limits
+from fillmask.parameters.validation import ValidationContext
 from fillmask.settings import Settings
+from fillmask.tasks.task import TASKS
 from tests.properties import examples
 from tests.service.classifiers import write_classifier
 from tests.service.cli.command_line import fillmask, write_rows
@@ -72,7 +72,7 @@ def is_span(value: Any) -> bool:
 
 
 # task -> parameter -> its rule and what a refusal says is allowed
-RULES: dict[TaskName, dict[str, tuple[Rule, tuple[str, ...]]]] = {
+RULES: dict[str, dict[str, tuple[Rule, tuple[str, ...]]]] = {
     "fill-mask": {
         "top_k": (whole(MAX_TOP_K), ("whole number", "1", str(MAX_TOP_K))),
         "targets": (is_list_of_targets, ()),
@@ -115,7 +115,7 @@ VALUES |= st.lists(SCALARS, max_size=3) | st.dictionaries(WORDS, SCALARS, max_si
 
 
 @st.composite
-def values(draw: st.DrawFn, task: TaskName) -> tuple[str, Any]:
+def values(draw: st.DrawFn, task: str) -> tuple[str, Any]:
     """Draw a parameter of a task with any value, often one that a rule allows."""
     name = draw(st.sampled_from(list(RULES[task])))
     likely: dict[str, Values] = {
@@ -130,8 +130,12 @@ def values(draw: st.DrawFn, task: TaskName) -> tuple[str, Any]:
     return name, draw(allowed if draw(st.booleans()) else VALUES)
 
 
+def read(task: str, parameters: object) -> Any:
+    return TASKS[task].parameters.read(parameters, ValidationContext(LIMITS))
+
+
 @pytest.mark.parametrize("task", RULES)
-def test_a_value_is_read_or_refused(task: TaskName) -> None:
+def test_a_value_is_read_or_refused(task: str) -> None:
     # A refusal names the parameter, what is allowed and what it got.
     @examples(2)
     @given(values(task))
@@ -139,15 +143,15 @@ def test_a_value_is_read_or_refused(task: TaskName) -> None:
         name, value = drawn
         rule, allowed = RULES[task][name]
         if value is None or rule(value):
-            options = TASKS[task].read_options({name: value}, LIMITS)
-            default = TASKS[task].read_options({}, LIMITS)
-            read = getattr(options, name)
+            options = read(task, {name: value})
+            default = read(task, {})
+            found = getattr(options, name)
             expected = getattr(default, name) if value is None else value
-            assert (list(read) if isinstance(read, tuple) else read) == expected
-            assert not isinstance(read, float)
+            assert (list(found) if isinstance(found, tuple) else found) == expected
+            assert not isinstance(found, float)
             return
         with pytest.raises(InvalidRequestError) as caught:
-            TASKS[task].read_options({name: value}, LIMITS)
+            read(task, {name: value})
         message = caught.value.text
         if "duplicate" in message or "less than its end" in message:
             assert isinstance(value, list)
@@ -194,7 +198,7 @@ def faces(bundles: dict[str, Path]) -> Iterator[dict[str, Any]]:
         model.close()
 
 
-def parameters(task: TaskName) -> st.SearchStrategy[Any]:
+def parameters(task: str) -> st.SearchStrategy[Any]:
     """Draw the parameters of a text, in most cases an object."""
     known = st.lists(values(task), max_size=3).map(dict)
     unknown = st.dictionaries(
@@ -213,7 +217,7 @@ def to_plain(results: Any) -> Any:
 
 @pytest.mark.parametrize("task", RULES)
 def test_http_command_and_python_decide_alike(
-    task: TaskName, faces: dict[str, Any], bundles: dict[str, Path]
+    task: str, faces: dict[str, Any], bundles: dict[str, Path]
 ) -> None:
     # The same results, or the same sentence.
     client, call, _ = faces[task]
@@ -240,7 +244,7 @@ def test_http_command_and_python_decide_alike(
             done = fillmask("--task", task, "--bundle", bundles[task], "--threads=1", *files)
             assert done.code in {0, 2}, done.err
             lines = [json.loads(line) for line in output.read_bytes().splitlines()]
-        field = TASKS[task].field
+        field = FIELDS[task]
         for line, row, one in zip(lines, rows, expected, strict=True):
             result = one[0] if task == "classify" and isinstance(one, list) else one
             if task == "score":  # a rank among the texts of one request
@@ -250,11 +254,12 @@ def test_http_command_and_python_decide_alike(
     check()
 
 
+FIELDS = {"fill-mask": "fills", "score": "score", "classify": "labels"}
 FLAGS = {name: f"--{name.replace('_', '-')}" for rules in RULES.values() for name in rules}
 
 
 @pytest.mark.parametrize("task", RULES)
-def test_a_flag_means_the_same_value(task: TaskName) -> None:
+def test_a_flag_means_the_same_value(task: str) -> None:
     # Without a model, as far as the options alone decide.
     argument = st.integers().map(str) | WORDS | st.sampled_from([*CHOICES, "²", "٣", "1" * 5_000])
 
@@ -266,9 +271,9 @@ def test_a_flag_means_the_same_value(task: TaskName) -> None:
         is_number = RULES[task][name][1][:1] == ("whole number",) and given_text.isdecimal()
         value = int(given_text[:20]) if is_number else given_text
         results = []
-        for read in (command.parameters, {name: value}):
+        for one in (command.parameters, {name: value}):
             try:
-                results.append(TASKS[task].read_options(read, LIMITS))
+                results.append(read(task, one))
             except (InvalidRequestError, CommandError) as error:
                 results.append(str(error))
         assert results[0] == results[1]

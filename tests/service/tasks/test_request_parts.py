@@ -7,12 +7,12 @@ import pytest
 from fillmask.engine.batcher import Batcher
 from fillmask.engine.runtime import Runtime
 from fillmask.errors import OverloadedError
-from fillmask.tasks.fill_mask.parameters import FillOptions
+from fillmask.tasks.fill_mask.parameters import FillMaskParameters
 from tests.service.fake_runtime import FakeRuntime, running_batcher, text
 from tests.service.tiny import Tiny
 from tests.service.tiny_calls import make_pipeline
 
-JOINT = FillOptions(strategy="joint", top_k=2)
+JOINT = FillMaskParameters(strategy="joint", top_k=2)
 
 
 def slow_batcher(tiny: Tiny) -> Batcher:
@@ -26,20 +26,23 @@ def slow_batcher(tiny: Tiny) -> Batcher:
 @pytest.mark.parametrize(
     "options",
     [
-        [FillOptions(top_k=1), FillOptions(top_k=2), FillOptions(targets=("dog",))],
+        [
+            FillMaskParameters(top_k=1),
+            FillMaskParameters(top_k=2),
+            FillMaskParameters(targets=("dog",)),
+        ],
         [JOINT, JOINT, JOINT],
-        [FillOptions(granularity="word"), JOINT, FillOptions(top_k=1)],
+        [FillMaskParameters(granularity="word"), JOINT, FillMaskParameters(top_k=1)],
     ],
 )
 async def test_an_idle_service_accepts_all_parts_of_a_request(
-    tiny: Tiny, options: list[FillOptions]
+    tiny: Tiny, options: list[FillMaskParameters]
 ) -> None:
     # Found by the simulation: the parts that came first made the rest wait too long.
     batcher = slow_batcher(tiny)
     try:
         texts = ["the [MASK] is [MASK]"] * len(options)
-        result = await make_pipeline(tiny, batcher).fill(texts, options)
-        assert all(result.fills)
+        assert all(await make_pipeline(tiny, batcher).compute(texts, options))
         assert batcher.accepted_tokens == 0
     finally:
         await batcher.close()
@@ -62,11 +65,11 @@ async def test_another_request_is_still_rejected(tiny: Tiny) -> None:
     batcher = slow_batcher(tiny)
     pipeline = make_pipeline(tiny, batcher)
     try:
-        waiting = pipeline.fill(["the [MASK]"] * 8, FillOptions())
+        waiting = pipeline.compute(["the [MASK]"] * 8, [FillMaskParameters()] * 8)
         running = asyncio.create_task(waiting)
         await asyncio.sleep(0)
         with pytest.raises(OverloadedError):
-            await pipeline.fill(["the [MASK]"], FillOptions())
+            await pipeline.compute(["the [MASK]"], [FillMaskParameters()])
         await running
     finally:
         await batcher.close()

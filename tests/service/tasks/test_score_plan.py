@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 from fillmask.engine.passes import NO_POSITIONS
 from fillmask.errors import InvalidRequestError
 from fillmask.parameters.texts import InputText, TextPair
-from fillmask.tasks.score.parameters import ScoreOptions
+from fillmask.tasks.score.parameters import ScoreParameters
 from fillmask.tasks.score.plan import plan_scores
 from fillmask.tokenization.encoded_text import EncodedWords
 from tests.service.tasks.test_scoring import SPANS, TEXT, TOKENS, TOLERANCE, expected, score
@@ -78,7 +78,9 @@ def test_ranks_compare_the_scored_tokens(client: TestClient) -> None:
 def test_a_word_across_the_end_of_the_span(tiny: Tiny, variant: Any, later: str) -> None:
     # The variant within_word also masks the later tokens of the word that are not scored.
     words = make_tokenizer(tiny).encode_words(TEXT)
-    plan = plan_scores(TEXT, words, ScoreOptions(variant, (12, 16)), NO_POSITIONS, "inputs")
+    plan = plan_scores(
+        TEXT, words, ScoreParameters(variant=variant, span=(12, 16)), NO_POSITIONS, "inputs"
+    )
     [only] = plan.passes(MASK_ID)
     names = [VOCABULARY[token] for token in only.input_ids]
     assert names == ["[CLS]", *TOKENS[:4], "[MASK]", later, *TOKENS[6:], "[SEP]"]
@@ -89,15 +91,15 @@ def test_a_word_across_the_end_of_the_span(tiny: Tiny, variant: Any, later: str)
 @pytest.mark.parametrize(
     ("options", "tokens"),
     [
-        (ScoreOptions(), [0, 1, 2, 3]),
-        (ScoreOptions(span=(0, 3)), [0, 1, 2]),
-        (ScoreOptions(span=(3, 7)), [3]),
-        (ScoreOptions(prefix="Hi "), [3]),
-        (ScoreOptions(prefix="Hi"), [2, 3]),
+        (ScoreParameters(), [0, 1, 2, 3]),
+        (ScoreParameters(span=(0, 3)), [0, 1, 2]),
+        (ScoreParameters(span=(3, 7)), [3]),
+        (ScoreParameters(prefix="Hi "), [3]),
+        (ScoreParameters(prefix="Hi"), [2, 3]),
     ],
 )
 def test_a_token_without_characters_is_in_one_part(
-    options: ScoreOptions, tokens: list[int]
+    options: ScoreParameters, tokens: list[int]
 ) -> None:
     # Byte-level tokenizers give the first of two spaces the span (3, 3).
     count = np.arange(4)
@@ -108,15 +110,15 @@ def test_a_token_without_characters_is_in_one_part(
 @pytest.mark.parametrize(
     ("options", "names"),
     [
-        (ScoreOptions(), ["the", "dog", "the", "cat", "barked"]),
-        (ScoreOptions(part="text"), ["the", "dog"]),
-        (ScoreOptions(part="text_pair"), ["the", "cat", "barked"]),
-        (ScoreOptions(part="text", span=(4, 7)), ["dog"]),
-        (ScoreOptions(part="text_pair", span=(4, 7)), ["cat"]),
-        (ScoreOptions(part="text_pair", prefix="the cat "), ["barked"]),
+        (ScoreParameters(), ["the", "dog", "the", "cat", "barked"]),
+        (ScoreParameters(part="text"), ["the", "dog"]),
+        (ScoreParameters(part="text_pair"), ["the", "cat", "barked"]),
+        (ScoreParameters(part="text", span=(4, 7)), ["dog"]),
+        (ScoreParameters(part="text_pair", span=(4, 7)), ["cat"]),
+        (ScoreParameters(part="text_pair", prefix="the cat "), ["barked"]),
     ],
 )
-def test_parts_of_a_pair(tiny: Tiny, options: ScoreOptions, names: list[str]) -> None:
+def test_parts_of_a_pair(tiny: Tiny, options: ScoreParameters, names: list[str]) -> None:
     # A span and a prefix count the characters of the part.
     words = make_tokenizer(tiny).encode_words(PAIR)
     plan = plan_scores(PAIR, words, options, NO_POSITIONS, "inputs")
@@ -163,22 +165,22 @@ def test_parts_that_do_not_fit(client: TestClient, parameters: dict[str, Any], r
     [
         (
             PAIR,
-            ScoreOptions(span=(0, 3)),
+            ScoreParameters(span=(0, 3)),
             "inputs[1] is a pair; with span, set part to text or text_pair.",
         ),
         (
             PAIR,
-            ScoreOptions(prefix=""),
+            ScoreParameters(prefix=""),
             "inputs[1] is a pair; with prefix, set part to text or text_pair.",
         ),
         (
             PAIR,
-            ScoreOptions(part="text", span=(4, 8)),
+            ScoreParameters(part="text", span=(4, 8)),
             "span must end at 7 or before, because inputs[1].text has 7 characters (got [4, 8]).",
         ),
         (
             PAIR,
-            ScoreOptions(part="text_pair", prefix="the c"),
+            ScoreParameters(part="text_pair", prefix="the c"),
             (
                 'prefix cuts the token "cat" of inputs[1].text_pair, which starts at character 4 '
                 f"and ends at 7; {CUT}"
@@ -186,13 +188,13 @@ def test_parts_that_do_not_fit(client: TestClient, parameters: dict[str, Any], r
         ),
         (
             TextPair("the dog", "\u200b"),
-            ScoreOptions(part="text_pair"),
+            ScoreParameters(part="text_pair"),
             "inputs[1].text_pair has no tokens; write at least one word.",
         ),
     ],
 )
 def test_parts_that_do_not_fit_a_pair(
-    tiny: Tiny, pair: InputText, options: ScoreOptions, reason: str
+    tiny: Tiny, pair: InputText, options: ScoreParameters, reason: str
 ) -> None:
     words = make_tokenizer(tiny).encode_words(pair)
     with pytest.raises(InvalidRequestError) as caught:

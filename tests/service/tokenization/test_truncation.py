@@ -10,13 +10,13 @@ from tokenizers import Tokenizer as LibraryTokenizer
 
 from fillmask.bundles.description import TruncationSide
 from fillmask.errors import InvalidRequestError
-from fillmask.parameters.texts import InputText, TextPair, TruncationOptions
+from fillmask.parameters.texts import InputText, TextPair, Truncation
 from fillmask.tokenization import truncation
 from fillmask.tokenization.encoded_text import EncodedText
 from fillmask.tokenization.reader import TextReader
 from fillmask.tokenization.tokenizer import Tokenizer
 
-CUT = TruncationOptions(truncate=True)
+CUT = Truncation(truncate=True)
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 TEXT = ["the old town has rain and stone", "QUJDREVG", "12 345", "café naïve", "日本語", "!?"]
 SENTENCE_PIECES = pre_tokenizers.Sequence(

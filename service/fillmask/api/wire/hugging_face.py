@@ -1,37 +1,60 @@
-"""The field `options` of Hugging Face's Inference API, which older clients send."""
+"""The paths to which Hugging Face's clients send the bodies of a model's first task."""
 
-from pydantic import BaseModel, Field, ValidationInfo, field_validator
+from functools import reduce
+from operator import or_
+from typing import Any
 
-from fillmask.parameters.types import Flag
-from fillmask.parameters.validation import ClientObject, validation_context
+from fastapi import APIRouter, Response
 
+from fillmask.api.models import endpoints_of
+from fillmask.api.operations import add_route, with_call
+from fillmask.api.request_body import request_of
+from fillmask.api.routes import serving
+from fillmask.api.task_call import TaskCall
+from fillmask.api.task_route import TaskRoute
+from fillmask.errors import InvalidRequestError, quote
+from fillmask.tasks.task import CLASSIFY, TASKS
 
-class HuggingFaceOptions(ClientObject):
-    """Options of Hugging Face's Inference API, which have no effect on this service."""
-
-    use_cache: Flag | None = Field(
-        default=None, description="No effect, because the service computes every response."
-    )
-    wait_for_model: Flag | None = Field(
-        default=None, description="No effect, because the service loads its models at the start."
-    )
-    use_gpu: Flag | None = Field(
-        default=None, description="No effect, because the models run on CPUs."
-    )
+_TASKS = [task for task in TASKS.values() if task.endpoint and task.endpoint.hugging_face]
 
 
-class HuggingFaceRequest(BaseModel):
-    """The field of requests in the format of Hugging Face's Inference API, as a mixin."""
+def add_hugging_face_routes(router: APIRouter) -> None:
+    """Add the paths.
 
-    # the property `options` contains the options of the task
-    hugging_face_options: HuggingFaceOptions | None = Field(
-        default=None,
-        alias="options",
-        description="Options of Hugging Face's Inference API, which have no effect.",
-    )
+    The routes of all tasks come before /models/{name}, because /models/a/score is also the path of
+    a model with the name a/score.
+    """
+    responses: list[Any] = [task.endpoint.response for task in _TASKS if task.endpoint is not None]
+    for path, name in (("/", "run_default_model"), ("/models/{name:path}", "run_model")):
+        add_route(
+            router,
+            TaskRoute,
+            path,
+            with_call(_run_first_task),
+            name=name,
+            reads=[request_of(task) for task in _TASKS],
+            responds=reduce(or_, responses),
+            summary="Fill the masks of texts, or classify texts",
+            description="A model with the task fill-mask fills masks. Any other model classifies.",
+            tags=["Hugging Face"],
+        )
 
-    @field_validator("hugging_face_options", mode="before")
-    @classmethod
-    def _check_options(cls, value: object, info: ValidationInfo) -> object:
-        context = validation_context(info)._replace(place="options")
-        return value if value is None else HuggingFaceOptions.check(value, context)
+
+async def _run_first_task(call: TaskCall) -> Response:
+    """Respond with the fills or the labels of the texts of a request.
+
+    Hugging Face's clients send the bodies of all tasks to the same path, without the name of the
+    task. An error for a body without a mask therefore names the tasks of the model.
+    """
+    info = call.served.info
+    task = next((task for task in _TASKS if task.of_bundle == info.tasks[0]), CLASSIFY)
+    try:
+        return await serving(task)(call)
+    except InvalidRequestError as error:
+        if info.mask_token.encode() in call.body:
+            raise
+        paths = [(one, ", ".join(endpoints_of(call.served, one))) for one in info.tasks]
+        tasks = " and ".join(f"{one} ({endpoints})" for one, endpoints in paths)
+        raise InvalidRequestError(
+            f"{error.text.removesuffix('.')}; model {quote(info.name)} has the task {tasks}."
+        ) from error

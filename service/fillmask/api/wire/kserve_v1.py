@@ -1,27 +1,28 @@
-"""Request and response bodies of `:predict` in the V1 protocol of TensorFlow Serving and KServe."""
+"""The V1 protocol of TensorFlow Serving and KServe."""
 
-from typing import Annotated
+from functools import partial
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, Field, ValidationInfo, field_validator
 
 from fillmask.api.json_body import read_json
-from fillmask.api.request_body import ErrorResponse, TextsRequest
-from fillmask.api.wire.classify import ClassifyResponse, TextsToClassify
-from fillmask.api.wire.fill_request import TextsToFill
-from fillmask.api.wire.fill_response import MaskFills
-from fillmask.bundles.description import Task
+from fillmask.api.models import get_ready_model, get_registry
+from fillmask.api.operations import add_route, with_call
+from fillmask.api.request_body import TextsRequest, body_of, title_of
+from fillmask.api.task_call import TaskCall, json_response
+from fillmask.api.task_route import TaskRoute
+from fillmask.bundles.description import Task as BundleTask
 from fillmask.errors import InvalidRequestError
 from fillmask.parameters.limits import Limits
 from fillmask.parameters.texts import InputText, Pair, read_inputs
-from fillmask.parameters.validation import (
-    BODY,
-    ValidationContext,
-    described,
-    validation_context,
-)
+from fillmask.parameters.validation import BODY, ValidationContext, validation_context
 from fillmask.parameters.values import describe
-from fillmask.tasks.classify.results import ClassificationResult, labels_to_json
-from fillmask.tasks.fill_mask.results import FillResult, response_parts
+from fillmask.tasks.classify.results import ClassifyResponse
+from fillmask.tasks.fill_mask.results import MaskFills
+from fillmask.tasks.result import response_parts
+from fillmask.tasks.schema import ErrorResponse
+from fillmask.tasks.task import CLASSIFY, FILL_MASK, Task
 
 _INSTANCES = "instances"
 
@@ -45,18 +46,24 @@ class _Instances(TextsRequest):
         return read_inputs(value, _INSTANCES, validation_context(info).limits.max_texts)
 
 
-class PredictFillMaskRequest(_Instances, TextsToFill):
-    """A request to fill the masks of instances."""
-
-    model_config = ConfigDict(
-        json_schema_extra=described({_INSTANCES: ["Paris is the [MASK] of France."]})
+def _request_of(task: Task, text: str) -> type[TextsRequest]:
+    made: type[TextsRequest] = body_of(
+        task,
+        _Instances,
+        name=f"Predict{title_of(task)}",
+        summary=f"{task.name.partition('-')[0]} instances",
+        examples=[{_INSTANCES: [text]}],
     )
+    return made
 
 
-class PredictClassifyRequest(_Instances, TextsToClassify):
-    """A request to classify instances."""
-
-    model_config = ConfigDict(json_schema_extra=described({_INSTANCES: ["I loved this film."]}))
+_REQUESTS = {
+    task.of_bundle: _request_of(task, text)
+    for task, text in (
+        (FILL_MASK, "Paris is the [MASK] of France."),
+        (CLASSIFY, "I loved this film."),
+    )
+}
 
 
 class PredictFillMaskResponse(BaseModel):
@@ -71,25 +78,51 @@ class PredictClassifyResponse(BaseModel):
     predictions: ClassifyResponse
 
 
-def parse_request(
-    body: bytes, content_type: str | None, limits: Limits, task: Task
-) -> PredictFillMaskRequest | PredictClassifyRequest:
-    """Parse and check a request such as `{"instances": ["a [MASK]"], "parameters": {"top_k": 3}}`.
+def add_predict_routes(router: APIRouter) -> None:
+    tags: list[Any] = ["V1 protocol"]
+
+    add_route(
+        router,
+        TaskRoute,
+        "/v1/models/{name}:predict",
+        with_call(_predict),
+        name="predict",
+        reads=[*_REQUESTS.values()],
+        responds=PredictFillMaskResponse | PredictClassifyResponse,
+        summary="Fill masks or classify texts",
+        tags=tags,
+    )
+
+    @router.get("/v1/models", summary="List the names of the served models", tags=tags)
+    async def v1_models(request: Request) -> dict[str, list[str]]:
+        return {"models": list(get_registry(request.app).by_served_name)}
+
+    @router.get("/v1/models/{name}", summary="Check that the model is ready", tags=tags)
+    async def v1_model(request: Request, name: str) -> dict[str, Any]:
+        await get_ready_model(request.app, name)
+        return {"name": name, "ready": True}
+
+
+def read_instances(
+    body: bytes, content_type: str | None, limits: Limits, task: BundleTask
+) -> TextsRequest:
+    form = _REQUESTS.get(task, _REQUESTS["text-classification"])
+    context = ValidationContext(limits, _INSTANCES, BODY)
+    return form.check(read_json(body, content_type), context)
+
+
+async def _predict(call: TaskCall) -> Response:
+    """Respond to a request such as `{"instances": ["a [MASK]"], "parameters": {"top_k": 3}}`.
 
     The model's task determines the allowed parameters.
-
-    Raises:
-        FillMaskError: the request is invalid.
     """
-    value, context = read_json(body, content_type), ValidationContext(limits, _INSTANCES, BODY)
-    if task == "fill-mask":
-        return PredictFillMaskRequest.check(value, context)
-    return PredictClassifyRequest.check(value, context)
+    body = await call.read(partial(read_instances, task=call.served.info.tasks[0]))
+    results, large = await call.run(
+        body.task, body.texts, body.each, _INSTANCES, report_errors=body.report_errors
+    )
 
+    def write() -> bytes:
+        parts = response_parts(results, body.task.to_json, single=False)
+        return b"".join([b'{"predictions":', *parts, b"}"])
 
-def response_json(result: FillResult | ClassificationResult) -> bytes:
-    if isinstance(result, FillResult):
-        parts = response_parts(result, single=False)
-    else:
-        parts = [labels_to_json(result.labels, single=False)]
-    return b"".join([b'{"predictions":', *parts, b"}"])
+    return await json_response(write, large=large)

@@ -1,11 +1,9 @@
-"""Interface of the tasks."""
+"""What the command does with the results of a task: rows of files, and a table."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from fillmask.bundles.bundle import Bundle
-from fillmask.bundles.description import Task as BundleTask
 from fillmask.cli.errors import CommandError
 from fillmask.cli.formats.output import Layout
 from fillmask.cli.terminal.style import Style
@@ -13,14 +11,10 @@ from fillmask.errors import quote
 from fillmask.models.served_model import ServedModel
 from fillmask.parameters.limits import Limits
 from fillmask.parameters.texts import InputText
-from fillmask.parameters.validation import TaskParameters, ValidationContext
+from fillmask.parameters.validation import ValidationContext
+from fillmask.tasks.task import Task, tasks_of
 
-TaskName = Literal["fill-mask", "score", "classify", "sparse"]
-_TASKS_OF_BUNDLES: dict[BundleTask, tuple[TaskName, ...]] = {
-    "fill-mask": ("fill-mask", "score"),
-    "text-classification": ("classify",),
-    "sparse": ("sparse",),
-}
+_CHARS_PER_RESULT = 1_000
 
 
 class Done(NamedTuple):
@@ -28,66 +22,52 @@ class Done(NamedTuple):
 
     bundle: Bundle
     text: InputText
-    options: Any
+    parameters: Any
     result: Any
 
 
-class Task(ABC):
-    """Task that the command runs for each text.
+class TaskRows:
+    """Rows and table of a task. The base class writes results as JSON."""
 
-    `options` are those of the task's parameters, and `result` is that of one text.
-    """
+    def __init__(self, task: Task) -> None:
+        self.task = task
 
-    name: ClassVar[TaskName]
-    parameters: ClassVar[type[TaskParameters]]
-    field: ClassVar[str]  # of the results in JSONL
-
-    def read_options(self, parameters: object, limits: Limits) -> Any:
+    def read_parameters(self, parameters: object, limits: Limits) -> Any:
         """Validate parameters by the rules that HTTP and Python share.
 
         Raises:
             InvalidRequestError: a parameter is invalid.
         """
-        return self.parameters.read(parameters, ValidationContext(limits)).options
+        return self.task.parameters.read(parameters, ValidationContext(limits))
 
-    def check_options(self, model: ServedModel, options: Any) -> None:  # noqa: B027 - most accept all
-        """Reject options that are invalid for every text.
-
-        Raises:
-            InvalidRequestError: an option is invalid.
-        """
-
-    @abstractmethod
-    async def run(self, model: ServedModel, text: InputText, options: Any, label: str) -> Any:
+    async def run(self, model: ServedModel, text: InputText, parameters: Any, label: str) -> Any:
         """Return the result for a text or a pair, which messages call `label`.
 
         Raises:
             FillMaskError: the text is invalid, or the model has failed.
         """
+        [result] = await model.pipeline(self.task).compute([text], [parameters], label)
+        return result
 
-    @abstractmethod
-    def response(self, result: Any) -> bytes:
-        """Return a result as the response of the HTTP API to a single text."""
-
-    async def answer(self, result: Any) -> bytes:
+    def answer(self, result: Any) -> bytes:
         """Return a result as the answer of a row, one line of JSON."""
-        return self.response(result)
+        return b"".join(self.task.to_json(result))
 
-    @abstractmethod
-    def layout(self, options: Any, *, row_parameters: bool) -> Layout:
+    def layout(self, parameters: Any, *, row_parameters: bool) -> Layout:  # noqa: ARG002 - for fills
         """Return the layout of answers.
 
-        It depends on the options of rows without parameters of their own, and on whether rows may
-        have some, but not on these, so that all shards have the same columns.
+        It depends on the parameters of rows without their own, and on whether rows may have some,
+        but not on these, so that all shards have the same columns.
         """
+        return Layout("result", {"result": str}, lambda one: {"result": one.decode()}, ("result",))
 
-    @abstractmethod
-    def estimate_chars(self, bundle: Bundle, text: InputText, options: Any) -> int:
+    def estimate_chars(self, bundle: Bundle, text: InputText, parameters: Any) -> int:  # noqa: ARG002 - for labels
         """Estimate the characters of a text and its answer, which bound the rows in flight."""
+        return len(text) + _CHARS_PER_RESULT
 
-    @abstractmethod
-    def table(self, done: Done, style: Style) -> Iterator[str]:
+    def table(self, done: Done, style: Style) -> Iterator[str]:  # noqa: ARG002 - for tables
         """Format a result as the lines of a table for a terminal."""
+        yield self.answer(done.result).decode()
 
 
 def check_bundle(task: Task, bundle: Bundle, *, pairs: bool) -> None:
@@ -96,7 +76,7 @@ def check_bundle(task: Task, bundle: Bundle, *, pairs: bool) -> None:
     Raises:
         CommandError: the bundle cannot do this.
     """
-    allowed = [name for one in bundle.tasks for name in _TASKS_OF_BUNDLES[one]]
+    allowed = [one.name for one in tasks_of(bundle.tasks)]
     if task.name not in allowed:
         raise CommandError(
             f"The model {quote(bundle.name)} has only the task {bundle.tasks[0]}; --task must be "

@@ -7,56 +7,38 @@ from fillmask.bundles.bundle import Bundle
 from fillmask.bundles.description import Classification
 from fillmask.cli.formats.base import Fields
 from fillmask.cli.formats.output import Layout
-from fillmask.cli.tasks.base import Done, Task
+from fillmask.cli.tasks.base import Done, TaskRows
 from fillmask.cli.terminal.style import Style
 from fillmask.cli.terminal.tables import format_labels
-from fillmask.models.served_model import ServedModel
 from fillmask.parameters.texts import InputText
-from fillmask.tasks.classify.parameters import ClassificationOptions, ClassifyParameters
-from fillmask.tasks.classify.results import LabelScore, labels_to_json
+from fillmask.tasks.classify.parameters import ClassifyParameters
+from fillmask.tasks.classify.results import LabelScore
 
 Labels = list[LabelScore]
 _CHARS_PER_LABEL = 60  # characters of a label's JSON without its name
 _BEST = {"label": str, "score": float}
 
 
-class ClassifyTask(Task):
+class ClassifyRows(TaskRows):
     """Labels of a text with their scores."""
 
-    name = "classify"
-    parameters = ClassifyParameters
-    field = "labels"
+    _field = "labels"
 
-    async def run(
-        self, model: ServedModel, text: InputText, options: ClassificationOptions, label: str
-    ) -> Labels:
-        result = await model.require_classification().classify([text], [options], label)
-        [labels] = result.labels
-        assert isinstance(labels, list)  # noqa: S101 - the pipeline raises the errors of texts
-        return labels
-
-    def response(self, result: Labels) -> bytes:
-        return labels_to_json([result], single=True)
-
-    async def answer(self, result: Labels) -> bytes:
-        """Return the only list in the response."""
-        return self.response(result)[1:-1]
-
-    def layout(self, options: ClassificationOptions, *, row_parameters: bool) -> Layout:  # noqa: ARG002 - for fills
+    def layout(self, parameters: ClassifyParameters, *, row_parameters: bool) -> Layout:  # noqa: ARG002 - for fills
         types = {**_BEST, "labels": [_BEST]}
-        cells = tuple(_BEST if options.top_k is None else types)
-        return Layout(self.field, types, _values, cells)
+        cells = tuple(_BEST if parameters.top_k is None else types)
+        return Layout(self._field, types, _values, cells)
 
     def estimate_chars(
-        self, bundle: Bundle, text: InputText, options: ClassificationOptions
+        self, bundle: Bundle, text: InputText, parameters: ClassifyParameters
     ) -> int:
         names = _head(bundle).labels
-        labels = min(options.top_k or len(names), len(names))
+        labels = min(parameters.top_k or len(names), len(names))
         return len(text) + labels * (max(map(len, names)) + _CHARS_PER_LABEL)
 
     def table(self, done: Done, style: Style) -> Iterator[str]:
-        has_logits = done.options.function_to_apply == "none" or (
-            done.options.function_to_apply is None
+        has_logits = done.parameters.function_to_apply == "none" or (
+            done.parameters.function_to_apply is None
             and _head(done.bundle).problem_type == "regression"
         )
         return format_labels(done.result, style, has_logits=has_logits)

@@ -1,6 +1,5 @@
 """The task fill-mask, which fills the masks of a text."""
 
-import asyncio
 import json
 from collections.abc import Iterator
 from dataclasses import fields
@@ -9,69 +8,49 @@ from typing import Any
 from fillmask.bundles.bundle import Bundle
 from fillmask.cli.formats.base import Fields
 from fillmask.cli.formats.output import ROW, Layout
-from fillmask.cli.tasks.base import Done, Task
+from fillmask.cli.tasks.base import Done, TaskRows
 from fillmask.cli.terminal.style import Style
 from fillmask.cli.terminal.tables import format_fills
-from fillmask.models.served_model import ServedModel
 from fillmask.parameters.texts import InputText
-from fillmask.tasks.fill_mask.parameters import DEFAULT_TOP_K, FillMaskParameters, FillOptions
+from fillmask.tasks.fill_mask.parameters import DEFAULT_TOP_K, FillMaskParameters
 from fillmask.tasks.fill_mask.results import (
     FILL_FIELDS,
     Fill,
-    FillResult,
     JointFill,
     TargetFill,
     WordFill,
-    fills_to_json,
 )
 
 _CHARS_PER_FILL = 150  # characters of a fill's JSON without its sequence
 
 
-class FillMaskTask(Task):
+class FillMaskRows(TaskRows):
     """Fills of the masks of a text."""
 
-    name = "fill-mask"
-    parameters = FillMaskParameters
-    field = "fills"
+    _field = "fills"
 
-    def check_options(self, model: ServedModel, options: FillOptions) -> None:
-        model.require_fill_mask().check_targets(options)
-
-    async def run(
-        self, model: ServedModel, text: InputText, options: FillOptions, label: str
-    ) -> FillResult:
-        return await model.require_fill_mask().fill([text], [options], label)
-
-    def response(self, result: FillResult) -> bytes:
-        return fills_to_json(result, single=True)
-
-    async def answer(self, result: FillResult) -> bytes:
-        if result.is_large:
-            return await asyncio.to_thread(self.response, result)
-        return self.response(result)
-
-    def layout(self, options: FillOptions, *, row_parameters: bool) -> Layout:
+    def layout(self, parameters: FillMaskParameters, *, row_parameters: bool) -> Layout:
         kinds: list[type[Fill]] = [Fill]
-        kinds += [TargetFill] * bool(options.targets)
-        kinds += [WordFill] * (options.granularity == "word")
-        kinds += [JointFill] * (options.strategy == "joint")
+        kinds += [TargetFill] * bool(parameters.targets)
+        kinds += [WordFill] * (parameters.granularity == "word")
+        kinds += [JointFill] * (parameters.strategy == "joint")
         present = {field.name for kind in kinds for field in fields(kind)}
-        if options.on_long_text != "window":
+        if parameters.on_long_text != "window":
             present.remove("window")
         given = [name for name in FILL_FIELDS if row_parameters or name in present]
         # Fills with any options have this type. Fields that a fill lacks are null.
         types = {"fills": [{"mask": int, **FILL_FIELDS}]}
-        return Layout(self.field, types, _values, (ROW, "mask", "rank", *given), _lines)
+        return Layout(self._field, types, _values, (ROW, "mask", "rank", *given), _lines)
 
-    def estimate_chars(self, bundle: Bundle, text: InputText, options: FillOptions) -> int:
-        masks = 1 if options.strategy == "joint" else str(text).count(bundle.mask_token)
-        fills = options.top_k or len(options.targets or ()) or DEFAULT_TOP_K
+    def estimate_chars(
+        self, bundle: Bundle, text: InputText, parameters: FillMaskParameters
+    ) -> int:
+        masks = 1 if parameters.strategy == "joint" else str(text).count(bundle.mask_token)
+        fills = parameters.top_k or len(parameters.targets or ()) or DEFAULT_TOP_K
         return len(text) + masks * fills * (len(text) + _CHARS_PER_FILL)
 
     def table(self, done: Done, style: Style) -> Iterator[str]:
-        [masks] = done.result.fills
-        return format_fills(str(done.text), masks, style)
+        return format_fills(str(done.text), done.result.masks, style)
 
 
 def _masks(answer: bytes) -> Iterator[tuple[int, list[Fields]]]:

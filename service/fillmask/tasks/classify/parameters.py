@@ -1,15 +1,13 @@
 """Parameters of the task classify."""
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
-from fillmask.parameters.texts import TruncationOptions
+from fillmask.parameters.texts import Truncation
 from fillmask.parameters.types import WholeNumber
 from fillmask.parameters.validation import TaskParameters
-from fillmask.tasks.call import CallKeywords
 
 FunctionToApply = TypeAliasType("FunctionToApply", Literal["softmax", "sigmoid", "none"])
 OnLongInput = TypeAliasType("OnLongInput", Literal["error", "truncate"])
@@ -22,20 +20,6 @@ LongInputField = Annotated[
         "which it truncates."
     ),
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class ClassificationOptions(TruncationOptions):
-    """The parameters with their defaults. None means all labels, or the problem type's function."""
-
-    top_k: int | None = None
-    function_to_apply: FunctionToApply | None = None
-
-
-class ClassifyKeywords(CallKeywords, total=False):
-    top_k: int | None
-    function_to_apply: FunctionToApply | None
-    on_long_text: OnLongInput | None
 
 
 class ClassifyParameters(TaskParameters):
@@ -53,6 +37,5 @@ class ClassifyParameters(TaskParameters):
     on_long_text: LongInputField = None
 
     @property
-    def options(self) -> ClassificationOptions:
-        truncate = self.on_long_text and self.on_long_text == "truncate"  # None stays None
-        return ClassificationOptions(self.top_k, self.function_to_apply, truncate=truncate)
+    def truncation(self) -> Truncation:
+        return Truncation(self.on_long_text and self.on_long_text == "truncate")

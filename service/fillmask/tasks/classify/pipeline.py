@@ -3,10 +3,12 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic_core import to_json
 
 from fillmask.arrays import FloatArray, check_finite
 from fillmask.bundles.description import Classification
@@ -14,11 +16,12 @@ from fillmask.engine.batcher import Batcher
 from fillmask.engine.passes import ModelPass
 from fillmask.observability.tracing import Tracer
 from fillmask.parameters.texts import InputText
-from fillmask.tasks.classify.parameters import ClassificationOptions, FunctionToApply
-from fillmask.tasks.classify.results import ClassificationResult, LabelScore
+from fillmask.tasks.classify.parameters import FunctionToApply
+from fillmask.tasks.classify.results import LabelScore
 from fillmask.tasks.event_loop import is_large
-from fillmask.tasks.plain_texts import PlainTexts
-from fillmask.tasks.rejected import RejectedText
+from fillmask.tasks.pipeline import Pipeline, Size, largest_sums
+from fillmask.tasks.plain_texts import HasTruncation, PlainTexts
+from fillmask.tasks.result import RejectedText, accepted
 from fillmask.tokenization.encoded_text import EncodedText
 from fillmask.tokenization.tokenizer import Tokenizer
 
@@ -30,6 +33,20 @@ _DEFAULT_FUNCTIONS: dict[str, FunctionToApply] = {
 }
 # creating and serializing a label's score takes about as long as copying this many characters
 _SCORE_COST_CHARS = 45
+# one pass with its queue entry and its arrays, and the logit of a label
+PASS_BYTES, _LOGIT_BYTES = 2_000, 4
+# a label's score as an object, and as JSON without its name
+_LABEL_BYTES, _LABEL_JSON_BYTES = 90, 45
+
+
+class ClassifyOptions(HasTruncation, Protocol):
+    """What the pipeline reads of parameters. Other formats have other fields for it."""
+
+    @property
+    def top_k(self) -> int | None: ...
+
+    @property
+    def function_to_apply(self) -> FunctionToApply | None: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,17 +60,34 @@ class PlannedLabels:
     """
 
     texts: Sequence[EncodedText | RejectedText]
-    options: Sequence[ClassificationOptions]
+    parameters: Sequence[ClassifyOptions]
     counts: Sequence[int]
     names: tuple[str, ...]
     is_large: bool
 
     @property
     def encoded(self) -> list[EncodedText]:
-        return [one for one in self.texts if isinstance(one, EncodedText)]
+        return accepted(self.texts)
+
+    @property
+    def size(self) -> Size:
+        by_count = _json_bytes(self.names)
+        pass_bytes = PASS_BYTES + _LOGIT_BYTES * len(self.names)
+        return Size(
+            sum(by_count[count] for count in self.counts),
+            sum(pass_bytes + one.input_ids.nbytes for one in self.encoded)
+            + _LABEL_BYTES * sum(self.counts),
+            "Use fewer texts or a smaller top_k.",
+        )
 
 
-class ClassificationPipeline:
+@lru_cache(maxsize=32)  # models with labels in a process
+def _json_bytes(names: tuple[str, ...]) -> Sequence[int]:
+    """Return the JSON size of the k labels with the longest names, by k."""
+    return largest_sums(len(to_json(name)) + _LABEL_JSON_BYTES for name in names)
+
+
+class ClassificationPipeline(Pipeline[ClassifyOptions, PlannedLabels, list[LabelScore]]):
     """Pipeline that classifies texts.
 
     Args:
@@ -73,45 +107,31 @@ class ClassificationPipeline:
         self._texts = PlainTexts(tokenizer, max_tokens, tracer, truncates=truncates)
         self._batcher = batcher
         self._head = head
-        longest = sorted((len(name) + _SCORE_COST_CHARS for name in head.labels), reverse=True)
-        # the cost of the k labels with the longest names, by k
-        self._cost_chars = (0, *accumulate(longest))
-
-    async def classify(
-        self,
-        texts: Sequence[InputText],
-        options: Sequence[ClassificationOptions],
-        label: str = "inputs",
-        *,
-        report_errors: bool = False,
-    ) -> ClassificationResult:
-        return await self.run(await self.plan(texts, options, label, report_errors=report_errors))
+        self._cost_chars = largest_sums(len(name) + _SCORE_COST_CHARS for name in head.labels)
 
     async def plan(
         self,
         texts: Sequence[InputText],
-        options: Sequence[ClassificationOptions],
+        parameters: Sequence[ClassifyOptions],
         label: str = "inputs",
         *,
         report_errors: bool = False,
     ) -> PlannedLabels:
-        """Tokenize texts. Arguments and errors are those of `read_each`."""
-        encoded = await self._texts.read(texts, options, label, report_errors=report_errors)
+        encoded = await self._texts.read(texts, parameters, label, report_errors=report_errors)
         names = self._head.labels
         counts = [
-            len(names) if one.top_k is None else min(one.top_k, len(names)) for one in options
+            len(names) if one.top_k is None else min(one.top_k, len(names)) for one in parameters
         ]
         ranked = len(names) * sum(isinstance(one, EncodedText) for one in encoded)
         cost_chars = sum(self._cost_chars[count] for count in counts)
-        return PlannedLabels(encoded, options, counts, names, is_large(ranked, cost_chars))
+        return PlannedLabels(encoded, parameters, counts, names, is_large(ranked, cost_chars))
 
-    async def run(self, planned: PlannedLabels) -> ClassificationResult:
-        """Return the labels of each planned text, best first. The errors are the batcher's."""
-        large = planned.is_large
-        logits = await self._logits(planned.encoded, bulk=large)
-        if large:
-            return ClassificationResult(await asyncio.to_thread(self._rank, planned, logits), large)
-        return ClassificationResult(self._rank(planned, logits), large)
+    async def run(self, plan: PlannedLabels) -> list[list[LabelScore] | RejectedText]:
+        """Return the labels of each planned text, best first."""
+        logits = await self._logits(plan.encoded, bulk=plan.is_large)
+        if plan.is_large:
+            return await asyncio.to_thread(self._rank, plan, logits)
+        return self._rank(plan, logits)
 
     async def logits(self, texts: Sequence[InputText]) -> list[FloatArray]:
         """Return the logits (L,) of each text."""
@@ -136,7 +156,7 @@ class ClassificationPipeline:
             if isinstance(one, RejectedText)
             else self._rank_labels(next(remaining), chosen.function_to_apply, count)
             for one, chosen, count in zip(
-                planned.texts, planned.options, planned.counts, strict=True
+                planned.texts, planned.parameters, planned.counts, strict=True
             )
         ]
 

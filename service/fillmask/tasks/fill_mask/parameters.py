@@ -1,7 +1,5 @@
 """Parameters of the task fill-mask."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -10,7 +8,6 @@ from typing_extensions import TypeAliasType
 from fillmask.errors import InvalidRequestError
 from fillmask.parameters.types import INTEGER, TargetList, WholeNumber
 from fillmask.parameters.validation import TaskParameters, ValidationContext
-from fillmask.tasks.call import CallKeywords
 
 # named, because generators of clients need names for types that occur twice
 Granularity = TypeAliasType("Granularity", Literal["token", "word"])
@@ -21,32 +18,6 @@ OnLongText = TypeAliasType("OnLongText", Literal["error", "window"])
 DEFAULT_TOP_K = 5
 DEFAULT_WORD_TOKENS = 3
 MAX_WORD_TOKENS = 5
-
-
-@dataclass(frozen=True, slots=True)
-class FillOptions:
-    """The parameters with their defaults.
-
-    Without `top_k`, there are as many fills as targets, or DEFAULT_TOP_K.
-    """
-
-    top_k: int | None = None
-    targets: tuple[str, ...] | None = None
-    granularity: Granularity = "token"
-    max_word_tokens: int = DEFAULT_WORD_TOKENS
-    strategy: Strategy = "independent"
-    order: Order = "confidence"
-    on_long_text: OnLongText = "error"
-
-
-class FillMaskKeywords(CallKeywords, total=False):
-    top_k: int | None
-    targets: Sequence[str] | None
-    granularity: Granularity | None
-    max_word_tokens: int | None
-    strategy: Strategy | None
-    order: Order | None
-    on_long_text: OnLongText | None
 
 
 class FillMaskParameters(TaskParameters):
@@ -107,10 +78,3 @@ class FillMaskParameters(TaskParameters):
             raise InvalidRequestError(
                 f"{chosen[0]} and {chosen[1]} exclude each other; choose one."
             )
-
-    @property
-    def options(self) -> FillOptions:
-        given = {name: value for name, value in dict(self).items() if value is not None}
-        if self.targets is not None:
-            given["targets"] = tuple(self.targets)
-        return FillOptions(**given)

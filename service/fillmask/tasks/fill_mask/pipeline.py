@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 from fillmask.concurrency import gather_or_cancel
 from fillmask.engine.batcher import Batcher
@@ -11,11 +10,14 @@ from fillmask.observability.tracing import Tracer
 from fillmask.parameters.limits import told_passes
 from fillmask.parameters.texts import InputText
 from fillmask.tasks.event_loop import read_each, tokenize
-from fillmask.tasks.fill_mask.parameters import FillOptions
-from fillmask.tasks.fill_mask.plan import FillPlan, PlannedFills
-from fillmask.tasks.fill_mask.results import FillResult
+from fillmask.tasks.fill_mask.parameters import DEFAULT_WORD_TOKENS, FillMaskParameters
+from fillmask.tasks.fill_mask.plan import FillPlan
+from fillmask.tasks.fill_mask.planned import PlannedFills
+from fillmask.tasks.fill_mask.results import TextFills
 from fillmask.tasks.fill_mask.strategies import FillStrategies
 from fillmask.tasks.fill_mask.targets import Targets, check_targets_size
+from fillmask.tasks.pipeline import Pipeline
+from fillmask.tasks.result import RejectedText
 from fillmask.tokenization.byte_cache import ByteCache
 from fillmask.tokenization.reader import TextReader
 from fillmask.tokenization.tokenizer import Tokenizer
@@ -27,7 +29,7 @@ _TARGET_COST_CHARS = 20
 CACHED_TARGETS_BYTES = 2**23
 
 
-class FillMaskPipeline:
+class FillMaskPipeline(Pipeline[FillMaskParameters, PlannedFills, TextFills]):
     """Pipeline that fills the masks of texts.
 
     Args:
@@ -59,50 +61,29 @@ class FillMaskPipeline:
         self._max_passes = max_passes
         self._tracer = tracer
 
-    def check_targets(self, options: FillOptions) -> None:
-        """Raise an InvalidRequestError if targets are invalid for every text."""
-        check_targets_size([options.targets or ()])
-        if options.targets:
-            self._resolve(options.targets).check()
-
-    async def fill(
-        self,
-        texts: Sequence[InputText],
-        options: FillOptions | Sequence[FillOptions],
-        label: str = "inputs",
-        *,
-        report_errors: bool = False,
-    ) -> FillResult:
-        return await self.run(await self.plan(texts, options, label, report_errors=report_errors))
+    def check(self, parameters: FillMaskParameters) -> None:
+        check_targets_size([parameters.targets or ()])
+        if parameters.targets:
+            self._resolve(parameters.targets).check()
 
     async def plan(
         self,
         texts: Sequence[InputText],
-        options: FillOptions | Sequence[FillOptions],
+        parameters: Sequence[FillMaskParameters],
         label: str = "inputs",
         *,
         report_errors: bool = False,
     ) -> PlannedFills:
-        """Tokenize texts or pairs and check the work that they need.
-
-        Args:
-            options: options for all texts, or a sequence with the options of each text.
-            label: the client's name for the texts, for error messages.
-            report_errors: True if the result contains the errors of invalid texts and targets.
-
-        Raises:
-            InvalidRequestError: the request exceeds the limits of targets, masks or passes.
-                Without `report_errors`, an invalid text or target also raises this error.
-        """
-        same_options = isinstance(options, FillOptions)
-        each = [options] * len(texts) if isinstance(options, FillOptions) else options
-        lists = {one.targets for one in (each[:1] if same_options else each) if one.targets}
+        """Tokenize texts. With `report_errors`, results also contain errors of invalid targets."""
+        # texts often share their parameters, and hashing targets is slow
+        distinct = {id(one): one for one in parameters}.values()
+        lists = {one.targets for one in distinct if one.targets}
         check_targets_size(lists)
         chars = sum(_TARGET_COST_CHARS + len(target) for targets in lists for target in targets)
         read = partial(self._plan_text, report_errors=report_errors)
         planned = await tokenize(
             lambda: PlannedFills.collect(
-                read_each(read, texts, each, label, report_errors=report_errors)
+                read_each(read, texts, parameters, label, report_errors=report_errors)
             ),
             sum(map(len, texts)) + chars,
             self._tracer,
@@ -110,68 +91,57 @@ class FillMaskPipeline:
         self._check_work(planned.plans.values())
         return planned
 
-    async def run(self, planned: PlannedFills) -> FillResult:
-        """Rank the fills of each mask of each planned text, best first.
-
-        The errors are the batcher's.
-        """
-        plans = planned.plans
-        groups = _group_by_options(plans)
+    async def run(self, plan: PlannedFills) -> list[TextFills | RejectedText]:
+        """Return the fills of each mask of each planned text, best first."""
+        plans = plan.plans
+        groups = _group_by_parameters(plans)
         each = plans.values()
         parts = self._batcher.parts_of(
-            sum(plan.tokens for plan in each), sum(plan.pass_tokens for plan in each)
+            sum(one.tokens for one in each), sum(one.pass_tokens for one in each)
         )
         try:
             found = await gather_or_cancel(
                 self._strategies.fill(
-                    [plans[index] for index in group], parts, is_large=planned.is_large
+                    [plans[index] for index in group], parts, is_large=plan.is_large
                 )
                 for group in groups
             )
         finally:
             self._batcher.forget(parts)
-        fills: list[list[list[Any]]] = [[] for _ in range(len(plans) + len(planned.rejected))]
+        results: dict[int, TextFills | RejectedText] = dict(plan.rejected)
         for group, group_fills in zip(groups, found, strict=True):
-            for index, text_fills in zip(group, group_fills, strict=True):
-                fills[index] = text_fills
-        return FillResult(
-            fills,
-            planned.is_large,
-            planned.rejected,
-            {
-                index: plan.targets.rejected
-                for index, plan in plans.items()
-                if plan.targets is not None and plan.targets.rejected
-            },
-        )
+            for index, masks in zip(group, group_fills, strict=True):
+                targets = plans[index].targets
+                results[index] = TextFills(masks, () if targets is None else targets.rejected)
+        return [results[index] for index in range(len(results))]
 
     def _plan_text(
-        self, text: InputText, options: FillOptions, label: str, *, report_errors: bool
+        self, text: InputText, own: FillMaskParameters, label: str, *, report_errors: bool
     ) -> FillPlan:
         """Make the plan of one text or pair, or raise an InvalidRequestError.
 
         Args:
             report_errors: True to ignore invalid targets if at least one target is valid.
         """
-        targets = self._resolve(options.targets) if options.targets else None
+        targets = self._resolve(own.targets) if own.targets else None
         if targets is not None and targets.rejected and not (report_errors and targets.texts):
             targets.check()
         longest = 1 if targets is None else targets.longest
-        if options.granularity == "word":
-            longest = options.max_word_tokens
-        if options.on_long_text == "window":
+        if own.granularity == "word":
+            longest = own.max_word_tokens or DEFAULT_WORD_TOKENS
+        if own.on_long_text == "window":
             windows = self._reader.read_windows(text, label, longest - 1)
-            if options.strategy == "joint" and len(windows) > 1:
+            if own.strategy == "joint" and len(windows) > 1:
                 raise InvalidRequestError(
                     f"{label} has masks too far apart for joint filling; use a shorter text or "
                     'strategy "independent".'
                 )
-            return FillPlan(str(text), options, targets, windows)
+            return FillPlan(str(text), own, targets, windows)
         encoded = self._reader.read_masked(text, label)
         if longest > 1:
             tokens = len(encoded.input_ids) - 1 + longest
             self._reader.check_tokens(tokens, label, cause=f" with {longest} in place of a mask")
-        return FillPlan(str(text), options, targets, [Window(encoded)])
+        return FillPlan(str(text), own, targets, [Window(encoded)])
 
     def _resolve(self, texts: tuple[str, ...]) -> Targets:
         targets = self._cached.get(texts)
@@ -196,11 +166,11 @@ class FillMaskPipeline:
             )
 
 
-def _group_by_options(plans: Mapping[int, FillPlan]) -> list[list[int]]:
-    groups: dict[FillOptions, list[int]] = {}
-    last: FillOptions | None = None
+def _group_by_parameters(plans: Mapping[int, FillPlan]) -> list[list[int]]:
+    groups: dict[FillMaskParameters, list[int]] = {}
+    last: FillMaskParameters | None = None
     for index, plan in plans.items():
-        if plan.options is not last:  # texts often share their options, and hashing targets is slow
-            last, group = plan.options, groups.setdefault(plan.options, [])
+        if plan.parameters is not last:  # as in `plan`
+            last, group = plan.parameters, groups.setdefault(plan.parameters, [])
         group.append(index)
     return list(groups.values())

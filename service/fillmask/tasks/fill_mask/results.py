@@ -1,15 +1,14 @@
 """Fills of masks, and errors of invalid targets."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, get_type_hints
 
-from pydantic import Field, TypeAdapter
+from pydantic import BaseModel, Field, RootModel, TypeAdapter
 
 from fillmask.arrays import check_finite
-from fillmask.errors import InvalidRequestError
-from fillmask.tasks.rejected import RejectedText
-from fillmask.tasks.result import Result
+from fillmask.tasks.result import Result, json_list
+from fillmask.tasks.schema import ErrorResponse, fields_of, never_null
 
 # value of `token` in a fill of several tokens, a number because clients expect a number
 NO_SINGLE_TOKEN = -1
@@ -105,32 +104,24 @@ class RejectedTarget(Result):
 
 
 @dataclass(frozen=True, slots=True)
-class FillResult:
-    """Result of a fill-mask request.
+class TextFills:
+    """The fills of one text.
 
     Attributes:
-        fills: fills of each mask of each text, best first. The joint strategy returns one list per
-            text. A rejected text has an empty list.
-        is_large: true if serializing takes too long for the event loop.
-        rejected_texts: rejected texts, by index.
-        rejected_targets: rejected targets, by index of the text.
+        masks: fills of each mask, best first. The joint strategy has one list for all masks.
+        rejected: rejected targets.
     """
 
-    fills: Sequence[Sequence[Sequence[Fill]]]
-    is_large: bool
-    rejected_texts: Mapping[int, RejectedText] = field(default_factory=dict)
-    rejected_targets: Mapping[int, Sequence[RejectedTarget]] = field(default_factory=dict)
+    masks: Sequence[Sequence[Fill]]
+    rejected: Sequence[RejectedTarget] = ()
 
-    def of_text(self, index: int) -> list[Any] | RejectedText:
-        """Return the fills of a text, nested as in Hugging Face's API.
+    def nested(self) -> list[Any]:
+        """Return the fills as in Hugging Face's API.
 
         A text with one list of fills has no list around it. Rejected targets follow the fills of
         each mask.
         """
-        if index in self.rejected_texts:
-            return self.rejected_texts[index]
-        rejected = self.rejected_targets.get(index, ())
-        masks = [[*fills, *rejected] for fills in self.fills[index]]
+        masks = [[*fills, *self.rejected] for fills in self.masks]
         return masks[0] if len(masks) == 1 else masks
 
 
@@ -141,37 +132,17 @@ _SERIALIZERS = {
     WordFill: TypeAdapter(list[WordFill]).serializer,
     JointFill: TypeAdapter(list[JointFill]).serializer,
 }
-_REJECTED_TEXT = TypeAdapter(RejectedText).serializer
 _REJECTED_TARGETS = TypeAdapter(Sequence[RejectedTarget]).serializer
 
 
-def fills_to_json(result: FillResult, *, single: bool) -> bytes:
-    """Return the response body, nested as in Hugging Face's API.
-
-    Raises:
-        InvalidRequestError: the single text is invalid.
-    """
-    return b"".join(response_parts(result, single=single))
+def fills_to_json(result: TextFills) -> list[bytes]:
+    """Return the JSON of a text's fills, nested as in Hugging Face's API, in parts."""
+    # one mask per call, because a single call for a large result blocks all other threads
+    masks = [_fills_json(mask, result.rejected) for mask in result.masks]
+    return masks if len(masks) == 1 else json_list([mask] for mask in masks)
 
 
-def response_parts(result: FillResult, *, single: bool) -> list[bytes]:
-    """Return the response body in parts, which the caller joins once."""
-    texts: list[list[bytes]] = []
-    for index, text in enumerate(result.fills):
-        if index in result.rejected_texts:
-            rejected = result.rejected_texts[index]
-            if single:
-                raise InvalidRequestError(rejected.error)
-            texts.append([_REJECTED_TEXT.to_json(rejected)])
-            continue
-        targets = result.rejected_targets.get(index)
-        # one mask per call, because a single call for a large result blocks all other threads
-        masks = [_fills_json(mask, targets) for mask in text]
-        texts.append(masks if len(masks) == 1 else _list_parts([mask] for mask in masks))
-    return texts[0] if single else _list_parts(texts)
-
-
-def _fills_json(fills: Sequence[Fill], rejected: Sequence[RejectedTarget] | None) -> bytes:
+def _fills_json(fills: Sequence[Fill], rejected: Sequence[RejectedTarget]) -> bytes:
     content = _SERIALIZERS[type(fills[0]) if fills else Fill].to_json(fills, exclude_none=True)
     # Pydantic writes NaN as null. No text contains these bytes, because pydantic escapes quotes.
     if b'"score":null' in content:
@@ -179,9 +150,29 @@ def _fills_json(fills: Sequence[Fill], rejected: Sequence[RejectedTarget] | None
     return content[:-1] + b"," + _REJECTED_TARGETS.to_json(rejected)[1:] if rejected else content
 
 
-def _list_parts(items: Iterable[list[bytes]]) -> list[bytes]:
-    """Return the parts of a JSON list from the parts of its items."""
-    parts = []
-    for item in items:
-        parts += [b",", *item]
-    return [b"[", *parts[1:], b"]"]
+@fields_of(Fill, TargetFill, JointFill)
+class FillBody(BaseModel):
+    """A fill of a mask, with its score."""
+
+    window: Annotated[list[int], Field(min_length=2, max_length=2)] | None = Field(
+        default=None,
+        json_schema_extra=never_null,
+        description="Start and end of the part of a long text that the model reads, in characters.",
+    )
+
+
+@fields_of(RejectedTarget)
+class RejectedTargetBody(BaseModel):
+    """An invalid target. With on_error "report", invalid targets follow the fills of a mask."""
+
+
+class MaskFills(RootModel[list[FillBody | RejectedTargetBody]]):
+    """The fills of one mask, best first."""
+
+
+class FillMaskResponse(RootModel[MaskFills | list[MaskFills | list[MaskFills] | ErrorResponse]]):
+    """Fills, best first.
+
+    A text with several masks has one list per mask. With joint filling, every text has a single
+    list. A list of texts has one list per text.
+    """

@@ -28,11 +28,11 @@ Fills = Sequence[list[list[Any]]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Job:
-    """Windows of texts with equal options.
+    """Windows of texts with equal parameters.
 
     Attributes:
         texts: the client's text of each window.
-        plan: the plan of the first text, for its options.
+        plan: the plan of the first text, for its parameters.
         is_large: True if ranking takes too long for the event loop, so that another thread ranks
             and the passes use the bulk lane.
     """
@@ -65,7 +65,7 @@ class FillStrategies:
         """Return the fills of each mask of each text, or one list per text if filled jointly.
 
         Args:
-            plans: plans with equal options.
+            plans: plans with equal parameters.
             parts: state of the request, which may have other plans.
             is_large: True if ranking takes too long for the event loop.
 
@@ -78,9 +78,9 @@ class FillStrategies:
         job = _Job(texts, encoded, first, parts, is_large)
         if first.targets is not None:
             fills = await self._targets(job, first.targets)
-        elif first.options.strategy == "joint":
+        elif first.parameters.strategy == "joint":
             fills = await self._joint(job)
-        elif first.options.granularity == "word":
+        elif first.parameters.granularity == "word":
             fills = await self._words(job)
         else:
             fills = await self._tokens(job)
@@ -127,7 +127,7 @@ class FillStrategies:
         return await job.rank(rank)
 
     async def _joint(self, job: _Job) -> Fills:
-        top_k, order = job.plan.top_k, job.plan.options.order
+        top_k, order = job.plan.top_k, job.plan.parameters.order or "confidence"
 
         async def fill(text: str, encoded_text: EncodedText) -> list[list[Any]]:
             passes = max_joint_passes(len(encoded_text.mask_spans), top_k)
@@ -146,7 +146,7 @@ class FillStrategies:
         return await gather_or_cancel(map(fill, job.texts, job.encoded))
 
     async def _words(self, job: _Job) -> Fills:
-        max_tokens = job.plan.options.max_word_tokens
+        max_tokens = job.plan.word_tokens
         submit = self._submit_for(max_word_passes(max_tokens), job.parts)
         search = WordSearch(self._tokenizer, submit, self._vocab_size, job.plan.top_k, max_tokens)
 

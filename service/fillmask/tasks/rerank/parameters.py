@@ -1,26 +1,20 @@
 """Parameters of reranking, over HTTP and in Python."""
 
-from typing import Annotated, Any, TypedDict
+from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, Field, ValidationInfo, field_validator
 
 from fillmask.errors import InvalidRequestError
-from fillmask.parameters.texts import TextPair, read_text, read_texts
+from fillmask.parameters.texts import TextPair, Truncation, read_text, read_texts
 from fillmask.parameters.types import NOT_BLANK, Flag, WholeNumber
 from fillmask.parameters.validation import TaskParameters, validation_context
-from fillmask.tasks.classify.parameters import ClassificationOptions
+from fillmask.tasks.classify.parameters import FunctionToApply
 
 NonBlank = Annotated[
     str,
     Field(pattern=NOT_BLANK),
     BeforeValidator(lambda value, info: read_text(value, info.field_name)),
 ]
-
-
-class RerankKeywords(TypedDict, total=False):
-    top_n: int | None
-    raw_scores: bool | None
-    truncate: bool | None
 
 
 class RankFields(BaseModel):
@@ -34,10 +28,13 @@ class RankFields(BaseModel):
         default=False, description="Whether a score is the logit instead of its sigmoid."
     )
 
-    def options_of(self, **truncation: Any) -> ClassificationOptions:
-        return ClassificationOptions(
-            function_to_apply="none" if self.raw_scores else "sigmoid", **truncation
-        )
+    @property
+    def top_k(self) -> None:
+        """The only label of a model that reranks."""
+
+    @property
+    def function_to_apply(self) -> FunctionToApply:
+        return "none" if self.raw_scores else "sigmoid"
 
 
 class RerankParameters(RankFields, TaskParameters):
@@ -58,8 +55,8 @@ class RerankParameters(RankFields, TaskParameters):
         return [TextPair(self.query, text) for text in self.texts]
 
     @property
-    def options(self) -> ClassificationOptions:
-        return self.options_of(truncate=self.truncate, cure="truncate to true")
+    def truncation(self) -> Truncation:
+        return Truncation(self.truncate, cure="truncate to true")
 
 
 def read_ranked(value: object, label: str, max_texts: int, form: str = "a text") -> list[str]:

@@ -1,45 +1,22 @@
 """Parameters of the task score."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
 from fillmask.errors import InvalidRequestError
-from fillmask.parameters.types import INTEGER, TargetList
+from fillmask.parameters.types import INTEGER, TUPLE, TargetList
 from fillmask.parameters.validation import TaskParameters, ValidationContext
-from fillmask.tasks.call import CallKeywords
 
 Variant = TypeAliasType("Variant", Literal["within_word", "original"])
 Part = TypeAliasType("Part", Literal["text", "text_pair"])
 DEFAULT_VARIANT: Variant = "within_word"
 _Span = Annotated[
-    list[Annotated[int, Field(ge=0), INTEGER]], Field(min_length=2, max_length=2, fail_fast=True)
+    tuple[Annotated[int, Field(ge=0), INTEGER], ...],
+    Field(min_length=2, max_length=2, fail_fast=True),
+    TUPLE,
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class ScoreOptions:
-    """The parameters with their defaults.
-
-    The other tokens of the text are context, which the model reads without scoring it.
-    """
-
-    variant: Variant = DEFAULT_VARIANT
-    span: tuple[int, int] | None = None
-    prefix: str | None = None
-    part: Part | None = None
-    targets: tuple[str, ...] | None = None
-
-
-class ScoreKeywords(CallKeywords, total=False):
-    variant: Variant | None
-    prefix: str | None
-    span: Sequence[int] | None
-    part: Part | None
-    targets: Sequence[str] | None
 
 
 class ScoreParameters(TaskParameters):
@@ -77,14 +54,11 @@ class ScoreParameters(TaskParameters):
         span, prefix = map(context.label, ("span", "prefix"))
         if self.span is not None and self.span[0] >= self.span[1]:
             raise InvalidRequestError(
-                f"The start of {span} must be less than its end (got {self.span})."
+                f"The start of {span} must be less than its end (got {list(self.span)})."
             )
         if self.span is not None and self.prefix is not None:
             raise InvalidRequestError(f"{span} and {prefix} exclude each other; choose one.")
 
     @property
-    def options(self) -> ScoreOptions:
-        span = None if self.span is None else (self.span[0], self.span[1])
-        targets = None if self.targets is None else tuple(self.targets)
-        default = DEFAULT_VARIANT if targets is None else "original"
-        return ScoreOptions(self.variant or default, span, self.prefix, self.part, targets)
+    def chosen_variant(self) -> Variant:
+        return self.variant or (DEFAULT_VARIANT if self.targets is None else "original")

@@ -24,15 +24,16 @@ from fillmask.parameters.limits import told_passes
 from fillmask.parameters.texts import InputText, TextPair
 from fillmask.tasks.event_loop import read_each, tokenize
 from fillmask.tasks.fill_mask.targets import check_targets_size
-from fillmask.tasks.rejected import RejectedText
-from fillmask.tasks.score.parameters import Part, ScoreOptions
+from fillmask.tasks.pipeline import Pipeline
+from fillmask.tasks.result import RejectedText
+from fillmask.tasks.score.parameters import Part, ScoreParameters
 from fillmask.tasks.score.plan import PlannedScores, ScorePlan, plan_scores
 from fillmask.tasks.score.results import TextScore, TokenScore, rank_scores
 from fillmask.tokenization.reader import TextReader
 from fillmask.tokenization.tokenizer import Tokenizer
 
 
-class ScoringPipeline:
+class ScoringPipeline(Pipeline[ScoreParameters, PlannedScores, TextScore]):
     """Pipeline that scores texts.
 
     Args:
@@ -55,38 +56,24 @@ class ScoringPipeline:
         self._max_passes = max_passes
         self._tracer = tracer
 
-    async def score(
-        self,
-        texts: Sequence[InputText],
-        options: Sequence[ScoreOptions],
-        label: str = "inputs",
-        *,
-        report_errors: bool = False,
-    ) -> list[TextScore | RejectedText]:
-        return await self.run(await self.plan(texts, options, label, report_errors=report_errors))
-
     async def plan(
         self,
         texts: Sequence[InputText],
-        options: Sequence[ScoreOptions],
+        parameters: Sequence[ScoreParameters],
         label: str = "inputs",
         *,
         report_errors: bool = False,
     ) -> PlannedScores:
-        """Tokenize texts or pairs without masks, and select the tokens to score.
-
-        Raises:
-            InvalidRequestError: the texts need too many passes, or as in `read_each`.
-        """
+        """Tokenize texts without masks, and select the tokens to score."""
 
         def read() -> list[ScorePlan | RejectedText]:
-            ids = self._target_ids({one.targets for one in options})
+            ids = self._target_ids({one.targets for one in parameters})
 
-            def plan_one(text: InputText, own: ScoreOptions, name: str) -> ScorePlan:
+            def plan_one(text: InputText, own: ScoreParameters, name: str) -> ScorePlan:
                 words = self._reader.read_words(text, name)
                 return plan_scores(text, words, own, ids[own.targets], name)
 
-            return read_each(plan_one, texts, options, label, report_errors=report_errors)
+            return read_each(plan_one, texts, parameters, label, report_errors=report_errors)
 
         planned = PlannedScores(await tokenize(read, sum(map(len, texts)), self._tracer))
         passes = sum(len(plan.scored) for plan in planned.plans)
@@ -98,12 +85,11 @@ class ScoringPipeline:
             )
         return planned
 
-    async def run(self, planned: PlannedScores) -> list[TextScore | RejectedText]:
-        """Score each planned text. The errors are the batcher's."""
+    async def run(self, plan: PlannedScores) -> list[TextScore | RejectedText]:
         mask = self._tokenizer.mask_token_id
-        passes = [one for plan in planned.plans for one in plan.passes(mask)]
+        passes = [one for text in plan.plans for one in text.passes(mask)]
         outputs = await self._batcher.submit(passes, bulk=True) if passes else []
-        return await asyncio.to_thread(self._scores, planned, outputs)
+        return await asyncio.to_thread(self._scores, plan, outputs)
 
     def _target_ids(
         self, lists: Collection[tuple[str, ...] | None]

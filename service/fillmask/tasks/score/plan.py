@@ -12,9 +12,17 @@ from fillmask.arrays import IntArray
 from fillmask.engine.passes import ModelPass
 from fillmask.errors import InvalidRequestError, quote
 from fillmask.parameters.texts import InputText
-from fillmask.tasks.rejected import RejectedText
-from fillmask.tasks.score.parameters import ScoreOptions, Variant
+from fillmask.tasks.pipeline import Size
+from fillmask.tasks.result import RejectedText
+from fillmask.tasks.score.parameters import ScoreParameters, Variant
 from fillmask.tokenization.encoded_text import EncodedWords
+
+# writing this many scores takes 0.3 ms
+LARGE_SCORES = 1_000
+# one pass, with its queue entry, its arrays, and its score as an object and as JSON
+_PASS_BYTES = 3_000
+# a target of a pass with its id and its log-probability, also as an object, and its JSON
+_TARGET_BYTES, _TARGET_JSON_BYTES = 68, 26
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,12 +84,34 @@ class PlannedScores:
     texts: Sequence[ScorePlan | RejectedText]
 
     @property
+    def passes(self) -> int:
+        return sum(len(plan.scored) for plan in self.plans)
+
+    @property
+    def is_large(self) -> bool:
+        values = sum(len(plan.scored) * (1 + len(plan.targets)) for plan in self.plans)
+        return values > LARGE_SCORES
+
+    @property
+    def size(self) -> Size:
+        # each pass copies the ids of its text and of the targets
+        targets = sum(len(plan.scored) * len(plan.targets) for plan in self.plans)
+        passes = (
+            len(plan.scored) * (_PASS_BYTES + plan.words.input_ids.nbytes) for plan in self.plans
+        )
+        return Size(
+            _TARGET_JSON_BYTES * targets,
+            _TARGET_BYTES * targets + sum(passes),
+            "Use fewer texts or targets.",
+        )
+
+    @property
     def plans(self) -> list[ScorePlan]:
         return [one for one in self.texts if isinstance(one, ScorePlan)]
 
 
 def plan_scores(
-    text: InputText, words: EncodedWords, options: ScoreOptions, targets: IntArray, label: str
+    text: InputText, words: EncodedWords, chosen: ScoreParameters, targets: IntArray, label: str
 ) -> ScorePlan:
     """Make the plan of one text or pair.
 
@@ -93,30 +123,30 @@ def plan_scores(
         InvalidRequestError: the options do not fit the text. They name a part that the text does
             not have, select characters outside the text, cut a token, or select no token.
     """
-    scored = _scored_tokens(text, words, options, label)
-    return ScorePlan(text, words, options.variant, scored, targets)
+    scored = _scored_tokens(text, words, chosen, label)
+    return ScorePlan(text, words, chosen.chosen_variant, scored, targets)
 
 
 def _scored_tokens(
-    text: InputText, words: EncodedWords, options: ScoreOptions, label: str
+    text: InputText, words: EncodedWords, chosen: ScoreParameters, label: str
 ) -> IntArray:
     if isinstance(text, str):
-        if options.part == "text_pair":
+        if chosen.part == "text_pair":
             raise InvalidRequestError(f"{label} has no text_pair; remove part or add text_pair.")
         own, offset = text, 0
-    elif options.part is None:
-        if options.span is not None or options.prefix is not None:
-            name = _name(options)
+    elif chosen.part is None:
+        if chosen.span is not None or chosen.prefix is not None:
+            name = _name(chosen)
             raise InvalidRequestError(
                 f"{label} is a pair; with {name}, set part to text or text_pair."
             )
         return np.arange(len(words.positions))
-    elif options.part == "text":
+    elif chosen.part == "text":
         own, offset, label = text.text, 0, f"{label}.text"
     else:
         own, offset, label = text.text_pair, text.second_start, f"{label}.text_pair"
-    start, end = _span(own, options, label)
-    tokens = np.flatnonzero(words.parts == int(options.part == "text_pair"))
+    start, end = _span(own, chosen, label)
+    tokens = np.flatnonzero(words.parts == int(chosen.part == "text_pair"))
     starts, ends = np.array(words.spans, dtype=np.int64)[tokens].T - offset
     # a token without characters, such as the first of two spaces, belongs to the characters before
     inside = (start <= starts) & (ends <= end) & ((start < ends) | (start == 0))
@@ -125,26 +155,27 @@ def _scored_tokens(
         first = int(np.argmax(cut))
         token_start, token_end = int(starts[first]), int(ends[first])
         raise InvalidRequestError(
-            f"{_name(options)} cuts the token {quote(own[token_start:token_end])} of {label}, "
+            f"{_name(chosen)} cuts the token {quote(own[token_start:token_end])} of {label}, "
             f"which starts at character {token_start} and ends at {token_end}; include the whole "
             "token or leave it out."
         )
     if not inside.any():
-        raise _no_token_error(options, label)
+        raise _no_token_error(chosen, label)
     scored: IntArray = tokens[inside]
     return scored
 
 
-def _span(text: str, options: ScoreOptions, label: str) -> tuple[int, int]:
+def _span(text: str, chosen: ScoreParameters, label: str) -> tuple[int, int]:
     """Return the start and the end of the characters to score."""
-    if options.span is not None:
-        if options.span[1] > len(text):
+    if chosen.span is not None:
+        if chosen.span[1] > len(text):
             raise InvalidRequestError(
                 f"span must end at {len(text)} or before, because {label} has {len(text)} "
-                f"characters (got {list(options.span)})."
+                f"characters (got {list(chosen.span)})."
             )
-        return options.span
-    prefix = options.prefix or ""
+        start, end = chosen.span
+        return start, end
+    prefix = chosen.prefix or ""
     if not text.startswith(prefix):
         raise InvalidRequestError(
             f"{label} must start with prefix {quote(prefix)}; change one of them."
@@ -152,13 +183,13 @@ def _span(text: str, options: ScoreOptions, label: str) -> tuple[int, int]:
     return len(prefix), len(text)
 
 
-def _no_token_error(options: ScoreOptions, label: str) -> InvalidRequestError:
-    if options.span is not None:
+def _no_token_error(chosen: ScoreParameters, label: str) -> InvalidRequestError:
+    if chosen.span is not None:
         return InvalidRequestError(f"span selects no token of {label}; include at least one word.")
-    if options.prefix:
+    if chosen.prefix:
         return InvalidRequestError(f"{label} has no tokens after prefix; shorten prefix.")
     return InvalidRequestError(f"{label} has no tokens; write at least one word.")
 
 
-def _name(options: ScoreOptions) -> str:
-    return "prefix" if options.span is None else "span"
+def _name(chosen: ScoreParameters) -> str:
+    return "prefix" if chosen.span is None else "span"

@@ -6,12 +6,11 @@ from dataclasses import dataclass, replace
 from typing import Annotated
 
 import numpy as np
-from pydantic import Field, TypeAdapter
+from pydantic import BaseModel, Field, RootModel, TypeAdapter
 
 from fillmask.arrays import FloatArray
-from fillmask.errors import InvalidRequestError
-from fillmask.tasks.rejected import RejectedText
-from fillmask.tasks.result import Result
+from fillmask.tasks.result import RejectedText, Result
+from fillmask.tasks.schema import ErrorResponse, fields_of
 from fillmask.tasks.score.parameters import Part
 
 
@@ -75,7 +74,6 @@ class TextScore(Result):
     ]
 
 
-_SCORES = TypeAdapter(list[TextScore | RejectedText]).serializer
 _SCORE = TypeAdapter(TextScore).serializer
 
 
@@ -97,9 +95,23 @@ def target_table(score: TextScore | RejectedText) -> FloatArray | RejectedText:
     return np.array([token.target_log_probs for token in score.tokens], dtype=np.float32)
 
 
-def scores_to_json(scores: Sequence[TextScore | RejectedText], *, single: bool) -> bytes:
-    """Return the response body, or raise the error of a single text."""
-    if single and isinstance(scores[0], RejectedText):
-        raise InvalidRequestError(scores[0].error)
-    serializer, value = (_SCORE, scores[0]) if single else (_SCORES, scores)
-    return serializer.to_json(value, exclude_none=True)
+def score_to_json(score: TextScore) -> list[bytes]:
+    return [_SCORE.to_json(score, exclude_none=True)]
+
+
+@fields_of(TokenScore)
+class TokenScoreBody(BaseModel):
+    """The score of a token."""
+
+
+@fields_of(TextScore)
+class TextScoreBody(BaseModel):
+    """The scores of one text."""
+
+    tokens: list[TokenScoreBody] = Field(
+        description="Scores of the scored tokens in order, without special tokens."
+    )
+
+
+class ScoreResponse(RootModel[TextScoreBody | list[TextScoreBody | ErrorResponse]]):
+    """The scores of one text, or a list with the scores of each text."""

@@ -8,6 +8,7 @@ Shapes: V vocabulary.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -17,12 +18,44 @@ from fillmask.engine.batcher import Batcher
 from fillmask.engine.passes import ModelPass, SparseVector
 from fillmask.observability.tracing import Tracer
 from fillmask.parameters.texts import InputText
-from fillmask.tasks.plain_texts import PlainTexts
-from fillmask.tasks.rejected import RejectedText
-from fillmask.tasks.sparse.parameters import SparseOptions
+from fillmask.tasks.classify.pipeline import PASS_BYTES
+from fillmask.tasks.pipeline import Pipeline, Size
+from fillmask.tasks.plain_texts import HasTruncation, PlainTexts
+from fillmask.tasks.result import RejectedText
+from fillmask.tasks.sparse.parameters import InputType
 from fillmask.tasks.sparse.results import SparseEmbedding
 from fillmask.tokenization.encoded_text import EncodedText
 from fillmask.tokenization.tokenizer import Tokenizer
+
+# a dimension of a sparse vector in arrays, as Python objects, and as JSON with its token
+_DIMENSION_BYTES, _DIMENSION_OBJECT_BYTES, _DIMENSION_JSON_BYTES = 12, 320, 40
+
+
+def vectors_size(dimensions: int) -> Size:
+    """Return the size of the JSON of vectors, with its objects.
+
+    Args:
+        dimensions: number of the actual dimensions of all vectors, because a trained model uses
+            few of its own.
+    """
+    return Size(
+        _DIMENSION_JSON_BYTES * dimensions,
+        _DIMENSION_OBJECT_BYTES * dimensions,
+        "Use fewer texts or a smaller top_n.",
+    )
+
+
+class SparseOptions(HasTruncation, Protocol):
+    """What the pipeline reads of parameters. Other formats have other fields for it."""
+
+    @property
+    def input_type(self) -> InputType | None: ...
+
+    @property
+    def top_n(self) -> int | None: ...
+
+    @property
+    def min_weight(self) -> float | None: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,8 +67,19 @@ class PlannedVectors:
     """
 
     texts: Sequence[EncodedText | SparseVector | RejectedText]
-    options: Sequence[SparseOptions]
+    parameters: Sequence[SparseOptions]
     dimensions: Sequence[int]
+
+    is_large = False  # how many dimensions the vectors have shows only after the passes
+
+    @property
+    def size(self) -> Size:
+        work_bytes = sum(
+            PASS_BYTES + one.input_ids.nbytes + _DIMENSION_BYTES * most
+            for one, most in zip(self.texts, self.dimensions, strict=True)
+            if isinstance(one, EncodedText)
+        )
+        return Size(0, work_bytes, "")
 
     @property
     def passes(self) -> list[ModelPass]:
@@ -46,7 +90,7 @@ class PlannedVectors:
         ]
 
 
-class SparsePipeline:
+class SparsePipeline(Pipeline[SparseOptions, PlannedVectors, SparseEmbedding]):
     """Pipeline that makes sparse vectors.
 
     Args:
@@ -66,7 +110,9 @@ class SparsePipeline:
         *,
         truncates: bool = False,
     ) -> None:
-        self._texts = PlainTexts(tokenizer, max_tokens, tracer, truncates=truncates)
+        self._texts = PlainTexts(
+            tokenizer, max_tokens, tracer, truncates=truncates, reads_blank=True
+        )
         self._tokenizer = tokenizer
         self._batcher = batcher
         self._max_dimensions = min(sparse.max_active_dims or vocab_size, vocab_size)
@@ -74,49 +120,37 @@ class SparsePipeline:
         if sparse.query_weights is not None:
             self._query_weights_V = np.array(sparse.query_weights, np.float32)
 
-    async def embed(
-        self,
-        texts: Sequence[InputText],
-        options: Sequence[SparseOptions],
-        label: str = "inputs",
-        *,
-        report_errors: bool = False,
-    ) -> list[SparseEmbedding | RejectedText]:
-        return await self.run(await self.plan(texts, options, label, report_errors=report_errors))
-
     async def plan(
         self,
         texts: Sequence[InputText],
-        options: Sequence[SparseOptions],
+        parameters: Sequence[SparseOptions],
         label: str = "inputs",
         *,
         report_errors: bool = False,
     ) -> PlannedVectors:
-        """Tokenize texts. Arguments and errors are those of `read_each`."""
-        encoded = await self._texts.read(texts, options, label, report_errors=report_errors)
+        encoded = await self._texts.read(texts, parameters, label, report_errors=report_errors)
         dimensions = [
-            min(one.top_n or self._max_dimensions, self._max_dimensions) for one in options
+            min(one.top_n or self._max_dimensions, self._max_dimensions) for one in parameters
         ]
         planned = [
             self._query_vector(one, most)
             if isinstance(one, EncodedText) and chosen.input_type == "query"
             else one
-            for one, chosen, most in zip(encoded, options, dimensions, strict=True)
+            for one, chosen, most in zip(encoded, parameters, dimensions, strict=True)
         ]
-        return PlannedVectors(planned, options, dimensions)
+        return PlannedVectors(planned, parameters, dimensions)
 
-    async def run(self, planned: PlannedVectors) -> list[SparseEmbedding | RejectedText]:
-        """Return the vector of each planned text. The errors are the batcher's."""
-        passes = planned.passes
+    async def run(self, plan: PlannedVectors) -> list[SparseEmbedding | RejectedText]:
+        passes = plan.passes
         outputs = iter(await self._batcher.submit(passes) if passes else [])
         results: list[SparseEmbedding | RejectedText] = []
-        for one, chosen in zip(planned.texts, planned.options, strict=True):
+        for one, chosen in zip(plan.texts, plan.parameters, strict=True):
             if isinstance(one, RejectedText):
                 results.append(one)
                 continue
             vector = next(outputs).vector if isinstance(one, EncodedText) else one
             assert vector is not None  # noqa: S101 - the graph of this task has vectors
-            kept = vector.values >= chosen.min_weight
+            kept = vector.values >= (chosen.min_weight or 0.0)
             results.append(
                 SparseEmbedding(
                     vector.indices[kept], vector.values[kept], self._tokenizer.vocabulary_token

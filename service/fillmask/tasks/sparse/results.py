@@ -1,6 +1,6 @@
 """Sparse vectors of texts."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -8,7 +8,6 @@ import numpy as np
 from pydantic_core import to_json
 
 from fillmask.arrays import FloatArray, IntArray
-from fillmask.tasks.rejected import RejectedText
 from fillmask.tasks.result import Result
 
 VectorFormat = Literal["pairs", "tokens", "arrays"]
@@ -52,28 +51,17 @@ def shortest_floats(values: FloatArray) -> list[float]:
     return rounded
 
 
-def vectors_to_json(
-    vectors: Sequence[SparseEmbedding | RejectedText], vector_format: VectorFormat = "pairs"
-) -> bytes:
-    """Return a list with one vector per text.
+def vector_to_json(vector: SparseEmbedding, vector_format: VectorFormat = "pairs") -> list[bytes]:
+    """Return the JSON of a vector.
 
     Args:
         vector_format: "pairs" for a list of index and value, "tokens" for an object with the weight
             of each token, "arrays" for an object with the lists indices and values.
     """
-    # one text per call, because a single call for a large result blocks all other threads
-    texts = [
-        to_json(one.to_dict() if isinstance(one, RejectedText) else _body(one, vector_format))
-        for one in vectors
-    ]
-    return b"[" + b",".join(texts) + b"]"
-
-
-def _body(vector: SparseEmbedding, vector_format: VectorFormat) -> object:
-    values = shortest_floats(vector.values)
+    indices, values = vector.indices.tolist(), shortest_floats(vector.values)
+    body: object = [{"index": i, "value": v} for i, v in zip(indices, values, strict=True)]
     if vector_format == "tokens":
-        return dict(zip(vector.tokens, values, strict=True))
-    indices = vector.indices.tolist()
-    if vector_format == "arrays":
-        return {"indices": indices, "values": values}
-    return [{"index": i, "value": v} for i, v in zip(indices, values, strict=True)]
+        body = dict(zip(vector.tokens, values, strict=True))
+    elif vector_format == "arrays":
+        body = {"indices": indices, "values": values}
+    return [to_json(body)]

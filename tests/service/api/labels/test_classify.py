@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-from fillmask.api import response_memory, routes, task_call
-from fillmask.api.wire.classify import ClassifyRequest
+from fillmask.api import task_call
+from fillmask.api.request_body import request_of
 from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import BatchOutputs
 from fillmask.tasks import event_loop
 from fillmask.tasks.classify.pipeline import ClassificationPipeline
+from fillmask.tasks.task import CLASSIFY, Task
 from fillmask.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
 from tests.service.api.labels.bundles import LABELS
 from tests.service.refusal import check_refusal
@@ -135,10 +136,10 @@ def test_a_wrong_logit_is_an_internal_error(
 
 
 STEPS = {
-    "parse": (ClassifyRequest, "read"),
+    "parse": (request_of(CLASSIFY), "read"),
     "encode": (Tokenizer, "encode"),
     "rank": (ClassificationPipeline, "_rank"),
-    "write": (routes, "labels_to_json"),
+    "write": (Task, "response"),
 }
 
 
@@ -205,7 +206,7 @@ def test_invalid_texts_are_reported(client: TestClient) -> None:
 
 
 def test_a_response_has_a_limit(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(response_memory, "MAX_RESPONSE_BYTES", 200)
+    monkeypatch.setattr(task_call, "MAX_RESPONSE_BYTES", 200)
     refused = client.post("/classify", json={"inputs": ["the", "cat"]})
     assert refused.status_code == 422
     assert refused.json()["error"].endswith("200. Use fewer texts or a smaller top_k.")

@@ -123,7 +123,7 @@ def test_protocols_of_other_servers_refuse_the_model(client: TestClient) -> None
 
 
 def test_a_response_has_a_limit(splade: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fillmask.api.response_memory.MAX_RESPONSE_BYTES", 1000)
+    monkeypatch.setattr("fillmask.api.task_call.MAX_RESPONSE_BYTES", 1000)
     with TestClient(create_app(Settings(bundle=splade, threads=1))) as client:
         refused = client.post("/embed_sparse", json={"inputs": VERSES})
         assert refused.status_code == 422

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from fillmask.api.wire.fill_request import FillMaskRequest
-from fillmask.api.wire.fill_response import FillBody
+from fillmask.api.request_body import request_of
 from fillmask.app import create_app
 from fillmask.parameters.limits import Limits
 from fillmask.parameters.types import MAX_TARGETS
 from fillmask.settings import Settings
-from fillmask.tasks.fill_mask.parameters import FillOptions
-from fillmask.tasks.fill_mask.results import FILL_FIELDS, Fill, FillResult, fills_to_json
+from fillmask.tasks.fill_mask.parameters import FillMaskParameters
+from fillmask.tasks.fill_mask.results import FILL_FIELDS, Fill, FillBody, TextFills
+from fillmask.tasks.task import FILL_MASK
 
 LIMITS = Limits(
     max_tokens=32, max_texts=3, max_masks=5, max_top_k=9, max_passes=2, max_body_bytes=1000
@@ -37,7 +37,7 @@ def body(token: int) -> dict[str, object]:
 
 def answer(fills: list[list[list[Fill]]], *, single: bool) -> Any:
     """Return the parsed response with these fills."""
-    return json.loads(fills_to_json(FillResult(fills, is_large=False), single=single))
+    return json.loads(FILL_MASK.response(list(map(TextFills, fills)), single=single))
 
 
 @pytest.mark.parametrize(
@@ -75,11 +75,11 @@ def test_absent_and_null_are_the_same() -> None:
     # Clients omit `parameters` or send null, {} or fields with the value null.
     for parameters in ("", ', "parameters": null', ', "parameters": {}'):
         content = f'{{"inputs": "x"{parameters}}}'.encode()
-        read = FillMaskRequest.read(content, "application/json", LIMITS)
+        read = request_of(FILL_MASK).read(content, "application/json", LIMITS)
         assert read.texts == ["x"]
     content = b'{"inputs": ["x"], "parameters": {"top_k": null, "targets": null}}'
-    read = FillMaskRequest.read(content, "application/json", LIMITS)
-    assert read.options == FillOptions()
+    read = request_of(FILL_MASK).read(content, "application/json", LIMITS)
+    assert read.each == [FillMaskParameters()]
 
 
 def test_the_schemas_show_the_limits() -> None:
@@ -104,7 +104,7 @@ def test_the_schemas_show_the_limits() -> None:
 
 def test_choices_have_names_and_nulls_are_no_defaults() -> None:
     # Generators of clients make a field with a default mandatory.
-    schemas = FillMaskRequest.model_json_schema()["$defs"]
+    schemas = request_of(FILL_MASK).model_json_schema()["$defs"]
     assert schemas["OnLongText"]["enum"] == ["error", "window"]
     assert set(schemas) == {
         *("FillMaskParameters", "HuggingFaceOptions", "Pair"),
@@ -116,10 +116,9 @@ def test_choices_have_names_and_nulls_are_no_defaults() -> None:
 def test_a_number_without_a_fraction_is_a_whole_number() -> None:
     # JSON does not distinguish 5.0 from 5.
     content = b'{"inputs": "x", "parameters": {"top_k": 5.0, "max_word_tokens": 2e0}}'
-    read = FillMaskRequest.read(content, "application/json", LIMITS)
-    assert read.options == FillOptions(top_k=5, max_word_tokens=2)
-    assert isinstance(read.options, FillOptions)
-    assert type(read.options.top_k) is int
+    read = request_of(FILL_MASK).read(content, "application/json", LIMITS)
+    assert read.each == [FillMaskParameters(top_k=5, max_word_tokens=2)]
+    assert type(read.each[0].top_k) is int
 
 
 def test_the_document_describes_every_field_of_a_fill() -> None:

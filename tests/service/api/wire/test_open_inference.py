@@ -18,7 +18,7 @@ from fillmask import __version__
 from fillmask.api.wire.open_inference.infer_request import InferRequest
 from fillmask.api.wire.open_inference.infer_response import response_to
 from fillmask.parameters.limits import Limits
-from fillmask.tasks.fill_mask.results import Fill, FillResult
+from fillmask.tasks.fill_mask.results import Fill, TextFills
 from tests.service.tiny import Tiny
 
 pytestmark = pytest.mark.processes
@@ -403,7 +403,7 @@ def test_masks_filled_together(client: TestClient) -> None:
 def test_rows_of_different_lengths_are_filled_up() -> None:
     fill = Fill(0.5, 7, "dog", "the dog")
     read = InferRequest.read(json.dumps(body()).encode(), None, LIMITS, "fill-mask")
-    result = FillResult([[[fill, fill]], [[fill], []]], is_large=False)
+    result = [TextFills([[fill, fill]]), TextFills([[fill], []])]
     content, _ = response_to(read, "tiny", result)
     tensors = {output["name"]: output for output in json.loads(content)["outputs"]}
     assert tensors["text_index"]["data"] == [0, 1, 1]

@@ -13,7 +13,7 @@ import pytest
 from fillmask.cli.errors import CommandError
 from fillmask.cli.formats.base import Row
 from fillmask.cli.formats.by_extension import open_rows
-from fillmask.tasks.fill_mask.parameters import FillOptions
+from fillmask.tasks.fill_mask.parameters import FillMaskParameters
 from tests.service.cli.command_line import fields_in, rows_in, write_rows
 from tests.service.cli.formats.written import FILL, write
 
@@ -125,15 +125,15 @@ def test_output_has_a_line_for_each_fill(source: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "more"),
     [
-        (FillOptions(), []),
-        (FillOptions(targets=("a",)), ["log_prob", "target_score", "tokens"]),
-        (FillOptions(granularity="word"), ["log_prob", "tokens"]),
-        (FillOptions(strategy="joint"), ["log_prob", "tokens", "token_strs"]),
-        (FillOptions(on_long_text="window"), ["window"]),
+        (FillMaskParameters(), []),
+        (FillMaskParameters(targets=("a",)), ["log_prob", "target_score", "tokens"]),
+        (FillMaskParameters(granularity="word"), ["log_prob", "tokens"]),
+        (FillMaskParameters(strategy="joint"), ["log_prob", "tokens", "token_strs"]),
+        (FillMaskParameters(on_long_text="window"), ["window"]),
     ],
 )
 def test_the_header_has_what_the_options_give(
-    source: Path, options: FillOptions, more: list[str]
+    source: Path, options: FillMaskParameters, more: list[str]
 ) -> None:
     # The header depends on options, not on answers, so that all shards have the same header.
     given = {"log_prob": -1.5, "target_score": 0.25, "tokens": [1, 2], "token_strs": ["x", "y"]}

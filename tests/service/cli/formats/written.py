@@ -7,8 +7,8 @@ from typing import Any
 
 from fillmask.cli.formats.by_extension import make_writer, open_rows
 from fillmask.cli.formats.output import Output, problem_answer
-from fillmask.cli.tasks import TASKS
-from fillmask.tasks.fill_mask.parameters import FillOptions
+from fillmask.cli.tasks import rows_of
+from fillmask.tasks.fill_mask.parameters import FillMaskParameters
 
 FILL = {"score": 0.5, "token": 7, "token_str": "a", "sequence": "a b"}
 
@@ -17,14 +17,16 @@ def write(
     source: Path,
     ending: str,
     answers: Sequence[Any],
-    options: FillOptions | None = None,
+    options: FillMaskParameters | None = None,
     *,
     errors: bool = False,
     prefix: str | None = None,
 ) -> Path:
     """Write a file's rows with their answers, which are fills or the text of a problem."""
     rows, output = open_rows(source, "inputs"), source.with_name(f"out.{ending}")
-    layout = TASKS["fill-mask"].layout(options or FillOptions(), row_parameters=rows.row_parameters)
+    layout = rows_of("fill-mask").layout(
+        options or FillMaskParameters(), row_parameters=rows.row_parameters
+    )
     lines = [
         problem_answer(answer) if isinstance(answer, str) else json.dumps(answer).encode()
         for answer in answers

@@ -24,7 +24,7 @@ from fillmask.cli.resume.parts import PartFiles
 from fillmask.cli.whole_file import process_file
 from fillmask.errors import InvalidRequestError
 from fillmask.settings import Settings
-from fillmask.tasks.fill_mask.results import Fill, FillResult
+from fillmask.tasks.fill_mask.results import Fill, TextFills
 from tests.properties import examples
 from tests.service.cli.command_line import block_of, numbered, write_rows
 from tests.service.cli.resume.failing_disk import Disk, KilledError
@@ -40,16 +40,16 @@ class FakeModel:
         self.bundle = mock.Mock(mask_token="[MASK]")  # noqa: S106 - a token of another kind
         self.batcher = self
 
-    def require_fill_mask(self) -> Self:
+    def pipeline(self, _task: object) -> Self:
         return self
 
-    def check_targets(self, options: object) -> None:
+    def check(self, parameters: object) -> None:
         """Accept any targets."""
 
-    async def fill(self, texts: Sequence[str], _options: object, label: str) -> FillResult:
+    async def compute(self, texts: Sequence[str], _: object, label: str) -> list[TextFills]:
         if "[MASK]" not in texts[0]:
             raise InvalidRequestError(f"{label} has no mask.")
-        return FillResult([[[Fill(0.5, 1, texts[0], "")]]], is_large=False)
+        return [TextFills([[Fill(0.5, 1, texts[0], "")]])]
 
     async def aclose(self) -> None:
         """Close nothing."""

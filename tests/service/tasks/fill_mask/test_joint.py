@@ -95,7 +95,7 @@ def test_passes_are_bounded(tiny: Tiny) -> None:
     assert max_joint_passes(2, 20) == 21
     runs: list[ModelPass] = []
     with TestClient(create_app(Settings(bundle=tiny.path, threads=1, max_passes=6))) as client:
-        batcher = client.app.state.models.default.pipelines.fill_mask._strategies._batcher  # type: ignore[attr-defined]
+        batcher = client.app.state.models.default.pipelines["fill-mask"]._strategies._batcher  # type: ignore[attr-defined]
         run = batcher._run
 
         def counted(batch: Batch) -> BatchOutputs:

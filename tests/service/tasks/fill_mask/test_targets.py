@@ -10,7 +10,7 @@ import pytest
 
 from fillmask.engine.batcher import Batcher
 from fillmask.errors import InvalidRequestError
-from fillmask.tasks.fill_mask.parameters import FillOptions
+from fillmask.tasks.fill_mask.parameters import FillMaskParameters
 from fillmask.tasks.fill_mask.results import Fill, TargetFill
 from fillmask.tasks.fill_mask.targets import Targets, check_targets_size
 from tests.service import tiny_calls
@@ -188,7 +188,7 @@ async def test_targets_are_bounded_in_bytes(tiny: Tiny) -> None:
 async def test_targets_of_all_texts_are_bounded_together(tiny: Tiny) -> None:
     # Texts with the same targets count them once.
     pipeline = tiny_calls.make_pipeline(tiny, cast("Batcher", None))  # plans use no batcher
-    first, second = (FillOptions(targets=(letter * 200_000,)) for letter in "xy")
+    first, second = (FillMaskParameters(targets=(letter * 200_000,)) for letter in "xy")
     with pytest.raises(InvalidRequestError, match=r"at most 262144 bytes in UTF-8 \(got 400000\)"):
         await pipeline.plan(["the [MASK]"] * 3, [first, second, first])
 

@@ -7,8 +7,7 @@ text of each pair is optional. A request for fills may also have a BYTES tensor 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from fillmask.api.wire.classify import ClassifyRequest
-from fillmask.api.wire.fill_request import FillMaskRequest
+from fillmask.api.request_body import TextsRequest, request_of
 from fillmask.api.wire.open_inference.infer_body import (
     InferBody,
     InputTensor,
@@ -22,6 +21,7 @@ from fillmask.errors import InvalidRequestError, quote
 from fillmask.parameters.limits import Limits
 from fillmask.parameters.validation import BODY, ValidationContext
 from fillmask.parameters.values import describe, integer_of
+from fillmask.tasks.task import CLASSIFY, FILL_MASK
 
 _TASK = "task"
 _TASKS = tuple(OUTPUTS)  # the tasks of the protocol
@@ -39,13 +39,9 @@ class InferRequest:
 
     id: str | None
     model_name: str | None
-    body: FillMaskRequest | ClassifyRequest
+    body: TextsRequest
     label: str
     outputs: dict[str, bool]
-
-    @property
-    def task(self) -> Task:
-        return "fill-mask" if isinstance(self.body, FillMaskRequest) else "text-classification"
 
     @classmethod
     def read(
@@ -79,9 +75,7 @@ class InferRequest:
         label = label_of(name)
         context = ValidationContext(limits, label, BODY)
         value = {"inputs": inputs, "parameters": parameters}
-        checked = (FillMaskRequest if task == "fill-mask" else ClassifyRequest).check(
-            value, context
-        )
+        checked = request_of(FILL_MASK if task == "fill-mask" else CLASSIFY).check(value, context)
         outputs = dict.fromkeys(OUTPUTS[task], binary)
         if request.outputs:
             outputs = dict(_selected(request.outputs, tuple(outputs), default=binary))

@@ -5,18 +5,20 @@ labels, each tensor has one row per text.
 """
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from pydantic import BaseModel, Field
 from pydantic_core import to_json
 
 from fillmask.api.operations import MODEL_VERSION
-from fillmask.api.schema import never_null
 from fillmask.api.wire.open_inference.infer_request import InferRequest
 from fillmask.api.wire.open_inference.metadata import OUTPUTS
 from fillmask.api.wire.open_inference.tensors import WireTensor
 from fillmask.arrays import check_finite
-from fillmask.tasks.classify.results import ClassificationResult, LabelScore
-from fillmask.tasks.fill_mask.results import NO_SINGLE_TOKEN, Fill, FillResult
+from fillmask.tasks.classify.results import LabelScore
+from fillmask.tasks.fill_mask.results import NO_SINGLE_TOKEN, Fill, TextFills
+from fillmask.tasks.schema import never_null
+from fillmask.tasks.task import FILL_MASK
 
 # padding for masks with fewer fills than other masks
 _PADDING = Fill(score=0.0, token=NO_SINGLE_TOKEN, token_str="", sequence="")
@@ -43,17 +45,13 @@ class InferResponse(BaseModel):
 
 
 def response_to(
-    request: InferRequest, model: str, result: FillResult | ClassificationResult
+    request: InferRequest, model: str, results: Sequence[Any]
 ) -> tuple[bytes, int | None]:
     """Return the response body and the length of its JSON in bytes.
 
     The length is None if no binary tensor follows the JSON.
     """
-    tensors = (
-        fill_tensors(result.fills)
-        if isinstance(result, FillResult)
-        else label_tensors(result.accepted)
-    )
+    tensors = (fill_tensors if request.body.task is FILL_MASK else label_tensors)(results)
     by_name = {tensor.name: tensor for tensor in tensors}
     outputs, contents = [], []
     for name, binary in request.outputs.items():
@@ -69,8 +67,8 @@ def response_to(
     return b"".join([head_bytes, *contents]), len(head_bytes) if contents else None
 
 
-def fill_tensors(fills: Sequence[Sequence[Sequence[Fill]]]) -> Iterator[WireTensor]:
-    masks = [(index, mask) for index, text in enumerate(fills) for mask in text]
+def fill_tensors(fills: Sequence[TextFills]) -> Iterator[WireTensor]:
+    masks = [(index, mask) for index, text in enumerate(fills) for mask in text.masks]
     width = max(len(mask) for _, mask in masks)  # with whole words, some masks may have fewer fills
     padded = [fill for _, mask in masks for fill in (*mask, *[_PADDING] * (width - len(mask)))]
     check_finite([fill.score for fill in padded])

@@ -8,6 +8,13 @@ from pydantic import BaseModel, Field, create_model
 
 from fillmask.tasks.result import Result
 
+
+class ErrorResponse(BaseModel):
+    """The body of an error response."""
+
+    error: str = Field(description="Description of the problem and of its solution.")
+
+
 _Model = TypeVar("_Model", bound=BaseModel)
 
 

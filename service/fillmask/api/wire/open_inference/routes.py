@@ -1,8 +1,4 @@
-"""The endpoints of the Open Inference Protocol and of the V1 protocol.
-
-Those of text-embeddings-inference, Cohere and Jina are in `fillmask.api.wire`, and those of
-Hugging Face in `fillmask.api.routes`.
-"""
+"""The endpoints of the Open Inference Protocol."""
 
 import asyncio
 from typing import Any
@@ -11,26 +7,14 @@ from fastapi import APIRouter, Request, Response
 
 from fillmask import __version__
 from fillmask.api.models import get_ready_model, get_registry
-from fillmask.api.operations import MODEL_VERSION, add_route, path_parameters, with_call
-from fillmask.api.task_call import Pipeline, TaskCall, json_response, task_call
+from fillmask.api.operations import MODEL_VERSION, add_route, path_parameters
+from fillmask.api.task_call import task_call
 from fillmask.api.task_route import TaskRoute
-from fillmask.api.wire.classify import TextsToClassify
-from fillmask.api.wire.fill_request import TextsToFill
-from fillmask.api.wire.kserve_v1 import (
-    PredictClassifyRequest,
-    PredictClassifyResponse,
-    PredictFillMaskRequest,
-    PredictFillMaskResponse,
-    parse_request,
-    response_json,
-)
 from fillmask.api.wire.open_inference.infer_request import InferRequest
 from fillmask.api.wire.open_inference.infer_response import InferResponse, response_to
 from fillmask.api.wire.open_inference.infer_schema import InferClassifyRequest, InferFillMaskRequest
 from fillmask.api.wire.open_inference.metadata import metadata
 from fillmask.errors import NotFoundError, quote
-from fillmask.tasks.classify.results import ClassificationResult
-from fillmask.tasks.fill_mask.results import FillResult
 
 _MODEL, _VERSION = "/v2/models/{name}", "/v2/models/{name}/versions/{version}"
 
@@ -43,12 +27,7 @@ _INFERRED: dict[str, Any] = {
 }
 
 
-def add_protocol_routes(router: APIRouter) -> None:
-    _add_open_inference(router)
-    _add_predict(router)
-
-
-def _add_open_inference(router: APIRouter) -> None:
+def add_open_inference_routes(router: APIRouter) -> None:
     tags: list[Any] = ["Open Inference Protocol v2"]
 
     @router.get("/v2", summary="Describe the server", tags=tags)
@@ -127,9 +106,15 @@ async def _infer(request: Request) -> Response:
             )
         )
         call.check_named("model_name", parsed.model_name)
-        get_registry(request.app).get(name, parsed.task)
-        result = await _run(call, parsed.body, parsed.label)
-        content, head_bytes = await asyncio.to_thread(response_to, parsed, name, result)
+        get_registry(request.app).get(name, parsed.body.task.of_bundle)
+        results, _ = await call.run(
+            parsed.body.task,
+            parsed.body.texts,
+            parsed.body.each,
+            parsed.label,
+            report_errors=parsed.body.report_errors,
+        )
+        content, head_bytes = await asyncio.to_thread(response_to, parsed, name, results)
     if head_bytes is None:
         return Response(content, media_type="application/json")
     headers = {_JSON_BYTES: str(head_bytes)}
@@ -159,52 +144,6 @@ def _add_missing_extensions(router: APIRouter) -> None:
             "The service has no statistics in Triton's format; use GET /metrics for the counts and "
             "durations of all models."
         )
-
-
-def _add_predict(router: APIRouter) -> None:
-    tags: list[Any] = ["V1 protocol"]
-
-    add_route(
-        router,
-        TaskRoute,
-        "/v1/models/{name}:predict",
-        with_call(_predict),
-        name="predict",
-        reads=[PredictFillMaskRequest, PredictClassifyRequest],
-        responds=PredictFillMaskResponse | PredictClassifyResponse,
-        summary="Fill masks or classify texts",
-        tags=tags,
-    )
-
-    @router.get("/v1/models", summary="List the names of the served models", tags=tags)
-    async def v1_models(request: Request) -> dict[str, list[str]]:
-        return {"models": list(get_registry(request.app).by_served_name)}
-
-    @router.get("/v1/models/{name}", summary="Check that the model is ready", tags=tags)
-    async def v1_model(request: Request, name: str) -> dict[str, Any]:
-        await get_ready_model(request.app, name)
-        return {"name": name, "ready": True}
-
-
-async def _predict(call: TaskCall) -> Response:
-    task = call.served.info.tasks[0]
-    parsed = await call.read(
-        lambda body, content_type, limits: parse_request(body, content_type, limits, task)
-    )
-    result = await _run(call, parsed, "instances")
-    return await json_response(response_json, result, large=result.is_large)
-
-
-async def _run(
-    call: TaskCall, body: TextsToFill | TextsToClassify, label: str
-) -> FillResult | ClassificationResult:
-    fills = isinstance(body, TextsToFill)
-    pipeline: Pipeline[Any, FillResult | ClassificationResult] = (
-        call.served.require_fill_mask() if fills else call.served.require_classification()
-    )
-    return await call.run(
-        pipeline, body.texts, body.options, label, report_errors=body.report_errors
-    )
 
 
 def _check_version(request: Request) -> None:

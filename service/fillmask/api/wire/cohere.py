@@ -1,37 +1,34 @@
-"""Request and response bodies of reranking.
+"""The formats of Cohere and Jina AI for reranking, which vLLM and others share.
 
-The texts of text-embeddings-inference are the documents of Cohere, Jina AI, vLLM and others.
+The texts of text-embeddings-inference are their documents.
 """
 
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    JsonValue,
-    ValidationInfo,
-    field_validator,
-)
+from fastapi import APIRouter, Response
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationInfo, field_validator
+from pydantic_core import to_json
 
 from fillmask.api.json_body import read_json
-from fillmask.api.request_body import JsonRequest, only
-from fillmask.api.schema import fields_of, never_null
-from fillmask.api.wire.truncation import TruncationFields
+from fillmask.api.operations import add_route, with_call
+from fillmask.api.request_body import only
+from fillmask.api.task_call import TaskCall, json_response
+from fillmask.api.task_route import RerankRoute
+from fillmask.api.wire.tei import BEST, QUERY, QueryRequest, RankBody, RerankRequest
 from fillmask.errors import InvalidRequestError
+from fillmask.observability.request_context import REQUEST_ID
 from fillmask.parameters.limits import Limits
+from fillmask.parameters.texts import Truncation
 from fillmask.parameters.types import Flag
-from fillmask.parameters.validation import (
-    BODY,
-    ValidationContext,
-    described,
-    validation_context,
-)
-from fillmask.tasks.classify.parameters import ClassificationOptions
-from fillmask.tasks.rerank.parameters import NonBlank, RankFields, read_ranked
-from fillmask.tasks.rerank.results import RankedText
+from fillmask.parameters.validation import BODY, ValidationContext, described, validation_context
+from fillmask.tasks.rerank.parameters import read_ranked
+from fillmask.tasks.rerank.results import rank_texts
+from fillmask.tasks.schema import never_null
 
-_QUERY, _BEST = "What do pandas eat?", "The panda eats bamboo."
+_TAGS: list[Any] = ["Reranking"]
+# vLLM's is an object and Infinity's a text, and litellm, which asks both alike, fails at the other
+_VERSIONS = {"/v1/rerank": "1", "/v2/rerank": "2"}  # of Cohere's API
+_NOT_REPEATED = "Only /v1/rerank and /v2/rerank repeat the documents."
 _DOCUMENT = 'a text or {"text": text}'
 
 # fields of Cohere, vLLM and litellm that change nothing, or get a refusal by name
@@ -49,41 +46,6 @@ class Document(BaseModel):
     text: str
 
 
-class QueryRequest(RankFields, JsonRequest):
-    """The fields of both forms."""
-
-    model: NonBlank | None = Field(
-        default=None, description="Name of the model. The default is the first that can rerank."
-    )
-
-
-class RerankRequest(TruncationFields, QueryRequest):
-    """A request to order texts by their relevance to a query."""
-
-    model_config = ConfigDict(
-        json_schema_extra=described({"query": _QUERY, "texts": [_BEST, "It rains."]})
-    )
-
-    texts: list[str] = Field(description="The texts to order, of which some may be blank.")
-    return_text: Flag = Field(default=False, description="Whether the response repeats the texts.")
-
-    @field_validator(
-        "texts", mode="plain", json_schema_input_type=Annotated[list[str], Field(min_length=1)]
-    )
-    @classmethod
-    def _check_texts(cls, value: object, info: ValidationInfo) -> object:
-        return read_ranked(value, "texts", validation_context(info).limits.max_texts)
-
-
-@fields_of(RankedText)
-class RankBody(BaseModel):
-    """A text with its score."""
-
-    text: str | None = Field(
-        default=None, json_schema_extra=never_null, description="The text, with return_text."
-    )
-
-
 class RankDocumentsRequest(QueryRequest):
     """A request to order documents by their relevance to a query.
 
@@ -91,9 +53,7 @@ class RankDocumentsRequest(QueryRequest):
     """
 
     model_config = ConfigDict(
-        json_schema_extra=described(
-            {"query": _QUERY, "documents": [_BEST, "It rains."], "top_n": 1}
-        )
+        json_schema_extra=described({"query": QUERY, "documents": [BEST, "It rains."], "top_n": 1})
     )
 
     documents: list[JsonValue] = Field(
@@ -141,8 +101,8 @@ class RankDocumentsRequest(QueryRequest):
         return _texts(self.documents)
 
     @property
-    def options(self) -> ClassificationOptions:
-        return self.options_of(truncate=True, side=self.truncation_side)
+    def truncation(self) -> Truncation:
+        return Truncation(truncate=True, side=self.truncation_side)
 
     def check_tokens(self, longest: int) -> None:
         """Raise InvalidRequestError if a limit would cut the longest pair."""
@@ -182,6 +142,78 @@ class RankedDocumentsResponse(BaseModel):
         description="The version of Cohere's API, the tokens, what the request costs (nothing) and "
         "warnings."
     )
+
+
+def add_rerank_routes(router: APIRouter) -> None:
+    add_route(
+        router,
+        RerankRoute,
+        "/rerank",
+        with_call(_rerank),
+        name="rerank",
+        reads=[RerankRequest, RankDocumentsRequest],
+        responds=list[RankBody] | RankedDocumentsResponse,
+        with_model=True,
+        summary="Order texts or documents by their relevance to a query",
+        tags=_TAGS,
+    )
+    for path in _VERSIONS:
+        add_route(
+            router,
+            RerankRoute,
+            path,
+            with_call(_rerank_documents),
+            name=path.strip("/").replace("/", "_"),
+            reads=[RankDocumentsRequest],
+            responds=RankedDocumentsResponse,
+            summary="Order documents by their relevance to a query",
+            tags=_TAGS,
+        )
+
+
+async def _rerank(call: TaskCall) -> Response:
+    body = await call.read(read_either)
+    if isinstance(body, RankDocumentsRequest):
+        return await _rank_documents(call, body)
+    call.claim_repeated(body.return_text)
+    with call.of_model(body.model) as chosen:
+        labels, _ = await chosen.rerank(body, "texts")
+    ranks = [
+        {"index": one.index, "score": one.score}
+        | ({"text": body.texts[one.index]} if body.return_text else {})
+        for one in rank_texts(labels, body.top_n)
+    ]
+    return await json_response(lambda: to_json(ranks))
+
+
+async def _rerank_documents(call: TaskCall) -> Response:
+    return await _rank_documents(call, await call.read(RankDocumentsRequest.read))
+
+
+async def _rank_documents(call: TaskCall, body: RankDocumentsRequest) -> Response:
+    call.claim_repeated(body.return_documents)
+    with call.of_model(body.model) as chosen:
+        labels, tokens = await chosen.rerank(body, "documents", body.check_tokens)
+    version = _VERSIONS.get(call.request.url.path)
+    results: list[dict[str, Any]] = []
+    for one in rank_texts(labels, body.top_n):
+        results.append({"index": one.index, "relevance_score": one.score})
+        if body.return_documents and version:
+            document = body.documents[one.index]
+            results[-1]["document"] = {"text": document} if isinstance(document, str) else document
+    response = {
+        "id": call.request.scope[REQUEST_ID].decode(),
+        "model": chosen.served.name,
+        "results": results,
+        "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
+        "meta": {
+            "api_version": {"version": version or "1"},
+            "billed_units": {"search_units": 0},
+            "tokens": {"input_tokens": tokens},
+            **({"warnings": [_NOT_REPEATED]} if body.return_documents and not version else {}),
+        },
+    }
+    return await json_response(lambda: to_json(response))
 
 
 def read_either(

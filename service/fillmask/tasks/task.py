@@ -1,0 +1,241 @@
+"""The tasks of the service: a folder and a row of TASKS each.
+
+HTTP, Python, the command and OpenAPI iterate over TASKS. A further task needs nothing but its row,
+and only wire formats, the page and the columns of files may know it by name.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from pydantic import JsonValue
+
+from fillmask.bundles.bundle import Bundle
+from fillmask.bundles.description import Task as BundleTask
+from fillmask.engine.batcher import Batcher
+from fillmask.observability.tracing import Tracer
+from fillmask.parameters.validation import TaskParameters
+from fillmask.settings import Settings
+from fillmask.tasks.classify.golden import check_golden_labels
+from fillmask.tasks.classify.parameters import ClassifyParameters
+from fillmask.tasks.classify.pipeline import ClassificationPipeline
+from fillmask.tasks.classify.results import ClassifyResponse, labels_to_json
+from fillmask.tasks.fill_mask.golden import check_golden_prompts
+from fillmask.tasks.fill_mask.parameters import FillMaskParameters
+from fillmask.tasks.fill_mask.pipeline import FillMaskPipeline
+from fillmask.tasks.fill_mask.results import FillMaskResponse, TextFills, fills_to_json
+from fillmask.tasks.pipeline import Pipeline
+from fillmask.tasks.result import response_parts
+from fillmask.tasks.score.parameters import ScoreParameters
+from fillmask.tasks.score.pipeline import ScoringPipeline
+from fillmask.tasks.score.results import ScoreResponse, rank_scores, score_to_json
+from fillmask.tasks.sparse.golden import check_golden_vectors
+from fillmask.tasks.sparse.parameters import SparseParameters
+from fillmask.tasks.sparse.pipeline import SparsePipeline
+from fillmask.tasks.sparse.results import vector_to_json
+from fillmask.tokenization.tokenizer import Tokenizer
+
+
+class Parts(NamedTuple):
+    """What a pipeline is made of."""
+
+    bundle: Bundle
+    tokenizer: Tokenizer
+    batcher: Batcher
+    settings: Settings
+    tracer: Tracer | None
+
+
+class Endpoint(NamedTuple):
+    """The endpoint of a task, below the name of a model too.
+
+    Attributes:
+        inputs: description of the texts of a request.
+        response: type of the response.
+        bulk: whether its work joins the bulk lane.
+        hugging_face: whether the paths of Hugging Face's clients also serve the task.
+    """
+
+    path: str
+    summary: str
+    tag: str
+    inputs: str
+    examples: Sequence[JsonValue]
+    response: Any
+    bulk: bool = False
+    hugging_face: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Task:
+    """A task.
+
+    Attributes:
+        name: what the command and messages call it.
+        of_bundle: task that a bundle must have.
+        load: function that makes the pipeline of a model, once the golden results are right. It
+            raises BundleError if they differ by more than rounding explains.
+        to_json: function that returns the JSON of a text's result, in parts.
+        value: function that returns the result of a text in Python.
+        together: function that completes the results of several calls for one text each.
+        listed: whether the response to a single text is a list.
+        endpoint: its endpoint, or None if only a wire format has one.
+    """
+
+    name: str
+    of_bundle: BundleTask
+    parameters: type[TaskParameters]
+    load: Callable[[Parts], Awaitable[Pipeline[Any, Any, Any]]]
+    to_json: Callable[[Any], list[bytes]]
+    value: Callable[[Any], Any] = lambda result: result
+    together: Callable[[list[Any]], list[Any]] = list
+    listed: bool = False
+    endpoint: Endpoint | None = None
+
+    def response(self, results: Sequence[Any], *, single: bool) -> bytes:
+        """Return the response in our own format. Errors are those of `response_parts`."""
+        parts = response_parts(results, self.to_json, single=single)
+        return b"".join([b"[", *parts, b"]"] if single and self.listed else parts)
+
+
+async def _load_fills(parts: Parts) -> FillMaskPipeline:
+    bundle, tokenizer, batcher, settings, tracer = parts
+
+    def fills(max_masks: int, max_passes: int) -> FillMaskPipeline:
+        return FillMaskPipeline(
+            tokenizer,
+            batcher,
+            max_tokens=bundle.max_tokens,
+            vocab_size=bundle.architecture.vocab_size,
+            max_masks=max_masks,
+            max_passes=max_passes,
+            tracer=tracer,
+        )
+
+    # without the request limits, because a golden prompt may have more masks than a request
+    await check_golden_prompts(bundle, fills(bundle.max_tokens, 1))
+    return fills(settings.max_masks, settings.max_passes)
+
+
+async def _load_scores(parts: Parts) -> ScoringPipeline:
+    bundle, tokenizer, batcher, settings, tracer = parts
+    return ScoringPipeline(tokenizer, batcher, bundle.max_tokens, settings.max_passes, tracer)
+
+
+async def _load_labels(parts: Parts) -> ClassificationPipeline:
+    bundle, tokenizer, batcher, settings, tracer = parts
+    assert bundle.classification is not None  # noqa: S101 - a bundle of this task has a head
+    found = ClassificationPipeline(
+        tokenizer,
+        batcher,
+        bundle.classification,
+        bundle.max_tokens,
+        tracer,
+        truncates=settings.auto_truncate,
+    )
+    await check_golden_labels(bundle, found)
+    return found
+
+
+async def _load_vectors(parts: Parts) -> SparsePipeline:
+    bundle, tokenizer, batcher, settings, tracer = parts
+    assert bundle.sparse is not None  # noqa: S101 - a bundle of this task has a head
+    # with all dimensions, because others may be the strongest on this machine
+    whole = bundle.sparse.model_copy(update={"max_active_dims": None})
+    checked, found = (
+        SparsePipeline(
+            tokenizer,
+            batcher,
+            head,
+            bundle.max_tokens,
+            bundle.architecture.vocab_size,
+            tracer,
+            truncates=bundle.truncates or settings.auto_truncate,
+        )
+        for head in (whole, bundle.sparse)
+    )
+    await check_golden_vectors(bundle, checked)
+    return found
+
+
+FILL_MASK = Task(
+    name="fill-mask",
+    of_bundle="fill-mask",
+    parameters=FillMaskParameters,
+    load=_load_fills,
+    to_json=fills_to_json,
+    value=TextFills.nested,
+    endpoint=Endpoint(
+        "/fill-mask",
+        "Fill the masks of one or more texts",
+        "Fills",
+        "A text or a pair of texts with at least one mask, or a list of these.",
+        (
+            {"inputs": "Paris is the [MASK] of France.", "parameters": {"top_k": 5}},
+            {"inputs": "She drank a cup of [MASK].", "parameters": {"targets": ["tea", "water"]}},
+            {"inputs": {"text": "Where is she?", "text_pair": "She is at the [MASK]."}},
+        ),
+        FillMaskResponse,
+        hugging_face=True,
+    ),
+)
+SCORE = Task(
+    name="score",
+    of_bundle="fill-mask",
+    parameters=ScoreParameters,
+    load=_load_scores,
+    to_json=score_to_json,
+    together=rank_scores,
+    endpoint=Endpoint(
+        "/score",
+        "Score each token of one or more texts",
+        "Scores",
+        "A text or a pair of texts without masks, or a list of these.",
+        (
+            {"inputs": ["The capital of France is Paris.", "The capital of France is Rome."]},
+            {"inputs": {"text": "Where is she?", "text_pair": "She is at home."}},
+            {
+                "inputs": ["The capital of France is Paris.", "The capital of France is Rome."],
+                "parameters": {"prefix": "The capital of France is"},
+            },
+            {"inputs": "The dog barked.", "parameters": {"targets": ["the", "a"]}},
+        ),
+        ScoreResponse,
+        bulk=True,
+    ),
+)
+CLASSIFY = Task(
+    name="classify",
+    of_bundle="text-classification",
+    parameters=ClassifyParameters,
+    load=_load_labels,
+    to_json=labels_to_json,
+    listed=True,
+    endpoint=Endpoint(
+        "/classify",
+        "Classify one or more texts",
+        "Labels",
+        "A text or a pair of texts, or a list of these.",
+        (
+            {"inputs": "I loved this film.", "parameters": {"top_k": 1}},
+            {"inputs": {"text": "Where is she?", "text_pair": "She is at home."}},
+        ),
+        ClassifyResponse,
+        hugging_face=True,
+    ),
+)
+SPARSE = Task(
+    name="sparse",
+    of_bundle="sparse",
+    parameters=SparseParameters,
+    load=_load_vectors,
+    to_json=vector_to_json,
+    listed=True,
+)
+
+TASKS: dict[str, Task] = {task.name: task for task in (FILL_MASK, SCORE, CLASSIFY, SPARSE)}
+
+
+def tasks_of(bundle_tasks: Sequence[BundleTask]) -> list[Task]:
+    """Return the tasks of a model, in the order of the tasks of its bundle."""
+    return [task for one in bundle_tasks for task in TASKS.values() if task.of_bundle == one]
