@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from fillmask.api.json_size import MAX_VALUES
+from fillmask.api.json_body import MAX_VALUES
 from fillmask.api.task_call import MAX_RESPONSE_BYTES
 from fillmask.app import BUDGET_BYTES, FREE_BYTES
 from fillmask.observability.logs import FIELDS

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from fillmask.api.task_call import TaskCall, task_call
 from fillmask.api.task_route import TaskRoute
 from fillmask.middleware.deadline import MAX_TIMEOUT_MS
-from fillmask.tasks.schema import ErrorResponse
+from fillmask.tasks.result import ErrorResponse
 
 # errors of every operation
 ERRORS: Mapping[int, str] = {

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from fastapi import Request, Response
 
-from fillmask.api.json_size import MAX_VALUES
+from fillmask.api.json_body import MAX_VALUES
 from fillmask.api.models import get_registry
 from fillmask.api.task_route import TaskRoute
 from fillmask.errors import ContentTypeError, InvalidRequestError, quote

@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
-from contextlib import AsyncExitStack, ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,14 +14,14 @@ from fillmask import __version__
 from fillmask.bundles.bundle import WEIGHTS_FILE, Bundle, read_bundle
 from fillmask.bundles.description import Pooling
 from fillmask.bundles.discovery import Fingerprint, fingerprint
+from fillmask.bundles.validation import unreadable
 from fillmask.engine.batcher import Batcher
 from fillmask.engine.probe import Probe
 from fillmask.engine.runtime import Runtime
 from fillmask.engine.warm_up import warm_up
-from fillmask.errors import BundleError
+from fillmask.errors import BundleError, StartupError, safe_traceback
 from fillmask.models.graph_choice import GraphChoice, choose_graph, stock_graph
 from fillmask.models.limits import limits_of
-from fillmask.models.load_errors import as_bundle_errors
 from fillmask.models.served_model import ModelInfo, ServedModel
 from fillmask.models.time_limit import TimeLimit
 from fillmask.models.weights_watch import watch_weights
@@ -247,3 +247,36 @@ def _check_tasks(choice: GraphChoice, runtime: Runtime) -> None:
             f"The bundle is invalid: classification.pooling must be {runtime.pooling}, as in "
             f"{file} (got {head.pooling}); export the bundle again."
         )
+
+
+# what ends a task or the process and says nothing about a bundle
+NOT_FAILURES = (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit)
+
+_log = logging.getLogger(__name__)
+
+
+@contextmanager
+def as_bundle_errors(path: Path) -> Iterator[None]:
+    """Convert any other error than a StartupError into a BundleError.
+
+    A panic of the tokenizers library is a BaseException but not an Exception.
+
+    Args:
+        path: directory of the bundle.
+    """
+    try:
+        yield
+    except (StartupError, *NOT_FAILURES):
+        raise
+    except OSError as error:
+        raise unreadable(path, error) from error
+    except MemoryError as error:
+        raise BundleError(
+            f"The bundle {path} needs more memory than the process has; raise the memory limit or "
+            "use a smaller model."
+        ) from error
+    except BaseException as error:
+        _log.debug("the bundle cannot be loaded:\n%s", safe_traceback(error))
+        raise BundleError(
+            f"The bundle {path} cannot be loaded ({type(error).__name__}); export the bundle again."
+        ) from error

@@ -20,10 +20,8 @@ from fillmask.errors import (
     quote,
     safe_traceback,
 )
-from fillmask.models.load_errors import NOT_FAILURES
-from fillmask.models.loader import load_model
+from fillmask.models.loader import NOT_FAILURES, load_model
 from fillmask.models.served_model import ServedModel
-from fillmask.models.served_names import with_aliases
 from fillmask.observability.metrics import Metrics
 from fillmask.observability.tracing import Tracer
 from fillmask.settings import Settings
@@ -217,3 +215,46 @@ def _run_in(tasks: set[asyncio.Task[None]], coroutine: Coroutine[Any, Any, None]
     task = asyncio.create_task(coroutine)
     tasks.add(task)
     task.add_done_callback(tasks.discard)
+
+
+_RESERVED = {"stats"}  # of Triton's path /v2/models/stats
+
+
+def with_aliases(
+    served_name: str, by_name: Mapping[str, ServedModel], default: ServedModel
+) -> dict[str, ServedModel]:
+    """Return the models by name, followed by the models by alias.
+
+    Args:
+        served_name: the setting, a comma-separated list of ALIAS or ALIAS=MODEL. An alias without a
+            model is an alias of the default model.
+        by_name: all models by the names of their bundles.
+        default: the default model.
+
+    Raises:
+        SettingsError: a model of the list does not exist, two models have the same name, or an
+            alias is a part of a path.
+    """
+    served = dict(by_name)
+    for entry in filter(None, map(str.strip, served_name.split(","))):
+        alias, _, name = entry.partition("=")
+        if alias in _RESERVED:
+            raise SettingsError(
+                f"served_name has the alias {quote(alias)}, which is a part of a path of the Open "
+                "Inference Protocol; use another alias."
+            )
+        model = by_name.get(name) if name else default
+        if model is None:
+            raise SettingsError(
+                f"The model of {quote(alias)} in served_name must be one of "
+                f"{', '.join(map(quote, by_name))} (got {quote(name)})."
+            )
+        # An alias may repeat the name of its own model, because the name of a KServe
+        # InferenceService may be the name of the bundle.
+        other = served.setdefault(alias, model)
+        if other is not model:
+            raise SettingsError(
+                f"served_name has the alias {quote(alias)} of the model {quote(model.name)}, but "
+                f"{quote(alias)} is a name of the model {quote(other.name)}; use another alias."
+            )
+    return served

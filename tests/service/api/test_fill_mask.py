@@ -14,9 +14,9 @@ from fillmask.api.request_body import request_of
 from fillmask.app import create_app
 from fillmask.engine.batcher import Batcher
 from fillmask.settings import Settings
-from fillmask.tasks import event_loop
+from fillmask.tasks import texts as task_texts
 from fillmask.tasks.fill_mask import strategies
-from fillmask.tasks.fill_mask.ranking import rank_targets
+from fillmask.tasks.fill_mask.strategies import rank_targets
 from fillmask.tasks.task import FILL_MASK, Task
 from fillmask.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
 from tests.service.tiny import Tiny
@@ -99,7 +99,7 @@ def test_ranking_many_targets_does_not_stall_the_event_loop(
     spied = watch._spy("rank targets", rank_targets)
     monkeypatch.setattr(strategies, "rank_targets", spied)
     for limit, where in ((5, OFF_THE_LOOP), (6, ON_THE_LOOP)):
-        monkeypatch.setattr(event_loop, "LARGE_RANKING", limit)
+        monkeypatch.setattr(task_texts, "LARGE_RANKING", limit)
         parameters = {"targets": ["dog", "cat", "tea"], "top_k": 1}
         post(client, {"inputs": "the [MASK] and [MASK]", "parameters": parameters})
         assert watch.where["rank targets"] == where

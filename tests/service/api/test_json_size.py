@@ -6,8 +6,7 @@ import tracemalloc
 
 import pytest
 
-from fillmask.api.json_body import read_json
-from fillmask.api.json_size import MAX_VALUES, check_value_count
+from fillmask.api.json_body import MAX_VALUES, check_value_count, read_json
 from fillmask.errors import InvalidRequestError
 
 MIB = 2**20

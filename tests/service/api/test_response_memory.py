@@ -20,7 +20,7 @@ from fillmask.errors import InvalidRequestError
 from fillmask.middleware.memory_budget import Claim
 from fillmask.parameters.limits import Limits
 from fillmask.tasks.fill_mask.parameters import FillMaskParameters
-from fillmask.tasks.fill_mask.planned import PlannedFills
+from fillmask.tasks.fill_mask.plan import PlannedFills
 from fillmask.tasks.fill_mask.results import TextFills
 from fillmask.tasks.pipeline import Plan
 from fillmask.tasks.result import RejectedText, accepted

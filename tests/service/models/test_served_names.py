@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 
 from fillmask.app import create_app
 from fillmask.errors import SettingsError
-from fillmask.models.served_names import with_aliases
+from fillmask.models.registry import with_aliases
 from fillmask.settings import Settings
 from tests.service.put_bundle import put_bundle
 from tests.service.tiny import Tiny

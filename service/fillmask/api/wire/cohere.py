@@ -23,7 +23,7 @@ from fillmask.parameters.types import Flag
 from fillmask.parameters.validation import BODY, ValidationContext, described, validation_context
 from fillmask.tasks.rerank.parameters import read_ranked
 from fillmask.tasks.rerank.results import rank_texts
-from fillmask.tasks.schema import never_null
+from fillmask.tasks.result import never_null
 
 _TAGS: list[Any] = ["Reranking"]
 # vLLM's is an object and Infinity's a text, and litellm, which asks both alike, fails at the other

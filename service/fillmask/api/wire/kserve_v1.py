@@ -20,8 +20,7 @@ from fillmask.parameters.validation import BODY, ValidationContext, validation_c
 from fillmask.parameters.values import describe
 from fillmask.tasks.classify.results import ClassifyResponse
 from fillmask.tasks.fill_mask.results import MaskFills
-from fillmask.tasks.result import response_parts
-from fillmask.tasks.schema import ErrorResponse
+from fillmask.tasks.result import ErrorResponse, response_parts
 from fillmask.tasks.task import CLASSIFY, FILL_MASK, Task
 
 _INSTANCES = "instances"

@@ -34,8 +34,7 @@ from fillmask.tasks.classify.parameters import FunctionToApply
 from fillmask.tasks.classify.results import LabelBody
 from fillmask.tasks.rerank.parameters import NonBlank, RankFields, read_ranked
 from fillmask.tasks.rerank.results import RankedText
-from fillmask.tasks.result import accepted, response_parts
-from fillmask.tasks.schema import fields_of, never_null
+from fillmask.tasks.result import accepted, fields_of, never_null, response_parts
 from fillmask.tasks.sparse.parameters import SparseFields
 from fillmask.tasks.sparse.pipeline import vectors_size
 from fillmask.tasks.sparse.results import VectorFormat, vector_to_json

@@ -18,10 +18,9 @@ from fillmask.observability.tracing import Tracer
 from fillmask.parameters.texts import InputText
 from fillmask.tasks.classify.parameters import FunctionToApply
 from fillmask.tasks.classify.results import LabelScore
-from fillmask.tasks.event_loop import is_large
 from fillmask.tasks.pipeline import Pipeline, Size, largest_sums
-from fillmask.tasks.plain_texts import HasTruncation, PlainTexts
 from fillmask.tasks.result import RejectedText, accepted
+from fillmask.tasks.texts import HasTruncation, PlainTexts, is_large
 from fillmask.tokenization.encoded_text import EncodedText
 from fillmask.tokenization.tokenizer import Tokenizer
 

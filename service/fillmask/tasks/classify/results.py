@@ -5,8 +5,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field, RootModel, TypeAdapter
 
-from fillmask.tasks.result import Result
-from fillmask.tasks.schema import ErrorResponse, fields_of
+from fillmask.tasks.result import ErrorResponse, Result, fields_of
 
 
 @dataclass(frozen=True, slots=True)

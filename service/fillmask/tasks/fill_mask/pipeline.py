@@ -9,15 +9,14 @@ from fillmask.errors import InvalidRequestError
 from fillmask.observability.tracing import Tracer
 from fillmask.parameters.limits import told_passes
 from fillmask.parameters.texts import InputText
-from fillmask.tasks.event_loop import read_each, tokenize
 from fillmask.tasks.fill_mask.parameters import DEFAULT_WORD_TOKENS, FillMaskParameters
-from fillmask.tasks.fill_mask.plan import FillPlan
-from fillmask.tasks.fill_mask.planned import PlannedFills
+from fillmask.tasks.fill_mask.plan import FillPlan, PlannedFills
 from fillmask.tasks.fill_mask.results import TextFills
 from fillmask.tasks.fill_mask.strategies import FillStrategies
 from fillmask.tasks.fill_mask.targets import Targets, check_targets_size
 from fillmask.tasks.pipeline import Pipeline
 from fillmask.tasks.result import RejectedText
+from fillmask.tasks.texts import read_each, tokenize
 from fillmask.tokenization.byte_cache import ByteCache
 from fillmask.tokenization.reader import TextReader
 from fillmask.tokenization.tokenizer import Tokenizer

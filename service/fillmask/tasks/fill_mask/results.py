@@ -7,8 +7,7 @@ from typing import Annotated, Any, get_type_hints
 from pydantic import BaseModel, Field, RootModel, TypeAdapter
 
 from fillmask.arrays import check_finite
-from fillmask.tasks.result import Result, json_list
-from fillmask.tasks.schema import ErrorResponse, fields_of, never_null
+from fillmask.tasks.result import ErrorResponse, Result, fields_of, json_list, never_null
 
 # value of `token` in a fill of several tokens, a number because clients expect a number
 NO_SINGLE_TOKEN = -1

@@ -22,13 +22,13 @@ from fillmask.errors import InvalidRequestError, quote
 from fillmask.observability.tracing import Tracer
 from fillmask.parameters.limits import told_passes
 from fillmask.parameters.texts import InputText, TextPair
-from fillmask.tasks.event_loop import read_each, tokenize
 from fillmask.tasks.fill_mask.targets import check_targets_size
 from fillmask.tasks.pipeline import Pipeline
 from fillmask.tasks.result import RejectedText
 from fillmask.tasks.score.parameters import Part, ScoreParameters
 from fillmask.tasks.score.plan import PlannedScores, ScorePlan, plan_scores
 from fillmask.tasks.score.results import TextScore, TokenScore, rank_scores
+from fillmask.tasks.texts import read_each, tokenize
 from fillmask.tokenization.reader import TextReader
 from fillmask.tokenization.tokenizer import Tokenizer
 

@@ -9,8 +9,7 @@ import numpy as np
 from pydantic import BaseModel, Field, RootModel, TypeAdapter
 
 from fillmask.arrays import FloatArray
-from fillmask.tasks.result import RejectedText, Result
-from fillmask.tasks.schema import ErrorResponse, fields_of
+from fillmask.tasks.result import ErrorResponse, RejectedText, Result, fields_of
 from fillmask.tasks.score.parameters import Part
 
 

@@ -20,10 +20,10 @@ from fillmask.observability.tracing import Tracer
 from fillmask.parameters.texts import InputText
 from fillmask.tasks.classify.pipeline import PASS_BYTES
 from fillmask.tasks.pipeline import Pipeline, Size
-from fillmask.tasks.plain_texts import HasTruncation, PlainTexts
 from fillmask.tasks.result import RejectedText
 from fillmask.tasks.sparse.parameters import InputType
 from fillmask.tasks.sparse.results import SparseEmbedding
+from fillmask.tasks.texts import HasTruncation, PlainTexts
 from fillmask.tokenization.encoded_text import EncodedText
 from fillmask.tokenization.tokenizer import Tokenizer
 

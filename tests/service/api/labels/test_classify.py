@@ -13,7 +13,7 @@ from fillmask.api import task_call
 from fillmask.api.request_body import request_of
 from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import BatchOutputs
-from fillmask.tasks import event_loop
+from fillmask.tasks import texts as task_texts
 from fillmask.tasks.classify.pipeline import ClassificationPipeline
 from fillmask.tasks.task import CLASSIFY, Task
 from fillmask.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
@@ -169,7 +169,7 @@ def test_only_long_steps_leave_the_event_loop(
     assert moved("the", task_call.LONG_BODY_BYTES) == {"parse"}
     half = " " * (LONG_TEXT_CHARS // 2)
     assert moved({"text": f"{half}the", "text_pair": f"{half}cat"}) == {"encode"}
-    monkeypatch.setattr(event_loop, "LARGE_RANKING", 5)
+    monkeypatch.setattr(task_texts, "LARGE_RANKING", 5)
     assert moved(["the"]) == set()
     assert moved(["the", PAIR]) == {"rank", "write"}
 

@@ -17,7 +17,7 @@ from fillmask.api.wire.open_inference.tensors import WireTensor
 from fillmask.arrays import check_finite
 from fillmask.tasks.classify.results import LabelScore
 from fillmask.tasks.fill_mask.results import NO_SINGLE_TOKEN, Fill, TextFills
-from fillmask.tasks.schema import never_null
+from fillmask.tasks.result import never_null
 from fillmask.tasks.task import FILL_MASK
 
 # padding for masks with fewer fills than other masks

@@ -1,19 +1,20 @@
-"""What a request does on the event loop, and what on another thread because it takes too long.
+"""The texts of a request: read on the event loop, or on another thread if they take too long.
 
 Work below these bounds takes at most 0.3 ms. A switch to another thread and back takes 0.03 ms.
 """
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from fillmask.errors import InvalidRequestError
 from fillmask.observability.request_times import timed_tokenization
 from fillmask.observability.tracing import Tracer
-from fillmask.parameters.texts import InputText
+from fillmask.parameters.texts import InputText, Truncation
 from fillmask.tasks.result import RejectedText
-from fillmask.tokenization.reader import text_label
-from fillmask.tokenization.tokenizer import LONG_TEXT_CHARS
+from fillmask.tokenization.encoded_text import EncodedText
+from fillmask.tokenization.reader import TextReader, text_label
+from fillmask.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
 
 # number of targets or labels to sort
 LARGE_RANKING = 5_000
@@ -73,3 +74,52 @@ def read_each(
                 raise
             found.append(RejectedText(error.text))
     return found
+
+
+class HasTruncation(Protocol):
+    @property
+    def truncation(self) -> Truncation: ...
+
+
+class PlainTexts:
+    """Reader of all texts or pairs of a request.
+
+    Args:
+        max_tokens: maximum length of a text in tokens, including special tokens.
+        truncates: whether a text that exceeds the model's input loses tokens by default.
+        reads_blank: whether a text may have no tokens.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        max_tokens: int,
+        tracer: Tracer | None,
+        *,
+        truncates: bool,
+        reads_blank: bool = False,
+    ) -> None:
+        self.read_one = TextReader(tokenizer, max_tokens).read_plain
+        self._tracer = tracer
+        self._truncates = truncates
+        self._reads_blank = reads_blank
+
+    async def read(
+        self,
+        texts: Sequence[InputText],
+        parameters: Sequence[HasTruncation],
+        label: str,
+        *,
+        report_errors: bool,
+    ) -> list[EncodedText | RejectedText]:
+        def read(text: InputText, own: HasTruncation, name: str) -> EncodedText:
+            chosen = own.truncation
+            if chosen.truncate is None:
+                chosen = chosen._replace(truncate=self._truncates)
+            return self.read_one(text, name, chosen, blank=self._reads_blank)
+
+        return await tokenize(
+            lambda: read_each(read, texts, parameters, label, report_errors=report_errors),
+            sum(map(len, texts)),
+            self._tracer,
+        )
