@@ -1,7 +1,6 @@
 """A task from outside of the package: how uncertain the model is at each mask."""
 
 import json
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,8 +14,8 @@ from fillmask.engine.passes import ModelPass, no_targets
 from fillmask.parameters.texts import InputText
 from fillmask.parameters.validation import TaskParameters
 from fillmask.settings import Settings
-from fillmask.tasks.pipeline import Pipeline, Size
-from fillmask.tasks.result import RejectedText
+from fillmask.tasks.pipeline import Inputs, Pipeline, Size
+from fillmask.tasks.result import RejectedText, accepted
 from fillmask.tasks.task import TASKS, Endpoint, Parts, Task
 from fillmask.tokenization.reader import TextReader
 from tests.service.cli.command_line import fillmask
@@ -43,20 +42,16 @@ class Entropies(Pipeline[EntropyParameters, Planned, list[float]]):
         self._parts = parts
         self._texts = TextReader(parts.tokenizer, parts.bundle.max_tokens)
 
-    async def plan(
-        self,
-        texts: Sequence[InputText],
-        parameters: Sequence[EntropyParameters],
-        label: str = "inputs",
-        *,
-        report_errors: bool = False,  # noqa: ARG002 - for tasks that report
-    ) -> Planned:
-        vocab_size, passes = self._parts.bundle.architecture.vocab_size, []
-        for text in texts:
+    async def plan(self, inputs: Inputs[EntropyParameters]) -> Planned:
+        size = self._parts.bundle.architecture.vocab_size
+
+        def read(text: InputText, _: EntropyParameters, label: str) -> ModelPass:
             one = self._texts.read_masked(text, label)
             masks = one.mask_positions
-            passes.append(ModelPass(one.input_ids, masks, vocab_size, no_targets(len(masks))))
-        return Planned(passes, [np.log(2) if own.bits else 1.0 for own in parameters])
+            return ModelPass(one.input_ids, masks, size, no_targets(len(masks)), one.token_types)
+
+        passes = accepted(inputs.each(read))
+        return Planned(passes, [np.log(2) if own.bits else 1.0 for own in inputs.parameters])
 
     async def run(self, plan: Planned) -> list[list[float] | RejectedText]:
         outputs = await self._parts.batcher.submit(plan.passes)

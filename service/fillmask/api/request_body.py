@@ -27,6 +27,7 @@ from fillmask.parameters.validation import (
     described,
     validation_context,
 )
+from fillmask.tasks.pipeline import Inputs
 from fillmask.tasks.task import Task
 
 # the types of texts in JSON schemas
@@ -95,16 +96,12 @@ class TextsRequest(InputsRequest):
         check_same_length(self.parameters, self.inputs, validation_context(info))
         return self
 
-    @property
-    def each(self) -> list[Any]:
-        """Parameters of each text. A request without parameters has the default ones."""
-        if isinstance(self.parameters, list):
-            return self.parameters
-        return [self.parameters or self.task.parameters()] * len(self.texts)
-
-    @property
-    def report_errors(self) -> bool:
-        return self.on_error == "report"
+    def asked(self, label: str = "inputs") -> Inputs[Any]:
+        """Return the texts with their parameters, which are the default ones without any."""
+        each = self.parameters
+        if not isinstance(each, list):
+            each = [each or self.task.parameters()] * len(self.texts)
+        return Inputs(self.texts, each, label, self.on_error == "report")
 
 
 class HuggingFaceOptions(ClientObject):

@@ -36,5 +36,5 @@ def serving(task: Task) -> Callable[[TaskCall], Awaitable[Response]]:
 
 async def _serve(task: Task, call: TaskCall) -> Response:
     body = await call.read(request_of(task).read)
-    results, large = await call.run(task, body.texts, body.each, report_errors=body.report_errors)
+    results, large = await call.run(task, body.asked())
     return await json_response(lambda: task.response(results, single=body.single), large=large)

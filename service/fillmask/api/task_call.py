@@ -1,7 +1,7 @@
 """What every request for a task goes through: body, model, memory and disconnect."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
@@ -17,9 +17,9 @@ from fillmask.middleware.memory_budget import Claim
 from fillmask.models.served_model import ServedModel
 from fillmask.observability.request_context import CLAIM, MODEL
 from fillmask.parameters.limits import Limits
-from fillmask.parameters.texts import InputText, TextPair
+from fillmask.parameters.texts import TextPair
 from fillmask.tasks.classify.results import LabelScore
-from fillmask.tasks.pipeline import Pipeline, Size
+from fillmask.tasks.pipeline import Inputs, Pipeline, Size
 from fillmask.tasks.result import accepted
 from fillmask.tasks.task import Task
 
@@ -62,32 +62,16 @@ class TaskCall:
             return parse(*arguments)
         return await asyncio.to_thread(parse, *arguments)
 
-    async def plan(
-        self,
-        pipeline: Pipeline[Any, Any, Any],
-        texts: Sequence[InputText],
-        parameters: Sequence[Any],
-        label: str = "inputs",
-        *,
-        report_errors: bool = False,
-    ) -> Any:
+    async def plan(self, pipeline: Pipeline[Any, Any, Any], inputs: Inputs[Any]) -> Any:
         """Plan the passes of a task, and claim the memory that they and the response take."""
-        planned = await pipeline.plan(texts, parameters, label, report_errors=report_errors)
+        planned = await pipeline.plan(inputs)
         self.claim_size(planned.size)
         return planned
 
-    async def run(
-        self,
-        task: Task,
-        texts: Sequence[InputText],
-        parameters: Sequence[Any],
-        label: str = "inputs",
-        *,
-        report_errors: bool = False,
-    ) -> Answer:
+    async def run(self, task: Task, inputs: Inputs[Any]) -> Answer:
         """Run a task, once its memory is claimed."""
         pipeline = self.served.pipeline(task)
-        planned = await self.plan(pipeline, texts, parameters, label, report_errors=report_errors)
+        planned = await self.plan(pipeline, inputs)
         return Answer(await pipeline.run(planned), planned.is_large)
 
     async def rerank(
@@ -100,7 +84,7 @@ class TaskCall:
         """
         pipeline = self.served.require_reranking()
         pairs = [TextPair(body.query, text) for text in body.texts]
-        planned = await self.plan(pipeline, pairs, [body] * len(pairs), label)
+        planned = await self.plan(pipeline, Inputs(pairs, [body] * len(pairs), label))
         tokens = [len(one.input_ids) for one in planned.encoded]
         check_tokens(max(tokens))
         return accepted(await pipeline.run(planned)), sum(tokens)

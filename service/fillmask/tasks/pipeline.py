@@ -1,12 +1,17 @@
 """What the pipelines of all tasks have in common: a plan, which may refuse, and a run."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
+from fillmask.errors import InvalidRequestError
 from fillmask.parameters.texts import InputText
 from fillmask.tasks.result import RejectedText
+from fillmask.tokenization.reader import text_label
+
+T = TypeVar("T")
 
 
 class Size(NamedTuple):
@@ -39,33 +44,53 @@ class Plan(Protocol):
     def size(self) -> Size: ...
 
 
-Parameters_contra = TypeVar("Parameters_contra", contravariant=True)
+Parameters_co = TypeVar("Parameters_co", covariant=True)
+Parameters = TypeVar("Parameters")
 PlanT = TypeVar("PlanT", bound=Plan)
 Result = TypeVar("Result")
 
 
-class Pipeline(ABC, Generic[Parameters_contra, PlanT, Result]):
+@dataclass(frozen=True, slots=True)
+class Inputs(Generic[Parameters_co]):
+    """The texts of a request.
+
+    Attributes:
+        parameters: the parameters of each text.
+        label: the client's name for the texts, for error messages.
+        report_errors: whether the results contain the errors of invalid texts.
+    """
+
+    texts: Sequence[InputText]
+    parameters: Sequence[Parameters_co]
+    label: str = "inputs"
+    report_errors: bool = False
+
+    def each(self, read: Callable[[InputText, Parameters_co, str], T]) -> list[T | RejectedText]:
+        """Read each text with its parameters and its name in error messages.
+
+        Raises:
+            InvalidRequestError: a text is invalid, without `report_errors`.
+        """
+        found: list[T | RejectedText] = []
+        for index, (text, own) in enumerate(zip(self.texts, self.parameters, strict=True)):
+            try:
+                found.append(read(text, own, text_label(self.label, index, self.texts)))
+            except InvalidRequestError as error:
+                if not self.report_errors:
+                    raise
+                found.append(RejectedText(error.text))
+        return found
+
+
+class Pipeline(ABC, Generic[Parameters, PlanT, Result]):
     """Pipeline of a task of a model."""
 
     @abstractmethod
-    async def plan(
-        self,
-        texts: Sequence[InputText],
-        parameters: Sequence[Parameters_contra],
-        label: str = "inputs",
-        *,
-        report_errors: bool = False,
-    ) -> PlanT:
+    async def plan(self, inputs: Inputs[Parameters]) -> PlanT:
         """Tokenize texts or pairs and check the work that they need.
 
-        Args:
-            parameters: the parameters of each text.
-            label: the client's name for the texts, for error messages.
-            report_errors: whether the results contain the errors of invalid texts.
-
         Raises:
-            InvalidRequestError: the request exceeds a limit. Without `report_errors`, an invalid
-                text also raises this error.
+            InvalidRequestError: the request exceeds a limit, or as in `Inputs.each`.
         """
 
     @abstractmethod
@@ -73,17 +98,10 @@ class Pipeline(ABC, Generic[Parameters_contra, PlanT, Result]):
         """Return the result of each planned text. The errors are the batcher's."""
 
     async def compute(
-        self,
-        texts: Sequence[InputText],
-        parameters: Sequence[Parameters_contra],
-        label: str = "inputs",
-        *,
-        report_errors: bool = False,
+        self, texts: Sequence[InputText], parameters: Sequence[Parameters], *more: Any, **named: Any
     ) -> list[Result | RejectedText]:
-        """Plan and run. Arguments and errors are those of both."""
-        return await self.run(
-            await self.plan(texts, parameters, label, report_errors=report_errors)
-        )
+        """Plan and run. Arguments are those of `Inputs`, and errors those of both."""
+        return await self.run(await self.plan(Inputs(texts, parameters, *more, **named)))
 
-    def check(self, parameters: Parameters_contra) -> None:
+    def check(self, parameters: Parameters) -> None:
         """Raise an InvalidRequestError if parameters are invalid for every text."""

@@ -4,16 +4,16 @@ Work below these bounds takes at most 0.3 ms. A switch to another thread and bac
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-from fillmask.errors import InvalidRequestError
 from fillmask.observability.request_times import timed_tokenization
 from fillmask.observability.tracing import Tracer
 from fillmask.parameters.texts import InputText, Truncation
+from fillmask.tasks.pipeline import Inputs
 from fillmask.tasks.result import RejectedText
 from fillmask.tokenization.encoded_text import EncodedText
-from fillmask.tokenization.reader import TextReader, text_label
+from fillmask.tokenization.reader import TextReader
 from fillmask.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
 
 # number of targets or labels to sort
@@ -22,7 +22,6 @@ LARGE_RANKING = 5_000
 LARGE_RESULT_CHARS = 100_000
 
 T = TypeVar("T")
-Options = TypeVar("Options")
 
 
 def is_large(ranked: int, cost_chars: int) -> bool:
@@ -46,34 +45,6 @@ async def tokenize(plan: Callable[[], T], chars: int, tracer: Tracer | None) -> 
     if tracer is not None:
         plan = tracer.traced("tokenize", plan)
     return plan() if chars < LONG_TEXT_CHARS else await asyncio.to_thread(plan)
-
-
-def read_each(
-    read: Callable[[InputText, Options, str], T],
-    texts: Sequence[InputText],
-    options: Sequence[Options],
-    label: str,
-    *,
-    report_errors: bool,
-) -> list[T | RejectedText]:
-    """Read each text with its options and its name in error messages.
-
-    Args:
-        label: the client's name for the texts.
-        report_errors: True if the result contains the errors of invalid texts.
-
-    Raises:
-        InvalidRequestError: a text is invalid, without `report_errors`.
-    """
-    found: list[T | RejectedText] = []
-    for index, (text, own) in enumerate(zip(texts, options, strict=True)):
-        try:
-            found.append(read(text, own, text_label(label, index, texts)))
-        except InvalidRequestError as error:
-            if not report_errors:
-                raise
-            found.append(RejectedText(error.text))
-    return found
 
 
 class HasTruncation(Protocol):
@@ -104,22 +75,12 @@ class PlainTexts:
         self._truncates = truncates
         self._reads_blank = reads_blank
 
-    async def read(
-        self,
-        texts: Sequence[InputText],
-        parameters: Sequence[HasTruncation],
-        label: str,
-        *,
-        report_errors: bool,
-    ) -> list[EncodedText | RejectedText]:
+    async def read(self, inputs: Inputs[HasTruncation]) -> list[EncodedText | RejectedText]:
         def read(text: InputText, own: HasTruncation, name: str) -> EncodedText:
             chosen = own.truncation
             if chosen.truncate is None:
                 chosen = chosen._replace(truncate=self._truncates)
             return self.read_one(text, name, chosen, blank=self._reads_blank)
 
-        return await tokenize(
-            lambda: read_each(read, texts, parameters, label, report_errors=report_errors),
-            sum(map(len, texts)),
-            self._tracer,
-        )
+        chars = sum(map(len, inputs.texts))
+        return await tokenize(lambda: inputs.each(read), chars, self._tracer)

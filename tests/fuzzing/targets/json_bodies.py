@@ -102,7 +102,7 @@ class JsonBodies(Target):
             except FillMaskError as error:
                 check_message(error.text)
                 continue
-            if len(request.each) != len(request.texts):
+            if len(request.asked().parameters) != len(request.texts):
                 raise FindingError(f"{type(request).__name__}: parameters and texts differ")
         try:
             InferRequest.read(data, None, LIMITS, "fill-mask")

@@ -22,7 +22,7 @@ from fillmask.parameters.limits import Limits
 from fillmask.tasks.fill_mask.parameters import FillMaskParameters
 from fillmask.tasks.fill_mask.plan import PlannedFills
 from fillmask.tasks.fill_mask.results import TextFills
-from fillmask.tasks.pipeline import Plan
+from fillmask.tasks.pipeline import Inputs, Plan
 from fillmask.tasks.result import RejectedText, accepted
 from fillmask.tasks.task import FILL_MASK
 from tests.service.refusal import check_refusal
@@ -68,7 +68,7 @@ async def plan_fills(tiny: Tiny, texts: Sequence[str], options: FillMaskParamete
     batcher = fail_batcher()
     try:
         pipeline = make_pipeline(tiny, batcher)
-        return await pipeline.plan(texts, [options] * len(texts), report_errors=True)
+        return await pipeline.plan(Inputs(texts, [options] * len(texts), report_errors=True))
     finally:
         await batcher.close()
 
@@ -90,7 +90,7 @@ async def fill(
     try:
         each = [options] * len(texts)
         await pipeline.compute(texts, each, report_errors=True)  # the first call fills the caches
-        planned = await pipeline.plan(texts, each, report_errors=True)
+        planned = await pipeline.plan(Inputs(texts, each, report_errors=True))
         tracemalloc.start()
         found = await pipeline.run(planned)
         content = FILL_MASK.response(found, single=False)
@@ -201,7 +201,7 @@ async def test_largest_response_is_bounded(tiny: Tiny) -> None:
     for text in (f"the{' ' * 1900}[MASK]", "the" + "\1" * 1900 + "[MASK]"):
         largest = 0
         for fills in range(10, 5_000, 100):
-            planned = await pipeline.plan([text], [FillMaskParameters(top_k=fills)])
+            planned = await pipeline.plan(Inputs([text], [FillMaskParameters(top_k=fills)]))
             with suppress(InvalidRequestError):
                 largest = max(largest, memory_bytes(planned))
         assert 10 * 2**20 < largest < 40_000_000

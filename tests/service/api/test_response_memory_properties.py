@@ -18,6 +18,7 @@ from fillmask.errors import InvalidRequestError
 from fillmask.tasks.classify.parameters import ClassifyParameters, FunctionToApply
 from fillmask.tasks.classify.pipeline import ClassificationPipeline
 from fillmask.tasks.fill_mask.parameters import FillMaskParameters
+from fillmask.tasks.pipeline import Inputs
 from fillmask.tasks.result import RejectedText
 from fillmask.tasks.score.parameters import ScoreParameters
 from fillmask.tasks.score.pipeline import ScoringPipeline
@@ -100,7 +101,7 @@ def test_fills(
     async def check() -> None:
         pipeline = make_pipeline(service.tiny, service.batcher)
         try:
-            planned = await pipeline.plan(texts, [options] * len(texts), report_errors=True)
+            planned = await pipeline.plan(Inputs(texts, [options] * len(texts), report_errors=True))
         except InvalidRequestError:  # of all targets or of the work
             return
         content = FILL_MASK.response(await pipeline.run(planned), single=False)
@@ -116,7 +117,7 @@ def test_scores(service: Service, texts: list[str]) -> None:
     async def check() -> None:
         pipeline = ScoringPipeline(service.tokenizer, service.batcher, MAX_TOKENS, 1_000)
         options = [ScoreParameters()] * len(texts)
-        planned = await pipeline.plan(texts, options, report_errors=True)
+        planned = await pipeline.plan(Inputs(texts, options, report_errors=True))
         content = SCORE.response(await pipeline.run(planned), single=False)
         assert len(content) <= memory_bytes(planned) / 2 + error_bytes(planned.texts) + 50
 
@@ -143,7 +144,7 @@ def test_labels(
     async def check() -> None:
         pipeline = ClassificationPipeline(service.tokenizer, service.batcher, head, MAX_TOKENS)
         options = [ClassifyParameters(top_k=top_k, function_to_apply=function)] * len(texts)
-        planned = await pipeline.plan(texts, options, report_errors=True)
+        planned = await pipeline.plan(Inputs(texts, options, report_errors=True))
         content = CLASSIFY.response(await pipeline.run(planned), single=False)
         json_bytes = planned.size.json_bytes
         assert len(content) <= json_bytes + error_bytes(planned.texts) + 50

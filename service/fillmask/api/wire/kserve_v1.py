@@ -116,9 +116,7 @@ async def _predict(call: TaskCall) -> Response:
     The model's task determines the allowed parameters.
     """
     body = await call.read(partial(read_instances, task=call.served.info.tasks[0]))
-    results, large = await call.run(
-        body.task, body.texts, body.each, _INSTANCES, report_errors=body.report_errors
-    )
+    results, large = await call.run(body.task, body.asked(_INSTANCES))
 
     def write() -> bytes:
         parts = response_parts(results, body.task.to_json, single=False)

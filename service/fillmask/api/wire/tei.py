@@ -32,6 +32,7 @@ from fillmask.parameters.validation import described, validation_context
 from fillmask.parameters.values import describe
 from fillmask.tasks.classify.parameters import FunctionToApply
 from fillmask.tasks.classify.results import LabelBody
+from fillmask.tasks.pipeline import Inputs
 from fillmask.tasks.rerank.parameters import NonBlank, RankFields, read_ranked
 from fillmask.tasks.rerank.results import RankedText
 from fillmask.tasks.result import accepted, fields_of, never_null, response_parts
@@ -230,7 +231,7 @@ def add_tei_routes(router: APIRouter) -> None:
 
 async def _predict(call: TaskCall) -> Response:
     body = await call.read(TeiPredictRequest.read)
-    results, large = await call.run(CLASSIFY, body.texts, [body] * len(body.texts))
+    results, large = await call.run(CLASSIFY, Inputs(body.texts, [body] * len(body.texts)))
 
     def write() -> bytes:
         return b"".join(response_parts(results, CLASSIFY.to_json, single=body.single))
@@ -240,7 +241,7 @@ async def _predict(call: TaskCall) -> Response:
 
 async def _embed(call: TaskCall) -> Response:
     body = await call.read(EmbedSparseRequest.read)
-    results, _ = await call.run(SPARSE, body.texts, [body] * len(body.texts))
+    results, _ = await call.run(SPARSE, Inputs(body.texts, [body] * len(body.texts)))
     dimensions = sum(len(one.indices) for one in accepted(results))
     call.claim_size(vectors_size(dimensions))
 

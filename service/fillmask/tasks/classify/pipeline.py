@@ -18,7 +18,7 @@ from fillmask.observability.tracing import Tracer
 from fillmask.parameters.texts import InputText
 from fillmask.tasks.classify.parameters import FunctionToApply
 from fillmask.tasks.classify.results import LabelScore
-from fillmask.tasks.pipeline import Pipeline, Size, largest_sums
+from fillmask.tasks.pipeline import Inputs, Pipeline, Size, largest_sums
 from fillmask.tasks.result import RejectedText, accepted
 from fillmask.tasks.texts import HasTruncation, PlainTexts, is_large
 from fillmask.tokenization.encoded_text import EncodedText
@@ -108,22 +108,18 @@ class ClassificationPipeline(Pipeline[ClassifyOptions, PlannedLabels, list[Label
         self._head = head
         self._cost_chars = largest_sums(len(name) + _SCORE_COST_CHARS for name in head.labels)
 
-    async def plan(
-        self,
-        texts: Sequence[InputText],
-        parameters: Sequence[ClassifyOptions],
-        label: str = "inputs",
-        *,
-        report_errors: bool = False,
-    ) -> PlannedLabels:
-        encoded = await self._texts.read(texts, parameters, label, report_errors=report_errors)
+    async def plan(self, inputs: Inputs[ClassifyOptions]) -> PlannedLabels:
+        encoded = await self._texts.read(inputs)
         names = self._head.labels
         counts = [
-            len(names) if one.top_k is None else min(one.top_k, len(names)) for one in parameters
+            len(names) if one.top_k is None else min(one.top_k, len(names))
+            for one in inputs.parameters
         ]
         ranked = len(names) * sum(isinstance(one, EncodedText) for one in encoded)
         cost_chars = sum(self._cost_chars[count] for count in counts)
-        return PlannedLabels(encoded, parameters, counts, names, is_large(ranked, cost_chars))
+        return PlannedLabels(
+            encoded, inputs.parameters, counts, names, is_large(ranked, cost_chars)
+        )
 
     async def run(self, plan: PlannedLabels) -> list[list[LabelScore] | RejectedText]:
         """Return the labels of each planned text, best first."""

@@ -1,6 +1,6 @@
 """The fill-mask task, which turns texts with masks into ranked fills."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from functools import partial
 
 from fillmask.concurrency import gather_or_cancel
@@ -14,9 +14,9 @@ from fillmask.tasks.fill_mask.plan import FillPlan, PlannedFills
 from fillmask.tasks.fill_mask.results import TextFills
 from fillmask.tasks.fill_mask.strategies import FillStrategies
 from fillmask.tasks.fill_mask.targets import Targets, check_targets_size
-from fillmask.tasks.pipeline import Pipeline
+from fillmask.tasks.pipeline import Inputs, Pipeline
 from fillmask.tasks.result import RejectedText
-from fillmask.tasks.texts import read_each, tokenize
+from fillmask.tasks.texts import tokenize
 from fillmask.tokenization.byte_cache import ByteCache
 from fillmask.tokenization.reader import TextReader
 from fillmask.tokenization.tokenizer import Tokenizer
@@ -65,26 +65,17 @@ class FillMaskPipeline(Pipeline[FillMaskParameters, PlannedFills, TextFills]):
         if parameters.targets:
             self._resolve(parameters.targets).check()
 
-    async def plan(
-        self,
-        texts: Sequence[InputText],
-        parameters: Sequence[FillMaskParameters],
-        label: str = "inputs",
-        *,
-        report_errors: bool = False,
-    ) -> PlannedFills:
+    async def plan(self, inputs: Inputs[FillMaskParameters]) -> PlannedFills:
         """Tokenize texts. With `report_errors`, results also contain errors of invalid targets."""
         # texts often share their parameters, and hashing targets is slow
-        distinct = {id(one): one for one in parameters}.values()
+        distinct = {id(one): one for one in inputs.parameters}.values()
         lists = {one.targets for one in distinct if one.targets}
         check_targets_size(lists)
         chars = sum(_TARGET_COST_CHARS + len(target) for targets in lists for target in targets)
-        read = partial(self._plan_text, report_errors=report_errors)
+        read = partial(self._plan_text, report_errors=inputs.report_errors)
         planned = await tokenize(
-            lambda: PlannedFills.collect(
-                read_each(read, texts, parameters, label, report_errors=report_errors)
-            ),
-            sum(map(len, texts)) + chars,
+            lambda: PlannedFills.collect(inputs.each(read)),
+            sum(map(len, inputs.texts)) + chars,
             self._tracer,
         )
         self._check_work(planned.plans.values())

@@ -23,12 +23,12 @@ from fillmask.observability.tracing import Tracer
 from fillmask.parameters.limits import told_passes
 from fillmask.parameters.texts import InputText, TextPair
 from fillmask.tasks.fill_mask.targets import check_targets_size
-from fillmask.tasks.pipeline import Pipeline
+from fillmask.tasks.pipeline import Inputs, Pipeline
 from fillmask.tasks.result import RejectedText
 from fillmask.tasks.score.parameters import Part, ScoreParameters
 from fillmask.tasks.score.plan import PlannedScores, ScorePlan, plan_scores
 from fillmask.tasks.score.results import TextScore, TokenScore, rank_scores
-from fillmask.tasks.texts import read_each, tokenize
+from fillmask.tasks.texts import tokenize
 from fillmask.tokenization.reader import TextReader
 from fillmask.tokenization.tokenizer import Tokenizer
 
@@ -56,32 +56,25 @@ class ScoringPipeline(Pipeline[ScoreParameters, PlannedScores, TextScore]):
         self._max_passes = max_passes
         self._tracer = tracer
 
-    async def plan(
-        self,
-        texts: Sequence[InputText],
-        parameters: Sequence[ScoreParameters],
-        label: str = "inputs",
-        *,
-        report_errors: bool = False,
-    ) -> PlannedScores:
+    async def plan(self, inputs: Inputs[ScoreParameters]) -> PlannedScores:
         """Tokenize texts without masks, and select the tokens to score."""
 
         def read() -> list[ScorePlan | RejectedText]:
-            ids = self._target_ids({one.targets for one in parameters})
+            ids = self._target_ids({one.targets for one in inputs.parameters})
 
             def plan_one(text: InputText, own: ScoreParameters, name: str) -> ScorePlan:
                 words = self._reader.read_words(text, name)
                 return plan_scores(text, words, own, ids[own.targets], name)
 
-            return read_each(plan_one, texts, parameters, label, report_errors=report_errors)
+            return inputs.each(plan_one)
 
-        planned = PlannedScores(await tokenize(read, sum(map(len, texts)), self._tracer))
+        planned = PlannedScores(await tokenize(read, sum(map(len, inputs.texts)), self._tracer))
         passes = sum(len(plan.scored) for plan in planned.plans)
         if passes > self._max_passes:
             raise InvalidRequestError(
-                f"{label} needs {passes} passes of the model, one per scored token; the limit is "
-                f"{told_passes(self._max_passes)}. Use fewer or shorter texts, or set span or "
-                "prefix to score only a part of each text."
+                f"{inputs.label} needs {passes} passes of the model, one per scored token; the "
+                f"limit is {told_passes(self._max_passes)}. Use fewer or shorter texts, or set span "
+                "or prefix to score only a part of each text."
             )
         return planned
 

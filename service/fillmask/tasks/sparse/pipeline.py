@@ -17,9 +17,8 @@ from fillmask.bundles.description import Sparse
 from fillmask.engine.batcher import Batcher
 from fillmask.engine.passes import ModelPass, SparseVector
 from fillmask.observability.tracing import Tracer
-from fillmask.parameters.texts import InputText
 from fillmask.tasks.classify.pipeline import PASS_BYTES
-from fillmask.tasks.pipeline import Pipeline, Size
+from fillmask.tasks.pipeline import Inputs, Pipeline, Size
 from fillmask.tasks.result import RejectedText
 from fillmask.tasks.sparse.parameters import InputType
 from fillmask.tasks.sparse.results import SparseEmbedding
@@ -120,25 +119,19 @@ class SparsePipeline(Pipeline[SparseOptions, PlannedVectors, SparseEmbedding]):
         if sparse.query_weights is not None:
             self._query_weights_V = np.array(sparse.query_weights, np.float32)
 
-    async def plan(
-        self,
-        texts: Sequence[InputText],
-        parameters: Sequence[SparseOptions],
-        label: str = "inputs",
-        *,
-        report_errors: bool = False,
-    ) -> PlannedVectors:
-        encoded = await self._texts.read(texts, parameters, label, report_errors=report_errors)
+    async def plan(self, inputs: Inputs[SparseOptions]) -> PlannedVectors:
+        encoded = await self._texts.read(inputs)
         dimensions = [
-            min(one.top_n or self._max_dimensions, self._max_dimensions) for one in parameters
+            min(one.top_n or self._max_dimensions, self._max_dimensions)
+            for one in inputs.parameters
         ]
         planned = [
             self._query_vector(one, most)
             if isinstance(one, EncodedText) and chosen.input_type == "query"
             else one
-            for one, chosen, most in zip(encoded, parameters, dimensions, strict=True)
+            for one, chosen, most in zip(encoded, inputs.parameters, dimensions, strict=True)
         ]
-        return PlannedVectors(planned, parameters, dimensions)
+        return PlannedVectors(planned, inputs.parameters, dimensions)
 
     async def run(self, plan: PlannedVectors) -> list[SparseEmbedding | RejectedText]:
         passes = plan.passes

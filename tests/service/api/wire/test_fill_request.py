@@ -79,7 +79,7 @@ def test_absent_and_null_are_the_same() -> None:
         assert read.texts == ["x"]
     content = b'{"inputs": ["x"], "parameters": {"top_k": null, "targets": null}}'
     read = request_of(FILL_MASK).read(content, "application/json", LIMITS)
-    assert read.each == [FillMaskParameters()]
+    assert read.asked().parameters == [FillMaskParameters()]
 
 
 def test_the_schemas_show_the_limits() -> None:
@@ -117,8 +117,8 @@ def test_a_number_without_a_fraction_is_a_whole_number() -> None:
     # JSON does not distinguish 5.0 from 5.
     content = b'{"inputs": "x", "parameters": {"top_k": 5.0, "max_word_tokens": 2e0}}'
     read = request_of(FILL_MASK).read(content, "application/json", LIMITS)
-    assert read.each == [FillMaskParameters(top_k=5, max_word_tokens=2)]
-    assert type(read.each[0].top_k) is int
+    assert read.asked().parameters == [FillMaskParameters(top_k=5, max_word_tokens=2)]
+    assert type(read.asked().parameters[0].top_k) is int
 
 
 def test_the_document_describes_every_field_of_a_fill() -> None:

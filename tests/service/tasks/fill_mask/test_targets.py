@@ -13,6 +13,7 @@ from fillmask.errors import InvalidRequestError
 from fillmask.tasks.fill_mask.parameters import FillMaskParameters
 from fillmask.tasks.fill_mask.results import Fill, TargetFill
 from fillmask.tasks.fill_mask.targets import Targets, check_targets_size
+from fillmask.tasks.pipeline import Inputs
 from tests.service import tiny_calls
 from tests.service.tiny import MASK_ID, MAX_TOKENS, VOCABULARY, Tiny
 from tests.service.tiny_calls import make_tokenizer
@@ -190,7 +191,7 @@ async def test_targets_of_all_texts_are_bounded_together(tiny: Tiny) -> None:
     pipeline = tiny_calls.make_pipeline(tiny, cast("Batcher", None))  # plans use no batcher
     first, second = (FillMaskParameters(targets=(letter * 200_000,)) for letter in "xy")
     with pytest.raises(InvalidRequestError, match=r"at most 262144 bytes in UTF-8 \(got 400000\)"):
-        await pipeline.plan(["the [MASK]"] * 3, [first, second, first])
+        await pipeline.plan(Inputs(["the [MASK]"] * 3, [first, second, first]))
 
 
 def test_size_of_targets_is_close_to_their_memory(tiny: Tiny) -> None:

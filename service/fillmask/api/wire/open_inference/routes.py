@@ -107,13 +107,7 @@ async def _infer(request: Request) -> Response:
         )
         call.check_named("model_name", parsed.model_name)
         get_registry(request.app).get(name, parsed.body.task.of_bundle)
-        results, _ = await call.run(
-            parsed.body.task,
-            parsed.body.texts,
-            parsed.body.each,
-            parsed.label,
-            report_errors=parsed.body.report_errors,
-        )
+        results, _ = await call.run(parsed.body.task, parsed.body.asked(parsed.label))
         content, head_bytes = await asyncio.to_thread(response_to, parsed, name, results)
     if head_bytes is None:
         return Response(content, media_type="application/json")
