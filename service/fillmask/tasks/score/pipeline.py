@@ -73,8 +73,8 @@ class ScoringPipeline(Pipeline[ScoreParameters, PlannedScores, TextScore]):
         if passes > self._max_passes:
             raise InvalidRequestError(
                 f"{inputs.label} needs {passes} passes of the model, one per scored token; the "
-                f"limit is {told_passes(self._max_passes)}. Use fewer or shorter texts, or set span "
-                "or prefix to score only a part of each text."
+                f"limit is {told_passes(self._max_passes)}. Use fewer or shorter texts, or set "
+                "span or prefix to score only a part of each text."
             )
         return planned
 
