@@ -8,8 +8,7 @@ from typing import Any
 
 from fillmask.errors import InvalidRequestError
 from fillmask.parameters.texts import InputText, TextPair
-from fillmask.tokenization.encoded_text import EncodedText
-from fillmask.tokenization.spans import token_spans
+from fillmask.tokenization.encoded_text import EncodedText, token_spans
 from fillmask.tokenization.tokenizer import Tokenizer
 from fillmask.tokenization.truncation import truncate
 from fillmask_export.sample_texts import TEXTS

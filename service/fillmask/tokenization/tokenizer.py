@@ -15,10 +15,8 @@ from fillmask.bundles.description import SpecialTokens, TruncationSide
 from fillmask.errors import BundleError, InvalidRequestError, quote
 from fillmask.parameters.texts import InputText, TextPair
 from fillmask.tokenization.detokenizer import PIECE_MARK, Detokenizer, MaskSlot, TokenText
-from fillmask.tokenization.encoded_text import EncodedText, EncodedWords
-from fillmask.tokenization.spans import positions_of, token_spans
-from fillmask.tokenization.template import check_template
-from fillmask.tokenization.tokenizer_file import is_library_failure, load_tokenizer
+from fillmask.tokenization.encoded_text import EncodedText, EncodedWords, positions_of, token_spans
+from fillmask.tokenization.tokenizer_file import check_template, is_library_failure, load_tokenizer
 from fillmask.tokenization.word_cache import WordCache
 from fillmask.tokenization.words import word_indices
 

@@ -12,8 +12,7 @@ from pydantic_core import to_json
 
 from fillmask.api.operations import MODEL_VERSION
 from fillmask.api.wire.open_inference.infer_request import InferRequest
-from fillmask.api.wire.open_inference.metadata import OUTPUTS
-from fillmask.api.wire.open_inference.tensors import WireTensor
+from fillmask.api.wire.open_inference.tensors import OUTPUTS, WireTensor
 from fillmask.arrays import check_finite
 from fillmask.tasks.classify.results import LabelScore
 from fillmask.tasks.fill_mask.results import NO_SINGLE_TOKEN, Fill, TextFills

@@ -13,7 +13,7 @@ from fillmask.api.task_route import TaskRoute
 from fillmask.api.wire.open_inference.infer_request import InferRequest
 from fillmask.api.wire.open_inference.infer_response import InferResponse, response_to
 from fillmask.api.wire.open_inference.infer_schema import InferClassifyRequest, InferFillMaskRequest
-from fillmask.api.wire.open_inference.metadata import metadata
+from fillmask.api.wire.open_inference.tensors import metadata
 from fillmask.errors import NotFoundError, quote
 
 _MODEL, _VERSION = "/v2/models/{name}", "/v2/models/{name}/versions/{version}"
