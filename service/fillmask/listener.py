@@ -55,6 +55,9 @@ async def stop_listening(
         server: the server that accepts the connections of the listener.
         patience_s: seconds until the listener is closed in any case.
     """
+    # From now on the kernel answers no further client while one waits. It tries again, and learns
+    # that nobody listens.
+    listener.listen(0)
     end_s = time.monotonic() + patience_s
     while select.select([listener], [], [], 0)[0] and time.monotonic() < end_s:  # noqa: ASYNC110 - the loop accepts them
         await asyncio.sleep(0)
