@@ -11,12 +11,11 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import Receive, Scope, Send
 
 from fillmask import __version__
-from fillmask.api.docs_page import add_docs_page
 from fillmask.api.http_errors import add_http_errors
 from fillmask.api.metrics_page import add_metrics_page
 from fillmask.api.openapi import DESCRIPTION, TAGS, complete
 from fillmask.api.operations import ERRORS, error_responses, operation_id
-from fillmask.api.playground_page import add_playground_page
+from fillmask.api.pages import add_docs_page, add_playground_page
 from fillmask.api.routes import add_task_routes
 from fillmask.api.service_routes import add_service_routes
 from fillmask.api.wire.cohere import add_rerank_routes
@@ -139,7 +138,7 @@ def create_app(settings: Settings) -> FillMaskApp:
         version=__version__,
         lifespan=lifespan,
         redirect_slashes=False,
-        # FastAPI's pages load scripts from other hosts, so docs_page replaces these pages
+        # FastAPI's pages load scripts from other hosts, so ours replace them
         docs_url=None,
         redoc_url=None,
         generate_unique_id_function=operation_id,

@@ -8,8 +8,8 @@ from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
+from fillmask.api.models import TaskRoute
 from fillmask.api.task_call import TaskCall, task_call
-from fillmask.api.task_route import TaskRoute
 from fillmask.middleware.deadline import MAX_TIMEOUT_MS
 from fillmask.tasks.result import ErrorResponse
 

@@ -5,10 +5,10 @@ from functools import partial
 
 from fastapi import APIRouter, Response
 
+from fillmask.api.models import route_of
 from fillmask.api.operations import add_route, with_call
 from fillmask.api.request_body import request_of
 from fillmask.api.task_call import TaskCall, json_response
-from fillmask.api.task_route import route_of
 from fillmask.tasks.task import TASKS, Task
 
 

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 from fastapi import Request, Response
 
 from fillmask.api.json_body import MAX_VALUES
-from fillmask.api.models import get_registry
-from fillmask.api.task_route import TaskRoute
+from fillmask.api.models import TaskRoute, get_registry
 from fillmask.errors import ContentTypeError, InvalidRequestError, quote
 from fillmask.middleware.disconnect import CancelOnDisconnect
 from fillmask.middleware.memory_budget import Claim

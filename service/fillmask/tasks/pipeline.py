@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from fillmask.errors import InvalidRequestError
 from fillmask.parameters.texts import InputText
@@ -98,10 +98,16 @@ class Pipeline(ABC, Generic[Parameters, PlanT, Result]):
         """Return the result of each planned text. The errors are the batcher's."""
 
     async def compute(
-        self, texts: Sequence[InputText], parameters: Sequence[Parameters], *more: Any, **named: Any
+        self,
+        texts: Sequence[InputText],
+        parameters: Sequence[Parameters],
+        label: str = "inputs",
+        *,
+        report_errors: bool = False,
     ) -> list[Result | RejectedText]:
         """Plan and run. Arguments are those of `Inputs`, and errors those of both."""
-        return await self.run(await self.plan(Inputs(texts, parameters, *more, **named)))
+        inputs = Inputs(texts, parameters, label, report_errors)
+        return await self.run(await self.plan(inputs))
 
     def check(self, parameters: Parameters) -> None:
         """Raise an InvalidRequestError if parameters are invalid for every text."""

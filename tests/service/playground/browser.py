@@ -42,8 +42,8 @@ _FAMILIES = {
 # the service with files that the browser needs not revalidate
 _CACHEABLE = """
 import sys
-from fillmask.api import playground_page
-playground_page._HEADERS["Cache-Control"] = "max-age=3600"
+from fillmask.api import pages
+pages._HEADERS["Cache-Control"] = "max-age=3600"
 from fillmask.__main__ import main
 sys.exit(main())
 """

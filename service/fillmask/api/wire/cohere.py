@@ -10,10 +10,10 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationInfo, fi
 from pydantic_core import to_json
 
 from fillmask.api.json_body import read_json
+from fillmask.api.models import RerankRoute
 from fillmask.api.operations import add_route, with_call
 from fillmask.api.request_body import only
 from fillmask.api.task_call import TaskCall, json_response
-from fillmask.api.task_route import RerankRoute
 from fillmask.api.wire.tei import BEST, QUERY, QueryRequest, RankBody, RerankRequest
 from fillmask.errors import InvalidRequestError
 from fillmask.observability.request_context import REQUEST_ID

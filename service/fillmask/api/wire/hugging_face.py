@@ -6,12 +6,11 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
-from fillmask.api.models import endpoints_of
+from fillmask.api.models import TaskRoute, endpoints_of
 from fillmask.api.operations import add_route, with_call
 from fillmask.api.request_body import request_of
 from fillmask.api.routes import serving
 from fillmask.api.task_call import TaskCall
-from fillmask.api.task_route import TaskRoute
 from fillmask.errors import InvalidRequestError, quote
 from fillmask.tasks.task import CLASSIFY, TASKS
 

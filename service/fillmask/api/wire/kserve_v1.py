@@ -7,11 +7,10 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field, ValidationInfo, field_validator
 
 from fillmask.api.json_body import read_json
-from fillmask.api.models import get_ready_model, get_registry
+from fillmask.api.models import TaskRoute, get_ready_model, get_registry
 from fillmask.api.operations import add_route, with_call
 from fillmask.api.request_body import TextsRequest, body_of, title_of
 from fillmask.api.task_call import TaskCall, json_response
-from fillmask.api.task_route import TaskRoute
 from fillmask.bundles.description import Task as BundleTask
 from fillmask.errors import InvalidRequestError
 from fillmask.parameters.limits import Limits

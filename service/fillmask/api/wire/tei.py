@@ -13,10 +13,10 @@ from pydantic import (
     field_validator,
 )
 
+from fillmask.api.models import route_of
 from fillmask.api.operations import add_route, with_call
 from fillmask.api.request_body import InputsRequest, JsonRequest, only
 from fillmask.api.task_call import TaskCall, json_response
-from fillmask.api.task_route import route_of
 from fillmask.errors import InvalidRequestError
 from fillmask.parameters.texts import (
     InputText,

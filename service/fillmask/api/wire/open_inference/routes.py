@@ -6,10 +6,9 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from fillmask import __version__
-from fillmask.api.models import get_ready_model, get_registry
+from fillmask.api.models import TaskRoute, get_ready_model, get_registry
 from fillmask.api.operations import MODEL_VERSION, add_route, path_parameters
 from fillmask.api.task_call import task_call
-from fillmask.api.task_route import TaskRoute
 from fillmask.api.wire.open_inference.infer_request import InferRequest
 from fillmask.api.wire.open_inference.infer_response import InferResponse, response_to
 from fillmask.api.wire.open_inference.infer_schema import InferClassifyRequest, InferFillMaskRequest
