@@ -2,12 +2,12 @@
 
 import { Alternatives } from "./alternatives.js";
 import { byId, el, setAttribute } from "./dom.js";
-import { lackOf, modeOf } from "./modes.js";
+import { KINDS, kindOf, linesOf } from "./kinds.js";
 import { maskInputs, partsOf } from "./pairs.js";
 import { isPassing, solutionOf, waitingSentence } from "./problem.js";
 import { Question } from "./question.js";
-import { linesOf, requestFor } from "./requests.js";
-import { Result, TITLES } from "./result.js";
+import { requestFor } from "./requests.js";
+import { Result } from "./result.js";
 import { STRINGS } from "./strings.js";
 
 const TYPING_MS = 150;
@@ -73,7 +73,7 @@ export class Column {
 
   /** The title of the result. */
   get title() {
-    return TITLES[this.#facts.kind];
+    return KINDS[this.#facts.kind].title;
   }
 
   /** The largest share of all fills, 0 without fills. */
@@ -111,8 +111,9 @@ export class Column {
   update(inputs, model, typed) {
     const { value: options, problem } = this.#options;
     this.#model = model;
-    const missing = lackOf(options.mode, model);
-    const { kind, empty } = modeOf(options.mode);
+    const kind = kindOf(options.mode);
+    const { supports, lacks, empty } = KINDS[kind];
+    const missing = supports(model) ? undefined : lacks(model.name);
     const [text, second] = partsOf(inputs);
     if (missing || !text.trim() || (kind === "rank" && !linesOf(second).length)) {
       this.#drop();

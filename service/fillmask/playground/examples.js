@@ -1,74 +1,55 @@
 // Example sentences, one per feature of the service.
 
 import { byId, el } from "./dom.js";
-import { supports } from "./modes.js";
+import { KINDS, kindOf } from "./kinds.js";
 import { STRINGS } from "./strings.js";
 
+const STATION = "Where is the station?";
 const EXAMPLES = [
-  { name: STRINGS.oneMask, text: (mask) => `Paris is the ${mask} of France.` },
-  {
-    name: STRINGS.masksTogether,
-    text: (mask) => `He lives in ${mask} ${mask}, California.`,
-    options: { mode: "joint" },
-  },
+  { name: STRINGS.oneMask, mode: "token", text: "Paris is the [MASK] of France." },
+  { name: STRINGS.masksTogether, mode: "joint", text: "He lives in [MASK] [MASK], California." },
   {
     name: STRINGS.yourWords,
-    text: (mask) => `She drank a cup of ${mask}.`,
-    options: { mode: "targets", targets: ["tea", "coffee", "hot chocolate", "sand"] },
+    mode: "targets",
+    targets: "tea, coffee, hot chocolate, sand",
+    text: "She drank a cup of [MASK].",
   },
-  { name: STRINGS.wholeWords, text: (mask) => `She works as a ${mask}.`, options: { mode: "word" } },
+  { name: STRINGS.wholeWords, mode: "word", text: "She works as a [MASK]." },
   {
     name: STRINGS.sideBySide,
-    text: (mask) => `The key to the cabinets ${mask} lost.`,
-    other: (mask) => `The keys to the cabinet ${mask} lost.`,
+    mode: "token",
+    text: "The key to the cabinets [MASK] lost.",
+    other: "The keys to the cabinet [MASK] lost.",
   },
-  { name: STRINGS.surprisal, text: () => "The dog parked at the mailman." },
+  { name: STRINGS.surprisal, mode: "token", text: "The dog parked at the mailman." },
+  {
+    name: STRINGS.order,
+    mode: "rank",
+    text: STATION,
+    second: "The station is next to the park.\nThe train was late again.\nHe bought a new bicycle.",
+  },
+  { name: STRINGS.labels, mode: "labels", text: "The train was late again, and nobody told us why." },
+  { name: STRINGS.twoTexts, mode: "labels", text: STATION, second: "It is next to the park." },
+  { name: STRINGS.sparseVector, mode: "words", text: "The panda eats bamboo in the mountains of China." },
 ];
-const LABELS = {
-  name: STRINGS.labels,
-  text: () => "The train was late again, and nobody told us why.",
-  options: { mode: "labels" },
-};
-const PAIR = {
-  name: STRINGS.twoTexts,
-  text: () => "Where is the station?",
-  second: "It is next to the park.",
-  options: { mode: "labels" },
-};
-
-const RANK = {
-  name: STRINGS.order,
-  text: () => "Where is the station?",
-  second: "The station is next to the park.\nThe train was late again.\nHe bought a new bicycle.",
-  options: { mode: "rank" },
-};
-const WORDS = {
-  name: STRINGS.sparseVector,
-  text: () => "The panda eats bamboo in the mountains of China.",
-  options: { mode: "words" },
-};
 
 /**
  * Create buttons for a model's tasks that call `choose({text, second, options, comparison})`, and
  * return the first example.
  */
 export function showExamples(model, choose) {
-  const { mask_token: maskToken, pairs } = model;
-  const examples = [
-    ...(supports("token", model) ? EXAMPLES : []),
-    ...(supports("rank", model) ? [RANK] : []),
-    ...(supports("labels", model) ? (pairs ? [LABELS, PAIR] : [LABELS]) : []),
-    ...(supports("words", model) ? [WORDS] : []),
-  ];
-  const chosen = ({ text, second, other, options }) => ({
-    text: text(maskToken), second, options, comparison: other && { text: other(maskToken) },
-  });
+  const masked = (text) => text.replaceAll("[MASK]", model.mask_token);
+  const examples = EXAMPLES.filter(
+    ({ mode, second }) => KINDS[kindOf(mode)].supports(model) && (!second || model.pairs),
+  ).map(({ name, text, second, other, ...options }) => ({
+    name, text: masked(text), second, options, comparison: other && { text: masked(other) },
+  }));
   byId("examples").replaceChildren(
     ...examples.map((example) => {
       const button = el("button", { type: "button", class: "example" }, example.name);
-      button.addEventListener("click", () => choose(chosen(example)));
+      button.addEventListener("click", () => choose(example));
       return button;
     }),
   );
-  return chosen(examples[0]);
+  return examples[0];
 }

@@ -1,5 +1,6 @@
 // Lists of fills as bars. Each fill is a button that inserts the fill into the text.
 
+import { Bars } from "./bars.js";
 import { el, setAttribute } from "./dom.js";
 import { percent, whole } from "./numbers.js";
 import { roving } from "./roving.js";
@@ -33,18 +34,16 @@ export class FillsView {
     this.#lists.forEach((list, index) => {
       const { fills, window } = lists[index];
       const count = lists.length > 1 ? index + 1 : 0;
-      fillHeading(list.heading, count, contexts[index]);
+      list.fills = fills;
+      list.heading.hidden = !count;
+      list.heading.replaceChildren(...(count ? headingOf(count, contexts[index]) : []));
       list.window.hidden = !window;
       list.window.textContent = window ? STRINGS.windowRead(whole(window[0]), whole(window[1])) : "";
       list.none.hidden = fills.length > 0;
-      setAttribute(list.fills, "aria-label", count ? STRINGS.fillsOfMask(count) : STRINGS.fills);
-      while (list.rows.length < fills.length) list.rows.push(makeRow());
-      list.rows.length = fills.length;
-      list.rows.forEach((row, at) => fillRow(row, fills[at], fills[at].token === current));
-      list.data = fills;
-      if (list.fills.children.length !== fills.length) {
-        list.fills.replaceChildren(...list.rows.map(({ item }) => item));
-      }
+      list.bars.render(
+        count ? STRINGS.fillsOfMask(count) : STRINGS.fills,
+        fills.map((fill) => rowOf(fill, fill.token === current)),
+      );
       list.roving.refresh();
     });
     if (this.root.children.length !== lists.length) {
@@ -65,60 +64,38 @@ export class FillsView {
 
   /** Focus the best fill of a mask, or of the last mask if the index is too large. */
   focus(index) {
-    this.#lists[Math.min(index, this.#lists.length - 1)]?.rows[0]?.button.focus();
+    this.#lists[Math.min(index, this.#lists.length - 1)]?.bars.elements[0]?.focus();
   }
 
   #makeList(index) {
     const heading = el("h3");
     const window = el("p", { class: "quiet window" });
     const none = el("p", { class: "quiet" }, STRINGS.noWordFits);
-    const fills = el("ol", { class: "fills", "aria-describedby": "fills-hint" });
-    const root = el("div", { class: "list" }, heading, window, none, fills);
-    const list = { root, heading, window, none, fills, rows: [], data: [] };
-    list.roving = roving(fills, ".fill");
-    fills.addEventListener("click", ({ target }) => {
-      const button = target.closest(".fill");
-      const at = list.rows.findIndex((row) => row.button === button);
-      if (at >= 0 && !this.root.classList.contains("stale")) this.#on.choose(list.data[at], index);
+    const bars = new Bars({ areButtons: true });
+    const root = el("div", { class: "list" }, heading, window, none, bars.root);
+    const list = { root, heading, window, none, bars, roving: roving(bars.root, ".fill"), fills: [] };
+    setAttribute(bars.root, "aria-describedby", "fills-hint");
+    bars.root.addEventListener("click", ({ target }) => {
+      const at = bars.elements.indexOf(target.closest(".fill"));
+      if (at >= 0 && !this.root.classList.contains("stale")) this.#on.choose(list.fills[at], index);
     });
-    for (const name of ["pointerenter", "focusin"]) {
-      root.addEventListener(name, () => this.#on.point(index));
-    }
-    for (const name of ["pointerleave", "focusout"]) {
-      root.addEventListener(name, () => this.#on.point(null));
-    }
+    const points = { pointerenter: index, focusin: index, pointerleave: null, focusout: null };
+    for (const [name, at] of Object.entries(points)) root.addEventListener(name, () => this.#on.point(at));
     return list;
   }
 }
 
-function fillHeading(heading, count, context) {
-  heading.hidden = !count;
-  if (!count) return heading.replaceChildren();
-  const parts = [el("span", { class: "unseen" }, STRINGS.maskNumber), el("span", { class: "number" }, `${count}`)];
-  if (context) {
-    const [before, after] = context;
-    const blank = el("span", { class: "blank" });
-    parts.push(el("span", { class: "context" }, before, blank, after));
-  }
-  return heading.replaceChildren(...parts);
+/** Return the number of a mask and the text around it. */
+function headingOf(count, context) {
+  const number = [el("span", { class: "unseen" }, STRINGS.maskNumber), el("span", { class: "number" }, `${count}`)];
+  if (!context) return number;
+  const [before, after] = context;
+  return [...number, el("span", { class: "context" }, before, el("span", { class: "blank" }), after)];
 }
 
-function makeRow() {
-  const bar = el("span", { class: "bar", "aria-hidden": "true" });
-  const words = el("span", { class: "words" });
-  const note = el("span", { class: "note" });
-  const value = el("span", { class: "value" });
-  const button = el("button", { type: "button", class: "fill", tabindex: "-1" }, bar, words, note, value);
-  return { item: el("li", {}, button), button, bar, words, note, value };
-}
-
-function fillRow({ button, bar, words, note, value }, fill, isCurrent) {
-  words.replaceChildren(...fill.words.flatMap((word) => [el("span", {}, word), " "]));
-  const over = fill.probability === undefined ? "" : STRINGS.overall(percent(fill.probability));
-  note.textContent = isCurrent ? over + STRINGS.inText : over;
-  value.textContent = percent(fill.share);
-  bar.style.setProperty("--share", fill.share);
-  setAttribute(button, "aria-current", isCurrent ? "true" : null);
+function rowOf({ words, share, probability }, isCurrent) {
+  const over = probability === undefined ? "" : STRINGS.overall(percent(probability));
+  return { words, note: isCurrent ? over + STRINGS.inText : over, share, value: percent(share), isCurrent };
 }
 
 /**

@@ -83,7 +83,7 @@ byId("copy-link").addEventListener("click", () => {
   const fragment = toFragment({
     text: editor.text,
     second: editor.second.text,
-    options: options.value,
+    options: options.chosen,
     model: models.current,
     comparison: comparison.value,
   });
@@ -122,34 +122,34 @@ function started({ name }) {
 
 /** Use the chosen model and return its first example. */
 function useModel() {
-  const { limits } = models.current;
   editor.use(models.current);
-  options.limit(limits);
   options.model = models.current;
   showFacts(models.current);
   return showExamples(models.current, begin);
 }
 
-function begin({ text, second = "", options: given = {}, comparison: compared }) {
-  options.value = given;
+/** Show texts with options, and return the names of the options that the page does not have. */
+function begin({ text, second = "", options: given, comparison: compared }) {
+  const unread = options.choose(given);
   editor.second.start(second);
   comparison.value = compared;
   if (editor.text) editor.main.replace(text);
   else editor.main.start(text);
   changed(false);
+  return unread;
 }
 
 function beginWithLink() {
   const link = fromFragment(location.hash);
   if (!link || !models.current) return false;
-  if (!models.choose(link.model)) link.unread.push("model");
+  const hasModel = models.choose(link.model);
   useModel();
-  if (link.options.mode && !options.allows(link.options.mode)) link.unread.push("mode");
-  if (link.second && !models.current.pairs) link.unread.push("text_pair");
+  const unread = begin(link);
+  if (!hasModel) unread.push("model");
+  if (link.second && !models.current.pairs) unread.push("text_pair");
   const compared = link.comparison?.model;
-  if (compared && !models.served.some(({ name }) => name === compared)) link.unread.push("compare_model");
-  begin(link);
-  const names = link.unread.join(", ");
+  if (compared && !models.served.some(({ name }) => name === compared)) unread.push("compare_model");
+  const names = unread.join(", ");
   showProblem(byId("link-problem"), names && STRINGS.invalidLink(names), "error");
   return true;
 }

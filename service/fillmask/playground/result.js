@@ -1,8 +1,10 @@
-// A response as lists of fills, as labels or as surprisal.
+// A response as lists of fills, as surprisal or as a list of bars.
 
+import { Bars } from "./bars.js";
+import { el } from "./dom.js";
 import { FillsView, listsOf } from "./fills_view.js";
-import { LabelsView } from "./labels_view.js";
-import { bits, figure, percent, score } from "./numbers.js";
+import { KINDS } from "./kinds.js";
+import { bits, figure, percent } from "./numbers.js";
 import { joined, tokensInJoined } from "./pairs.js";
 import { ScoreView } from "./score_view.js";
 import { STRINGS } from "./strings.js";
@@ -10,16 +12,13 @@ import { around, findMasks } from "./text.js";
 
 const MOST_ANNOUNCED = 5; // masks in an announcement
 
-export const TITLES = {
-  fills: STRINGS.fills, score: STRINGS.surprisal, labels: STRINGS.labels, rank: STRINGS.order, words: STRINGS.words,
-};
-
 export class Result {
   #view;
   #kind;
   #fills;
   #score;
-  #labels = new LabelsView();
+  #bars = new Bars({ areButtons: false });
+  #ranking = el("div", { class: "lists gliding" }, el("div", { class: "list" }, this.#bars.root));
 
   /**
    * Calls `on.choose(fill, mask)` for a chosen fill and `on.point(mask)` for a hovered or focused list.
@@ -40,10 +39,7 @@ export class Result {
    */
   show(answer, request, model) {
     this.#kind = request.kind;
-    const show = {
-      fills: this.#showFills, score: this.#showScore, labels: this.#showLabels, rank: this.#showRank,
-      words: this.#showWords,
-    }[request.kind];
+    const show = { fills: this.#showFills, score: this.#showScore }[request.kind] ?? this.#showBars;
     const { root, ...facts } = show.call(this, answer, request, model);
     this.#place(root);
     this.stale = false;
@@ -59,7 +55,8 @@ export class Result {
 
   /** Mark the response as outdated. Visitors cannot choose from outdated responses. */
   set stale(stale) {
-    this.#fills.stale = this.#score.stale = this.#labels.stale = stale;
+    this.#fills.stale = this.#score.stale = stale;
+    this.#ranking.classList.toggle("stale", stale);
   }
 
   /** Set the share of fills that a full bar represents. */
@@ -99,35 +96,13 @@ export class Result {
     return { root: this.#score.root, summary };
   }
 
-  #showLabels([labels], _request, { problem_type: problemType }) {
-    const areLogits = problemType === "regression";
-    return this.#showRows(
-      STRINGS.labels,
-      labels.map(({ label, score: value }) =>
-        areLogits ? { words: label, value: score(value) } : { words: label, share: value, value: percent(value) },
-      ),
-    );
-  }
-
-  #showRank(ranks, { body: { texts } }) {
-    const rows = ranks.map(({ index, score: share }) => ({ words: texts[index], share, value: percent(share) }));
-    return this.#showRows(STRINGS.texts, rows);
-  }
-
-  #showWords([weights]) {
-    const ranked = Object.entries(weights).sort(([, one], [, other]) => other - one);
-    const most = ranked[0]?.[1];
-    return this.#showRows(
-      STRINGS.words,
-      ranked.map(([words, weight]) => ({ words, share: weight / most, value: weight.toFixed(2) })),
-    );
-  }
-
-  #showRows(name, rows) {
-    this.#labels.render(name, rows);
+  #showBars(answer, { kind, body }, model) {
+    const { list, rows: rowsOf } = KINDS[kind];
+    const rows = rowsOf(answer, body, model);
+    this.#bars.render(list, rows);
     const [best] = rows;
     const summary = best ? STRINGS.best(`${best.words}, ${best.value}`) : STRINGS.emptyVector;
-    return { root: this.#labels.root, summary };
+    return { root: this.#ranking, summary };
   }
 
   #place(element) {

@@ -72,7 +72,7 @@ def test_structure_as_it_is_read_out(playground: Playground) -> None:
             - group "Try":
               - button "One mask"
             - textbox "Text with masks"
-            - group "Options":
+            - form "Options":
               - group "Fill each mask with":
                 - radio "Tokens" [checked]
                 - radio "Whole words"

@@ -219,7 +219,7 @@ def test_everybody_can_read_labels(open_page: OpenPage, labels_url: str) -> None
           - region "Text":
             - textbox "Text with masks"
             - textbox "Second text, optional"
-            - group "Options":
+            - form "Options":
               - group "Result":
                 - radio "Labels" [checked]
           - region "Labels":
