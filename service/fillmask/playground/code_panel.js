@@ -1,25 +1,21 @@
-// The request as code, in tabs with a copy button.
+// The request as code in one of three languages, with a copy button.
 
 import { address } from "./api.js";
 import { copy } from "./clipboard.js";
-import { byId, setAttribute } from "./dom.js";
+import { byId } from "./dom.js";
 import { currentKey } from "./key.js";
-import { roving } from "./roving.js";
 import { snippets } from "./snippets.js";
 
 export class CodePanel {
-  #tabs = [...byId("languages").children];
+  #languages = byId("languages");
   #snippet = byId("snippet");
-  #language = "curl";
   #code = null;
 
   /** Calls `say(sentence)` for announcements to screen readers. */
   constructor(say) {
-    const tabs = roving(byId("languages"), "[role=tab]", { onMove: (tab) => this.#select(tab) });
-    tabs.refresh();
-    for (const tab of this.#tabs) tab.addEventListener("click", () => this.#select(tab));
-    this.show(null);
+    this.#languages.addEventListener("change", () => this.#draw());
     byId("copy").addEventListener("click", () => copy(this.#snippet.textContent, byId("copy"), say));
+    this.show(null);
   }
 
   /** Show a request as code, or clear the panel if the request is null. */
@@ -28,18 +24,8 @@ export class CodePanel {
     this.#draw();
   }
 
-  #select(tab) {
-    this.#language = tab.id.replace("tab-", "");
-    for (const one of this.#tabs) {
-      setAttribute(one, "aria-selected", String(one === tab));
-      one.tabIndex = one === tab ? 0 : -1;
-    }
-    setAttribute(this.#snippet, "aria-labelledby", tab.id);
-    this.#draw();
-  }
-
   #draw() {
-    const code = this.#code?.[this.#language] ?? "";
+    const code = this.#code?.[this.#languages.querySelector(":checked").value] ?? "";
     if (this.#snippet.textContent !== code) this.#snippet.textContent = code;
     byId("copy").disabled = !code;
   }

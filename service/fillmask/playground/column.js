@@ -101,7 +101,7 @@ export class Column {
     this.#heading.hidden = !heading;
     this.#heading.replaceChildren(
       ...(text ? [el("span", { class: "context" }, text), " "] : []),
-      ...(model ? [el("span", { class: "column-model" }, model)] : []),
+      ...(model ? [model] : []),
     );
     setAttribute(this.#root, "role", heading ? "group" : null);
     setAttribute(this.#root, "aria-labelledby", heading ? this.#heading.id : null);

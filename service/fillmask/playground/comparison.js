@@ -96,14 +96,9 @@ const blanked = (text, { mask_token: maskToken }) => text.replaceAll(maskToken, 
 /** Return the part of each text with the difference between the texts. */
 function excerptsOf(first, second) {
   const { start, end, inserted } = difference(first, second);
-  return [excerpt(first, start, end), excerpt(second, start, start + inserted.length)];
-}
-
-function excerpt(text, start, end) {
-  const [before, after] = around([start, end], text);
-  const changed = text.slice(start, end);
-  // a cut may not leave half of a character
-  return end - start <= MOST_CHANGED
-    ? before + changed + after
-    : `${before}${changed.slice(0, MOST_CHANGED).replace(/[\uD800-\uDBFF]$/, "")}…`;
+  const ranges = [[first, start, end], [second, start, start + inserted.length]];
+  return ranges.map(([text, from, to]) => {
+    const [before, after] = around([from, to], text);
+    return before + text.slice(from, Math.min(to, from + MOST_CHANGED)).toWellFormed() + after;
+  });
 }

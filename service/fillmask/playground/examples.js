@@ -46,7 +46,7 @@ export function showExamples(model, choose) {
   }));
   byId("examples").replaceChildren(
     ...examples.map((example) => {
-      const button = el("button", { type: "button", class: "example" }, example.name);
+      const button = el("button", { type: "button", class: "button example" }, example.name);
       button.addEventListener("click", () => choose(example));
       return button;
     }),

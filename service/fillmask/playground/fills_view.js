@@ -68,7 +68,7 @@ export class FillsView {
   }
 
   #makeList(index) {
-    const heading = el("h3");
+    const heading = el("h3", { class: "quiet" });
     const window = el("p", { class: "quiet window" });
     const none = el("p", { class: "quiet" }, STRINGS.noWordFits);
     const bars = new Bars({ areButtons: true });

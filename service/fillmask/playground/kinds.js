@@ -12,7 +12,7 @@ const MOST_WORDS = 50; // of a sparse vector
  * - `supports(model)`, whether a model gives such results, and the sentence `lacks(name)` if it doesn't,
  * - the sentence `empty` in place of a result.
  *
- * Results that are one list of bars also have the `task` and the `body(parts)` of a request for the parts
+ * Results that are one list of bars also have a `note` beside the modes, the `task` and the `body(parts)` of a request for the parts
  * of its inputs, the name of the `list`, and its `rows(answer, body, model)` of `{words, share, value}`, best
  * first. Rows without a share have no bars. Loops over a response that are the same for every request are
  * `code` in Python and JavaScript.
@@ -37,6 +37,7 @@ export const KINDS = {
   labels: {
     title: STRINGS.labels,
     supports: ({ tasks }) => tasks.includes("text-classification"),
+    note: STRINGS.allLabels,
     lacks: STRINGS.noLabels,
     empty: STRINGS.emptyLabels,
     task: "classify",
@@ -59,6 +60,7 @@ export const KINDS = {
   rank: {
     title: STRINGS.order,
     supports: ({ labels, pairs }) => Boolean(pairs) && labels?.length === 1,
+    note: STRINGS.textsByRelevance,
     lacks: STRINGS.noOrder,
     empty: STRINGS.emptyOrder,
     task: "rerank",
@@ -77,6 +79,7 @@ export const KINDS = {
   words: {
     title: STRINGS.words,
     supports: ({ tasks }) => tasks.includes("sparse"),
+    note: STRINGS.largestWeights,
     lacks: STRINGS.noVectors,
     empty: STRINGS.emptyWords,
     task: "embed_sparse",

@@ -84,6 +84,8 @@ export class Options {
   #show() {
     if (!this.value.mode) this.#modes.find(({ disabled }) => !disabled).checked = true;
     const { mode } = this.value;
+    byId("note").textContent = mode === "token" ? STRINGS.eachMaskAlone : KINDS[kindOf(mode)].note ?? "";
+    byId("note").hidden = !byId("note").textContent;
     for (const detail of this.#form.querySelectorAll("[data-mode]")) detail.hidden = detail.dataset.mode !== mode;
     const isFilling = kindOf(mode) === "fills";
     byId("count").hidden = mode === "targets" || !isFilling;

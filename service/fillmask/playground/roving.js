@@ -6,7 +6,7 @@
  *
  * Call `refresh` after adding or removing elements, so that one element remains a tab stop.
  */
-export function roving(group, selector, { onMove = () => {} } = {}) {
+export function roving(group, selector) {
   const elements = () => [...group.querySelectorAll(selector)];
 
   function rest(element) {
@@ -28,9 +28,7 @@ export function roving(group, selector, { onMove = () => {} } = {}) {
     }[event.key];
     if (to === undefined) return;
     event.preventDefault();
-    const next = all.at(to % all.length);
-    next.focus();
-    onMove(next);
+    all.at(to % all.length).focus();
   });
 
   return {

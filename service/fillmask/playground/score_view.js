@@ -7,7 +7,7 @@ import { STRINGS } from "./strings.js";
 import { piecesOf } from "./text.js";
 
 export class ScoreView {
-  #figures = el("dl", { class: "figures" });
+  #figures = el("dl", { class: "row figures" });
   #tokens = el("div", { class: "tokens", role: "group", "aria-label": STRINGS.tokensBySurprisal });
   #readout = el("p", { class: "readout quiet" });
   #roving = roving(this.#tokens, ".token");
@@ -130,6 +130,6 @@ function pair(name, ...value) {
 
 function legend() {
   const keys = levels.map((range, at) => el("li", { "data-level": at }, range));
-  const list = el("ol", { "aria-label": STRINGS.bitsOfSurprisal }, ...keys);
-  return el("div", { class: "legend quiet" }, STRINGS.surprisalInBits, list);
+  const list = el("ol", { class: "row", "aria-label": STRINGS.bitsOfSurprisal }, ...keys);
+  return el("div", { class: "row legend quiet" }, STRINGS.surprisalInBits, list);
 }

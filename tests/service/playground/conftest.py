@@ -185,7 +185,7 @@ def reuse(reused: Reused, shared_context: BrowserContext) -> Iterator[ReusePage]
         else:
             page.unroute_all()
             page.set_viewport_size(SCREEN)
-            page.get_by_role("tab", name="curl").click()
+            page.get_by_role("radio", name="curl").check()
             page.evaluate(_FOLLOW, fragment)
         playground = Playground(page, url)
         playground.wait_until_answered()

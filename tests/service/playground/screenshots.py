@@ -24,7 +24,7 @@ def fills(playground: Playground) -> None:
     """Show two masks and the bars of their fills."""
     playground.write("The [MASK] barked at the [MASK].")
     playground.page.get_by_role("button", name="Insert a mask").wait_for()
-    playground.page.get_by_role("tab", name="Python").click()
+    playground.page.get_by_role("radio", name="Python").check()
 
 
 def surprisal(playground: Playground) -> None:

@@ -21,10 +21,9 @@ print(json.dumps(sys.argv[1:]))
 
 
 def code_of(playground: Playground, language: str) -> str:
-    """Return the code in a tab of the code panel."""
-    playground.page.get_by_role("tab", name=language).click()
-    snippet = playground.page.get_by_role("tabpanel", name=language)
-    return snippet.text_content() or ""
+    """Return the code in a language of the code panel."""
+    playground.page.get_by_role("radio", name=language).check()
+    return playground.page.locator("#snippet").text_content() or ""
 
 
 def run_curl(code: str, tmp_path: Path, **variables: str) -> Any:

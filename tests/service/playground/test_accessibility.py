@@ -87,11 +87,11 @@ def test_structure_as_it_is_read_out(playground: Playground) -> None:
                 - button /dog/
           - region "The request as code":
             - heading "The request as code" [level=2]
-            - tablist "The request as code":
-              - tab "curl" [selected]
-              - tab "Python"
-              - tab "JavaScript"
-            - tabpanel "curl"
+            - group "The request as code":
+              - radio "curl" [checked]
+              - radio "Python"
+              - radio "JavaScript"
+            - group "The request as code": /curl/
         - contentinfo
         """
     )

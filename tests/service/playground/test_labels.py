@@ -81,7 +81,7 @@ def test_a_model_without_fills_opens_with_labels(open_page: OpenPage, labels_url
     assert shares[0] > 2 * shares[-1]
     for name in ("Insert a mask", "Mask"):
         expect(page.get_by_role("button", name=name)).to_have_count(0)
-    expect(page.get_by_role("radio")).to_have_count(0)
+    expect(page.get_by_role("form", name="Options").get_by_role("radio")).to_have_count(0)
     expect(page.get_by_label("Fills per mask")).to_be_hidden()
     expect(page.get_by_role("contentinfo")).to_contain_text("Labels3")
     expect(page.locator("#announcer")).to_contain_text("Best: ")

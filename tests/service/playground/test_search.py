@@ -79,7 +79,7 @@ def test_a_sparse_vector_has_words(open_page: OpenPage, search_url: str, tmp_pat
     ranked = sorted(weights.items(), key=lambda one: -one[1])
     lines = [f"{token} {weight:.2f}" for token, weight in ranked]
     expect(rows(playground, "Words")).to_have_text(lines)
-    expect(playground.page.get_by_role("radio")).to_have_count(0)
+    expect(playground.page.locator("#modes")).to_be_hidden()
     assert run_curl(code_of(playground, "curl"), tmp_path) == [weights]
     printed = [f"{weight:.2f} {token}" for token, weight in weights.items()]
     assert run_python(code_of(playground, "Python")) == printed
