@@ -37,15 +37,14 @@ export function showStrings() {
   }
 }
 
-/** Replace a range of a text area like typing, so that the browser's undo reverts the change. The focus stays. */
-export function insertInto(area, start, end, inserted) {
+/** Run an editing command in a text area, and return whether the browser knows it. The focus stays. */
+export function edit(area, command, text) {
   const focused = document.activeElement;
   area.focus({ preventScroll: true });
-  area.setSelectionRange(start, end);
-  // deprecated, but the only edit that the undo of browsers records
-  const isDone = document.execCommand(inserted ? "insertText" : "delete", false, inserted);
-  if (!isDone) area.setRangeText(inserted, start, end, "end");
+  // deprecated, but the only edits that the undo of browsers records
+  const isDone = document.execCommand(command, false, text);
   if (focused && focused !== document.body) focused.focus({ preventScroll: true });
+  return isDone;
 }
 
 // Announcements for screen readers. A newer one within 700 ms replaces the previous one.

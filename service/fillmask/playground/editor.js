@@ -1,12 +1,11 @@
 // The editor: the fields of the text, of a pair's second text and of the text to compare with, with the
 // buttons that mask a word and take back an edit of the page.
 
-import { byId, setAttribute } from "./dom.js";
+import { byId, edit, setAttribute } from "./dom.js";
 import { STRINGS } from "./strings.js";
 import { TextField } from "./text_field.js";
 
-const MAX_STEPS = 100;
-const TYPING_MS = 500; // from a key press until the button shows a word again
+const CALM_MS = 200; // from the last change until the button shows a word again
 const MAC = /Mac|iPhone|iPad/.test(navigator.platform);
 const TOUCH = "(hover: none), (pointer: coarse)";
 
@@ -17,19 +16,15 @@ export class Editor {
   #focused; // the field that was focused last
   #button = byId("mask");
   #undo = byId("undo");
-  #steps = []; // edits of the text by the page, as {before, after}
-  #typedAt = -Infinity;
+  #edited = []; // the fields of the latest edits, all by the page
   #timer;
 
   /** Calls `onChange(typed)` with true for typing and false for other changes. */
   constructor(onChange) {
-    const field = (id, isNumbered, more = {}) => {
-      const made = new TextField(id, isNumbered, {
-        changed: (typed) => {
-          this.#changed(made, typed);
-          onChange(typed);
-        },
-        ...more,
+    const field = (id, isNumbered) => {
+      const made = new TextField(id, isNumbered, (typed) => {
+        this.#offer(typed ? [] : [...this.#edited, made]);
+        onChange(typed);
       });
       made.area.addEventListener("focus", () => {
         this.#focused = made;
@@ -37,10 +32,7 @@ export class Editor {
       });
       return made;
     };
-    const inserted = (before) => {
-      this.#steps = [...this.#steps.slice(1 - MAX_STEPS), { before, after: this.text }];
-    };
-    this.#main = this.#focused = field("text", true, { inserted });
+    this.#main = this.#focused = field("text", true);
     this.#second = field("second", false);
     this.#other = field("other", true);
     this.#label();
@@ -55,7 +47,12 @@ export class Editor {
     // the focus stays in the text, so that a phone's keyboard stays open
     this.#button.addEventListener("pointerdown", (event) => event.preventDefault());
     this.#button.addEventListener("click", () => this.#current.mask());
-    this.#undo.addEventListener("click", () => this.#takeBack());
+    this.#undo.addEventListener("click", () => {
+      const [last, ...earlier] = this.#edited.toReversed();
+      edit(last.area, "undo"); // counts as typing
+      this.#offer(earlier.toReversed());
+      if (this.#undo.hidden) last.area.focus();
+    });
     byId("mask-key").textContent = MAC ? STRINGS.maskKeyOfMac : STRINGS.maskKey;
     if (matchMedia(TOUCH).matches) byId("editor-hint").textContent = STRINGS.tap;
   }
@@ -79,16 +76,14 @@ export class Editor {
     return this.#other;
   }
 
-  /** Use a model. Its mask token replaces the previous mask token in the texts. */
+  /** Use a model. Its mask token replaces the previous mask token in the texts, which ends their undo. */
   use({ mask_token: token, pairs, tasks }) {
     const maskToken = tasks.includes("fill-mask") ? token : null;
-    const rewritten = (text) => this.#main.rewritten(text, maskToken);
-    this.#steps = this.#steps.map(({ before, after }) => ({ before: rewritten(before), after: rewritten(after) }));
     this.#main.use({ isShown: true, maskToken });
     this.#second.use({ isShown: pairs, maskToken });
     this.#button.hidden = byId("editor-hint").hidden = maskToken === null;
     byId("text-label").textContent = maskToken === null ? STRINGS.text : STRINGS.textWithMasks;
-    this.#changed(this.#main, false);
+    this.#offer([]);
   }
 
   /** The field whose words the button masks. */
@@ -96,36 +91,22 @@ export class Editor {
     return this.#focused.isShown ? this.#focused : this.#main;
   }
 
-  #takeBack() {
-    const steps = this.#steps.slice(0, -1);
-    this.#main.replace(this.#steps.at(-1).before);
-    this.#steps = steps;
-    this.#changed(this.#main, false);
-    if (this.#undo.hidden) this.#main.area.focus();
-  }
-
-  #changed(field, typed) {
-    if (typed && field === this.#main) {
-      this.#typedAt = performance.now();
-      this.#name(STRINGS.mask);
-    }
-    this.#undo.hidden = this.#steps.at(-1)?.after !== this.text;
+  /** Offer to take back edits of the page. */
+  #offer(edited) {
+    this.#edited = edited;
+    this.#undo.hidden = !edited.length;
     this.#labelSoon();
   }
 
   #labelSoon() {
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#label(), this.#typedAt + TYPING_MS - performance.now());
+    this.#timer = setTimeout(() => this.#label(), CALM_MS);
   }
 
   #label() {
     const plan = this.#current.masking;
-    this.#name(!plan || plan.word ? STRINGS.mask : STRINGS.insertMask, plan?.word);
+    byId("mask-label").textContent = !plan || plan.word ? STRINGS.mask : STRINGS.insertMask;
+    byId("mask-word").textContent = plan?.word ? STRINGS.quoted(plan.word) : "";
     setAttribute(this.#button, "aria-disabled", plan ? null : "true");
-  }
-
-  #name(label, word) {
-    byId("mask-label").textContent = label;
-    byId("mask-word").textContent = word ? STRINGS.quoted(word) : "";
   }
 }

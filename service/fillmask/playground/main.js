@@ -39,43 +39,21 @@ const starting = {
 const list = new Question({ ...starting, answer: listed });
 const info = new Question({ ...starting, answer: started });
 
-const first = new Column({
-  root: byId("first-column"),
-  panelId: "alternatives",
-  problem,
-  options,
-  on: {
-    choose: (fill) => put(fill, editor.main, inputs(), models.current),
-    point: (mask) => editor.main.point(mask),
-    invalid: (isInvalid) => {
-      editor.main.invalid = isInvalid;
-    },
-    settled: (request) => code.show(request),
-    answered,
-    changed: showColumns,
-  },
+const first = column("first-column", "alternatives", problem, {
+  field: () => editor.main,
+  own: editor.main,
+  inputs,
+  model: () => models.current,
+  settled: (request) => code.show(request),
 });
-const other = new Column({
-  root: byId("other-column"),
-  panelId: "other-alternatives",
-  problem: problemIn("other-problem", () => other.retry()),
-  options,
-  on: {
-    choose: (fill) => put(fill, otherField(), comparison.inputs, comparison.model),
-    point: (mask) => otherField().point(mask),
-    invalid: (isInvalid) => {
-      editor.other.invalid = isInvalid;
-    },
-    settled: () => {},
-    answered,
-    changed: showColumns,
-  },
+const other = column("other-column", "other-alternatives", problemIn("other-problem", () => other.retry()), {
+  field: () => (editor.other.text ? editor.other : editor.main),
+  own: editor.other,
+  inputs: () => comparison.inputs,
+  model: () => comparison.model,
 });
 
 let served = []; // the service's models
-
-/** The field with the text of the other column. */
-const otherField = () => (editor.other.text ? editor.other : editor.main);
 
 list.ask({ path: "models" });
 window.addEventListener("hashchange", beginWithLink);
@@ -89,6 +67,26 @@ byId("copy-link").addEventListener("click", () => {
   });
   copy(address("") + fragment, byId("copy-link"), say);
 });
+
+/** Return a column with the results of the inputs and the model, whose fills go into the field. */
+function column(id, panelId, place, { field, own, inputs: given, model, settled = () => {} }) {
+  return new Column({
+    root: byId(id),
+    panelId,
+    problem: place,
+    options,
+    on: {
+      choose: (fill) => put(fill, field(), given(), model()),
+      point: (mask) => field().point(mask),
+      invalid: (isInvalid) => {
+        own.invalid = isInvalid;
+      },
+      settled,
+      answered,
+      changed: showColumns,
+    },
+  });
+}
 
 /**
  * Return the place of errors in a paragraph. A click on one of its buttons moves the focus, because the

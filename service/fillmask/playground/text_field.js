@@ -1,6 +1,6 @@
 // A field of a text with masks. A mirror, the same text behind the text area, draws the masks.
 
-import { byId, el, insertInto, setAttribute } from "./dom.js";
+import { byId, edit, el, setAttribute } from "./dom.js";
 import { difference, findMasks, maskingAt } from "./text.js";
 
 export class TextField {
@@ -12,21 +12,20 @@ export class TextField {
   #mayMask = false;
   #isShown = false;
   #isInserting = false;
-  #on;
+  #onChange;
 
   /**
-   * Calls `on.changed(typed)` with true for typing and false for other changes, and `on.inserted(before)`
-   * after an edit by the page.
+   * Calls `onChange(typed)` with true for typing and false for an edit by the page.
    *
    * @param id id of the text area. The elements `id`-mirror and, if it may be hidden, `id`-part belong to it.
    * @param isNumbered whether the masks have numbers if there are several.
    */
-  constructor(id, isNumbered, on) {
+  constructor(id, isNumbered, onChange) {
     this.#part = byId(`${id}-part`);
     this.#area = byId(id);
     this.#mirror = byId(`${id}-mirror`);
     this.#isNumbered = isNumbered;
-    this.#on = on;
+    this.#onChange = onChange;
     this.#area.addEventListener("input", () => {
       if (!this.#isInserting) this.#changed(true);
     });
@@ -63,11 +62,6 @@ export class TextField {
     this.#draw();
   }
 
-  /** Return a text with the mask token of a model, or the same text without one. */
-  rewritten(text, maskToken) {
-    return this.#maskToken && maskToken ? text.replaceAll(this.#maskToken, maskToken) : text;
-  }
-
   /**
    * Show or hide the field. The mask token of the model replaces the previous mask token in the text.
    * The token is null for a model that fills no masks.
@@ -76,8 +70,9 @@ export class TextField {
     this.#isShown = isShown;
     if (this.#part) this.#part.hidden = !isShown;
     this.#mayMask = maskToken !== null;
-    const text = this.rewritten(this.#area.value, maskToken);
-    if (text !== this.#area.value) this.#area.value = text;
+    const { value } = this.#area;
+    const text = this.#maskToken && maskToken ? value.replaceAll(this.#maskToken, maskToken) : value;
+    if (text !== value) this.#area.value = text;
     this.#maskToken = maskToken ?? this.#maskToken;
     this.#draw();
   }
@@ -131,16 +126,16 @@ export class TextField {
 
   #insert(start, end, inserted) {
     if (start === end && !inserted) return;
-    const before = this.#area.value;
     this.#isInserting = true;
-    insertInto(this.#area, start, end, inserted);
+    this.#area.setSelectionRange(start, end);
+    const isDone = edit(this.#area, inserted ? "insertText" : "delete", inserted);
+    if (!isDone) this.#area.setRangeText(inserted, start, end, "end");
     this.#isInserting = false;
-    this.#on.inserted?.(before);
     this.#changed(false);
   }
 
   #changed(typed) {
     this.#draw();
-    this.#on.changed(typed);
+    this.#onChange(typed);
   }
 }
