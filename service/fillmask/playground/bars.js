@@ -42,7 +42,7 @@ export class Bars {
   #makeRow() {
     const bar = el("span", { class: "bar", "aria-hidden": "true" });
     const words = el("span", { class: "words" });
-    const note = el("span", { class: "note" });
+    const note = el("span", { class: "note quiet" });
     const value = el("span", { class: "value" });
     const element = this.#areButtons
       ? el("button", { type: "button", class: "fill", tabindex: "-1" }, bar, words, note, value)

@@ -16,6 +16,12 @@ const CHANGE_MS = 100; // between requests after other changes, such as several 
 const QUICK_MODES = ["token", "targets"];
 
 export class Column {
+  /**
+   * The `title` of the result, the `largest` share of all fills, 0 without fills, and the `summary` for screen
+   * readers, empty without a result.
+   */
+  facts = { title: STRINGS.fills, largest: 0, summary: "" };
+  isBusy = false;
   #root;
   #heading;
   #timing;
@@ -29,10 +35,8 @@ export class Column {
   #asked = null; // the latest request
   #open = null; // the latest request as JSON, until its response
   #shown = null; // the request of the shown response, as JSON
-  #isBusy = false;
   #changedAt = -Infinity;
   #place = null; // the visitor's last insertion: `{mask, unit}`
-  #facts = { kind: "fills", largest: 0, summary: "" };
 
   /**
    * Calls `on.choose(fill)` for a chosen fill, which returns the end of the change in the text. Calls
@@ -69,25 +73,6 @@ export class Column {
       refused: (refusal) => this.#refused(refusal),
       answer: (answer, timing) => this.#answered(answer, timing),
     });
-  }
-
-  /** The title of the result. */
-  get title() {
-    return KINDS[this.#facts.kind].title;
-  }
-
-  /** The largest share of all fills, 0 without fills. */
-  get largest() {
-    return this.#facts.largest;
-  }
-
-  /** The sentence about the result for screen readers, empty without a result. */
-  get summary() {
-    return this.#facts.summary;
-  }
-
-  get isBusy() {
-    return this.#isBusy;
   }
 
   /** Set the share of fills that a full bar represents. */
@@ -166,12 +151,12 @@ export class Column {
     this.#question.drop();
     this.#alternatives.drop();
     this.#open = null;
-    this.#isBusy = false;
+    this.isBusy = false;
   }
 
   #ask(pauseMs) {
     this.#open = JSON.stringify(this.#asked);
-    this.#isBusy = true;
+    this.isBusy = true;
     this.#question.ask(this.#asked, pauseMs);
     this.#on.changed();
   }
@@ -192,7 +177,7 @@ export class Column {
 
   #waiting(waiting) {
     this.#tell(waitingSentence(waiting), "notice");
-    this.#isBusy = false;
+    this.isBusy = false;
     this.#clear(STRINGS.noResultYet, this.#asked.kind);
   }
 
@@ -200,7 +185,7 @@ export class Column {
     this.#tell(refusal.message, "error", solutionOf(refusal, this.#asked));
     this.#on.invalid(!isPassing(refusal));
     this.#open = this.#place = null;
-    this.#isBusy = false;
+    this.isBusy = false;
     this.#clear(STRINGS.noResultForText, this.#asked.kind);
     this.#on.settled(this.#asked);
   }
@@ -210,8 +195,11 @@ export class Column {
     const within = this.#root.contains(document.activeElement) || document.activeElement === title;
     this.#shown = this.#open;
     this.#open = null;
-    this.#isBusy = false;
-    this.#facts = { kind: this.#asked.kind, ...this.#result.show(answer, this.#asked, this.#model) };
+    this.isBusy = false;
+    this.facts = {
+      title: KINDS[this.#asked.kind].title,
+      ...this.#result.show(answer, this.#asked, this.#model),
+    };
     this.#timing.textContent = timing;
     this.#tell(null);
     this.#on.settled(this.#asked);
@@ -225,9 +213,9 @@ export class Column {
   #clear(sentence, kind) {
     const within = this.#root.contains(document.activeElement);
     this.#shown = null;
-    this.#facts = { kind, largest: 0, summary: "" };
+    this.facts = { title: KINDS[kind].title, largest: 0, summary: "" };
     this.#timing.textContent = "";
-    this.#result.clear(el("p", { class: "empty" }, sentence));
+    this.#result.clear(el("p", { class: "quiet" }, sentence));
     if (within && !this.#root.contains(document.activeElement)) byId("results-title").focus();
     this.#on.changed();
   }

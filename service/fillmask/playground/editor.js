@@ -10,9 +10,9 @@ const MAC = /Mac|iPhone|iPad/.test(navigator.platform);
 const TOUCH = "(hover: none), (pointer: coarse)";
 
 export class Editor {
-  #main;
-  #second;
-  #other;
+  main;
+  second; // of a pair
+  other; // to compare with
   #focused; // the field that was focused last
   #button = byId("mask");
   #undo = byId("undo");
@@ -32,9 +32,9 @@ export class Editor {
       });
       return made;
     };
-    this.#main = this.#focused = field("text", true);
-    this.#second = field("second", false);
-    this.#other = field("other", true);
+    this.main = this.#focused = field("text", true);
+    this.second = field("second", false);
+    this.other = field("other", true);
     this.#label();
     document.addEventListener("selectionchange", () => this.#labelSoon());
     document.addEventListener("keydown", (event) => {
@@ -58,29 +58,14 @@ export class Editor {
   }
 
   get text() {
-    return this.#main.area.value;
-  }
-
-  /** The field of the text. */
-  get main() {
-    return this.#main;
-  }
-
-  /** The field of the second text of a pair. */
-  get second() {
-    return this.#second;
-  }
-
-  /** The field of the text to compare with. */
-  get other() {
-    return this.#other;
+    return this.main.area.value;
   }
 
   /** Use a model. Its mask token replaces the previous mask token in the texts, which ends their undo. */
   use({ mask_token: token, pairs, tasks }) {
     const maskToken = tasks.includes("fill-mask") ? token : null;
-    this.#main.use({ isShown: true, maskToken });
-    this.#second.use({ isShown: pairs, maskToken });
+    this.main.use({ isShown: true, maskToken });
+    this.second.use({ isShown: pairs, maskToken });
     this.#button.hidden = byId("editor-hint").hidden = maskToken === null;
     byId("text-label").textContent = maskToken === null ? STRINGS.text : STRINGS.textWithMasks;
     this.#offer([]);
@@ -88,7 +73,7 @@ export class Editor {
 
   /** The field whose words the button masks. */
   get #current() {
-    return this.#focused.isShown ? this.#focused : this.#main;
+    return this.#focused.isShown ? this.#focused : this.main;
   }
 
   /** Offer to take back edits of the page. */

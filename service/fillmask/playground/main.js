@@ -181,10 +181,10 @@ function showColumns() {
   byId("other-column").hidden = !comparison.isOpen;
   first.heading = headings[0];
   other.heading = headings[1];
-  const full = ceiling(columns.map(({ largest }) => largest));
+  const full = ceiling(columns.map(({ facts }) => facts.largest));
   for (const column of columns) column.full = full;
-  byId("scale").textContent = columns.some(({ largest }) => largest) ? fullBar(full) : "";
-  byId("results-title").textContent = comparison.isOpen ? STRINGS.comparison : first.title;
+  byId("scale").textContent = columns.some(({ facts }) => facts.largest) ? fullBar(full) : "";
+  byId("results-title").textContent = comparison.isOpen ? STRINGS.comparison : first.facts.title;
   setAttribute(byId("results"), "aria-busy", String(columns.some(({ isBusy }) => isBusy)));
 }
 
@@ -192,7 +192,7 @@ function answered() {
   showColumns();
   say(
     comparison.isOpen
-      ? STRINGS.columns(first.summary || STRINGS.noResult, other.summary || STRINGS.noResult)
-      : first.summary,
+      ? STRINGS.columns(first.facts.summary || STRINGS.noResult, other.facts.summary || STRINGS.noResult)
+      : first.facts.summary,
   );
 }

@@ -5,7 +5,8 @@ import { whole } from "./numbers.js";
 import { STRINGS } from "./strings.js";
 
 export class Models {
-  #served = [];
+  /** All served models, empty before `show`. */
+  served = [];
   #default;
   #select = el("select", { "aria-label": STRINGS.model });
 
@@ -16,8 +17,8 @@ export class Models {
 
   /** Show the models and choose the default. Several models appear as a selection. */
   show(served, defaultName) {
-    this.#served = served.map((one) => ({ ...one, isDefault: one.name === defaultName }));
-    this.#default = this.#served.find(({ isDefault }) => isDefault) ?? this.#served[0];
+    this.served = served.map((one) => ({ ...one, isDefault: one.name === defaultName }));
+    this.#default = this.served.find(({ isDefault }) => isDefault) ?? this.served[0];
     this.#select.replaceChildren(...served.map(({ name }) => el("option", {}, name)));
     byId("model-name").replaceChildren(served.length > 1 ? this.#select : defaultName);
     this.choose();
@@ -25,23 +26,18 @@ export class Models {
 
   /** Choose a model by name, or the default. Return whether the name exists. */
   choose(name = this.#default.name) {
-    const found = this.#served.findIndex((one) => one.name === name);
-    this.#select.selectedIndex = found < 0 ? this.#served.indexOf(this.#default) : found;
+    const found = this.served.findIndex((one) => one.name === name);
+    this.#select.selectedIndex = found < 0 ? this.served.indexOf(this.#default) : found;
     return found >= 0;
-  }
-
-  /** All served models, empty before `show`. */
-  get served() {
-    return this.#served;
   }
 
   /** The chosen model, undefined before `show`. */
   get current() {
-    return this.#served[this.#select.selectedIndex];
+    return this.served[this.#select.selectedIndex];
   }
 }
 
-export function showFacts({ precision, description, license, limits, architecture, version, tasks, labels }) {
+export function showFacts({ precision, description, license, limits, architecture, version, labels }) {
   byId("model-precision").textContent = precision;
   byId("description").textContent = description;
   const facts = {
@@ -49,11 +45,6 @@ export function showFacts({ precision, description, license, limits, architectur
     [STRINGS.vocabulary]: STRINGS.tokenCount(whole(architecture.vocab_size)),
     [STRINGS.maxTextLength]: STRINGS.tokenCount(whole(limits.max_tokens)),
     ...(labels && { [STRINGS.labels]: whole(labels.length) }),
-    ...(tasks.includes("fill-mask") && {
-      [STRINGS.maxMasks]: whole(limits.max_masks),
-      [STRINGS.maxFills]: whole(limits.max_top_k),
-      [STRINGS.maxPasses]: whole(limits.max_passes),
-    }),
     [STRINGS.licence]: license,
     fillmask: version,
   };

@@ -120,12 +120,12 @@ export class ScoreView {
 function described({ text, surprisal, probability, tokens }) {
   const names = tokens.map((token) => token.token_str.trim()).join(" ");
   const parts = [el("b", {}, text), STRINGS.tokenFigures(bits(surprisal), percent(probability))];
-  if (names !== text) parts.push(STRINGS.readAs, el("code", {}, names));
+  if (names !== text) parts.push(STRINGS.readAs, el("b", {}, names));
   return parts;
 }
 
 function pair(name, ...value) {
-  return [el("div", {}, el("dt", {}, name), el("dd", {}, ...value.flatMap((one) => [one, " "])))];
+  return [el("div", {}, el("dt", { class: "quiet" }, name), el("dd", {}, ...value.flatMap((one) => [one, " "])))];
 }
 
 function legend() {

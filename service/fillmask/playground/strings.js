@@ -149,8 +149,5 @@ export const STRINGS = {
   parameters: "Parameters",
   vocabulary: "Vocabulary",
   maxTextLength: "Maximum text length",
-  maxMasks: "Maximum masks per request",
-  maxFills: "Maximum fills per mask",
-  maxPasses: "Maximum passes per request",
   licence: "Model licence",
 };

@@ -4,35 +4,38 @@ import { byId, edit, el, setAttribute } from "./dom.js";
 import { difference, findMasks, maskingAt } from "./text.js";
 
 export class TextField {
+  area;
+  isShown = false;
   #part;
-  #area;
   #mirror;
   #isNumbered;
   #maskToken = null; // of the latest model that fills masks
   #mayMask = false;
-  #isShown = false;
   #isInserting = false;
   #onChange;
 
   /**
    * Calls `onChange(typed)` with true for typing and false for an edit by the page.
    *
-   * @param id id of the text area. The elements `id`-mirror and, if it may be hidden, `id`-part belong to it.
+   * @param id id of the text area. The element `id`-part, if there is one, may be hidden.
    * @param isNumbered whether the masks have numbers if there are several.
    */
   constructor(id, isNumbered, onChange) {
     this.#part = byId(`${id}-part`);
-    this.#area = byId(id);
-    this.#mirror = byId(`${id}-mirror`);
+    this.area = byId(id);
+    this.#mirror = el("div", { class: "mirror", id: `${id}-mirror`, "aria-hidden": "true" });
+    const surface = el("div", { class: "surface" });
+    this.area.replaceWith(surface);
+    surface.append(this.#mirror, this.area);
     this.#isNumbered = isNumbered;
     this.#onChange = onChange;
-    this.#area.addEventListener("input", () => {
+    this.area.addEventListener("input", () => {
       if (!this.#isInserting) this.#changed(true);
     });
     // typing replaces the mask of a double click
-    this.#area.addEventListener("dblclick", () => {
-      const { selectionStart, selectionEnd } = this.#area;
-      if (!this.#area.value.slice(selectionStart, selectionEnd).trim()) return;
+    this.area.addEventListener("dblclick", () => {
+      const { selectionStart, selectionEnd } = this.area;
+      if (!this.area.value.slice(selectionStart, selectionEnd).trim()) return;
       if (this.masking) this.mask();
       else if (this.#mayMask) this.#selectMask(selectionStart);
     });
@@ -40,25 +43,17 @@ export class TextField {
 
   /** The text, empty if the field is hidden or has only white space. */
   get text() {
-    return this.#isShown && this.#area.value.trim() ? this.#area.value : "";
-  }
-
-  get area() {
-    return this.#area;
-  }
-
-  get isShown() {
-    return this.#isShown;
+    return this.isShown && this.area.value.trim() ? this.area.value : "";
   }
 
   /** Mark the text as invalid or valid. */
   set invalid(invalid) {
-    setAttribute(this.#area, "aria-invalid", invalid ? "true" : null);
+    setAttribute(this.area, "aria-invalid", invalid ? "true" : null);
   }
 
   /** Set the initial text. Undo does not remove this text. */
   start(text) {
-    this.#area.value = text;
+    this.area.value = text;
     this.#draw();
   }
 
@@ -67,19 +62,19 @@ export class TextField {
    * The token is null for a model that fills no masks.
    */
   use({ isShown, maskToken }) {
-    this.#isShown = isShown;
+    this.isShown = isShown;
     if (this.#part) this.#part.hidden = !isShown;
     this.#mayMask = maskToken !== null;
-    const { value } = this.#area;
+    const { value } = this.area;
     const text = this.#maskToken && maskToken ? value.replaceAll(this.#maskToken, maskToken) : value;
-    if (text !== value) this.#area.value = text;
+    if (text !== value) this.area.value = text;
     this.#maskToken = maskToken ?? this.#maskToken;
     this.#draw();
   }
 
   /** Replace the text and return the end of the change. The browser's undo reverts the change. */
   replace(text) {
-    const { start, end, inserted } = difference(this.#area.value, text);
+    const { start, end, inserted } = difference(this.area.value, text);
     this.#insert(start, end, inserted);
     return start + inserted.length;
   }
@@ -87,7 +82,7 @@ export class TextField {
   /** The edit that masks the selection or the word at the caret, null without masking. */
   get masking() {
     if (!this.#mayMask) return null;
-    const { value, selectionStart, selectionEnd } = this.#area;
+    const { value, selectionStart, selectionEnd } = this.area;
     return maskingAt(value, selectionStart, selectionEnd, this.#maskToken);
   }
 
@@ -105,7 +100,7 @@ export class TextField {
   }
 
   #draw() {
-    const { value } = this.#area;
+    const { value } = this.area;
     const masks = this.#mayMask ? findMasks(value, this.#maskToken) : [];
     const parts = [];
     let at = 0;
@@ -120,16 +115,16 @@ export class TextField {
 
   /** Select the mask at an offset, or the first mask after the offset. */
   #selectMask(at) {
-    const mask = findMasks(this.#area.value, this.#maskToken).find(([, end]) => end > at);
-    if (mask) this.#area.setSelectionRange(...mask);
+    const mask = findMasks(this.area.value, this.#maskToken).find(([, end]) => end > at);
+    if (mask) this.area.setSelectionRange(...mask);
   }
 
   #insert(start, end, inserted) {
     if (start === end && !inserted) return;
     this.#isInserting = true;
-    this.#area.setSelectionRange(start, end);
-    const isDone = edit(this.#area, inserted ? "insertText" : "delete", inserted);
-    if (!isDone) this.#area.setRangeText(inserted, start, end, "end");
+    this.area.setSelectionRange(start, end);
+    const isDone = edit(this.area, inserted ? "insertText" : "delete", inserted);
+    if (!isDone) this.area.setRangeText(inserted, start, end, "end");
     this.#isInserting = false;
     this.#changed(false);
   }
