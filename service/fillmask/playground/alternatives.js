@@ -21,7 +21,7 @@ export class Alternatives {
    * @param id id of the panel.
    */
   constructor(id, on) {
-    this.view = new FillsView({ choose: on.choose, point: () => {} });
+    this.view = new FillsView(on.choose);
     this.#heading = el("h3", { id: `${id}-title`, tabindex: "-1" });
     const problem = el("p", { class: "problem", role: "status", hidden: true }, el("span"));
     this.#problem = new Problem(problem, {

@@ -40,9 +40,8 @@ export class Column {
 
   /**
    * Calls `on.choose(fill)` for a chosen fill, which returns the end of the change in the text. Calls
-   * `on.point(mask)` for a hovered list, `on.invalid(isInvalid)` for the text, `on.settled(request)`
-   * for the request to show as code, `on.answered()` after a response, and `on.changed()` after other
-   * changes of the properties.
+   * `on.invalid(isInvalid)` for the text, `on.settled(request)` for the request to show as code,
+   * `on.answered()` after a response, and `on.changed()` after other changes of the properties.
    *
    * @param root element of the column.
    * @param panelId id for the panel with the alternatives to a token.
@@ -61,7 +60,6 @@ export class Column {
     });
     this.#result = new Result(root.querySelector(".view"), this.#alternatives.panel, {
       choose: (fill, mask) => this.#choose(fill, mask),
-      point: on.point,
       open: (piece) => this.#askAlternatives(piece),
       close: () => {
         this.#alternatives.close();

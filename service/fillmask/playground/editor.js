@@ -54,7 +54,9 @@ export class Editor {
       if (this.#undo.hidden) last.area.focus();
     });
     byId("mask-key").textContent = MAC ? STRINGS.maskKeyOfMac : STRINGS.maskKey;
-    if (matchMedia(TOUCH).matches) byId("editor-hint").textContent = STRINGS.tap;
+    if (!matchMedia(TOUCH).matches) return;
+    byId("editor-hint").textContent = STRINGS.tap;
+    byId("mask-key").hidden = true; // phones have no Alt key
   }
 
   get text() {

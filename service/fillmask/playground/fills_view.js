@@ -6,15 +6,13 @@ import { percent, whole } from "./numbers.js";
 import { roving } from "./roving.js";
 import { STRINGS } from "./strings.js";
 
-const MANY_ROWS = 200; // more rows have no animation
-
 export class FillsView {
   #lists = [];
-  #on;
+  #choose;
 
-  /** Calls `on.choose(fill, list)` for a chosen fill and `on.point(list)` for a hovered or focused list. */
-  constructor(on) {
-    this.#on = on;
+  /** Calls `choose(fill, list)` for a chosen fill. */
+  constructor(choose) {
+    this.#choose = choose;
     this.root = el("div", { class: "lists" });
   }
 
@@ -27,8 +25,6 @@ export class FillsView {
    * @return the largest share, 0 without fills.
    */
   render(lists, { contexts = [], current } = {}) {
-    const rows = lists.reduce((sum, { fills }) => sum + fills.length, 0);
-    this.root.classList.toggle("gliding", rows <= MANY_ROWS);
     while (this.#lists.length < lists.length) this.#lists.push(this.#makeList(this.#lists.length));
     this.#lists.length = lists.length;
     this.#lists.forEach((list, index) => {
@@ -77,10 +73,8 @@ export class FillsView {
     setAttribute(bars.root, "aria-describedby", "fills-hint");
     bars.root.addEventListener("click", ({ target }) => {
       const at = bars.elements.indexOf(target.closest(".fill"));
-      if (at >= 0 && !this.root.classList.contains("stale")) this.#on.choose(list.fills[at], index);
+      if (at >= 0 && !this.root.classList.contains("stale")) this.#choose(list.fills[at], index);
     });
-    const points = { pointerenter: index, focusin: index, pointerleave: null, focusout: null };
-    for (const [name, at] of Object.entries(points)) root.addEventListener(name, () => this.#on.point(at));
     return list;
   }
 }

@@ -77,7 +77,6 @@ function column(id, panelId, place, { field, own, inputs: given, model, settled 
     options,
     on: {
       choose: (fill) => put(fill, field(), given(), model()),
-      point: (mask) => field().point(mask),
       invalid: (isInvalid) => {
         own.invalid = isInvalid;
       },

@@ -12,12 +12,14 @@ export class Options {
   #modes = [...this.#form.querySelectorAll("[name=mode]")];
   #topK = byId("top-k");
   #onChange;
-  #defaults = this.value;
+  #defaults;
 
   /** Calls `onChange(typed)` with true for typing and false for other changes. */
   constructor(onChange) {
     this.#onChange = onChange;
-    for (const one of byId("max-word-tokens").options) one.textContent = STRINGS.tokenCount(one.value);
+    byId("max-word-tokens").append(...[1, 2, 3, 4, 5].map((n) => new Option(STRINGS.tokenCount(n), n, n === 3)));
+    this.#form.reset();
+    this.#defaults = this.value;
     this.#form.addEventListener("submit", (event) => event.preventDefault()); // by Enter in a field
     this.#form.addEventListener("input", ({ target }) => {
       this.#show();
@@ -36,7 +38,7 @@ export class Options {
     byId("modes-legend").textContent = isFilling ? STRINGS.fillEachMask : STRINGS.result;
     byId("modes").hidden = this.#modes.filter(({ disabled }) => !disabled).length === 1;
     this.#topK.max = model.limits.max_top_k;
-    byId("window-limit").textContent = STRINGS.tokenCount(whole(model.limits.max_tokens));
+    byId("window-label").textContent = STRINGS.readAroundAbove(STRINGS.tokenCount(whole(model.limits.max_tokens)));
     this.#show();
   }
 

@@ -18,18 +18,18 @@ export class Result {
   #fills;
   #score;
   #bars = new Bars({ areButtons: false });
-  #ranking = el("div", { class: "lists gliding" }, el("div", { class: "list" }, this.#bars.root));
+  #ranking = el("div", { class: "lists" }, el("div", { class: "list" }, this.#bars.root));
 
   /**
-   * Calls `on.choose(fill, mask)` for a chosen fill and `on.point(mask)` for a hovered or focused list.
-   * Calls `on.open(piece)` for a selected token and `on.close()` for a released token.
+   * Calls `on.choose(fill, mask)` for a chosen fill, `on.open(piece)` for a selected token and
+   * `on.close()` for a released token.
    *
    * @param view element of the result.
    * @param panel element with the alternatives to a selected token.
    */
   constructor(view, panel, on) {
     this.#view = view;
-    this.#fills = new FillsView(on);
+    this.#fills = new FillsView(on.choose);
     this.#score = new ScoreView(panel, on);
   }
 

@@ -57,7 +57,7 @@ export const STRINGS = {
   invalidFillsPerMask: (most) => `Fills per mask must be a whole number from 1 to ${most}.`,
   eachMaskAlone: "Each mask alone, from the entire vocabulary.",
   wordsOfUpTo: "Each mask alone, words of up to",
-  tokenCount: (count) => (count === "1" ? "1 token" : `${count} tokens`),
+  tokenCount: (count) => (count === 1 ? "1 token" : `${count} tokens`),
   rankOnly: "Rank only these words, separated by commas",
   wordsToRank: "tea, coffee, hot chocolate",
   noWordsToRank: "Write the words to rank, separated by commas.",
@@ -67,9 +67,8 @@ export const STRINGS = {
   allLabels: "All labels of the model, best first.",
   textsByRelevance: "The texts by their relevance to the query, best first.",
   largestWeights: "The 50 words with the largest weights. A full bar is the largest weight.",
-  above: "Above",
-  theLimit: "the limit",
-  readAroundMasks: ", read around the masks",
+  readAroundMasks: "Above the limit, read around the masks",
+  readAroundAbove: (limit) => `Above ${limit}, read around the masks`,
 
   // results
   fills: "Fills",

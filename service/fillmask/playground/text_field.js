@@ -94,11 +94,6 @@ export class TextField {
     this.#selectMask(plan.start);
   }
 
-  /** Highlight a mask, or no mask if the index is null. */
-  point(index) {
-    this.#mirror.querySelectorAll(".mask").forEach((mask, at) => mask.classList.toggle("pointed", at === index));
-  }
-
   #draw() {
     const { value } = this.area;
     const masks = this.#mayMask ? findMasks(value, this.#maskToken) : [];
