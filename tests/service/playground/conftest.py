@@ -1,30 +1,26 @@
-"""Fixtures: a running service, a browser, and a page of the service without errors."""
+"""Fixtures: running services, a browser, and pages of the services without errors."""
 
-from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
-from tests.service.playground.browser import page_server, running_browser
-from tests.service.playground.playground import SCREEN, Playground
+from tests.service.classifiers import write_classifier
+from tests.service.playground.browser import ROOT, page_server, running_browser
+from tests.service.playground.playground import Playground
+from tests.service.sparse_bundles import write_sparse_bundle
 
 OpenPage = Callable[..., Playground]
-ReusePage = Callable[..., Playground]
 FIRST_EXAMPLE = "Paris is the [MASK] of France."
-# opens a link in a page that may already show it, and waits until the page has read it
-_FOLLOW = """
-(fragment) => new Promise((followed) => {
-    document.activeElement.blur();
-    history.replaceState(null, "", location.pathname);
-    addEventListener("hashchange", () => followed(), { once: true });
-    location.hash = fragment;
-})
-"""
+DEFAULT = "fillmask-minilm-en"
+OTHER = "a company/a model whose name is long, 50 % longer than others'"
 _HERE = Path(__file__).parent
+_BUNDLE = ROOT / "service" / "fillmask" / "bundles" / "default"
 # allowed messages about requests that fail on purpose
 _FAILED_REQUEST = "Failed to load resource"
 
@@ -34,6 +30,38 @@ def url() -> Iterator[str]:
     """Address of a service with the built-in model."""
     with page_server() as url:
         yield url
+
+
+@pytest.fixture(scope="package")
+def many_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Address of a service with a model for each task. Its default model only classifies."""
+    bundles = tmp_path_factory.mktemp("bundles")
+    write_classifier(bundles / "a", name="topics")
+    write_classifier(bundles / "b", name="both", fills=True)
+    stars = {"labels": ("stars", "length"), "problem_type": "regression"}
+    write_classifier(bundles / "c", name="stars", pairs=False, **stars)
+    write_classifier(bundles / "d", name="ranker", labels=("relevant",))
+    write_sparse_bundle(bundles / "splade")
+    shutil.copytree(_BUNDLE, bundles / "e")
+    put_other(bundles / "f")
+    with page_server("--bundle", str(bundles), "--model", "topics") as url:
+        yield url
+
+
+def put_other(path: Path) -> None:
+    """Add the built-in model with another name, another mask token and a lower token limit."""
+    shutil.copytree(_BUNDLE, path)
+    for name in ("tokenizer.json", "bundle.json"):
+        text = (path / name).read_text(encoding="utf-8")
+        (path / name).write_text(text.replace("[MASK]", "<mask>"), encoding="utf-8")
+    bundle = json.loads((path / "bundle.json").read_text(encoding="utf-8"))
+    tokenizer = (path / "tokenizer.json").read_bytes()
+    bundle["files"]["tokenizer.json"] = {
+        "sha256": hashlib.sha256(tokenizer).hexdigest(),
+        "bytes": len(tokenizer),
+    }
+    bundle |= {"name": OTHER, "description": "Another one.", "max_tokens": 100}
+    (path / "bundle.json").write_text(json.dumps(bundle), encoding="utf-8")
 
 
 @pytest.fixture(scope="package")
@@ -55,107 +83,6 @@ def shared_context(browser: Browser) -> Iterator[BrowserContext]:
     context.close()
 
 
-class Pages:
-    """Pages of one browser, which collect complaints.
-
-    Attributes:
-        complaints: errors, messages on the console, and requests to other hosts.
-        failing_requests: whether the pages may log failed requests.
-    """
-
-    def __init__(self) -> None:
-        self.complaints: list[str] = []
-        self.failing_requests = False
-
-    def open(
-        self, context: BrowserContext, url: str, path: str, prepare: Callable[[Page], object]
-    ) -> Page:
-        page = context.new_page()
-        page.on("console", lambda message: self._hear(message.type, message.text))
-        page.on("pageerror", lambda error: self._hear("error", str(error)))
-        page.on(
-            "request",
-            lambda request: (
-                None if request.url.startswith(f"{url}/") else self._hear("request", request.url)
-            ),
-        )
-        prepare(page)
-        page.goto(url + path)
-        return page
-
-    def _hear(self, kind: str, text: str) -> None:
-        if not (self.failing_requests and text.startswith(_FAILED_REQUEST)):
-            self.complaints.append(f"{kind}: {text}")
-
-
-@pytest.fixture
-def open_page(browser: Browser, shared_context: BrowserContext, url: str) -> Iterator[OpenPage]:
-    """Function that opens pages, which must have no errors at the end of the test.
-
-    The function `prepare` runs before the page opens. With `failing_requests`, the page may log
-    failed requests. With `own_context` or with options of a browser context, the page has a
-    separate context, for example for its clock or storage.
-    """
-    closing: list[Page | BrowserContext] = []
-    pages = Pages()
-
-    def open_page(
-        path: str = "/",
-        prepare: Callable[[Page], object] = lambda _: None,
-        *,
-        failing_requests: bool = False,
-        own_context: bool = False,
-        url: str = url,
-        **options: Any,
-    ) -> Playground:
-        pages.failing_requests |= failing_requests
-        is_own = own_context or bool(options)
-        context = new_context(browser, **options) if is_own else shared_context
-        if is_own:
-            closing.append(context)
-        page = pages.open(context, url, path, prepare)
-        if not is_own:
-            closing.append(page)
-        return Playground(page, url)
-
-    yield open_page
-    for one in closing:
-        one.close()
-    shared_context.clear_permissions()
-    assert pages.complaints == []
-
-
-@dataclass
-class Reused:
-    """Pages that one test after the other uses.
-
-    Attributes:
-        pages: the opener of the pages.
-        by_url: the pages by the address of their service. A test that fails removes them.
-    """
-
-    pages: Pages
-    by_url: dict[str, Page]
-
-
-@pytest.fixture(scope="package")
-def reused() -> Reused:
-    """Pages of the tests that need no new one, which takes half the CPU time of a test."""
-    return Reused(Pages(), {})
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(
-    item: pytest.Item, call: pytest.CallInfo[None]
-) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Let no test use a page of a test that failed."""
-    report = yield
-    reused = getattr(item, "funcargs", {}).get("reused")
-    if report.failed and isinstance(reused, Reused):
-        reused.by_url.clear()
-    return report
-
-
 def new_context(browser: Browser, **options: Any) -> BrowserContext:
     """Return a Playwright context that reports violations of the page's content security policy."""
     context = browser.new_context(**options)
@@ -168,57 +95,64 @@ def new_context(browser: Browser, **options: Any) -> BrowserContext:
 
 
 @pytest.fixture
-def reuse(reused: Reused, shared_context: BrowserContext) -> Iterator[ReusePage]:
-    """Function that returns the page of a service after a link to a text.
+def open_page(browser: Browser, shared_context: BrowserContext, url: str) -> Iterator[OpenPage]:
+    """Function that opens pages, which must have no errors at the end of the test.
 
-    The page has the default options and has had no errors at the end of the test.
+    Errors are also messages on the console and requests to other hosts. The function `prepare` runs
+    before the page opens. With `failing_requests`, the page may log failed requests. With
+    `own_context` or with options of a browser context, the page has a separate context, for example
+    for its clock or storage.
     """
-    used: list[Playground] = []
+    closing: list[Page | BrowserContext] = []
+    complaints: list[str] = []
+    allowed: list[str] = []
 
-    def reuse(url: str, text: str, *, failing_requests: bool = False) -> Playground:
-        reused.pages.failing_requests = failing_requests
-        fragment = f"#text={quote(text)}"
-        page = reused.by_url.get(url)
-        if page is None:
-            page = reused.pages.open(shared_context, url, f"/{fragment}", lambda _: None)
-            reused.by_url[url] = page
-        else:
-            page.unroute_all()
-            page.set_viewport_size(SCREEN)
-            page.get_by_role("radio", name="curl").check()
-            page.evaluate(_FOLLOW, fragment)
-        playground = Playground(page, url)
-        playground.wait_until_answered()
-        used.append(playground)
-        return playground
+    def hear(kind: str, text: str) -> None:
+        if not text.startswith(tuple(allowed)):
+            complaints.append(f"{kind}: {text}")
 
-    yield reuse
-    for playground in used:
-        for leave in playground.leaving:
-            leave()
+    def open_page(
+        path: str = "/",
+        prepare: Callable[[Page], object] = lambda _: None,
+        *,
+        failing_requests: bool = False,
+        own_context: bool = False,
+        url: str = url,
+        **options: Any,
+    ) -> Playground:
+        allowed.extend([f"{url}/", *[_FAILED_REQUEST] * failing_requests])
+        is_own = own_context or bool(options)
+        context = new_context(browser, **options) if is_own else shared_context
+        page = context.new_page()
+        closing.append(context if is_own else page)
+        page.on("console", lambda message: hear(message.type, message.text))
+        page.on("pageerror", lambda error: hear("error", str(error)))
+        page.on("request", lambda request: hear("request", request.url))
+        prepare(page)
+        page.goto(url + path)
+        return Playground(page, url)
+
+    yield open_page
+    for one in closing:
+        one.close()
     shared_context.clear_permissions()
-    complaints, reused.pages.complaints = reused.pages.complaints, []
     assert complaints == []
 
 
 @pytest.fixture
-def fresh(open_page: OpenPage) -> Playground:
-    """A new page with the fills of its first example."""
+def playground(open_page: OpenPage) -> Playground:
+    """A page with the fills of its first example."""
     playground = open_page()
     playground.wait_until_answered()
     return playground
 
 
 @pytest.fixture
-def playground(reuse: ReusePage, url: str) -> Playground:
-    """The page with the fills of its first example, which earlier tests have used."""
-    return reuse(url, FIRST_EXAMPLE)
-
-
-@pytest.fixture
-def refusing(reuse: ReusePage, url: str) -> Playground:
+def refusing(open_page: OpenPage) -> Playground:
     """The page of `playground`, whose requests may fail."""
-    return reuse(url, FIRST_EXAMPLE, failing_requests=True)
+    playground = open_page(failing_requests=True)
+    playground.wait_until_answered()
+    return playground
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest reads the marks

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,13 +24,11 @@ class Playground:
 
     Attributes:
         headers: headers of the requests that `ask` sends to the service.
-        leaving: functions that remove the listeners of a test from the page.
     """
 
     page: Page
     url: str
     headers: Mapping[str, str] = field(default_factory=dict)
-    leaving: list[Callable[[], None]] = field(default_factory=list)
 
     @property
     def text(self) -> Locator:
@@ -56,9 +54,20 @@ class Playground:
         """Return the buttons of the fills of a mask. Masks count from 1."""
         return self.page.get_by_role("list", name=f"Fills of mask {number}").get_by_role("button")
 
+    @property
+    def announcer(self) -> Locator:
+        """The sentence for screen readers."""
+        return self.page.locator("#announcer")
+
     def mode(self, name: str) -> None:
-        """Choose how the page fills masks."""
+        """Choose what the page shows."""
         self.page.get_by_role("radio", name=name).check()
+
+    def choose_model(self, name: str) -> None:
+        """Choose a model and wait for the response."""
+        menu = self.page.get_by_role("banner").get_by_role("combobox", name="Model")
+        menu.select_option(name)
+        self.wait_until_answered()
 
     def write(self, text: str) -> None:
         """Replace the text and wait for the service's response."""
@@ -83,12 +92,7 @@ class Playground:
     def later_inputs(self) -> list[str]:
         """Return a list that receives the text of each later request of the page."""
         asked: list[str] = []
-
-        def hear(request: Request) -> None:
-            asked.append(inputs_of(request))
-
-        self.page.on("request", hear)
-        self.leaving.append(lambda: self.page.remove_listener("request", hear))
+        self.page.on("request", lambda request: asked.append(inputs_of(request)))
         return asked
 
     def stop_clock(self) -> None:
@@ -130,10 +134,10 @@ class Playground:
         shares = [fill.get("target_score", fill["score"]) for fill in fills]
         words = [" ".join(fill.get("token_strs", [fill["token_str"]])) for fill in fills]
         expect(buttons.locator(".words")).to_have_text(words)
-        expect(buttons.locator(".value")).to_have_text([_percent(share) for share in shares])
+        expect(buttons.locator(".value")).to_have_text([percent(share) for share in shares])
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
     """Format a probability as the page does."""
     if share >= 1e-4:
         return f"{share * 100:.2f} %"

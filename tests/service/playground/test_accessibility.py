@@ -7,26 +7,19 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.service.playground.axe import AXE_CONTEXT, expect_accessible
-from tests.service.playground.conftest import OpenPage
+from tests.service.playground.conftest import OTHER, OpenPage
 from tests.service.playground.playground import Playground
 
 pytestmark = pytest.mark.slow
 
 
-def several(playground: Playground) -> None:
-    """Show several masks, with the pointer on a fill of the second mask."""
-    playground.write("The [MASK] barked at the [MASK] in the [MASK].")
-    playground.fills_of(2).nth(1).hover()
-
-
 def alternatives(playground: Playground) -> None:
-    """Show tokens of every level of surprisal and the alternatives of a token."""
-    playground.write("The dog parked at the mailman, who had photosynthesis of the lost arcs.")
+    """Show the alternatives of a token."""
     playground.tokens.get_by_text("parked").click()
     expect(playground.fills).to_have_count(5)
 
 
-def refused(playground: Playground) -> None:
+def invalid(playground: Playground) -> None:
     """Show an error and an invalid number of fills."""
     playground.text.fill("[MASK] " * 130)
     expect(playground.problem).to_be_visible()
@@ -40,30 +33,53 @@ def waiting(playground: Playground) -> None:
     expect(playground.problem).to_be_visible()
 
 
-STATES: list[Callable[[Playground], None]] = [
-    several, alternatives, refused, waiting,
-]  # fmt: skip
+def compared(playground: Playground) -> None:
+    playground.page.locator("#other-view .fill").last.wait_for()
 
 
-def test_every_state_is_for_everybody(open_page: OpenPage) -> None:
+STATES: dict[str, tuple[str, Callable[[Playground], object]]] = {
+    "several": ("text=The [MASK] barked at the [MASK] in the [MASK].", str),
+    "alternatives": (
+        "text=The dog parked at the mailman, who had photosynthesis of the lost arcs.",
+        alternatives,
+    ),
+    "targets": ("mode=targets&targets=tea,sand&text=A cup of [MASK].", str),
+    "invalid": ("text=A [MASK].", invalid),
+    "waiting": ("text=A [MASK].", waiting),
+    "comparison": ("text=A [MASK].&compare=The cat [MASK] and the [MASK] stayed.", compared),
+}
+MANY: dict[str, tuple[str, Callable[[Playground], object]]] = {
+    "pair": ("text=A dog.&text_pair=A cat.", str),
+    "both": ("model=both&text=A [MASK].", str),
+    "order": ("model=ranker&mode=rank&text=A dog?&text_pair=A cat.", str),
+    "words": ("model=splade&text=the cat", str),
+    "two models": (f"model=both&text=A [MASK].&compare_model={OTHER}".replace("%", "%25"), compared),
+}
+
+
+@pytest.mark.parametrize("state", [*STATES, *MANY])
+def test_every_state_is_for_everybody(
+    open_page: OpenPage, request: pytest.FixtureRequest, state: str
+) -> None:
     # In light and dark mode axe finds no error. No element is wider than a small screen.
-    playground = open_page(failing_requests=True, **AXE_CONTEXT)
-    for state in STATES:
-        playground.page.unroute_all()
-        playground.page.get_by_role("button", name="One mask").click()
-        playground.wait_until_answered()
-        state(playground)
-        expect_accessible(playground.page)
-        playground.expect_to_fit()
+    url = request.getfixturevalue("url" if state in STATES else "many_url")
+    link, prepare = (STATES | MANY)[state]
+    playground = open_page(f"/#{link}", url=url, failing_requests=True, **AXE_CONTEXT)
+    playground.wait_until_answered()
+    prepare(playground)
+    expect_accessible(playground.page)
+    playground.expect_to_fit()
 
 
-def test_structure_as_it_is_read_out(playground: Playground) -> None:
+def test_structure_as_it_is_read_out(open_page: OpenPage, many_url: str) -> None:
     # Screen readers find landmarks, headings and groups with names.
-    playground.write("The [MASK] barked.")
+    playground = open_page("/#model=both&mode=token&text=The [MASK] barked.", url=many_url)
+    playground.wait_until_answered()
     expect(playground.page.locator("body")).to_match_aria_snapshot(
         """
         - banner:
           - heading "fillmask" [level=1]
+          - combobox "Model"
           - navigation "Service":
             - link "API docs"
             - button "Switch to the dark theme"
@@ -72,19 +88,21 @@ def test_structure_as_it_is_read_out(playground: Playground) -> None:
             - group "Try":
               - button "One mask"
             - textbox "Text with masks"
+            - textbox "Second text, optional"
             - form "Options":
-              - group "Fill each mask with":
+              - group "Result":
                 - radio "Tokens" [checked]
                 - radio "Whole words"
                 - radio "Your words"
                 - radio "Together"
+                - radio "Labels"
               - spinbutton "Fills per mask"
-              - checkbox "Above 256 tokens, read around the masks"
+              - checkbox "Above 32 tokens, read around the masks"
           - region "Fills":
             - heading "Fills" [level=2]
             - list "Fills":
               - listitem:
-                - button /dog/
+                - button /[\\d.]+ %/
           - region "The request as code":
             - heading "The request as code" [level=2]
             - group "The request as code":
@@ -97,21 +115,16 @@ def test_structure_as_it_is_read_out(playground: Playground) -> None:
     )
 
 
-def test_answers_are_announced(playground: Playground) -> None:
+def test_scores_are_announced(playground: Playground) -> None:
     # The page announces the result in one sentence, after a pause in typing.
-    announcer = playground.page.locator("#announcer")
-    text = "The [MASK] barked."
-    playground.write(text)
-    best = playground.service_fills(text)[0]
-    expect(announcer).to_have_text(f"Best: {best['token_str']}, {best['score'] * 100:.2f} %.")
     playground.write("The dog barked.")
-    expect(announcer).to_have_text(
+    expect(playground.announcer).to_have_text(
         re.compile(r"Pseudo-perplexity [\d.,]+; most surprising: \w+, [\d.]+ bits\.")
     )
-    assert announcer.get_attribute("role") == "status"
+    assert playground.announcer.get_attribute("role") == "status"
 
 
-def test_theme(open_page: OpenPage, url: str) -> None:
+def test_theme(open_page: OpenPage) -> None:
     # The default is the system's theme. The page stores only a choice of the other theme.
     ground = "getComputedStyle(document.body).backgroundColor"
     playground = open_page(color_scheme="dark")

@@ -85,24 +85,24 @@ def test_the_button_says_what_it_masks(playground: Playground) -> None:
         playground.page.get_by_role("button", name="Undo").click()
 
 
-def test_what_the_page_put_in_is_taken_back(fresh: Playground) -> None:
+def test_what_the_page_put_in_is_taken_back(playground: Playground) -> None:
     # The page's button and the browser's undo command both revert the changes one by one.
-    undo = fresh.page.get_by_role("button", name="Undo")
+    undo = playground.page.get_by_role("button", name="Undo")
     expect(undo).to_be_hidden()
-    fresh.write(SENTENCE)
-    double_click(fresh, SENTENCE.index("dog"))
-    fresh.wait_until_answered()
-    fresh.fills.nth(1).click()
-    expect(fresh.text).not_to_have_value("The old man's [MASK] barked.")
+    playground.write(SENTENCE)
+    double_click(playground, SENTENCE.index("dog"))
+    playground.wait_until_answered()
+    playground.fills.nth(1).click()
+    expect(playground.text).not_to_have_value("The old man's [MASK] barked.")
     undo.click()
-    expect(fresh.text).to_have_value("The old man's [MASK] barked.")
+    expect(playground.text).to_have_value("The old man's [MASK] barked.")
     undo.click()
-    expect(fresh.text).to_have_value(SENTENCE)
+    expect(playground.text).to_have_value(SENTENCE)
     expect(undo).to_be_hidden()
 
-    double_click(fresh, SENTENCE.index("dog"))
-    fresh.page.keyboard.press("ControlOrMeta+z")
-    expect(fresh.text).to_have_value(SENTENCE)
+    double_click(playground, SENTENCE.index("dog"))
+    playground.page.keyboard.press("ControlOrMeta+z")
+    expect(playground.text).to_have_value(SENTENCE)
 
 
 def test_masks_are_numbered_where_there_are_several(playground: Playground) -> None:

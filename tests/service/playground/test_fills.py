@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 from tests.service.playground.playground import Playground
 
 DRANK = "She drank a cup of [MASK]."
-THREE = "The [MASK] barked at the [MASK] in the [MASK]."
+CITY = "He lives in [MASK] [MASK], California."
 
 
 def test_fills_follow_what_is_typed(playground: Playground) -> None:
@@ -48,9 +48,8 @@ def test_several_masks_have_a_list_each(playground: Playground) -> None:
 
 def test_bars_of_all_masks_have_one_scale(playground: Playground) -> None:
     # The length of a bar is the fill's probability divided by the probability of a full bar.
-    text = "He lives in [MASK] [MASK], California."
-    playground.write(text)
-    shares = [fill["score"] for fills in playground.service_fills(text) for fill in fills]
+    playground.write(CITY)
+    shares = [fill["score"] for fills in playground.service_fills(CITY) for fill in fills]
     expect(playground.page.locator("#scale")).to_have_text("Full bar: 50 %")
     expect(playground.fills).to_have_count(10)
     playground.page.wait_for_function("document.getAnimations().length === 0")
@@ -63,55 +62,13 @@ def test_bars_of_all_masks_have_one_scale(playground: Playground) -> None:
     assert lengths == pytest.approx([share / 0.5 for share in shares], abs=0.01)
 
 
-def test_targets_are_ranked_alone(playground: Playground) -> None:
-    # Targets may be words or phrases. A bar shows the target's share among all targets.
-    playground.mode("Your words")
-    playground.page.get_by_label("Rank only these").fill("tea, coffee,, hot chocolate , sand")
-    playground.write(DRANK)
-    targets = ["tea", "coffee", "hot chocolate", "sand"]
-    fills = playground.service_fills(DRANK, targets=targets)
-    playground.expect_fills(playground.fills, fills)
-    expect(playground.fills.first).to_contain_text(f"{fills[0]['score'] * 100:.2f} % overall")
-    expect(playground.page.get_by_label("Fills per mask")).to_be_hidden()
-
-
-def test_whole_words(playground: Playground) -> None:
-    # A fill has up to the chosen number of tokens.
-    text = "She works as a [MASK]."
-    playground.mode("Whole words")
-    playground.page.get_by_label("words of up to").select_option("2 tokens")
-    playground.write(text)
-    parameters = {"granularity": "word", "max_word_tokens": 2}
-    playground.expect_fills(playground.fills, playground.service_fills(text, **parameters))
-
-
-def test_masks_together(playground: Playground) -> None:
-    # A click on a fill fills all masks.
-    text = "He lives in [MASK] [MASK], California."
+def test_a_joint_fill_fills_all_masks(playground: Playground) -> None:
     playground.mode("Together")
-    playground.write(text)
-    fills = playground.service_fills(text, strategy="joint")
+    playground.write(CITY)
+    fills = playground.service_fills(CITY, strategy="joint")
     playground.expect_fills(playground.fills, fills)
-    assert len(fills[0]["token_strs"]) == 2
     playground.fills.first.click()
     expect(playground.text).to_have_value(fills[0]["sequence"])
-
-
-def test_a_long_text_is_read_around_its_masks(refusing: Playground) -> None:
-    # For a long text the service returns an error unless the visitor allows windows.
-    playground = refusing
-    text = "It was very " + "very " * 300 + "[MASK]."
-    playground.text.fill(text)
-    expect(playground.problem).to_contain_text("must have at most 256 tokens")
-    playground.page.get_by_label("Above 256 tokens").check()
-    playground.wait_until_answered()
-    fills = playground.service_fills(text, on_long_text="window")
-    playground.expect_fills(playground.fills, fills)
-    start, end = fills[0]["window"]
-    expect(playground.page.locator(".window")).to_have_text(
-        f"The model reads characters {start:,} to {end:,}."
-    )
-    expect(playground.problem).to_be_hidden()
 
 
 @pytest.mark.parametrize("words", [300, 4000])
@@ -127,7 +84,12 @@ def test_the_error_of_a_long_text_has_a_remedy(refusing: Playground, words: int)
     expect(refusing.text).to_have_accessible_description(f"{error} {hint}")
     refusing.page.keyboard.press("Enter")
     refusing.wait_until_answered()
-    refusing.expect_fills(refusing.fills, refusing.service_fills(text, on_long_text="window"))
+    fills = refusing.service_fills(text, on_long_text="window")
+    refusing.expect_fills(refusing.fills, fills)
+    start, end = fills[0]["window"]
+    expect(refusing.page.locator(".window")).to_have_text(
+        f"The model reads characters {start:,} to {end:,}."
+    )
     expect(refusing.page.get_by_label("Above 256 tokens")).to_be_checked()
     expect(refusing.problem).to_be_hidden()
     expect(refusing.text).to_have_accessible_description(hint)

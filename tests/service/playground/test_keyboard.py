@@ -70,7 +70,7 @@ def test_from_a_sentence_to_filled_masks(playground: Playground) -> None:
     expect(playground.page.locator("#alternatives")).to_be_hidden()
 
 
-def test_the_focus_can_be_seen(fresh: Playground) -> None:
+def test_the_focus_can_be_seen(playground: Playground) -> None:
     # The focused element or its frame has an outline.
     is_seen = """() => {
         const focused = document.activeElement;
@@ -80,10 +80,10 @@ def test_the_focus_can_be_seen(fresh: Playground) -> None:
             ? getComputedStyle(framed).boxShadow !== "none"
             : getComputedStyle(marked).outlineStyle !== "none";
     }"""
-    fresh.page.get_by_role("link", name="API docs").focus()
+    playground.page.get_by_role("link", name="API docs").focus()
     seen = {}
     while "snippet" not in seen:
-        seen[focused(fresh)] = fresh.page.evaluate(is_seen)
-        fresh.page.keyboard.press("Tab")
+        seen[focused(playground)] = playground.page.evaluate(is_seen)
+        playground.page.keyboard.press("Tab")
     assert len(seen) == 19
     assert [stop for stop, is_marked in seen.items() if not is_marked] == []

@@ -1,18 +1,23 @@
-"""Start of the page, its facts about the model and its links."""
+"""Start of the page, and what it says about the model and the response."""
 
 import re
 
 from playwright.sync_api import Page, Route, expect
 
-from tests.service.playground.conftest import OpenPage
+from tests.service.playground.conftest import FIRST_EXAMPLE, OpenPage
 from tests.service.playground.playground import Playground, inputs_of
 
 
-def test_begins_with_an_example_that_is_answered(fresh: Playground) -> None:
-    expect(fresh.text).to_have_value("Paris is the [MASK] of France.")
-    fills = fresh.service_fills("Paris is the [MASK] of France.")
-    fresh.expect_fills(fresh.fills, fills)
-    expect(fresh.problem).to_be_hidden()
+def test_begins_with_an_example_and_the_facts_of_the_model(playground: Playground) -> None:
+    # Name, precision and limits come from GET /models. A single model has no menu.
+    expect(playground.text).to_have_value(FIRST_EXAMPLE)
+    playground.expect_fills(playground.fills, playground.service_fills(FIRST_EXAMPLE))
+    expect(playground.problem).to_be_hidden()
+    expect(playground.page.get_by_role("banner")).to_contain_text("fillmask-minilm-en int8")
+    expect(playground.page.get_by_role("combobox", name="Model")).to_have_count(0)
+    facts = playground.page.get_by_role("contentinfo")
+    for fact in ("256 tokens", "22,645,434", "30,522 tokens", "Apache-2.0", "English, uncased"):
+        expect(facts).to_contain_text(fact)
 
 
 def test_says_how_long_the_answer_took(playground: Playground) -> None:
@@ -36,16 +41,6 @@ def test_says_how_long_the_answer_took(playground: Playground) -> None:
     headers.clear()
     playground.text.fill("A [MASK].")
     expect(timing).to_have_text(re.compile(r"^Answered in \d+(\.\d)? ms, network included$"))
-
-
-def test_says_which_model_is_served_and_its_limits(fresh: Playground) -> None:
-    # Name, precision and limits come from GET /models.
-    # With a single model, the page has no list of models.
-    expect(fresh.page.get_by_role("banner")).to_contain_text("fillmask-minilm-en int8")
-    expect(fresh.page.get_by_role("combobox", name="Model")).to_have_count(0)
-    facts = fresh.page.get_by_role("contentinfo")
-    for fact in ("256 tokens", "22,645,434", "30,522 tokens", "Apache-2.0", "English, uncased"):
-        expect(facts).to_contain_text(fact)
 
 
 def test_every_example_is_answered(playground: Playground) -> None:
@@ -77,13 +72,15 @@ def test_works_below_a_prefix_of_a_proxy(open_page: OpenPage, url: str) -> None:
 
 
 def test_text_from_the_service_is_never_markup(open_page: OpenPage) -> None:
-    # Model names, fills and errors may contain HTML tags.
-    tag = "<img src=x onerror=alert(1)>"
+    # Model names, fills, labels and errors may contain HTML tags, or be long.
+    tag = "<img src=x onerror=alert(1)>" + "x" * 300
 
     def hostile(page: Page) -> None:
         def models(route: Route) -> None:
             [answer] = route.fetch().json()
-            route.fulfill(json=[{**answer, "name": tag, "description": tag}])
+            tasks = [*answer["tasks"], "text-classification"]
+            own = {"name": tag, "description": tag, "tasks": tasks, "labels": [tag]}
+            route.fulfill(json=[{**answer, **own}])
 
         def fills(route: Route) -> None:
             if "refuse" in inputs_of(route.request):
@@ -93,38 +90,21 @@ def test_text_from_the_service_is_never_markup(open_page: OpenPage) -> None:
 
         page.route("**/models", models)
         page.route("**/fill-mask", fills)
+        page.route("**/classify", lambda route: route.fulfill(json=[[{"label": tag, "score": 1}]]))
 
     playground = open_page("/", hostile, failing_requests=True)
     expect(playground.fills.locator(".words")).to_have_text([tag])
     expect(playground.page.get_by_role("banner")).to_contain_text(tag)
+    playground.expect_to_fit()
     playground.text.fill(f"{tag} refuse [MASK]")
     expect(playground.problem).to_contain_text(tag)
+    playground.expect_to_fit()
     playground.text.fill(f"{tag} is [MASK]")
     playground.wait_until_answered()
+    playground.mode("Labels")
+    expect(playground.fills).to_have_text([f"{tag} 100.00 %"])
+    playground.expect_to_fit()
     assert playground.page.locator("img:not([src='playground/icon.svg'])").count() == 0
-
-
-def test_the_last_text_of_a_link_is_there_again(fresh: Playground) -> None:
-    # The fragment of a link stores text and options. Browsers send no fragment to servers.
-    text = "Line one & 100 %: #[MASK]\n😀 [MASK] 'quoted'"
-    fresh.mode("Together")
-    fresh.page.get_by_label("in the order").select_option("left to right")
-    fresh.page.get_by_label("Fills per mask").fill("3")
-    fresh.write(text)
-    assert fresh.open_copied_link().startswith(f"{fresh.url}/#text=")
-    expect(fresh.text).to_have_value(text)
-    parameters = {"top_k": 3, "strategy": "joint", "order": "left_to_right"}
-    fresh.expect_fills(fresh.fills, fresh.service_fills(text, **parameters))
-
-
-def test_a_link_that_asks_for_what_there_is_not(open_page: OpenPage) -> None:
-    # A message names the ignored parts of the link.
-    playground = open_page("/#text=A+[MASK].&mode=magic&top_k=3&colour=red")
-    playground.wait_until_answered()
-    expect(playground.page.locator("#link-problem")).to_have_text(
-        "This page ignores invalid parts of the link: mode, colour."
-    )
-    expect(playground.fills).to_have_count(3)
 
 
 def test_an_empty_text_asks_for_one(playground: Playground) -> None:
@@ -135,3 +115,16 @@ def test_an_empty_text_asks_for_one(playground: Playground) -> None:
     expect(playground.page.locator("#snippet")).to_be_empty()
     expect(playground.page.get_by_role("button", name="Copy", exact=True)).to_be_disabled()
     assert asked == []
+
+
+def test_copy(playground: Playground) -> None:
+    # After the copy, the button shows a confirmation.
+    page = playground.page
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    playground.write("It's [MASK].\n")
+    page.get_by_role("button", name="Copy", exact=True).click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    expect(playground.announcer).to_have_text("Copied.")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == page.locator("#snippet").text_content()
+    expect(page.get_by_role("button", name="Copy", exact=True)).to_be_visible()
