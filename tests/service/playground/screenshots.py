@@ -4,10 +4,9 @@ Run this module with `python -m tests.service.playground.screenshots`.
 """
 
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
+from urllib.parse import urlencode
 
 from playwright.sync_api import Browser, ViewportSize
 
@@ -15,79 +14,76 @@ from tests.service.classifiers import ANSWERS, QUESTION, write_taught_classifier
 from tests.service.playground.browser import ROOT, page_server, running_browser
 from tests.service.playground.playground import Playground
 
-# the port in the documentation's examples
-PORT = "8000"
+PORT = "8000"  # as in the documentation's examples
 SIZE = ViewportSize(width=1200, height=760)
 
 
-def fills(playground: Playground) -> None:
-    """Show two masks and the bars of their fills."""
-    playground.write("The [MASK] barked at the [MASK].")
-    playground.page.get_by_role("button", name="Insert a mask").wait_for()
-    playground.page.get_by_role("radio", name="Python").check()
+class Picture(NamedTuple):
+    """A page after a link and a click."""
+
+    file: str
+    scheme: Literal["light", "dark"]
+    link: dict[str, str]
+    click: str = "#results-title"
 
 
-def surprisal(playground: Playground) -> None:
-    """Show a text without masks and the alternatives of a token."""
-    playground.page.get_by_role("button", name="Surprisal").click()
-    playground.wait_until_answered()
-    playground.tokens.get_by_text("parked").click()
-    playground.fills.last.wait_for()
+PICTURES = [
+    Picture(
+        "playground-light.png",
+        "light",
+        {"text": "The [MASK] barked at the [MASK]."},
+        "[value=python]",
+    ),
+    Picture(
+        "playground-surprisal.png",
+        "light",
+        {"text": "The dog parked at the mailman."},
+        ".token:text('parked')",
+    ),
+    Picture(
+        "playground-comparison.png",
+        "dark",
+        {
+            "text": "The key to the cabinets [MASK] lost.",
+            "compare": "The keys to the cabinet [MASK] lost.",
+        },
+    ),
+]
+LABELS = [
+    Picture(
+        "playground-labels.png", "light", {"text": QUESTION, "text_pair": "Rome is the capital."}
+    )
+]
 
 
-def comparison(playground: Playground) -> None:
-    """Show the fills of two sentences side by side."""
-    playground.page.get_by_role("button", name="Side by side").click()
-    playground.wait_until_answered()
-    playground.page.locator("#other-view .fill").last.wait_for()
-
-
-def labels(playground: Playground) -> None:
-    """Show the labels of a pair of texts."""
-    playground.page.get_by_role("textbox", name="Text", exact=True).fill(QUESTION)
-    playground.page.get_by_role("textbox", name="Second text").fill("Rome is the capital.")
-    playground.wait_until_answered()
-
-
-Scheme = Literal["light", "dark"]
-
-PICTURES: dict[str, tuple[Scheme, Callable[[Playground], None]]] = {
-    "playground-light.png": ("light", fills),
-    "playground-surprisal.png": ("light", surprisal),
-    "playground-comparison.png": ("dark", comparison),
-}
-LABELS: dict[str, tuple[Scheme, Callable[[Playground], None]]] = {
-    "playground-labels.png": ("light", labels),
-}
-
-
-@contextmanager
-def opened(browser: Browser, url: str, scheme: Scheme) -> Iterator[Playground]:
-    """Open the page with a high resolution for screenshots."""
+def take(browser: Browser, url: str, picture: Picture) -> None:
+    """Take a screenshot with a high resolution."""
     context = browser.new_context(
-        viewport=SIZE, color_scheme=scheme, device_scale_factor=1.5, reduced_motion="reduce"
+        viewport=SIZE,
+        color_scheme=picture.scheme,
+        device_scale_factor=1.5,
+        reduced_motion="reduce",
     )
     page = context.new_page()
-    page.goto(url)
-    playground = Playground(page, url)
-    playground.wait_until_answered()
-    yield playground
+    page.goto(f"{url}/#{urlencode(picture.link)}")
+    Playground(page, url).wait_until_answered()
+    page.locator(picture.click).click()
+    page.mouse.move(0, 0)
+    page.evaluate("document.activeElement.blur()")
+    page.wait_for_load_state("networkidle")
+    page.screenshot(path=ROOT / "docs" / picture.file, full_page=True)
     context.close()
 
 
-def take() -> None:
+def main() -> None:
     """Take all screenshots, with the built-in model and with a model that classifies."""
     with running_browser() as browser, tempfile.TemporaryDirectory() as scratch:
         bundle = write_taught_classifier(Path(scratch) / "answers", ANSWERS)
         for pictures, flags in ((PICTURES, []), (LABELS, ["--bundle", str(bundle)])):
             with page_server("--port", PORT, *flags) as url:
-                for name, (scheme, set_up) in pictures.items():
-                    with opened(browser, url, scheme) as playground:
-                        set_up(playground)
-                        playground.page.mouse.move(0, 0)
-                        playground.page.evaluate("document.activeElement.blur()")
-                        playground.page.screenshot(path=ROOT / "docs" / name, full_page=True)
+                for picture in pictures:
+                    take(browser, url, picture)
 
 
 if __name__ == "__main__":
-    take()
+    main()

@@ -72,11 +72,6 @@ def run_in_page(page: Page, code: str) -> list[str]:
     return lines
 
 
-def fill_lines(answer: Any, figure: str = "score") -> list[str]:
-    """Return the printed lines for the fills of one mask."""
-    return [f"{fill[figure]:.4f} {fill['token_str']}" for fill in answer]
-
-
 def _printed(command: list[str], code: str, variables: dict[str, str]) -> list[str]:
     done = subprocess.run(
         [*command, code],

@@ -1,6 +1,7 @@
 """Page after failed requests and while it waits for the service."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from playwright.sync_api import Page, Route, expect
@@ -69,26 +70,30 @@ def test_an_overloaded_service_is_asked_once_more(open_page: OpenPage) -> None:
     assert len(asked) == 2
 
 
-def test_a_failure_may_be_asked_about_again(refusing: Playground) -> None:
-    # The page shows the service's message and a button to retry.
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        ({"status": 500, "json": {"error": "Internal error."}}, "Internal error."),
+        (
+            {"status": 502, "body": "<h1>Bad Gateway</h1>"},
+            "The response with status 502 is not from the service; check the proxy.",
+        ),
+    ],
+)
+def test_a_failure_may_be_asked_about_again(
+    refusing: Playground, answer: dict[str, Any], sentence: str
+) -> None:
+    # The page shows the service's message, or only the status of a proxy's error page.
     # The page does not mark the text as invalid.
-    refusing.page.route("**/fill-mask", refuse(500, "Internal error. Request id: 7"))
+    refusing.page.route("**/fill-mask", lambda route: route.fulfill(**answer))
     refusing.text.fill(TEXT)
-    expect(refusing.problem).to_contain_text("Internal error. Request id: 7")
+    expect(refusing.problem).to_have_text(sentence)
     expect(refusing.page.locator("#view")).to_have_text("There is no result for this text.")
     expect(refusing.text).not_to_have_attribute("aria-invalid", "true")
-    expect(refusing.page.get_by_role("button", name="Try again")).to_be_visible()
-
-
-def test_an_answer_that_is_not_the_services(refusing: Playground) -> None:
-    # The playground shows only the status of a proxy's error page.
-    refusing.page.route(
-        "**/fill-mask", lambda route: route.fulfill(status=502, body="<h1>Bad Gateway</h1>")
-    )
-    refusing.text.fill(TEXT)
-    expect(refusing.problem).to_contain_text(
-        "The response with status 502 is not from the service; check the proxy."
-    )
+    refusing.page.unroute("**/fill-mask")
+    refusing.page.get_by_role("button", name="Try again").click()
+    refusing.expect_fills(refusing.fills, refusing.service_fills(TEXT))
+    expect(refusing.page.get_by_role("heading", name="Fills")).to_be_focused()
 
 
 def test_a_service_that_starts(open_page: OpenPage) -> None:

@@ -5,7 +5,6 @@ from playwright.sync_api import expect
 
 from tests.service.playground.playground import Playground
 
-DRANK = "She drank a cup of [MASK]."
 CITY = "He lives in [MASK] [MASK], California."
 
 
@@ -16,16 +15,6 @@ def test_fills_follow_what_is_typed(playground: Playground) -> None:
     fills = playground.service_fills("The [MASK] barked at the mailman.")
     playground.expect_fills(playground.fills, fills)
     assert fills[0]["sequence"] == "The dog barked at the mailman."
-
-
-def test_a_chosen_fill_is_put_into_the_text(playground: Playground) -> None:
-    # The new text is the service's own sequence. The page shows the surprisal of the new text.
-    fills = playground.service_fills(DRANK)
-    playground.write(DRANK)
-    playground.fills.nth(1).click()
-    expect(playground.text).to_have_value(fills[1]["sequence"])
-    playground.wait_until_answered()
-    expect(playground.tokens).to_have_count(7)
 
 
 def test_several_masks_have_a_list_each(playground: Playground) -> None:
@@ -60,15 +49,6 @@ def test_bars_of_all_masks_have_one_scale(playground: Playground) -> None:
         })"""
     )
     assert lengths == pytest.approx([share / 0.5 for share in shares], abs=0.01)
-
-
-def test_a_joint_fill_fills_all_masks(playground: Playground) -> None:
-    playground.mode("Together")
-    playground.write(CITY)
-    fills = playground.service_fills(CITY, strategy="joint")
-    playground.expect_fills(playground.fills, fills)
-    playground.fills.first.click()
-    expect(playground.text).to_have_value(fills[0]["sequence"])
 
 
 @pytest.mark.parametrize("words", [300, 4000])

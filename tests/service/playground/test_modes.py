@@ -165,7 +165,10 @@ MANY = {
         "models/both/classify",
     ),
     "logits": Case(
-        {"text": "A ship.", "model": "stars"}, {"inputs": "A ship."}, logits, "models/stars/classify"
+        {"text": "A ship.", "model": "stars"},
+        {"inputs": "A ship."},
+        logits,
+        "models/stars/classify",
     ),
     "order": Case(
         {"text": "A dog?", "text_pair": "\n\n".join(TEXTS), "model": "ranker", "mode": "rank"},

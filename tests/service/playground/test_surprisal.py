@@ -39,9 +39,8 @@ def test_each_token_has_its_surprisal(playground: Playground) -> None:
 
 def test_a_token_that_is_pointed_at_is_read_out(playground: Playground) -> None:
     # The message has the surprisal in bits, the probability and the vocabulary's spelling.
-    text = "Photosynthesis!"
-    playground.write(text)
-    tokens = playground.ask("score", {"inputs": text})["tokens"]
+    playground.write("Photosynthesis!")
+    tokens = playground.ask("score", {"inputs": "Photosynthesis!"})["tokens"]
     readout = playground.page.locator(".readout")
     playground.tokens.nth(1).hover()
     expect(readout).to_contain_text(f"yn {tokens[1]['surprisal']:.1f} bits, probability ")
