@@ -82,7 +82,8 @@ def test_structure_as_it_is_read_out(open_page: OpenPage, many_url: str) -> None
         """
         - banner:
           - heading "fillmask" [level=1]
-          - combobox "Model"
+          - paragraph:
+            - combobox "Model"
           - navigation "Service":
             - link "API docs"
             - button "Switch to the dark theme"
