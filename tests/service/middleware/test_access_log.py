@@ -2,13 +2,11 @@
 
 import contextlib
 import logging
-from collections.abc import Callable
 from functools import partial
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from fillmask.middleware.access_log import (
     CLIENT_CLOSED_REQUEST,
@@ -20,26 +18,13 @@ from fillmask.middleware.access_log import (
 from fillmask.observability.logs import FIELDS
 from fillmask.observability.metrics import Metrics
 from fillmask.observability.request_context import MODEL, OTHER_ROUTE
+from tests.service.middleware.asgi import call, respond
 from tests.service.scrape import rendered, value
-
-
-async def call(app: ASGIApp, around: Callable[[ASGIApp], ASGIApp], **scope: Any) -> None:
-    """Send one request through the middleware."""
-
-    async def receive() -> Message:
-        return {"type": "http.request", "body": b"", "more_body": False}
-
-    async def send(_message: Message) -> None:
-        pass
-
-    whole = {"type": "http", "method": "POST", "path": "/a path", "headers": []} | scope
-    await around(app)(whole, receive, send)
 
 
 async def teapot(_scope: Scope, _receive: Receive, send: Send) -> None:
     """Application that responds with status 418."""
-    await send({"type": "http.response.start", "status": 418, "headers": []})
-    await send({"type": "http.response.body", "body": b""})
+    await respond(send, 418, b"")
 
 
 async def silent(_scope: Scope, _receive: Receive, _send: Send) -> None:
@@ -71,7 +56,7 @@ async def test_request_is_counted_by_route_and_status(
     # The route is the path's template, not the requested path.
     metrics = Metrics()
     with pytest.raises(RuntimeError) if app is failing else contextlib.nullcontext():
-        await call(app, partial(AccessLogMiddleware, metrics=metrics))
+        await call(AccessLogMiddleware(app, metrics))
     found, labels = rendered(metrics), {"method": "POST", "route": route}
     assert value(found, "fillmask_requests_total", **labels, status=str(status)) == 1
     assert [name for name, _ in found].count("fillmask_requests_total") == 1
@@ -79,29 +64,23 @@ async def test_request_is_counted_by_route_and_status(
     assert 0 < value(found, "fillmask_request_seconds_sum", **labels) < 10
 
 
+async def chosen(scope: Scope, _receive: Receive, send: Send) -> None:
+    """Application that responds with the status in the scope."""
+    scope[MODEL] = "a model"
+    await respond(send, scope["answer"], b"", [(b"content-length", b"12")])
+
+
 async def test_responses_have_the_time_in_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
     # Error responses have no such header.
-    sent: list[Message] = []
-
-    async def answer(scope: Scope, _receive: Receive, send: Send) -> None:
-        headers = [(b"content-length", b"0")]
-        await send({"type": "http.response.start", "status": scope["answer"], "headers": headers})
-
-    async def receive() -> Message:
-        return {"type": "http.disconnect"}
-
-    async def record(message: Message) -> None:
-        sent.append(message)
-
+    headers = []
     for status in (200, 422):
         clock = SimpleNamespace(perf_counter=partial(next, iter([1.0, 1.0125, 1.5])))
         monkeypatch.setattr("fillmask.middleware.access_log.time", clock)
-        scope = {"type": "http", "method": "POST", "path": "/", "answer": status}
-        await AccessLogMiddleware(answer, Metrics())(scope, receive, record)
-    headers = [dict(message["headers"]) for message in sent]
+        start, _ = await call(AccessLogMiddleware(chosen, Metrics()), answer=status)
+        headers.append(dict(start["headers"]))
     assert headers == [
-        {b"content-length": b"0", b"server-timing": b"app;dur=12.50"},
-        {b"content-length": b"0"},
+        {b"content-length": b"12", b"server-timing": b"app;dur=12.50"},
+        {b"content-length": b"12"},
     ]
 
 
@@ -117,27 +96,17 @@ async def test_setting_decides_which_requests_are_logged(
     logged: LoggedRequests, levels: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     # The level is warning for status 503 and error for other 5xx statuses.
-    async def answer(scope: Scope, _receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.start", "status": scope["answer"], "headers": []})
-
-    app = partial(AccessLogMiddleware, metrics=Metrics(), logged=logged)
     with caplog.at_level(logging.DEBUG, "fillmask.middleware.access_log"):
         for status in (200, 422, 500, 503):
-            await call(answer, app, answer=status)
+            await call(AccessLogMiddleware(chosen, Metrics(), logged=logged), answer=status)
     assert [record.levelname for record in caplog.records] == levels
 
 
 async def test_fields_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
     # The log contains no path, no header and no method that a client has made up.
-    async def answer(scope: Scope, _receive: Receive, send: Send) -> None:
-        scope[MODEL] = "a model"
-        headers = [(b"content-type", b"text/plain"), (b"content-length", b"12")]
-        await send({"type": "http.response.start", "status": 201, "headers": headers})
-
-    app = partial(AccessLogMiddleware, metrics=Metrics(), logged="all")
     with caplog.at_level(logging.INFO, "fillmask.middleware.access_log"):
-        await call(answer, app)
-        await call(silent, app, method="A TEXT")
+        await call(AccessLogMiddleware(chosen, Metrics(), logged="all"), answer=201)
+        await call(AccessLogMiddleware(silent, Metrics(), logged="all"), method="A TEXT")
     answered, left = (vars(record) for record in caplog.records)
     named = {name: answered.get(name) for name in FIELDS}
     assert answered["duration_ms"] > 0
@@ -176,20 +145,8 @@ async def test_body_is_logged_once_and_passed_on(
         while (message := await receive())["type"] == "http.request":
             received += message["body"]
 
-    messages: list[Message] = [
-        {"type": "http.request", "body": chunk, "more_body": chunk is not chunks[-1]}
-        for chunk in chunks
-    ]
-    messages.append({"type": "http.disconnect"})
-
-    async def receive() -> Message:
-        return messages.pop(0)
-
-    async def send(_message: Message) -> None:
-        pass
-
     with caplog.at_level(logging.DEBUG):
-        await BodyLogMiddleware(app)({"type": "http"}, receive, send)
+        await call(BodyLogMiddleware(app), list(chunks))
     assert received == b"".join(chunks)
     [record] = caplog.records
     assert (record.name, record.levelno) == ("fillmask.middleware.access_log", logging.DEBUG)

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Sequence
-from typing import Any
 
 import pytest
 from pydantic_core import from_json
@@ -16,6 +15,7 @@ from fillmask.middleware import deadline
 from fillmask.middleware.deadline import MAX_TIMEOUT_MS, DeadlineMiddleware
 from fillmask.middleware.request_id import RequestIdMiddleware
 from fillmask.middleware.transfer import PART_BYTES
+from tests.service.middleware.asgi import call, respond
 
 
 async def late(_scope: Scope, _receive: Receive, _send: Send) -> None:
@@ -70,19 +70,17 @@ async def broken(_scope: Scope, _receive: Receive, _send: Send) -> None:
     raise TimeoutError
 
 
-async def call(app: Any, headers: Sequence[tuple[bytes, bytes]] = (), default_ms: int = 30) -> Any:
-    """Send one request without a body and return the messages of the response."""
-    sent: list[Message] = []
-    scope = {"type": "http", "method": "GET", "headers": headers}
-
-    async def receive() -> Message:
-        return {"type": "http.disconnect"}
-
-    async def send(message: Message) -> None:
-        sent.append(message)
-
-    await RequestIdMiddleware(DeadlineMiddleware(app, default_ms))(scope, receive, send)
-    return sent
+async def ask(
+    app: ASGIApp,
+    headers: Sequence[tuple[bytes, bytes]] = (),
+    default_ms: int = 30,
+    chunks: list[bytes] | None = None,
+    pause_s: float = 0,
+) -> list[Message]:
+    """Send one request through the middleware and return the messages of the response."""
+    limited = RequestIdMiddleware(DeadlineMiddleware(app, default_ms))
+    method = "POST" if chunks else "GET"
+    return await call(limited, chunks or [], pause_s=pause_s, method=method, headers=headers)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +93,7 @@ async def call(app: Any, headers: Sequence[tuple[bytes, bytes]] = (), default_ms
 )
 async def test_late_answer_is_504(headers: list[tuple[bytes, bytes]], named: int) -> None:
     # The error contains the timeout in milliseconds, which is the default or the client's.
-    start, body = await call(late, headers)
+    start, body = await ask(late, headers)
     assert start["status"] == 504
     assert f"longer than {named} ms;" in from_json(body["body"])["error"]
 
@@ -105,7 +103,7 @@ async def test_request_past_its_deadline_gets_one_504(app: ASGIApp) -> None:
     # The response is 504, not 500, even if the application drops the cancellation. The calling
     # task has no pending cancellation.
     async with asyncio.timeout(5):
-        sent = await call(app)
+        sent = await ask(app)
     assert [message.get("status") for message in sent] == [504, None]
     task = asyncio.current_task()
     assert task is not None
@@ -115,7 +113,7 @@ async def test_request_past_its_deadline_gets_one_504(app: ASGIApp) -> None:
 
 async def test_cancellation_by_the_server_is_not_the_deadline() -> None:
     # The result is the same if the deadline passes at the same moment.
-    task = asyncio.create_task(call(late))
+    task = asyncio.create_task(ask(late))
     await asyncio.sleep(0)
     time.sleep(0.05)  # noqa: ASYNC251 - the timeout must pass during this call
     await asyncio.sleep(0)  # in the next iteration, the timeout follows the step
@@ -126,9 +124,9 @@ async def test_cancellation_by_the_server_is_not_the_deadline() -> None:
 
 async def test_answer_that_has_begun_is_not_cut_off() -> None:
     # Only the beginning of the response must come before the timeout.
-    sent = await call(slow, [(b"x-request-timeout-ms", b"%d" % MAX_TIMEOUT_MS)])
+    sent = await ask(slow, [(b"x-request-timeout-ms", b"%d" % MAX_TIMEOUT_MS)])
     assert sent[-1]["body"] == b"whole"
-    sent = await call(slow)
+    sent = await ask(slow)
     assert sent[-1]["body"] == b"whole"
     assert [message["type"] for message in sent].count("http.response.start") == 1
 
@@ -137,7 +135,7 @@ async def test_answer_that_has_begun_is_not_cut_off() -> None:
     "value", [b"", b"0", b"-1", b"1.5", b"%d" % (MAX_TIMEOUT_MS + 1), b"9" * 5000, b"\xb2"]
 )
 async def test_invalid_deadline_is_rejected(value: bytes) -> None:
-    start, body = await call(late, [(b"x-request-timeout-ms", value)])
+    start, body = await ask(late, [(b"x-request-timeout-ms", value)])
     assert start["status"] == 400
     expected = (
         "X-Request-Timeout-Ms must be a whole number from 1 to 600000 "
@@ -147,28 +145,8 @@ async def test_invalid_deadline_is_rejected(value: bytes) -> None:
 
 
 async def test_timeout_of_the_application_is_not_the_deadline() -> None:
-    start, _ = await call(broken, default_ms=1000)
+    start, _ = await ask(broken, default_ms=1000)
     assert start["status"] == 500
-
-
-async def post(
-    app: ASGIApp, chunks: Sequence[bytes], pause_s: float, default_ms: int = 30
-) -> list[Message]:
-    """Send a body in chunks with pauses and return the messages of the response."""
-    sent: list[Message] = []
-    waiting = list(chunks)
-    scope = {"type": "http", "method": "POST", "headers": []}
-
-    async def receive() -> Message:
-        await asyncio.sleep(pause_s)
-        chunk = waiting.pop(0)
-        return {"type": "http.request", "body": chunk, "more_body": bool(waiting)}
-
-    async def send(message: Message) -> None:
-        sent.append(message)
-
-    await RequestIdMiddleware(DeadlineMiddleware(app, default_ms))(scope, receive, send)
-    return sent
 
 
 async def read_and_answer(scope: Scope, receive: Receive, send: Send) -> None:
@@ -187,16 +165,16 @@ async def read_and_wait(_scope: Scope, receive: Receive, _send: Send) -> None:
 
 async def test_the_time_limit_starts_with_the_complete_request() -> None:
     # A body may take longer than the limit of the response.
-    start, *_ = await post(read_and_answer, [b"a"] * 4, pause_s=0.1, default_ms=300)
+    start, *_ = await ask(read_and_answer, (), 300, [b"a"] * 4, 0.1)
     assert start["status"] == 200
-    start, body = await post(read_and_wait, [b"a"] * 4, pause_s=0.02, default_ms=30)
+    start, body = await ask(read_and_wait, (), 30, [b"a"] * 4, 0.02)
     assert start["status"] == 504
     assert b"longer than 30 ms;" in body["body"]
 
 
 async def test_a_body_that_does_not_arrive_is_408(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deadline, "RECEIVE_TIMEOUT_S", 0.05)
-    start, body = await post(read_and_answer, [b"a"] * 100, pause_s=0.02)
+    start, body = await ask(read_and_answer, (), 30, [b"a"] * 100, 0.02)
     assert start["status"] == 408
     assert b"must arrive within 0.05 s" in body["body"]
 
@@ -212,8 +190,7 @@ async def test_a_response_that_does_not_leave_ends(monkeypatch: pytest.MonkeyPat
             await asyncio.Event().wait()
 
     async def large(_scope: Scope, _receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": []})
-        await send({"type": "http.response.body", "body": b"x" * PART_BYTES})
+        await respond(send, body=b"x" * PART_BYTES)
 
     scope = {"type": "http", "method": "GET", "headers": []}
     app = RequestIdMiddleware(DeadlineMiddleware(large, 10_000))

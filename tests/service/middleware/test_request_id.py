@@ -3,40 +3,26 @@
 import asyncio
 import logging
 import re
-from typing import Any
 
 import pytest
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fillmask.middleware.request_id import RequestIdMiddleware
+from tests.service.middleware.asgi import call, fine
 
 USER_TEXT = "what the user wrote"
 
 
-async def call(app: Any, sent_id: bytes | None = None) -> list[Message]:
+async def ask(app: ASGIApp, sent_id: bytes | None = None) -> list[Message]:
     """Send one request through the middleware and return the messages of the response."""
     headers = [(b"x-request-id", sent_id)] if sent_id is not None else []
-    sent: list[Message] = []
-
-    async def receive() -> Message:
-        return {"type": "http.request", "body": b"", "more_body": False}
-
-    async def send(message: Message) -> None:
-        sent.append(message)
-
-    await RequestIdMiddleware(app)({"type": "http", "headers": headers}, receive, send)
-    return sent
+    return await call(RequestIdMiddleware(app), headers=headers)
 
 
 def id_of(sent: list[Message]) -> str:
     """Return the X-Request-ID of the response."""
     [request_id] = [v for k, v in sent[0]["headers"] if k.lower() == b"x-request-id"]
     return bytes(request_id).decode()
-
-
-async def fine(_scope: Scope, _receive: Receive, send: Send) -> None:
-    """Application that responds with status 200."""
-    await send({"type": "http.response.start", "status": 200, "headers": []})
 
 
 async def failing(_scope: Scope, _receive: Receive, _send: Send) -> None:
@@ -56,14 +42,14 @@ async def cancelled(_scope: Scope, _receive: Receive, _send: Send) -> None:
 
 
 async def test_valid_id_of_the_client_is_kept() -> None:
-    assert id_of(await call(fine, b"Abc-1.2_3")) == "Abc-1.2_3"
-    assert id_of(await call(fine, b"x" * 64)) == "x" * 64
+    assert id_of(await ask(fine, b"Abc-1.2_3")) == "Abc-1.2_3"
+    assert id_of(await ask(fine, b"x" * 64)) == "x" * 64
 
 
 @pytest.mark.parametrize("sent_id", [None, b"", b"x" * 65, b"a\nb", b"<script>"])
 async def test_invalid_id_is_replaced(sent_id: bytes | None) -> None:
     # The log never contains an id that could forge a log line.
-    first, second = [id_of(await call(fine, sent_id)) for _ in range(2)]
+    first, second = [id_of(await ask(fine, sent_id)) for _ in range(2)]
     assert re.fullmatch("[0-9a-f]{32}", first)
     assert first != second
 
@@ -73,7 +59,7 @@ async def test_exception_is_answered_and_logged_without_its_text(
 ) -> None:
     # The response has only the request id. The log also has the exception's type and location.
     with caplog.at_level(logging.ERROR):
-        sent = await call(failing, b"the-id")
+        sent = await ask(failing, b"the-id")
     assert sent[0]["status"] == 500
     assert id_of(sent) == "the-id"
     assert b"the request id the-id." in sent[1]["body"]
@@ -85,10 +71,10 @@ async def test_exception_is_answered_and_logged_without_its_text(
 
 async def test_exception_within_an_answer_does_not_begin_another() -> None:
     # If the server sent a second status line, clients would read it as content.
-    assert [message["type"] for message in await call(failing_late)] == ["http.response.start"]
+    assert [message["type"] for message in await ask(failing_late)] == ["http.response.start"]
 
 
 async def test_request_that_outlives_the_grace_period_is_answered() -> None:
-    sent = await call(cancelled)
+    sent = await ask(cancelled)
     assert sent[0]["status"] == 503
     assert b"because it is shutting down" in sent[1]["body"]

@@ -38,8 +38,10 @@ def many_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     bundles = tmp_path_factory.mktemp("bundles")
     write_classifier(bundles / "a", name="topics")
     write_classifier(bundles / "b", name="both", fills=True)
-    stars = {"labels": ("stars", "length"), "problem_type": "regression"}
-    write_classifier(bundles / "c", name="stars", pairs=False, **stars)
+    stars = ("stars", "length")
+    write_classifier(
+        bundles / "c", name="stars", labels=stars, pairs=False, problem_type="regression"
+    )
     write_classifier(bundles / "d", name="ranker", labels=("relevant",))
     write_sparse_bundle(bundles / "splade")
     shutil.copytree(_BUNDLE, bundles / "e")
