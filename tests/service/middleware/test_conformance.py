@@ -64,8 +64,6 @@ CASES = [
     Case("9112 3.2.4: asterisk form", get(line=b"OPTIONS * HTTP/1.1"), (404,)),
     Case("3986 2.1: percent-encoded", get(line=b"GET /health%2Flive HTTP/1.1"), (200,)),
     Case("3986 2.1: percent-encoded, not UTF-8", get(line=b"GET /%ff HTTP/1.1"), (404,)),
-    Case("3986 2: only ASCII in a target", get(line=b"GET /\xff HTTP/1.1"), (400,), closed=True),
-    Case("9112 3.2: no Host", get(b""), (400,), closed=True),
     Case(
         "9110 5.5: white space around a value",
         post(LENGTH + b"X-Request-Timeout-Ms: \t 9000 \t \r\n"),
@@ -97,7 +95,6 @@ CASES = [
         closed=True,
     ),
     Case("9112 7.1: chunks, and the next request", CHUNKED + CHUNKS + GET, (200, 200)),
-    Case("9112 7.1: a size that is no number", CHUNKED + b"zz\r\n", (400,), closed=True),
     Case("9112 9.3.2: 300 pipelined requests", GET * 300, (200,) * 300),
     Case("9112 2.2: garbage takes no answer away", POST + b"\0\0\0\0", (200, 400), closed=True),
     Case("9112 9.6: close", get(HOST + b"Connection: close\r\n") + GET, (200,), closed=True),

@@ -4,20 +4,12 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
-import httpx
 from playwright.sync_api import Page
 
 from tests.service.playground.browser import NODE
 from tests.service.playground.playground import Playground
-
-# replaces curl, which a system may lack, and prints its arguments
-_CURL = f"""#!{sys.executable}
-import json, sys
-print(json.dumps(sys.argv[1:]))
-"""
 
 
 def code_of(playground: Playground, language: str) -> str:
@@ -26,27 +18,9 @@ def code_of(playground: Playground, language: str) -> str:
     return playground.page.locator("#snippet").text_content() or ""
 
 
-def run_curl(code: str, tmp_path: Path, **variables: str) -> Any:
+def run_curl(code: str, **variables: str) -> Any:
     """Run the code in a shell and return the service's response."""
-    curl = tmp_path / "curl"
-    curl.write_text(_CURL)
-    curl.chmod(0o755)
-    path = f"{tmp_path}:{os.environ['PATH']}"
-    done = subprocess.run(
-        ["sh", "-c", code],
-        env={**os.environ, **variables, "PATH": path},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    silent, url, *options = json.loads(done.stdout)
-    *names, data = options[::2]
-    *headers, body = options[1::2]
-    assert [silent, data, *set(names)] == ["-s", "-d", "-H"]
-    sent = dict(header.split(": ", 1) for header in headers)
-    answer = httpx.post(url, content=body.encode(), headers=sent)
-    assert answer.status_code == 200, answer.text
-    return answer.json()
+    return json.loads("".join(_printed(["sh", "-c"], code, variables)))
 
 
 def run_python(code: str, **variables: str) -> list[str]:

@@ -167,7 +167,7 @@ def test_one_that_is_taken_back_while_the_page_is_open(locked: Playground, keys:
     locked.expect_fills(locked.fills, locked.service_fills(TEXT))
 
 
-def test_the_code_has_the_key_from_where_it_runs(locked: Playground, tmp_path: Path) -> None:
+def test_the_code_has_the_key_from_where_it_runs(locked: Playground) -> None:
     # The code reads the key from an environment variable.
     # In a browser the code prompts for the key.
     give(locked, KEY)
@@ -175,7 +175,7 @@ def test_the_code_has_the_key_from_where_it_runs(locked: Playground, tmp_path: P
     locked.page.on("dialog", lambda dialog: dialog.accept(VARIABLE["API_KEY"]))
     with locked.page.expect_response("**/fill-mask") as answered:
         locked.write(TEXT)
-    answer = run_curl(code_of(locked, "curl"), tmp_path, **VARIABLE)
+    answer = run_curl(code_of(locked, "curl"), **VARIABLE)
     assert inputs_of(answered.value.request) == TEXT
     locked.expect_fills(locked.fills, answer)
     python, javascript = code_of(locked, "Python"), code_of(locked, "JavaScript")

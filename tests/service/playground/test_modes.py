@@ -1,7 +1,6 @@
 """Each mode shows the service's response, and so does its code in each language."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
@@ -228,12 +227,12 @@ def test_the_page_shows_the_response(
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*CASES, *MANY])
 def test_the_code_gives_what_is_shown(
-    open_page: OpenPage, request: pytest.FixtureRequest, name: str, tmp_path: Path
+    open_page: OpenPage, request: pytest.FixtureRequest, name: str
 ) -> None:
     case = (CASES | MANY)[name]
     playground = opened(open_page, request, name)
     answer = playground.ask(case.path, case.body)
-    assert run_curl(code_of(playground, "curl"), tmp_path) == answer
+    assert run_curl(code_of(playground, "curl")) == answer
     printed = [row.printed for row in case.read(answer)]
     in_order = sorted if case.read is weights else list  # which the code prints as they come
     assert in_order(run_python(code_of(playground, "Python"))) == in_order(printed)
