@@ -26,15 +26,12 @@ class Row(NamedTuple):
     printed: str
 
 
+def row(words: str, share: float, text: Any = None, *, number: str = "") -> Row:
+    return Row(words, percent(share), f"{number}{share:.4f} {text or words}")
+
+
 def fills(answer: Any, figure: str = "score", number: str = "") -> list[Row]:
-    return [
-        Row(
-            fill["token_str"],
-            percent(fill[figure]),
-            f"{number}{fill[figure]:.4f} {fill['token_str']}",
-        )
-        for fill in answer
-    ]
+    return [row(fill["token_str"], fill[figure], number=number) for fill in answer]
 
 
 def targets(answer: Any) -> list[Row]:
@@ -45,50 +42,30 @@ def several(answer: Any) -> list[Row]:
     """Return the fills of several masks, which code prints with the number of the mask."""
     figure = "target_score" if "target_score" in answer[0][0] else "score"
     return [
-        row for number, mask in enumerate(answer, 1) for row in fills(mask, figure, f"{number} ")
+        one for number, mask in enumerate(answer, 1) for one in fills(mask, figure, f"{number} ")
     ]
 
 
 def joint(answer: Any) -> list[Row]:
-    return [
-        Row(
-            " ".join(fill["token_strs"]),
-            percent(fill["score"]),
-            f"{fill['score']:.4f} {fill['token_strs']}",
-        )
-        for fill in answer
-    ]
+    return [row(" ".join(fill["token_strs"]), fill["score"], fill["token_strs"]) for fill in answer]
 
 
 def tokens(answer: Any) -> list[Row]:
-    return [
-        Row("", "", f"{token['surprisal']:.1f} {token['token_str']}") for token in answer["tokens"]
-    ]
+    return [Row("", "", f"{one['surprisal']:.1f} {one['token_str']}") for one in answer["tokens"]]
 
 
 def labels(answer: Any) -> list[Row]:
-    [found] = answer
-    return [
-        Row(one["label"], percent(one["score"]), f"{one['score']:.4f} {one['label']}")
-        for one in found
-    ]
+    return [row(one["label"], one["score"]) for one in answer[0]]
 
 
 def logits(answer: Any) -> list[Row]:
     return [
-        row._replace(value=row.printed.split()[0].replace("-", MINUS)) for row in labels(answer)
+        one._replace(value=one.printed.split()[0].replace("-", MINUS)) for one in labels(answer)
     ]
 
 
 def order(answer: Any) -> list[Row]:
-    return [
-        Row(
-            TEXTS[one["index"]],
-            percent(one["score"]),
-            f"{one['score']:.4f} {TEXTS[one['index']]}",
-        )
-        for one in answer
-    ]
+    return [row(TEXTS[one["index"]], one["score"]) for one in answer]
 
 
 def weights(answer: Any) -> list[Row]:
