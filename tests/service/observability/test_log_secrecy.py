@@ -31,8 +31,8 @@ import asyncio, sys
 from fillmask.tasks.score import pipeline as scoring
 from fillmask.tasks.fill_mask import pipeline
 plan = pipeline.FillMaskPipeline.plan
-def with_bug(self, texts, *args, **kwargs):
-    text = texts[0]
+def with_bug(self, inputs):
+    text = inputs.texts[0]
     if "bug in task" in text:
         async def work(): raise RuntimeError(text)
         asyncio.get_running_loop().create_task(work())
@@ -42,7 +42,7 @@ def with_bug(self, texts, *args, **kwargs):
     elif "bug" in text:
         try: raise KeyError(text)
         except KeyError as error: raise RuntimeError(text) from error
-    return plan(self, texts, *args, **kwargs)
+    return plan(self, inputs)
 pipeline.FillMaskPipeline.plan = with_bug
 from fillmask.engine.runtime import Runtime
 run = Runtime.run

@@ -149,7 +149,7 @@ def test_a_network_that_is_lost(refusing: Playground) -> None:
 
 
 def test_an_answer_that_comes_too_late_is_dropped(playground: Playground) -> None:
-    # Responses may arrive in a different order from their requests.
+    # Responses may arrive in a different order. Visitors cannot choose outdated fills.
     held: list[Route] = []
 
     def hold_the_first(route: Route) -> None:
@@ -161,6 +161,8 @@ def test_an_answer_that_comes_too_late_is_dropped(playground: Playground) -> Non
     playground.page.route("**/fill-mask", hold_the_first)
     with playground.page.expect_request("**/fill-mask") as first:
         playground.text.fill("The cat [MASK].")
+    playground.fills.first.click()  # of the previous text
+    expect(playground.text).to_have_value("The cat [MASK].")
     playground.write(TEXT)
     fills = playground.service_fills(TEXT)
     playground.expect_fills(playground.fills, fills)
