@@ -74,6 +74,7 @@ def test_an_overloaded_service_is_asked_once_more(open_page: OpenPage) -> None:
     ("answer", "sentence"),
     [
         ({"status": 500, "json": {"error": "Internal error."}}, "Internal error."),
+        ({"status": 429, "json": {"error": BUSY}}, BUSY),  # after another try
         (
             {"status": 502, "body": "<h1>Bad Gateway</h1>"},
             "The response with status 502 is not from the service; check the proxy.",

@@ -64,6 +64,10 @@ def test_a_model_without_fills_opens_with_labels(labelled: Playground) -> None:
     expect_labels(labelled, {"text": TEXT, "text_pair": SECOND})
     second(labelled).fill(" ")
     expect_labels(labelled, TEXT)
+    expect(page.get_by_role("button", name="Two texts")).to_be_visible()
+    labelled.choose_model("stars")
+    expect(page.get_by_role("button", name="Two texts")).to_be_hidden()
+    expect(second(labelled)).to_be_hidden()
 
 
 def test_a_model_with_both_tasks(labelled: Playground) -> None:
