@@ -114,7 +114,7 @@ def under(directory: str, *names: Iterable[str]) -> tuple[str, ...]:
 
 PRETRAIN = ("pretrain", "texts", "--tokenizer=tokenizer.json", "--config=encoder.json", *QUICK)
 CLASSIFY = ("classify", "data.csv", "--init=start", "--epochs=1", "--device=cpu", "--output=out")
-PRETRAINED = ("train_state.pt", "metrics.jsonl", "curve.png")
+PRETRAINED = ("train_state.pt", "metrics.jsonl", "curve.png", "rows.safetensors")
 FINE_TUNED = ("history.jsonl", "metrics.json", "curve.png", "confusion.png")
 WRITERS = {
     # tests/service/cli/resume has the other files of a job
@@ -123,7 +123,7 @@ WRITERS = {
     ),
     "pretrain": Writer(
         train(*PRETRAIN, "--output=out"),
-        ("out", "out/rows", *under("out", ["config.json", *PRETRAINED]), "out/rows/packed.npy"),
+        ("out", *under("out", ["config.json", *PRETRAINED])),
     ),
     "classify": Writer(train(*CLASSIFY), ("out", *under("out", ["config.json", *FINE_TUNED]))),
     "export": Writer(convert("start", "--output=out"), ("out", *under("out", BUNDLE))),
@@ -218,17 +218,10 @@ def copy_now(source: str, target: str) -> None:
     (shutil.copytree if Path(source).is_dir() else shutil.copy)(source, target)
 
 
-def cached() -> None:
-    """Write a text into a directory of rows from an earlier run."""
-    copy_now("texts/text.txt", "out/rows/text.txt")
-    key = {"texts": "a", "held_out": "b", "tokenizer": "c"}
-    Path("out/rows/key.json").write_text(json.dumps(key))
-
-
 def linked() -> None:
-    """Write a text into a directory of rows and a link to it."""
-    copy_now("held-out.txt", "out/rows/a.txt")
-    Path("link.txt").symlink_to("out/rows/a.txt")
+    """Write a text to the path of a run's text, and a link to it."""
+    copy_now("held-out.txt", "out/rows.safetensors")
+    Path("link.txt").symlink_to("out/rows.safetensors")
 
 
 def bundle_with_a_directory() -> None:
@@ -246,15 +239,7 @@ def unknown_bundle() -> None:
 
 OVERWRITE = ("--output=out", "--overwrite")
 REFUSED: dict[str, tuple[Callable[[], object], Callable[[], int]]] = {
-    "texts in the rows": (
-        copy("texts/text.txt", "data/rows/text.txt"),
-        train("pretrain", "data/rows", "--config=encoder.json", *QUICK, "--output=data"),
-    ),
-    "texts in the rows of a run": (
-        cached,
-        train("pretrain", "out/rows", "--config=encoder.json", *QUICK, "--output=out"),
-    ),
-    "a link to a text in the rows": (
+    "a link to a text in place of the rows": (
         linked,
         train(*PRETRAIN, "--held-out=link.txt", "--output=out"),
     ),

@@ -17,6 +17,7 @@ from fillmask_model.pretraining import loop
 from fillmask_model.pretraining.config import TrainConfig
 from fillmask_model.pretraining.loop import Pretraining
 from fillmask_model.pretraining.rows import pack_rows
+from fillmask_model.pretraining.texts import TrainingText
 from fillmask_model.tokenizers.special_tokens import SpecialTokens
 from tests.model.command_line import ENCODER
 from tests.model.samples import ROW_TOKENS, VERSES, repetitive_text, small_config, verse_tokenizer
@@ -66,8 +67,7 @@ def pretraining(tokenizer: Tokenizer, rows: NDArray[np.int32], tmp_path: Path) -
         }
         return Pretraining(
             model=TiedEncoder(small_config(vocab_size=tokenizer.get_vocab_size())),
-            rows=rows[8:],
-            held_out=rows[:held_out_rows],
+            text=TrainingText(rows[8:], rows[:held_out_rows]),
             tokenizer_json=tokenizer.to_str().encode(),
             special=SpecialTokens.from_tokenizer(tokenizer),
             config=TrainConfig(**(fields | changes)),

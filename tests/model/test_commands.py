@@ -30,7 +30,7 @@ def test_pretraining_writes_a_whole_checkpoint(capsys: pytest.CaptureFixture[str
     assert pretrain("--output=new/run", "--vocab-size=90") == 0
     names = {path.name for path in Path("new/run").iterdir()}
     checkpoint = {"config.json", "model.safetensors", "tokenizer.json", "train_state.pt"}
-    assert names == checkpoint | {"metrics.jsonl", "curve.png", "rows"}
+    assert names == checkpoint | {"metrics.jsonl", "curve.png", "rows.safetensors"}
     config = load_checkpoint(Path("new/run")).model.config
     assert config.to_dict() == small_config(vocab_size=config.vocab_size, **ENCODER).to_dict()
     assert 60 < config.vocab_size <= 90
@@ -56,8 +56,8 @@ def test_one_row_in_a_hundred_is_set_aside(
     documents = read_documents([Path("text.txt")])
     rows = pack_rows(documents, tokenizer, SpecialTokens.from_tokenizer(tokenizer), 16).tolist()
     assert len(rows) > 200
-    assert given["held_out"].tolist() == rows[::100]
-    assert given["rows"].tolist() == [row for i, row in enumerate(rows) if i % 100]
+    assert given["text"].held_out.tolist() == rows[::100]
+    assert given["text"].packed.tolist() == [row for i, row in enumerate(rows) if i % 100]
 
 
 @pytest.mark.usefixtures("no_curve")

@@ -1,4 +1,4 @@
-"""Extension of a trained encoder for pairs, with token types and a classification head."""
+"""Extension of a trained encoder by a classification head and token types."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _TOKEN_TYPES = "embeddings.token_type.weight"  # noqa: S105 - not a password
 
 @torch.no_grad()
 def extend_encoder(
-    model: TiedEncoder, token_types: int, classifier: ClassifierConfig | None
+    model: TiedEncoder, classifier: ClassifierConfig, token_types: int = 0
 ) -> TiedEncoder:
-    """Return a copy of an encoder with more token types or a new classification head.
+    """Return a copy of an encoder with a classification head, new unless the encoder has it.
 
     The hidden states for token type 0 stay the same. An encoder without token types gets a zero
     vector for type 0. The vector of each new type is the sum of the vector of type 0 and a small
@@ -25,17 +25,15 @@ def extend_encoder(
     Args:
         model: encoder on the CPU.
         token_types: minimum number of token types.
-        classifier: configuration of the new head. None keeps the encoder's head, if any.
     """
     before = model.config.type_vocab_size
     config = dataclasses.replace(model.config, type_vocab_size=max(before, token_types))
-    old_head = model.classifier
-    kept = None if old_head is None else old_head.config
-    extended = TiedEncoder(config, kept if classifier is None else classifier)
+    extended = TiedEncoder(config, classifier)
+    has_it = model.classifier is not None and model.classifier.config == classifier
     old = {
         name: tensor
         for name, tensor in model.state_dict().items()
-        if classifier is None or not name.startswith("classifier.")
+        if has_it or not name.startswith("classifier.")
     }
     weights = extended.state_dict()
     if token_types > before:

@@ -8,10 +8,11 @@ import torch
 from tokenizers import Tokenizer
 
 from fillmask_model.checkpoints.checkpoint import Checkpoint, load_checkpoint
-from fillmask_model.checkpoints.errors import CheckpointError
+from fillmask_model.checkpoints.errors import CheckpointError, prefix_errors
 from fillmask_model.encoder.classifier import ClassifierConfig
 from fillmask_model.encoder.encoder import TiedEncoder
-from fillmask_model.tokenizers.special_tokens import read_tokenizer
+from fillmask_model.encoder.extension import extend_encoder
+from fillmask_model.tokenizers.special_tokens import check_vocabulary, read_tokenizer
 
 
 def load_start(directory: Path) -> tuple[Checkpoint, Tokenizer]:
@@ -20,13 +21,8 @@ def load_start(directory: Path) -> tuple[Checkpoint, Tokenizer]:
     if checkpoint.tokenizer_json is None:
         raise CheckpointError(f"{directory} has no tokenizer; add tokenizer.json")
     tokenizer = read_tokenizer(checkpoint.tokenizer_json)
-    vocab_size = checkpoint.model.config.vocab_size
-    if tokenizer.get_vocab_size() > vocab_size:
-        raise CheckpointError(
-            f"{directory}: the tokenizer must have at most {vocab_size} tokens, "
-            f"one for each token embedding (got {tokenizer.get_vocab_size()}); use the "
-            "checkpoint's own tokenizer"
-        )
+    with prefix_errors(directory):
+        check_vocabulary(tokenizer, checkpoint.model.config.vocab_size)
     return checkpoint, tokenizer
 
 
@@ -35,8 +31,5 @@ def new_classifier(
 ) -> TiedEncoder:
     """Return an encoder with a new head, and with random weights if it starts from scratch."""
     torch.manual_seed(seed)
-    model = TiedEncoder(start.config, head)
-    if not from_scratch:
-        weights = {n: t for n, t in start.state_dict().items() if not n.startswith("classifier.")}
-        model.load_state_dict(weights, strict=False)
-    return model
+    start.classifier = None  # a head of its own would stay
+    return TiedEncoder(start.config, head) if from_scratch else extend_encoder(start, head)

@@ -33,16 +33,16 @@ from fillmask_model.pretraining.next_sentence import (
     prepare_encoder,
     require_next_sentence_head,
 )
-from fillmask_model.pretraining.pair_drawing import Sentences, longest_sentence, read_sentences
-from fillmask_model.pretraining.pairs import PairRows, PairTemplate
+from fillmask_model.pretraining.pairs import PairTemplate
 from fillmask_model.pretraining.processes import Processes
 from fillmask_model.pretraining.row_files import load_or_build_arrays
 from fillmask_model.pretraining.rows import TokenRows, pack_rows
-from fillmask_model.pretraining.short_texts import LONGEST_TOKENS, ShortTexts, short_rows
+from fillmask_model.pretraining.short_texts import LONGEST_TOKENS, short_rows
 from fillmask_model.pretraining.state import ROWS_NAME, check_output
 from fillmask_model.pretraining.texts import (
     TextFiles,
     TrainingText,
+    make_held_out_pairs,
     reject_other_texts,
     text_key,
     tokenize,
@@ -139,28 +139,16 @@ def _prepare_run(
         model = TiedEncoder(new_encoder_config(options.config, size, config.row_tokens))
     check_vocabulary(tokenizer, model.config.vocab_size)
     if config.next_sentence:
-        model, new = prepare_encoder(model, PairTemplate.from_tokenizer(tokenizer))
+        model, new = prepare_encoder(model, PairTemplate.from_tokenizer(tokenizer).token_types)
         print(f"new parts: {', '.join(new) or 'none'}", flush=True)
     print(f"{count_parameters(model.config).tied:,} parameters", flush=True)
     text = processes.in_turn(
         lambda: _text(output / ROWS_NAME, TextFiles(files, held_out), tokenizer, config, options)
     )
-    pairs = held_out_pairs = None
-    if text.sentences:
-        pairs = _pair_rows(text.sentences[0], tokenizer, config.row_tokens, config.seed)
-        held_out_pairs = _held_out_pairs(text.sentences[1], tokenizer, config.row_tokens)
-        print(
-            f"{len(pairs.pairs):,} training pairs in the first epoch, "
-            f"{len(held_out_pairs.pairs):,} held out",
-            flush=True,
-        )
+    print(text.summary(), flush=True)
     return Pretraining(
         model=model,
-        rows=text.packed,
-        held_out=text.held_out,
-        short_texts=_short_texts(text, config),
-        pairs=pairs,
-        held_out_pairs=held_out_pairs,
+        text=text,
         tokenizer_json=tokenizer.to_str().encode(),
         special=special,
         config=config,
@@ -198,9 +186,7 @@ def evaluate_command(options: argparse.Namespace) -> None:
         "intervals": scores.intervals(),
     }
     if options.next_sentence:
-        longest = longest_sentence(options.row_tokens)
-        sentences = read_sentences(read_documents(files), tokenizer, longest)
-        pairs = _held_out_pairs(sentences, tokenizer, options.row_tokens)
+        pairs = make_held_out_pairs(read_documents(files), tokenizer, options.row_tokens)
         report["next_sentence"] = asdict(evaluate_pairs(checkpoint.model, pairs))
     print(json.dumps(report, indent=2))
 
@@ -225,7 +211,7 @@ def _tokenizer(
 
 
 def _text(
-    directory: Path,
+    path: Path,
     files: TextFiles,
     tokenizer: Tokenizer,
     config: TrainConfig,
@@ -237,28 +223,5 @@ def _text(
 
     key = text_key(files, tokenizer, config)
     if options.resume:
-        reject_other_texts(directory, key)
-    text = TrainingText.from_arrays(load_or_build_arrays(directory, key, make))
-    if not config.next_sentence:
-        print(f"{text.packed.size:,} training tokens, {text.held_out.size:,} held out", flush=True)
-    if text.short:
-        print(f"{sum(r.size for r in text.short.values()):,} tokens in short texts", flush=True)
-    return text
-
-
-def _pair_rows(sentences: Sentences, tokenizer: Tokenizer, row_tokens: int, seed: int) -> PairRows:
-    pad = SpecialTokens.from_tokenizer(tokenizer).pad
-    return PairRows(sentences, PairTemplate.from_tokenizer(tokenizer), pad, row_tokens, seed)
-
-
-def _held_out_pairs(sentences: Sentences, tokenizer: Tokenizer, row_tokens: int) -> PairRows:
-    try:
-        # one seed, so that all evaluations of a text have the same pairs
-        return _pair_rows(sentences, tokenizer, row_tokens, EVALUATION_SEED)
-    except ValueError as error:
-        raise ValueError(f"held-out text: {error}") from None
-
-
-def _short_texts(text: TrainingText, config: TrainConfig) -> ShortTexts | None:
-    count = config.batch_rows * config.row_tokens
-    return ShortTexts(text.short, count, config.seed) if config.short_share else None
+        reject_other_texts(path, key)
+    return TrainingText.from_arrays(load_or_build_arrays(path, key, make))

@@ -26,7 +26,6 @@ from fillmask_model.pretraining.cross_entropy import summed_cross_entropy
 from fillmask_model.pretraining.evaluation import evaluate
 from fillmask_model.pretraining.masking import MaskedBatch, Masker
 from fillmask_model.pretraining.next_sentence import evaluate_pairs, summed_losses
-from fillmask_model.pretraining.pairs import PairRows
 from fillmask_model.pretraining.processes import Processes, sum_gradients
 from fillmask_model.pretraining.progress import (
     NEXT_SENTENCE_ACCURACY,
@@ -34,9 +33,8 @@ from fillmask_model.pretraining.progress import (
     MetricsLog,
     draw_curve,
 )
-from fillmask_model.pretraining.rows import TokenRows
-from fillmask_model.pretraining.short_texts import ShortTexts
 from fillmask_model.pretraining.state import STATE_NAME, read_state, write_state
+from fillmask_model.pretraining.texts import TrainingText
 from fillmask_model.quantization.rounding import RoundedEncoder
 from fillmask_model.quantization.rounding_plan import RoundingPlan
 from fillmask_model.tokenizers.special_tokens import SpecialTokens
@@ -51,10 +49,6 @@ class Pretraining:
 
     Args:
         model: encoder to train. The run moves it to the device.
-        rows: (rows, row_tokens) training rows. A run with `next_sentence` ignores them.
-        held_out: (rows, row_tokens) evaluation rows.
-        short_texts: batches of short texts. None if `short_share` is 0.
-        pairs, held_out_pairs: None for a run without next-sentence prediction.
         tokenizer_json: content of tokenizer.json, saved with every checkpoint.
         directory: directory for the checkpoint, train_state.pt, metrics.jsonl and curve.png.
         device: "cpu" or "cuda".
@@ -68,11 +62,7 @@ class Pretraining:
         self,
         *,
         model: TiedEncoder,
-        rows: TokenRows,
-        held_out: TokenRows,
-        short_texts: ShortTexts | None = None,
-        pairs: PairRows | None = None,
-        held_out_pairs: PairRows | None = None,
+        text: TrainingText,
         tokenizer_json: bytes,
         special: SpecialTokens,
         config: TrainConfig,
@@ -80,14 +70,14 @@ class Pretraining:
         device: str,
         processes: Processes = ONE_PROCESS,
     ) -> None:
-        self.batches = TrainingBatches(rows, config, short_texts, pairs)
-        if len(held_out) == 0:
+        self.batches = TrainingBatches(text, config)
+        if len(text.held_out) == 0:
             raise ValueError(
                 f"the held-out text must fill a row of {config.row_tokens} tokens; add text"
             )
         self.model, self.processes = model.to(device), processes
         processes.copy_from_first(self.model.state_dict().values())
-        self.held_out, self.held_out_pairs = held_out, held_out_pairs
+        self.text = text
         self.tokenizer_json = tokenizer_json
         self.config, self.directory, self.device = config, directory, torch.device(device)
         self.masker = Masker(model.config.vocab_size, special.mask, special.all, config.select_rate)
@@ -194,26 +184,23 @@ class Pretraining:
         generator = torch.Generator().manual_seed(config.seed * 1_000_003 + self.step)
         first = self.step * config.accumulate_passes
         numbers = range(first, first + config.accumulate_passes)
-        pairs = [self.batches.pair_batch(number) for number in numbers]
-        passes = [
-            self.masker(self.batches.tokens(number) if pair is None else pair.input_ids, generator)
-            for number, pair in zip(numbers, pairs, strict=True)
-        ]
+        batches = [self.batches.batch(number) for number in numbers]
+        passes = [self.masker(input_ids, generator) for input_ids, _ in batches]
         # at least 1, so that the loss without selected tokens is 0 instead of 0 / 0
         predicted = max(1, sum(len(masked.labels) for masked in passes))
-        classified = sum(len(pair.labels) for pair in pairs if pair is not None)
+        classified = sum(len(pairs.labels) for _, pairs in batches if pairs)
         loss_sum = 0.0
-        for whole, whole_pair in zip(passes, pairs, strict=True):
+        for whole, (_, pairs) in zip(passes, batches, strict=True):
             part = self.processes.part(len(whole.input_ids))
             if part.start == part.stop:
                 continue
             masked = whole.rows(part)
             with autocast(self.device):
                 # one divisor for all passes, so that every predicted token has the same weight
-                if whole_pair is None:
+                if pairs is None:
                     loss = self._summed_loss(masked) / predicted
                 else:
-                    losses = summed_losses(self.model, masked, whole_pair.rows(part))
+                    losses = summed_losses(self.model, masked, pairs.rows(part))
                     loss = losses[0] / predicted + losses[1] / classified
             loss.backward()  # type: ignore[no-untyped-call]  # torch publishes no type for it
             loss_sum += float(loss.detach())
@@ -243,12 +230,13 @@ class Pretraining:
         return self.rounded.rounded_copy() if self.rounded else self.model
 
     def _evaluate(self, log: MetricsLog, tokens: int, write: Callable[[str], None]) -> None:
-        rows = self.held_out[: self.config.evaluation_rows]
+        rows = self.text.held_out[: self.config.evaluation_rows]
         with autocast(self.device):
             model = self._published_model()
             figures = evaluate(model, [rows], self.evaluation_masker).metrics()
-            pairs = self.held_out_pairs and evaluate_pairs(
-                model, self.held_out_pairs, self.config.evaluation_rows
+            held_out_pairs = self.text.held_out_pairs
+            pairs = held_out_pairs and evaluate_pairs(
+                model, held_out_pairs, self.config.evaluation_rows
             )
         held_out = {f"held_out_{name}": value for name, value in asdict(figures).items()}
         report = f"step {self.step}: {figures.summary()}"

@@ -23,7 +23,7 @@ from fillmask_model.encoder.extension import extend_encoder
 from fillmask_model.pretraining.cross_entropy import summed_cross_entropy
 from fillmask_model.pretraining.evaluation import BATCH_ROWS
 from fillmask_model.pretraining.masking import MaskedBatch
-from fillmask_model.pretraining.pairs import PairBatch, PairRows, PairTemplate
+from fillmask_model.pretraining.pairs import PairBatch, Pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,35 +47,33 @@ class PairMetrics:
 
 
 def evaluate_pairs(
-    model: TiedEncoder, rows: PairRows, count: int | None = None, batch_rows: int = BATCH_ROWS
+    model: TiedEncoder, pairs: Pairs, count: int | None = None, batch_rows: int = BATCH_ROWS
 ) -> PairMetrics:
     """Score an encoder's predictions for pairs without masks, as in the service.
 
     Args:
         model: encoder with a next-sentence head, on any device. The function restores its training
             mode.
-        rows: pairs of held-out text, of which the function reads those of the first epoch.
         count: number of pairs to evaluate. None for all.
     """
-    pairs = rows.pairs[:count]
+    documents = pairs.numbers[:count, 3]
     was_training = model.training
     model.eval()
     losses, correct = [], []
     try:
-        for start in range(0, len(pairs), batch_rows):
-            batch = rows.inputs(pairs[start : start + batch_rows])
+        for start in range(0, len(documents), batch_rows):
+            batch = pairs.batch(slice(start, min(start + batch_rows, len(documents))))
             with torch.inference_mode():
-                logits_NL = model.classify(*_inputs(model, batch.input_ids, batch)).float()
-                labels = batch.labels.to(logits_NL.device)
-                losses.append(F.cross_entropy(logits_NL, labels, reduction="none").cpu())
-            correct.append((logits_NL.argmax(-1) == labels).cpu())
+                logits_NL = model.classify(*_inputs(model, batch.input_ids, batch)).float().cpu()
+            losses.append(F.cross_entropy(logits_NL, batch.labels, reduction="none"))
+            correct.append(logits_NL.argmax(-1).eq(batch.labels))
     finally:
         model.train(was_training)
-    return pair_metrics(torch.cat(losses).numpy(), torch.cat(correct).numpy(), pairs[:, 5])
+    return pair_metrics(torch.cat(losses).numpy(), torch.cat(correct).numpy(), documents)
 
 
 def pair_metrics(
-    loss: NDArray[np.floating], correct: NDArray[np.bool_], documents: NDArray[np.int64]
+    loss: NDArray[np.floating], correct: NDArray[np.bool_], documents: NDArray[np.integer]
 ) -> PairMetrics:
     """Compute the metrics from the loss, the success and the document of each pair.
 
@@ -90,7 +88,7 @@ def pair_metrics(
     return PairMetrics(float(correct.mean()), mean_loss, len(correct), (low, high))
 
 
-def prepare_encoder(model: TiedEncoder, template: PairTemplate) -> tuple[TiedEncoder, list[str]]:
+def prepare_encoder(model: TiedEncoder, token_types: int) -> tuple[TiedEncoder, list[str]]:
     """Add the token types and the head that next-sentence prediction needs.
 
     Returns:
@@ -107,14 +105,12 @@ def prepare_encoder(model: TiedEncoder, template: PairTemplate) -> tuple[TiedEnc
             f"(got {', '.join(head.labels)} and {head.pooling!r}); use another checkpoint"
         )
     new = []
-    if template.token_types > model.config.type_vocab_size:
-        new.append(f"embeddings of {template.token_types} token types")
+    if token_types > model.config.type_vocab_size:
+        new.append(f"embeddings of {token_types} token types")
     if head is None:
         new.append("next-sentence head")
-    if not new:
-        return model, new
-    added = ClassifierConfig.next_sentence() if head is None else None
-    return extend_encoder(model, template.token_types, added), new
+    wanted = head or ClassifierConfig.next_sentence()
+    return (extend_encoder(model, wanted, token_types) if new else model), new
 
 
 def require_next_sentence_head(model: TiedEncoder) -> None:
@@ -142,8 +138,7 @@ def summed_losses(
     first_NT = torch.zeros_like(selected_NT)
     first_NT[:, 0] = True  # a special token, which the masker never selects
     read_NT = selected_NT | first_NT
-    input_ids, attention_mask, token_types = _inputs(model, masked.input_ids, pairs)
-    hidden_RD = model.hidden(input_ids, attention_mask, token_types, read_NT)
+    hidden_RD = model.hidden(*_inputs(model, masked.input_ids, pairs), read_NT)
     is_first_R = first_NT[read_NT]
     token_loss = summed_cross_entropy(
         model.head(hidden_RD[~is_first_R]),
@@ -151,13 +146,10 @@ def summed_losses(
         model.head_bias,
         masked.labels.to(device),
     )
-    if model.classifier is None:
-        raise ValueError(
-            "the encoder must have a next-sentence head; prepare it with prepare_encoder"
-        )
-    logits_NL = model.classifier(hidden_RD[is_first_R])
-    pair_loss = F.cross_entropy(logits_NL.float(), pairs.labels.to(device), reduction="sum")
-    return token_loss, pair_loss
+    head = model.get_submodule("classifier")
+    logits_NL = head(hidden_RD[is_first_R])
+    labels = pairs.labels.to(device)
+    return token_loss, F.cross_entropy(logits_NL.float(), labels, reduction="sum")
 
 
 def _inputs(

@@ -15,10 +15,10 @@ from fillmask_model.files import atomic_replace
 from fillmask_model.output_files import reject_foreign_files, reject_inputs
 from fillmask_model.pretraining.config import TrainConfig
 from fillmask_model.pretraining.progress import CURVE_NAME, LOG_NAME
-from fillmask_model.pretraining.row_files import has_arrays, reject_foreign_directory
+from fillmask_model.pretraining.row_files import read_key
 
 STATE_NAME = "train_state.pt"
-ROWS_NAME = "rows"
+ROWS_NAME = "rows.safetensors"
 # a resumed run may change only its length, decay and intervals
 MAY_CHANGE = {"steps", "decay_steps", "evaluate_every_steps", "checkpoint_every_steps"}
 
@@ -68,15 +68,15 @@ def read_state(directory: Path, config: TrainConfig) -> dict[str, Any]:
 def check_output(options: argparse.Namespace, texts: list[Path]) -> None:
     """Reject an output in which the run would replace its inputs or files of the user."""
     output = options.output
-    rows = output / ROWS_NAME
-    reject_inputs([*texts, options.init, options.tokenizer, options.config], [rows])
-    names, logs = [*FILES, STATE_NAME], [LOG_NAME, CURVE_NAME]
-    if not options.resume:  # a resumed run replaces only files of its own
-        start = [options.init / name for name in FILES] if options.init else []
-        written = [output / name for name in (*names, *logs)]
-        reject_inputs([*texts, *start, options.tokenizer, options.config], written)
-    reject_foreign_directory(rows)
-    own = is_own_checkpoint(output)
+    rows, logs = output / ROWS_NAME, [LOG_NAME, CURVE_NAME]
+    names = [*FILES, STATE_NAME]
+    start = [options.init / name for name in FILES] if options.init else []
+    inputs = [*texts, *start, options.tokenizer, options.config]
+    # a resumed run replaces only files of its own, among which an input may be
+    written = [ROWS_NAME] if options.resume else [*names, *logs, ROWS_NAME]
+    reject_inputs(inputs, [output / name for name in written])
+    own, begun = is_own_checkpoint(output), read_key(rows) is not None
+    reject_foreign_files(output, [ROWS_NAME], own=begun)
     reject_foreign_files(output, names, own=own)
     # the logs begin before the first checkpoint
-    reject_foreign_files(output, logs, own=own or has_arrays(rows))
+    reject_foreign_files(output, logs, own=own or begun)

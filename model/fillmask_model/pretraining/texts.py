@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -16,17 +16,18 @@ from typing import Any
 import numpy as np
 from tokenizers import Tokenizer
 
+from fillmask_model.bootstrap import EVALUATION_SEED
+from fillmask_model.checkpoints.errors import prefix_errors
 from fillmask_model.documents import read_documents
 from fillmask_model.files import sha256_of
 from fillmask_model.pretraining.config import TrainConfig
-from fillmask_model.pretraining.pair_drawing import Sentences, longest_sentence, read_sentences
+from fillmask_model.pretraining.pairs import Pairs, make_pairs
 from fillmask_model.pretraining.row_files import read_key
 from fillmask_model.pretraining.rows import TokenRows, pack_rows
 from fillmask_model.pretraining.short_texts import LONGEST_TOKENS, short_rows
 from fillmask_model.tokenizers.special_tokens import SpecialTokens
 
 HELD_OUT_ONE_IN = 100
-_SENTENCES = ("tokens", "starts", "documents")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,32 +54,34 @@ class TrainingText:
         packed: (rows, row_tokens) rows for training. A run on pairs has none.
         held_out: (rows, row_tokens) rows for evaluation.
         short: (N, T) short texts by T, possibly none.
-        sentences: training and held-out sentences of a run on pairs.
+        pairs, held_out_pairs: None for a run without next-sentence prediction.
     """
 
     packed: TokenRows
     held_out: TokenRows
-    short: Mapping[int, TokenRows]
-    sentences: tuple[Sentences, ...]
+    short: Mapping[int, TokenRows] = field(default_factory=dict)
+    pairs: Pairs | None = None
+    held_out_pairs: Pairs | None = None
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, TokenRows]) -> TrainingText:
         short = (part for name, part in sorted(arrays.items()) if name.startswith("short_"))
-        sentences = (
-            Sentences(
-                arrays[f"{prefix}_tokens"],
-                # on disk, they may have two bytes
-                *(arrays[f"{prefix}_{name}"].astype(np.int64) for name in ("starts", "documents")),
-            )
-            for prefix in ("training", "held_out")
-            if f"{prefix}_tokens" in arrays
-        )
-        return cls(
-            arrays["packed"],
-            arrays["held_out"],
-            {rows.shape[1]: rows for rows in short},
-            tuple(sentences),
-        )
+        pairs = {
+            name: Pairs(arrays[name], arrays[f"{name}_numbers"])
+            for name in ("pairs", "held_out_pairs")
+            if name in arrays
+        }
+        by_length = {rows.shape[1]: rows for rows in short}
+        return cls(arrays["packed"], arrays["held_out"], by_length, **pairs)
+
+    def summary(self) -> str:
+        if self.pairs is None or self.held_out_pairs is None:
+            said = f"{self.packed.size:,} training tokens, {self.held_out.size:,} held out"
+        else:
+            counts = len(self.pairs.ids), len(self.held_out_pairs.ids)
+            said = f"{counts[0]:,} training pairs, {counts[1]:,} held out"
+        short = sum(rows.size for rows in self.short.values())
+        return f"{said}, {short:,} tokens in short texts" if short else said
 
 
 def tokenize(files: TextFiles, tokenizer: Tokenizer, config: TrainConfig) -> dict[str, TokenRows]:
@@ -91,9 +94,14 @@ def tokenize(files: TextFiles, tokenizer: Tokenizer, config: TrainConfig) -> dic
     arrays: dict[str, TokenRows] = {}
     short_documents: Iterable[str] = read_documents(files.training)
     if config.next_sentence:
-        for prefix, documents in zip(("training", "held_out"), files.documents(), strict=True):
-            found = read_sentences(documents, tokenizer, longest_sentence(row_tokens))
-            arrays |= {f"{prefix}_{name}": getattr(found, name) for name in _SENTENCES}
+        training, held_out_documents = files.documents()
+        pairs = make_pairs(training, tokenizer, row_tokens, config.seed)
+        held_out_pairs = make_held_out_pairs(held_out_documents, tokenizer, row_tokens)
+        arrays = {"pairs": pairs.ids, "pairs_numbers": pairs.numbers}
+        arrays |= {
+            "held_out_pairs": held_out_pairs.ids,
+            "held_out_pairs_numbers": held_out_pairs.numbers,
+        }
         short_documents, held_out_documents = files.documents()
         packed: TokenRows = np.empty((0, row_tokens), np.int32)
         held_out = pack(held_out_documents)
@@ -111,6 +119,12 @@ def tokenize(files: TextFiles, tokenizer: Tokenizer, config: TrainConfig) -> dic
     return arrays | {"packed": packed, "held_out": held_out}
 
 
+def make_held_out_pairs(documents: Iterable[str], tokenizer: Tokenizer, row_tokens: int) -> Pairs:
+    """Make pairs with one seed, so that all evaluations of a text have the same pairs."""
+    with prefix_errors("held-out text"):
+        return make_pairs(documents, tokenizer, row_tokens, EVALUATION_SEED)
+
+
 def text_key(files: TextFiles, tokenizer: Tokenizer, config: TrainConfig) -> dict[str, Any]:
     """Return all that determines the arrays of `tokenize`, as a JSON object."""
     key = {
@@ -121,16 +135,16 @@ def text_key(files: TextFiles, tokenizer: Tokenizer, config: TrainConfig) -> dic
         "short_texts_seed": config.seed if config.short_share else None,
     }
     if config.next_sentence:
-        key["longest_sentence_tokens"] = longest_sentence(config.row_tokens)
+        key["pairs_seed"] = config.seed
     return key
 
 
-def reject_other_texts(directory: Path, key: Mapping[str, Any]) -> None:
+def reject_other_texts(rows: Path, key: Mapping[str, Any]) -> None:
     """Raise a ValueError if the texts of a resumed run are not those of the run."""
-    before = read_key(directory)
+    before = read_key(rows)
     for name, given in (("texts", "the texts"), ("held_out", "the files of --held-out")):
         if before is not None and before.get(name) != key[name]:
             raise ValueError(
-                f"{given} differ from those of the run in {directory.parent}; give the same, or "
+                f"{given} differ from those of the run in {rows.parent}; give the same, or "
                 "start a new run with --init and another --output"
             )

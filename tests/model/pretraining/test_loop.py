@@ -58,7 +58,7 @@ def test_training_has_the_loss_that_logits_have(pretraining: Any, fp32: None) ->
     # The first step's loss is the encoder's cross-entropy at the selected positions.
     run = pretraining(select_rate=0.5)
     masked = run.masker(
-        run.batches.tokens(0), torch.Generator().manual_seed(run.config.seed * 1_000_003)
+        run.batches.batch(0)[0], torch.Generator().manual_seed(run.config.seed * 1_000_003)
     )
     with torch.no_grad():
         logits = run.model(masked.input_ids, masked.selected)
@@ -77,9 +77,8 @@ def test_accumulated_passes_make_the_gradient_of_one_batch(pretraining: Any, fp3
     together = pretraining(name="together", batch_rows=16)
     apart = pretraining(name="apart", batch_rows=8, accumulate_passes=2)
     together.batches.rows = apart.batches.rows = random_ids((56, ROW_TOKENS), 50).int().numpy()
-    halves = [
-        int(by_content(apart.batches.tokens(i), torch.Generator()).selected.sum()) for i in (0, 1)
-    ]
+    ids = [apart.batches.batch(number)[0] for number in (0, 1)]
+    halves = [int(by_content(one, torch.Generator()).selected.sum()) for one in ids]
     assert halves[0] != halves[1]  # with equal halves, a mean of two means passes too
     together.masker = apart.masker = by_content
     assert apart._train_step() == pytest.approx(together._train_step(), abs=1e-5)
@@ -111,7 +110,8 @@ def test_the_table_is_one_entry_of_the_optimizer(pretraining: Any) -> None:
 def test_every_epoch_takes_every_row_once_in_its_own_order(pretraining: Any) -> None:
     # An epoch of 56 rows has seven batches of 8 rows.
     run = pretraining()
-    epochs = [torch.cat([run.batches.tokens(7 * epoch + i) for i in range(7)]) for epoch in (0, 1)]
+    batches = [run.batches.batch(number)[0] for number in range(14)]
+    epochs = [torch.cat(batches[:7]), torch.cat(batches[7:])]
     for epoch in epochs:
         assert sorted(epoch.tolist()) == sorted(run.batches.rows.tolist())
     assert not torch.equal(*epochs)
