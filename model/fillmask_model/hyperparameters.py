@@ -5,20 +5,58 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import math
-from collections.abc import Collection
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-_Config = TypeVar("_Config", bound="DataclassInstance")
+_Config = TypeVar("_Config", bound="Hyperparameters")
 
 
-def flag(default: Any, meaning: str) -> Any:
-    return dataclasses.field(default=default, metadata={"help": meaning})
+def flag(default: Any, meaning: str, *, least: int = 1, below: float = math.inf) -> Any:
+    """Return a field.
+
+    Args:
+        least: lowest whole number. 0 also allows a float of 0, which otherwise must be above.
+        below: exclusive upper bound of a float.
+    """
+    metadata = {"help": meaning, "least": least, "below": below}
+    return dataclasses.field(default=default, metadata=metadata)
 
 
-def add_flags(parser: argparse.ArgumentParser, config: type[DataclassInstance]) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hyperparameters:
+    """Hyperparameters of every training.
+
+    Each field is a flag of its command with the help text that follows its default.
+
+    Raises:
+        ValueError: a number is out of its range, or a whole number has another type.
+    """
+
+    batch_rows: int = flag(32, "number of rows in one batch")
+    learning_rate: float = flag(5e-4, "peak learning rate")
+    # Loshchilov & Hutter 2019
+    weight_decay: float = flag(
+        0.01, "weight decay of AdamW for matrices, but not for vectors", least=0
+    )
+    clip_norm: float = flag(1.0, "maximum of the global gradient norm")
+    seed: int = flag(0, "seed of new weights, order of rows, masks and dropout", least=0)
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            name, value, least = field.name, getattr(self, field.name), field.metadata["least"]
+            if field.type == "int" and (type(value) is not int or value < least):
+                raise ValueError(
+                    f"{name} must be a whole number of at least {least} (got {value!r})"
+                )
+            if field.type == "float":
+                if not (0 < value < math.inf or (least == 0 and value == 0)):
+                    bound = "above 0" if least else "of at least 0"
+                    raise ValueError(f"{name} must be a finite number {bound} (got {value!r})")
+                if not value < (below := field.metadata["below"]):
+                    raise ValueError(f"{name} must be below {below} (got {value!r})")
+
+
+def add_flags(parser: argparse.ArgumentParser, config: type[Hyperparameters]) -> None:
     for field in dataclasses.fields(config):
         name, meaning = "--" + field.name.replace("_", "-"), field.metadata["help"]
         if field.type == "bool":
@@ -32,21 +70,3 @@ def add_flags(parser: argparse.ArgumentParser, config: type[DataclassInstance]) 
 def from_flags(config: type[_Config], options: argparse.Namespace) -> _Config:
     fields = dataclasses.fields(config)
     return config(**{field.name: getattr(options, field.name) for field in fields})
-
-
-def check_numbers(config: DataclassInstance, may_be_zero: Collection[str]) -> None:
-    """Check that each number of a configuration is above 0, or at least 0 in some fields.
-
-    Raises:
-        ValueError: a number is too small or infinite, or a whole number has another type.
-    """
-    for field in dataclasses.fields(config):
-        value = getattr(config, field.name)
-        lowest = 0 if field.name in may_be_zero else 1
-        if field.type == "int" and (type(value) is not int or value < lowest):
-            raise ValueError(
-                f"{field.name} must be a whole number of at least {lowest} (got {value!r})"
-            )
-        if field.type == "float" and not (0 < value < math.inf or (lowest == 0 and value == 0)):
-            least = "of at least 0" if lowest == 0 else "above 0"
-            raise ValueError(f"{field.name} must be a finite number {least} (got {value!r})")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 
 import torch
 from torch import nn
@@ -36,6 +37,24 @@ def adamw(
         {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
     ]
     return torch.optim.AdamW(groups, lr=learning_rate, betas=betas, fused=True)
+
+
+def update(optimizer: torch.optim.Optimizer, learning_rate: float, clip_norm: float) -> None:
+    """Take a step at a learning rate, with a limit of the global gradient norm."""
+    parameters: list[nn.Parameter] = []
+    for group in optimizer.param_groups:
+        group["lr"] = learning_rate
+        parameters += group["params"]
+    nn.utils.clip_grad_norm_(parameters, clip_norm)
+    optimizer.step()
+
+
+def check_loss(loss: float, step: int) -> None:
+    """Raise a FloatingPointError for a loss that is infinite or NaN."""
+    if not math.isfinite(loss):
+        raise FloatingPointError(
+            f"the loss must be finite (got {loss} at step {step}); reduce learning_rate"
+        )
 
 
 def add_device_flag(parser: argparse.ArgumentParser) -> None:

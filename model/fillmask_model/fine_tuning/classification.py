@@ -38,9 +38,6 @@ class Classification:
     """Labels or numbers of texts, an objective of `fine_tune`.
 
     For regression, the loss is that of standardised targets.
-
-    Args:
-        class_weights: (L,) weights of the labels in the training loss. None for equal weights.
     """
 
     def __init__(
@@ -51,16 +48,13 @@ class Classification:
         training: LabelledTexts,
         validation: LabelledTexts,
         config: ClassifyConfig,
-        class_weights: NDArray[np.float32] | None = None,
         device: str = "cpu",
     ) -> None:
         self.model, self.device = model.to(device), torch.device(device)
         self.head, self._problem_type = head, head.problem_type
         self.training, self.validation = training, validation
         self.steps_per_epoch = -(-len(training.texts) // config.batch_rows)
-        self._config, self._weights = config, None
-        if class_weights is not None:
-            self._weights = torch.from_numpy(class_weights).to(device)
+        self._config = config
         self._mean, self._scale = 0.0, 1.0
         if self._problem_type == "regression":
             self._mean = float(training.targets.mean())
@@ -79,14 +73,14 @@ class Classification:
         targets = self._standardised(self.training.targets[batch.rows]).to(self.device)
         with autocast(self.device):
             logits_NL = self.model.classify(*batch.inputs(self.device))
-        return label_loss(self._problem_type, logits_NL.float(), targets, self._weights)
+        return label_loss(self._problem_type, logits_NL.float(), targets)
 
     def evaluate(self) -> dict[str, float]:
         targets = self.validation.targets
         with autocast(self.device):
             logits = predict(self.model, self.validation.texts)
         expected = self._standardised(targets)
-        loss = label_loss(self._problem_type, torch.from_numpy(logits), expected, None)
+        loss = label_loss(self._problem_type, torch.from_numpy(logits), expected)
         logits = logits * np.float32(self._scale) + np.float32(self._mean)
         return {"loss": float(loss)} | compute_metrics(self._problem_type, logits, targets)
 
@@ -107,13 +101,11 @@ class Classification:
         return torch.from_numpy(targets)
 
 
-def label_loss(
-    problem_type: ProblemType, logits_NL: Tensor, targets: Tensor, weights: Tensor | None
-) -> Tensor:
+def label_loss(problem_type: ProblemType, logits_NL: Tensor, targets: Tensor) -> Tensor:
     if problem_type == "single_label_classification":
-        return F.cross_entropy(logits_NL, targets, weight=weights)
+        return F.cross_entropy(logits_NL, targets)
     if problem_type == "multi_label_classification":
-        return F.binary_cross_entropy_with_logits(logits_NL, targets, pos_weight=weights)
+        return F.binary_cross_entropy_with_logits(logits_NL, targets)
     return F.mse_loss(logits_NL.squeeze(1), targets)
 
 

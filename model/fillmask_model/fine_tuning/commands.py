@@ -21,7 +21,6 @@ from fillmask_model.fine_tuning.classification import Classification, LabelledTe
 from fillmask_model.fine_tuning.config import ClassifyConfig, FineTuneConfig, SparseConfig
 from fillmask_model.fine_tuning.labels import (
     Columns,
-    balanced_weights,
     encode_targets,
     label_names,
     read_dataset,
@@ -54,9 +53,7 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     classify.set_defaults(command=classify_command)
     add = classify.add_argument
     add("data", type=Path, help="labelled texts (.csv, .tsv, .jsonl, also .gz)")
-    add("--validation", type=Path, help="file with the validation rows (default: rows of DATA)")
-    share_help = "share of the rows of DATA for validation without --validation"
-    _add_default(classify, "--validation-share", 0.1, share_help, type=float)
+    add("--validation", type=Path, help="file with the validation rows (default: a tenth of DATA)")
     add("--test", type=Path, help="file with the rows of the final test")
     _add_default(classify, "--text-column", "text", "column of the text")
     pair_help = "column of the second text (default: text_pair if the file has it)"
@@ -66,13 +63,6 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     _add_default(classify, "--problem-type", "single-label", kind_help, choices=PROBLEM_TYPES)
     scratch_help = "start from random weights, with the sizes and the tokenizer of --init"
     add("--from-scratch", action="store_true", help=scratch_help)
-    pooling_help = (
-        "input of the head, the mean of all hidden states or the hidden state of the first token"
-    )
-    _add_default(classify, "--pooling", "mean", pooling_help, choices=("mean", "first"))
-    weights_help = "weights of the labels in the training loss"
-    choices = ("none", "balanced")
-    _add_default(classify, "--class-weights", "none", weights_help, choices=choices)
     best_help = (
         "validation metric that selects the best epoch (default: accuracy, or macro_f1 with "
         "several labels per text, or mean_squared_error with numbers)"
@@ -124,25 +114,20 @@ def classify_command(options: argparse.Namespace) -> None:
     encoder = checkpoint.model
     labels = label_names(training, options.label_column, problem_type)
     head = ClassifierConfig(
-        labels=labels, problem_type=problem_type, pooling=options.pooling, activation=None
+        labels=labels, problem_type=problem_type, pooling="mean", activation=None
     )
     tokens_of = _tokenize_with(options, tokenizer, encoder.config)
 
     def prepare(dataset: Dataset) -> LabelledTexts:
         return LabelledTexts(tokens_of(dataset), encode_targets(dataset, labels, problem_type))
 
-    rows = prepare(training)
-    weights = None
-    if options.class_weights == "balanced":
-        weights = balanced_weights(rows.targets, len(labels), problem_type)
     test_rows = prepare(test) if test else None  # before training, because its rows may be invalid
     objective = Classification(
         model=new_classifier(encoder, head, config.seed, from_scratch=options.from_scratch),
         head=head,
-        training=rows,
+        training=prepare(training),
         validation=prepare(validation),
         config=config,
-        class_weights=weights,
         device=options.device,
     )
     _note(
@@ -240,7 +225,7 @@ def _read_rows(
         _note(f"ignored columns of {training.path}: {', '.join(training.ignored_columns)}")
     validation = None
     if options.validation is None:
-        training, validation = split_dataset(training, options.validation_share)
+        training, validation = split_dataset(training)
 
     def read_other(path: Path) -> Dataset:
         other = read_dataset(path, columns, problem_type)

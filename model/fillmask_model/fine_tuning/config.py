@@ -2,38 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
-from typing import ClassVar
 
-from fillmask_model.hyperparameters import check_numbers, flag
+from fillmask_model.hyperparameters import Hyperparameters, flag
 from fillmask_model.optimization import learning_rate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FineTuneConfig:
-    """Hyperparameters of any fine-tuning, each a flag of the command."""
-
-    shares: ClassVar[Collection[str]] = ("warmup_share",)  # numbers below 1
-    may_be_zero: ClassVar[Collection[str]] = ("warmup_share", "seed", "weight_decay")
-
+class FineTuneConfig(Hyperparameters):
     epochs: int = flag(10, "number of passes over the training rows")
     batch_rows: int = flag(16, "number of rows in one batch")
     learning_rate: float = flag(1e-4, "peak learning rate")
     # Devlin et al. 2019, appendix A.2
     warmup_share: float = flag(
-        0.1, "share of the steps with a linear rise to the peak, before a linear decay to zero"
+        0.1,
+        "share of the steps with a linear rise to the peak, before a linear decay to zero",
+        least=0,
+        below=1,
     )
-    # Loshchilov & Hutter 2019
-    weight_decay: float = flag(0.01, "weight decay of AdamW for matrices, but not for vectors")
-    clip_norm: float = flag(1.0, "maximum of the global gradient norm")
-    seed: int = flag(0, "seed of new weights, order of rows and dropout")
-
-    def __post_init__(self) -> None:
-        check_numbers(self, self.may_be_zero)
-        for name in self.shares:
-            if not getattr(self, name) < 1:
-                raise ValueError(f"{name} must be below 1 (got {getattr(self, name)!r})")
 
     def learning_rate_at(self, step: int, steps: int) -> float:
         """Return the learning rate of a step, counted from 1, in a run of `steps` steps."""
@@ -49,26 +35,25 @@ class FineTuneConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassifyConfig(FineTuneConfig):
-    shares: ClassVar = (*FineTuneConfig.shares, "dropout")
-    may_be_zero: ClassVar = (*shares, "seed", "weight_decay")
-
-    dropout: float = flag(0.1, "share of the pooled values that each training step sets to zero")
+    dropout: float = flag(
+        0.1, "share of the pooled values that each training step sets to zero", least=0, below=1
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparseConfig(FineTuneConfig):
-    shares: ClassVar = (*FineTuneConfig.shares, "penalty_share")
-    may_be_zero: ClassVar = (*shares, "seed", "weight_decay", "query_penalty", "document_penalty")
-
     epochs: int = flag(5, "number of passes over the training pairs")
     batch_rows: int = flag(
         32, "number of pairs in one batch, whose documents are also each other's wrong answers"
     )
     # Formal et al. 2021 (v2), section 3.2
-    query_penalty: float = flag(3e-3, "weight of the penalty on the words of queries")
-    document_penalty: float = flag(1e-3, "weight of the penalty on the words of documents")
+    query_penalty: float = flag(3e-3, "weight of the penalty on the words of queries", least=0)
+    document_penalty: float = flag(1e-3, "weight of the penalty on the words of documents", least=0)
     penalty_share: float = flag(
-        0.3, "share of the steps with a quadratic rise of the penalties to their weights"
+        0.3,
+        "share of the steps with a quadratic rise of the penalties to their weights",
+        least=0,
+        below=1,
     )
 
     def penalty_at(self, step: int, steps: int) -> float:

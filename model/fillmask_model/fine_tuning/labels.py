@@ -98,29 +98,6 @@ def encode_targets(dataset: Dataset, labels: tuple[str, ...], problem_type: Prob
     return targets
 
 
-def balanced_weights(
-    targets: Targets, num_labels: int, problem_type: ProblemType
-) -> NDArray[np.float32]:
-    """Return weights (L,) with which rare labels influence the loss as much as frequent labels.
-
-    With one label per text, the weight of a label with n of N rows is N / (L n). With several
-    labels per text, the weight of such a label is (N - n) / n.
-    """
-    if problem_type == "regression":
-        raise ValueError("--class-weights must be none for regression (got balanced)")
-    rows = len(targets)
-    if problem_type == "single_label_classification":
-        counts = np.bincount(targets, minlength=num_labels)
-        return (rows / (num_labels * counts)).astype(np.float32)
-    counts = targets.sum(axis=0)
-    if (counts == rows).any():
-        raise ValueError(
-            "--class-weights must be none if every training row has the same label (got balanced)"
-        )
-    weights: NDArray[np.float32] = ((rows - counts) / counts).astype(np.float32)
-    return weights
-
-
 def _rank(label: str) -> tuple[bool, int, str]:
     is_number = label.isascii() and label.isdigit()
     return (not is_number, int(label) if is_number else 0, label)

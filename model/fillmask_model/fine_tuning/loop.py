@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from tqdm import tqdm
 
 from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.fine_tuning.config import FineTuneConfig
-from fillmask_model.optimization import adamw
+from fillmask_model.optimization import adamw, check_loss, update
 
 HISTORY_NAME = "history.jsonl"
 
@@ -89,12 +88,12 @@ def fine_tune(
             losses = []
             for batch in objective.batches(epoch):
                 step += 1
-                for group in optimizer.param_groups:
-                    group["lr"] = config.learning_rate_at(step, steps)
                 optimizer.zero_grad(set_to_none=True)
-                losses.append(_backward(objective.loss(batch, step), step))
-                torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip_norm)
-                optimizer.step()
+                loss = objective.loss(batch, step)
+                loss.backward()  # type: ignore[no-untyped-call]  # torch publishes no type for it
+                losses.append(float(loss.detach()))
+                check_loss(losses[-1], step)
+                update(optimizer, config.learning_rate_at(step, steps), config.clip_norm)
                 bar.set_postfix_str(f"epoch {epoch}, loss {losses[-1]:.3f}", refresh=False)
                 bar.update()
                 if stop():
@@ -106,13 +105,3 @@ def fine_tune(
                 f"{objective.describe(result.metrics)}"
             )
     return True
-
-
-def _backward(loss: Tensor, step: int) -> float:
-    loss.backward()  # type: ignore[no-untyped-call]  # torch publishes no type for it
-    value = float(loss.detach())
-    if not math.isfinite(value):
-        raise FloatingPointError(
-            f"the loss must be finite (got {value} at step {step}); reduce learning_rate"
-        )
-    return value

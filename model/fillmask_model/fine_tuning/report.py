@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,12 +15,9 @@ from fillmask_model.files import atomic_replace
 from fillmask_model.fine_tuning.classification import Classification, LabelledTexts, predict
 from fillmask_model.fine_tuning.loop import HISTORY_NAME, Epoch
 from fillmask_model.fine_tuning.metrics import LOWER_IS_BETTER, METRICS, describe_predictions
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from fillmask_model.plots import CURVE_NAME, Panels, draw_curves, new_figure
 
 METRICS_NAME = "metrics.json"
-CURVE_NAME = "curve.png"
 CONFUSION_NAME = "confusion.png"
 REPORT_NAMES = (HISTORY_NAME, METRICS_NAME, CURVE_NAME, CONFUSION_NAME)
 MAX_PLOT_LABELS = 30
@@ -69,24 +65,18 @@ def write_metrics(
 
 def draw_curve(directory: Path, epochs: Sequence[Epoch], problem_type: ProblemType) -> None:
     """Plot the losses and the validation metrics by epoch to curve.png."""
-    names = METRICS[problem_type]
-    # the metrics of numbers have different units, and the metrics of labels are all shares
-    panels = [[name] for name in names] if problem_type == "regression" else [list(names)]
-    with _figure(directory / CURVE_NAME, 4.5 * (1 + len(panels)), 4) as figure:
-        losses, *others = figure.subplots(1, 1 + len(panels))
-        numbers = [epoch.epoch for epoch in epochs]
-        losses.plot(numbers, [e.training_loss for e in epochs], marker="o", label="training")
-        losses.plot(numbers, [e.metrics["loss"] for e in epochs], marker="o", label="validation")
-        losses.set(xlabel="epoch", ylabel="loss")
-        for axes, panel in zip(others, panels, strict=True):
-            for name in panel:
-                values = [epoch.metrics[name] for epoch in epochs]
-                axes.plot(numbers, values, marker="o", label=name.replace("_", " "))
-            axes.set(xlabel="epoch", ylabel="validation metric")
-        for axes in (losses, *others):
-            axes.grid(alpha=0.3)
-            axes.legend()
-            axes.xaxis.get_major_locator().set_params(integer=True)
+
+    def curve(name: str) -> list[tuple[float, float]]:
+        return [(epoch.epoch, epoch.metrics[name]) for epoch in epochs]
+
+    training = [(epoch.epoch, epoch.training_loss) for epoch in epochs]
+    panels: Panels = {"loss": {"training": training, "validation": curve("loss")}}
+    for name in METRICS[problem_type]:
+        label = name.replace("_", " ")
+        # the metrics of numbers have different units, and the metrics of labels are all shares
+        panel = label if problem_type == "regression" else "share"
+        panels.setdefault(f"validation, {panel}", {})[label] = curve(name)
+    draw_curves(directory, "epoch", panels)
 
 
 def draw_confusion(directory: Path, matrix: list[list[int]], labels: tuple[str, ...]) -> None:
@@ -97,7 +87,7 @@ def draw_confusion(directory: Path, matrix: list[list[int]], labels: tuple[str, 
     if len(labels) > MAX_PLOT_LABELS:
         return
     size = 2.5 + 0.7 * len(labels)
-    with _figure(directory / CONFUSION_NAME, size, size) as figure:
+    with new_figure(directory / CONFUSION_NAME, size, size) as figure:
         axes = figure.subplots()
         rows = np.maximum(np.sum(matrix, axis=1, keepdims=True), 1)
         shares = np.array(matrix) / rows
@@ -110,15 +100,3 @@ def draw_confusion(directory: Path, matrix: list[list[int]], labels: tuple[str, 
         axes.set_xticks(ticks, labels, rotation=45, ha="right")
         axes.set_yticks(ticks, labels)
         axes.set(xlabel="predicted label", ylabel="true label")
-
-
-@contextmanager
-def _figure(path: Path, width: float, height: float) -> Iterator[Figure]:
-    """Write the figure that the `with` block draws, with its size in inches."""
-    # imported here, because the import takes half a second
-    from matplotlib.figure import Figure  # noqa: PLC0415
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    yield figure
-    with atomic_replace(path) as temporary:
-        figure.savefig(temporary, dpi=120, format="png")

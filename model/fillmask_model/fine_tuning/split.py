@@ -10,17 +10,18 @@ import numpy as np
 
 from fillmask_model.fine_tuning.tables import Dataset, Example
 
+VALIDATION_SHARE = 0.1
 SPLIT_SEED = 20_181_011  # fixed, so that runs with different seeds have the same validation rows
 
 
-def split_dataset(dataset: Dataset, validation_share: float) -> tuple[Dataset, Dataset]:
+def split_dataset(
+    dataset: Dataset, validation_share: float = VALIDATION_SHARE
+) -> tuple[Dataset, Dataset]:
     """Split a dataset with a fixed seed into training and validation rows.
 
     The validation rows contain about the given share of the rows of each label. The training rows
     contain at least one row of each label. Rows with the same text are in the same part.
     """
-    if not 0 < validation_share < 1:
-        raise ValueError(f"--validation-share must be above 0 and below 1 (got {validation_share})")
     strata = [example.labels or ("",) for example in dataset.examples]
     room = {
         label: min(count - 1, max(1, round(validation_share * count)))

@@ -4,58 +4,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fillmask_model import optimization
-from fillmask_model.hyperparameters import check_numbers, flag
-
-_MAY_BE_ZERO = {
-    "decay_steps",
-    "seed",
-    "short_share",
-    "warmup_steps",
-    "weight_decay",
-}
-
-
-def learning_rate(config: TrainConfig, step: int) -> float:
-    """Return the learning rate of a step, counted from 1."""
-    return optimization.learning_rate(
-        config.learning_rate,
-        step,
-        warmup_steps=config.warmup_steps,
-        decay_steps=_decay_steps(config),
-        zero_step=config.steps,
-    )
-
-
-def _decay_steps(config: TrainConfig) -> int:
-    return config.decay_steps or config.steps - config.warmup_steps
+from fillmask_model.hyperparameters import Hyperparameters, flag
+from fillmask_model.optimization import learning_rate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrainConfig:
-    """Hyperparameters of a pretraining run.
-
-    Each field is a flag of `fillmask-train pretrain` with the help text that follows its default.
-    """
-
+class TrainConfig(Hyperparameters):
     steps: int = flag(10_000, "number of optimizer steps")
-    row_tokens: int = flag(128, "length of each packed row in tokens, special tokens included")
-    batch_rows: int = flag(32, "number of rows in one batch")
+    row_tokens: int = flag(
+        128, "length of each packed row in tokens, special tokens included", least=8
+    )
     accumulate_passes: int = flag(1, "number of batches per step, whose gradients the step adds up")
-    learning_rate: float = flag(5e-4, "peak learning rate")
-    warmup_steps: int = flag(200, "number of steps with a linear rise to the peak")
+    warmup_steps: int = flag(200, "number of steps with a linear rise to the peak", least=0)
     decay_steps: int = flag(
         0,
         "number of final steps with a linear decay to zero, or 0 for a decay over all steps after "
         "the warm-up",
+        least=0,
     )
-    # Loshchilov & Hutter 2019
-    weight_decay: float = flag(0.01, "weight decay of AdamW for matrices, but not for vectors")
-    clip_norm: float = flag(1.0, "maximum of the global gradient norm")
-    select_rate: float = flag(0.15, "share of tokens to predict")
+    select_rate: float = flag(0.15, "share of tokens to predict", below=1)
     # fillmask_model.pretraining.short_texts
-    short_share: float = flag(0.0, "share of batches with short texts")
-    seed: int = flag(0, "seed of initial weights, order of rows and masking")
+    short_share: float = flag(0.0, "share of batches with short texts", least=0)
     evaluate_every_steps: int = flag(500, "number of steps between held-out evaluations")
     evaluation_rows: int = flag(256, "maximum number of held-out rows per evaluation")
     checkpoint_every_steps: int = flag(500, "number of steps between checkpoints for --resume")
@@ -71,15 +40,7 @@ class TrainConfig:
     )
 
     def __post_init__(self) -> None:
-        check_numbers(self, _MAY_BE_ZERO)
-        self._check_ranges()
-        self._check_schedule()
-
-    def _check_ranges(self) -> None:
-        if self.row_tokens < 8:
-            raise ValueError(f"row_tokens must be at least 8 (got {self.row_tokens})")
-        if not self.select_rate < 1:
-            raise ValueError(f"select_rate must be below 1 (got {self.select_rate!r})")
+        Hyperparameters.__post_init__(self)
         if not self.short_share <= 1:
             raise ValueError(f"short_share must be at most 1 (got {self.short_share!r})")
         if self.next_sentence and self.round_weights:
@@ -92,8 +53,6 @@ class TrainConfig:
                 "short_share must be below 1 with next_sentence, because short texts are not pairs "
                 f"(got {self.short_share!r})"
             )
-
-    def _check_schedule(self) -> None:
         if self.warmup_steps >= self.steps:
             raise ValueError(
                 f"warmup_steps must be below steps, {self.steps} (got {self.warmup_steps})"
@@ -103,3 +62,13 @@ class TrainConfig:
                 f"the sum of warmup_steps and decay_steps must be at most steps, {self.steps} "
                 f"(got {self.warmup_steps} and {self.decay_steps})"
             )
+
+    def learning_rate_at(self, step: int) -> float:
+        """Return the learning rate of a step, counted from 1."""
+        return learning_rate(
+            self.learning_rate,
+            step,
+            warmup_steps=self.warmup_steps,
+            decay_steps=self.decay_steps or self.steps - self.warmup_steps,
+            zero_step=self.steps,
+        )

@@ -7,7 +7,6 @@ processes compute the same steps as one process, up to rounding.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -19,9 +18,9 @@ from tqdm import tqdm
 from fillmask_model.checkpoints.checkpoint import save_checkpoint
 from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.memory import release_memory
-from fillmask_model.optimization import adamw, autocast
+from fillmask_model.optimization import adamw, autocast, check_loss, update
 from fillmask_model.pretraining.batches import TrainingBatches
-from fillmask_model.pretraining.config import TrainConfig, learning_rate
+from fillmask_model.pretraining.config import TrainConfig
 from fillmask_model.pretraining.cross_entropy import summed_cross_entropy
 from fillmask_model.pretraining.evaluation import evaluate
 from fillmask_model.pretraining.masking import MaskedBatch, Masker
@@ -148,7 +147,7 @@ class Pretraining:
                         step=self.step,
                         tokens=tokens,
                         loss=loss,
-                        learning_rate=learning_rate(config, self.step),
+                        learning_rate=config.learning_rate_at(self.step),
                     )
                 if log and (self.step % config.evaluate_every_steps == 0 or self.step == last):
                     self._evaluate(log, tokens, bar.write)
@@ -177,8 +176,6 @@ class Pretraining:
 
     def _train_step(self) -> float:
         config = self.config
-        for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate(config, self.step + 1)
         self.optimizer.zero_grad()
         # one generator per step, so that a resumed run draws the same masks
         generator = torch.Generator().manual_seed(config.seed * 1_000_003 + self.step)
@@ -205,14 +202,9 @@ class Pretraining:
             loss.backward()  # type: ignore[no-untyped-call]  # torch publishes no type for it
             loss_sum += float(loss.detach())
         loss_sum = self.processes.sum(loss_sum, self.device)
-        if not math.isfinite(loss_sum):
-            raise FloatingPointError(
-                f"the loss must be finite (got {loss_sum} at step {self.step + 1}); "
-                "reduce learning_rate"
-            )
+        check_loss(loss_sum, self.step + 1)
         sum_gradients(self.model.parameters(), self.processes)
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), config.clip_norm)
-        self.optimizer.step()
+        update(self.optimizer, config.learning_rate_at(self.step + 1), config.clip_norm)
         return loss_sum
 
     def _summed_loss(self, masked: MaskedBatch) -> torch.Tensor:

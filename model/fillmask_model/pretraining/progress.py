@@ -7,12 +7,24 @@ from pathlib import Path
 from typing import Any
 
 from fillmask_model.files import atomic_replace
+from fillmask_model.plots import Panels, draw_curves
 
 LOG_NAME = "metrics.jsonl"
-CURVE_NAME = "curve.png"
 NEXT_SENTENCE_ACCURACY = "held_out_next_sentence_accuracy"
 NEXT_SENTENCE_LOSS = "held_out_next_sentence_loss"
 MILLION = 1e6
+# curves of each panel by figure of the log, and their scale
+_PANELS = {
+    "cross-entropy, nats": ({"loss": "training", "held_out_loss": "held out"}, 1),
+    "held-out accuracy, %": (
+        {
+            "held_out_top_1": "top 1",
+            "held_out_top_5": "top 5",
+            NEXT_SENTENCE_ACCURACY: "next sentence",
+        },
+        100,
+    ),
+}
 
 
 class MetricsLog:
@@ -41,32 +53,12 @@ class MetricsLog:
 
 
 def draw_curve(log: MetricsLog) -> None:
-    # imported here, because the import takes half a second and plots are rare
-    from matplotlib.figure import Figure  # noqa: PLC0415
-
     lines = log.read()
-    training = [(line["tokens"] / MILLION, line["loss"]) for line in lines if "loss" in line]
-    held_out = [line for line in lines if "held_out_loss" in line]
-    figure = Figure(figsize=(9, 4), layout="constrained")
-    losses, accuracies = figure.subplots(1, 2)
-    if training:
-        losses.plot(*zip(*training, strict=True), label="training", linewidth=0.8, alpha=0.6)
-    if held_out:
-        tokens = [line["tokens"] / MILLION for line in held_out]
-        losses.plot(tokens, [line["held_out_loss"] for line in held_out], label="held out")
-        accuracies.plot(tokens, [100 * line["held_out_top_1"] for line in held_out], label="top 1")
-        accuracies.plot(tokens, [100 * line["held_out_top_5"] for line in held_out], label="top 5")
-        pairs = [
-            (line["tokens"] / MILLION, 100 * line[NEXT_SENTENCE_ACCURACY])
-            for line in held_out
-            if NEXT_SENTENCE_ACCURACY in line
-        ]
-        if pairs:
-            accuracies.plot(*zip(*pairs, strict=True), label="next sentence")
-    losses.set(xlabel="million tokens seen", ylabel="cross-entropy, nats")
-    accuracies.set(xlabel="million tokens seen", ylabel="held-out masked accuracy, %")
-    for axes in (losses, accuracies):
-        axes.grid(alpha=0.3)
-        if axes.has_data():
-            axes.legend()
-    figure.savefig(log.path.with_name(CURVE_NAME), dpi=120)
+    panels: Panels = {}
+    for y_label, (names, scale) in _PANELS.items():
+        panels[y_label] = {
+            label: [(line["tokens"] / MILLION, scale * line[name]) for line in found]
+            for name, label in names.items()
+            if (found := [line for line in lines if name in line])
+        }
+    draw_curves(log.path.parent, "million tokens seen", panels)

@@ -13,8 +13,9 @@ import torch
 from fillmask_model.checkpoints.checkpoint import FILES, is_own_checkpoint
 from fillmask_model.files import atomic_replace
 from fillmask_model.output_files import reject_foreign_files, reject_inputs
+from fillmask_model.plots import CURVE_NAME
 from fillmask_model.pretraining.config import TrainConfig
-from fillmask_model.pretraining.progress import CURVE_NAME, LOG_NAME
+from fillmask_model.pretraining.progress import LOG_NAME
 from fillmask_model.pretraining.row_files import read_key
 
 STATE_NAME = "train_state.pt"

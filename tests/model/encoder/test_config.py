@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from fillmask_model.encoder.config import EncoderConfig
-from fillmask_model.pretraining.config import TrainConfig
 from tests.model.samples import SMALL, small_config
 
 
@@ -50,37 +49,3 @@ def test_an_encoder_config_survives_json() -> None:
         EncoderConfig.packed(vocab_size=9, d_model=4, num_layers=1, num_heads=2, max_positions=3),
     ):
         assert EncoderConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("steps", 0),
-        ("steps", 10.5),
-        ("batch_rows", 0),
-        ("accumulate_passes", 0),
-        ("row_tokens", 7),
-        ("learning_rate", 0.0),
-        ("learning_rate", -1e-4),
-        ("learning_rate", float("nan")),
-        ("clip_norm", 0.0),
-        ("weight_decay", -0.1),
-        ("select_rate", 0.0),
-        ("select_rate", 1.0),
-        ("seed", -1),
-        ("warmup_steps", -1),
-        ("warmup_steps", 10_000),
-        ("evaluate_every_steps", 0),
-        ("checkpoint_every_steps", 0),
-        ("evaluation_rows", 0),
-    ],
-)
-def test_a_bad_training_field_is_named(field: str, value: Any) -> None:
-    with pytest.raises(ValueError, match=field):
-        TrainConfig(**{field: value})
-
-
-def test_training_may_do_without_warm_up_and_decay_of_weights() -> None:
-    # Zero is valid for the seed, warm-up and weight decay.
-    config = TrainConfig(seed=0, warmup_steps=0, weight_decay=0)
-    assert (config.warmup_steps, config.weight_decay) == (0, 0)

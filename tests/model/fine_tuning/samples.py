@@ -139,19 +139,18 @@ class TinyTask:
             for one in (training, validation)
         )
 
-    def objective(self, config: ClassifyConfig, weights: Any = None) -> Classification:
+    def objective(self, config: ClassifyConfig) -> Classification:
         return Classification(
             model=new_classifier(tiny_encoder(), self.head, config.seed, from_scratch=True),
             head=self.head,
             training=self.training,
             validation=self.validation,
             config=config,
-            class_weights=weights,
         )
 
-    def train(self, weights: Any = None, **changes: Any) -> tuple[Classification, list[Epoch]]:
+    def train(self, **changes: Any) -> tuple[Classification, list[Epoch]]:
         config = ClassifyConfig(**({"epochs": 5, "learning_rate": 1e-2} | changes))
-        objective, epochs = self.objective(config, weights), list[Epoch]()
+        objective, epochs = self.objective(config), list[Epoch]()
         torch.seed()  # the run has its own
         assert fine_tune(objective, config, epochs.append)
         return objective, epochs

@@ -75,24 +75,6 @@ def test_the_start_sets_the_encoder_and_the_seed_sets_the_head() -> None:
     assert not torch.equal(scratch.embeddings.word.weight, start.embeddings.word.weight)
 
 
-def test_class_weights_favour_rare_labels() -> None:
-    # All texts are equal, so only the bias of the head determines the prediction.
-    rows = dataset_of([("the of and", "rare" if i % 5 == 0 else "usual") for i in range(30)])
-    task, probabilities = TinyTask(rows, rows), []
-    for weights in (None, np.array([2.5, 0.625], np.float32)):
-        objective, _ = task.train(weights, epochs=20, batch_rows=30)
-        logits = predict(objective.model, task.validation.texts)[0].astype(np.float64)
-        probabilities.append(np.exp(logits[0]) / np.exp(logits).sum())
-    assert probabilities == pytest.approx([0.2, 0.5], abs=0.04)
-
-
-def test_the_validation_loss_ignores_class_weights() -> None:
-    task, config = topic_task(12), ClassifyConfig()
-    weights = np.array([9, 1, 1], np.float32)
-    losses = [task.objective(config, one).evaluate()["loss"] for one in (None, weights)]
-    assert losses[0] == losses[1]
-
-
 def test_each_step_has_its_learning_rate(monkeypatch: pytest.MonkeyPatch) -> None:
     rates: list[float] = []
     step = torch.optim.AdamW.step
@@ -143,21 +125,18 @@ def test_predictions_keep_the_order_of_the_rows() -> None:
         np.testing.assert_allclose(alone[0], together[row], atol=1e-5)
 
 
+LN_2 = math.log(2)
 LOW = math.log1p(math.e**-2)  # loss of a label whose logit is 2 above the other's, or above 0
 
 
 @pytest.mark.parametrize(
-    ("problem_type", "logits", "targets", "weights", "expected"),
+    ("problem_type", "logits", "targets", "expected"),
     [
-        (SINGLE, [[2.0, 0.0], [0.0, 2.0]], [0, 0], None, (LOW + LOW + 2) / 2),
-        (SINGLE, [[2.0, 0.0], [2.0, 0.0]], [0, 1], [0.5, 3.0], (LOW / 2 + 3 * (LOW + 2)) / 3.5),
-        (MULTI, [[2.0, -2.0]], [[1.0, 0.0]], [5.0, 7.0], (5 * LOW + LOW) / 2),
-        ("regression", [[1.0], [4.0]], [3.0, 4.0], None, 2.0),
+        (SINGLE, [[2.0, 0.0], [0.0, 2.0]], [0, 0], (LOW + LOW + 2) / 2),
+        (MULTI, [[2.0, -2.0], [2.0, 0.0]], [[1.0, 0.0], [0.0, 0.0]], (LOW * 3 + 2 + LN_2) / 4),
+        ("regression", [[1.0], [4.0]], [3.0, 4.0], 2.0),
     ],
 )
-def test_losses_by_hand(
-    problem_type: Any, logits: Any, targets: Any, weights: Any, expected: float
-) -> None:
-    weights = None if weights is None else torch.tensor(weights)
-    loss = label_loss(problem_type, torch.tensor(logits), torch.tensor(targets), weights)
+def test_losses_by_hand(problem_type: Any, logits: Any, targets: Any, expected: float) -> None:
+    loss = label_loss(problem_type, torch.tensor(logits), torch.tensor(targets))
     assert float(loss) == pytest.approx(expected)

@@ -143,7 +143,7 @@ def test_the_best_epoch_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
             "multi-label",
             [{"text": "red cat", "label": ["b", "a"]}, {"text": "red", "label": ["b"]}] * 9
             + [{"text": "cat", "label": []}],
-            ("--class-weights=balanced", "--pooling=first"),
+            (),
             ("a", "b"),
             "macro_f1",
         ),
@@ -167,7 +167,6 @@ def test_other_problem_types(
     model = load_checkpoint(Path("run")).model
     assert model.classifier is not None
     assert model.classifier.config.labels == labels
-    assert model.classifier.config.pooling == ("first" if "a" in labels else "mean")
     if problem_type == "regression":  # the mean of the data, which an untrained head does not know
         ids = torch.tensor([TOKENIZER.encode("red red", "cat").ids])
         assert 200 < model.classify(ids).item() < 800
@@ -239,7 +238,6 @@ def test_a_sparse_encoder(capsys: pytest.CaptureFixture[str]) -> None:
         (classify, "--max-tokens=17", "from 8 to 16, the maximum of the encoder (got 17)"),
         (classify, "--best-by=spearman", "--best-by must be one of accuracy, macro_f1"),
         (classify, "--text-column=body", "has no column 'body'"),
-        (classify, "--validation-share=2", "--validation-share must be above 0 and below 1"),
         (classify, "--validation=new.csv", "row 1: the training rows have no label 'new'"),
         (classify, "--validation=long.csv", "row 1 must have at most 16 tokens (got 42; too"),
         (classify, "--test=both.csv", "both.csv has pairs and data.csv has single texts"),

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-import numpy as np
 import pytest
 
-from fillmask_model.fine_tuning.labels import balanced_weights, encode_targets, label_names
+from fillmask_model.fine_tuning.labels import encode_targets, label_names
 from fillmask_model.fine_tuning.split import split_dataset
 from fillmask_model.fine_tuning.tables import Dataset
 from tests.model.fine_tuning.samples import MULTI, SINGLE, dataset_of
@@ -49,20 +48,6 @@ def test_labels_without_training_rows_are_rejected() -> None:
         encode_targets(dataset_of([("x", "a"), ("y", "c")], "test.csv"), ("a", "b"), SINGLE)
 
 
-def test_balanced_weights_by_hand() -> None:
-    single = balanced_weights(np.array([0, 0, 0, 1]), 2, SINGLE)
-    np.testing.assert_allclose(single, [4 / (2 * 3), 4 / (2 * 1)])
-    several = balanced_weights(np.array([[1, 0], [1, 1], [1, 0], [0, 0]], np.float32), 2, MULTI)
-    np.testing.assert_allclose(several, [1 / 3, 3 / 1])
-
-
-def test_impossible_balanced_weights_are_rejected() -> None:
-    with pytest.raises(ValueError, match="none for regression"):
-        balanced_weights(np.array([1.0, 2.0], np.float32), 1, "regression")
-    with pytest.raises(ValueError, match="every training row has the same label"):
-        balanced_weights(np.ones((3, 1), np.float32), 1, MULTI)
-
-
 def label_counts(dataset: Dataset) -> Counter[str]:
     return Counter(label for example in dataset.examples for label in example.labels)
 
@@ -98,14 +83,6 @@ def test_equal_texts_are_on_the_same_side() -> None:
     assert label_counts(validation) == {"a": 16, "b": 16}
 
 
-@pytest.mark.parametrize(
-    ("labels", "share", "message"),
-    [
-        ("aa", 0, "above 0 and below 1 .got 0"),
-        ("aa", 1, "above 0 and below 1 .got 1"),
-        ("ab", 0.5, r"data.csv has too few rows.*\(got 2\).*--validation"),
-    ],
-)
-def test_impossible_splits_are_rejected(labels: str, share: float, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        split_dataset(dataset_of([(f"t{i}", label) for i, label in enumerate(labels)]), share)
+def test_an_impossible_split_is_rejected() -> None:
+    with pytest.raises(ValueError, match=r"data.csv has too few rows.*\(got 2\).*--validation"):
+        split_dataset(dataset_of([("t0", "a"), ("t1", "b")]), 0.5)

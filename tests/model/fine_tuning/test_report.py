@@ -38,10 +38,9 @@ def test_a_curve_shows_losses_and_metrics(
     draw_curve(tmp_path, epochs, problem_type)
     (figure,) = figures
     assert [{line.get_label() for line in axes.lines} for axes in figure.axes] == panels
-    (training, validation) = figure.axes[0].lines
-    assert np.asarray(training.get_xdata()).tolist() == [1, 2, 3]
-    assert np.asarray(training.get_ydata()).tolist() == pytest.approx([1, 1 / 2, 1 / 3])
-    assert np.asarray(validation.get_ydata()).tolist() == pytest.approx([2, 1, 2 / 3])
+    training, validation = (np.array(line.get_xydata()) for line in figure.axes[0].lines)
+    np.testing.assert_allclose(training, [(1, 1), (2, 1 / 2), (3, 1 / 3)])
+    np.testing.assert_allclose(validation, [(1, 2), (2, 1), (3, 2 / 3)])
 
 
 def test_a_confusion_matrix_shows_its_numbers(figures: list[Figure], tmp_path: Path) -> None:
