@@ -124,7 +124,6 @@ MISTAKES: dict[str, tuple[Callable[[], Any], list[str], str]] = {
         ["evaluate", "run", "--held-out=text.txt"],
         "run must have a tokenizer.json",
     ),
-    "parameters of nothing": (list, ["parameters", "nowhere.json"], "nowhere.json"),
 }
 
 

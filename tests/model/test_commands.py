@@ -12,15 +12,14 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
-from fillmask_model.checkpoints.checkpoint import load_checkpoint, save_checkpoint
+from fillmask_model.checkpoints.checkpoint import load_checkpoint
 from fillmask_model.commands import main
 from fillmask_model.documents import read_documents
-from fillmask_model.encoder.classifier import ClassifierConfig
 from fillmask_model.pretraining import commands
 from fillmask_model.pretraining.rows import pack_rows
 from fillmask_model.tokenizers.special_tokens import SpecialTokens
 from tests.model.command_line import ENCODER, pretrain, save_small
-from tests.model.samples import random_encoder, repetitive_text, small_config
+from tests.model.samples import repetitive_text, small_config
 
 pytestmark = pytest.mark.usefixtures("workplace")
 
@@ -125,24 +124,3 @@ def test_short_texts_are_trained_on_and_evaluated(capsys: pytest.CaptureFixture[
         assert main(["evaluate", "run", "--held-out=text.txt", *options]) == 0
         figures.append(json.loads(capsys.readouterr().out))
     assert figures[0]["predicted_tokens"] != figures[1]["predicted_tokens"] > 100
-
-
-def test_parameters_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    saved = save_small("run", None)
-    assert main(["parameters", "run/config.json"]) == 0
-    total = sum(parameter.numel() for parameter in saved.model.parameters())
-    table = capsys.readouterr().out
-    assert f"{total:,}" in table
-    assert "classif" not in table
-
-
-def test_parameters_of_a_classification_head_are_printed(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    classifier = ClassifierConfig(labels=("cat", "dog"))
-    model = random_encoder(small_config(), classifier=classifier)
-    save_checkpoint(Path("run"), model, b"", fills=False)
-    assert main(["parameters", "run/config.json"]) == 0
-    head = sum(p.numel() for name, p in model.named_parameters() if name.startswith("classifier."))
-    table = capsys.readouterr().out
-    assert f"classification head {head:>13,}" in table

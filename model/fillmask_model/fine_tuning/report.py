@@ -69,7 +69,7 @@ def draw_curve(directory: Path, epochs: Sequence[Epoch], problem_type: ProblemTy
     def curve(name: str) -> list[tuple[float, float]]:
         return [(epoch.epoch, epoch.metrics[name]) for epoch in epochs]
 
-    training = [(epoch.epoch, epoch.training_loss) for epoch in epochs]
+    training: list[tuple[float, float]] = [(epoch.epoch, epoch.training_loss) for epoch in epochs]
     panels: Panels = {"loss": {"training": training, "validation": curve("loss")}}
     for name in METRICS[problem_type]:
         label = name.replace("_", " ")
