@@ -47,7 +47,7 @@ def mlm_forward(
     _check(input_ids, mask_indicator, w_emb, pos_embed, blocks_weights, num_heads)
     if w_head.shape != w_emb.shape[::-1]:
         raise ValueError(
-            f"w_head must have the shape (D, V) = {_reversed_shape(w_emb)} "
+            f"w_head must have the shape (D, V) = {tuple(w_emb.shape[::-1])} "
             f"(got {tuple(w_head.shape)})"
         )
     x_MD = _masked_hidden(input_ids, mask_indicator, w_emb, pos_embed, blocks_weights, num_heads)
@@ -158,7 +158,3 @@ def _check(
         )
     if num_heads < 1 or D % num_heads:
         raise ValueError(f"num_heads must be a positive divisor of D = {D} (got {num_heads})")
-
-
-def _reversed_shape(table: Tensor) -> tuple[int, ...]:
-    return tuple(reversed(table.shape))

@@ -21,7 +21,7 @@ from torch import Tensor
 from fillmask_model.checkpoints.assembly import assemble
 from fillmask_model.checkpoints.errors import CheckpointError, checkpoint_errors, prefix_errors
 from fillmask_model.checkpoints.mapping.family import Family
-from fillmask_model.checkpoints.mapping.reading import check_family_config, read_family_config
+from fillmask_model.checkpoints.mapping.reading import read_family_config
 from fillmask_model.checkpoints.mapping.tensors import encoder_tensors, stored_name, unwrap
 from fillmask_model.checkpoints.registry import find_family
 from fillmask_model.checkpoints.tensor_files import TensorFiles, advise_on_form, find_weight_files
@@ -183,7 +183,7 @@ def check_config(directory: Path, name: str = "") -> None:
             if fields.get("model_type") == OWN_MODEL_TYPE:
                 read_own_config(fields)
             else:
-                check_family_config(find_family(fields, name or directory.name)[1], fields)
+                read_family_config(find_family(fields, name or directory.name)[1], fields, None)
 
 
 def read_own_config(fields: Mapping[str, Any]) -> tuple[EncoderConfig, ClassifierConfig | None]:

@@ -109,15 +109,9 @@ class TiedEncoder(nn.Module):
         attention_mask: Tensor | None = None,
         token_type_ids: Tensor | None = None,
     ) -> Tensor:
-        """Compute the logits of the labels.
+        """Compute the logits (N, L) of the labels.
 
-        Args:
-            input_ids: (N, T) integers in [0, V).
-            attention_mask: (N, T), nonzero for real tokens. None without padding.
-            token_type_ids: (N, T) token types. None for type 0 at every position.
-
-        Returns:
-            (N, L) float logits.
+        The arguments have the same form as in `forward`.
 
         Raises:
             ValueError: the encoder has no classification head.
@@ -144,10 +138,9 @@ class TiedEncoder(nn.Module):
     ) -> Tensor:
         """Compute the last hidden states.
 
+        The other arguments have the same form as in `forward`.
+
         Args:
-            input_ids: (N, T) integers in [0, V).
-            attention_mask: (N, T), nonzero for real tokens. None without padding.
-            token_type_ids: (N, T) token types. None for type 0 at every position.
             selected: M positions to return, as `select_positions` takes them. None for all
                 positions.
 

@@ -118,8 +118,8 @@ def confusion_matrix(logits: NDArray[np.float32], targets: Targets) -> NDArray[n
 def spearman(first: NDArray[Any], second: NDArray[Any]) -> float:
     """Return Spearman's rank correlation, 0 for a constant array."""
     # imported here, because the import takes a second
-    from scipy.stats import rankdata  # noqa: PLC0415
+    from scipy.stats import spearmanr  # noqa: PLC0415
 
-    x, y = (ranks - ranks.mean() for ranks in (rankdata(first), rankdata(second)))
-    scale = float(np.sqrt((x @ x) * (y @ y)))
-    return float(x @ y) / scale if scale else 0.0
+    if np.ptp(first) == 0 or np.ptp(second) == 0:
+        return 0.0
+    return float(spearmanr(first, second).statistic)

@@ -139,8 +139,7 @@ def _prepare_run(
         model = TiedEncoder(new_encoder_config(options.config, size, config.row_tokens))
     check_vocabulary(tokenizer, model.config.vocab_size)
     if config.next_sentence:
-        model, new = prepare_encoder(model, PairTemplate.from_tokenizer(tokenizer).token_types)
-        print(f"new parts: {', '.join(new) or 'none'}", flush=True)
+        model = prepare_encoder(model, PairTemplate.from_tokenizer(tokenizer).token_types)
     print(f"{count_parameters(model.config).tied:,} parameters", flush=True)
     text = processes.in_turn(
         lambda: _text(output / ROWS_NAME, TextFiles(files, held_out), tokenizer, config, options)
@@ -187,7 +186,7 @@ def evaluate_command(options: argparse.Namespace) -> None:
     }
     if options.next_sentence:
         pairs = make_held_out_pairs(read_documents(files), tokenizer, options.row_tokens)
-        report["next_sentence"] = asdict(evaluate_pairs(checkpoint.model, pairs))
+        report["next_sentence"] = evaluate_pairs(checkpoint.model, pairs)._asdict()
     print(json.dumps(report, indent=2))
 
 

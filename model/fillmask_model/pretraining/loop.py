@@ -234,7 +234,7 @@ class Pretraining:
         report = f"step {self.step}: {figures.summary()}"
         if pairs:
             held_out |= {NEXT_SENTENCE_ACCURACY: pairs.accuracy, NEXT_SENTENCE_LOSS: pairs.loss}
-            report += f", {pairs.summary()}"
+            report += f", next sentence {100 * pairs.accuracy:.1f} %"
         log.append(step=self.step, tokens=tokens, **held_out)
         draw_curve(log)
         write(report)

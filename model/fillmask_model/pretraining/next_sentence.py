@@ -8,15 +8,12 @@ Shapes: N pairs, T tokens, R positions that a head reads, D d_model, L labels.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from fillmask_model.bootstrap import bootstrap_bounds
 from fillmask_model.encoder.classifier import NEXT_SENTENCE_LABELS, ClassifierConfig
 from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.encoder.extension import extend_encoder
@@ -26,24 +23,17 @@ from fillmask_model.pretraining.masking import MaskedBatch
 from fillmask_model.pretraining.pairs import PairBatch, Pairs
 
 
-@dataclass(frozen=True, slots=True)
-class PairMetrics:
+class PairMetrics(NamedTuple):
     """Metrics of held-out pairs.
 
     Attributes:
         accuracy: share of pairs with the correct label.
         loss: mean cross-entropy of the labels in nats.
-        accuracy_interval: bounds of the accuracy's 95 % confidence interval.
     """
 
     accuracy: float
     loss: float
     pairs: int
-    accuracy_interval: tuple[float, float]
-
-    def summary(self) -> str:
-        low, high = self.accuracy_interval
-        return f"next sentence {100 * self.accuracy:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
 
 
 def evaluate_pairs(
@@ -56,61 +46,38 @@ def evaluate_pairs(
             mode.
         count: number of pairs to evaluate. None for all.
     """
-    documents = pairs.numbers[:count, 3]
+    number = len(pairs.ids[:count])
     was_training = model.training
     model.eval()
-    losses, correct = [], []
+    correct, loss = 0, 0.0
     try:
-        for start in range(0, len(documents), batch_rows):
-            batch = pairs.batch(slice(start, min(start + batch_rows, len(documents))))
+        for start in range(0, number, batch_rows):
+            batch = pairs.batch(slice(start, min(start + batch_rows, number)))
             with torch.inference_mode():
                 logits_NL = model.classify(*_inputs(model, batch.input_ids, batch)).float().cpu()
-            losses.append(F.cross_entropy(logits_NL, batch.labels, reduction="none"))
-            correct.append(logits_NL.argmax(-1).eq(batch.labels))
+            loss += float(F.cross_entropy(logits_NL, batch.labels, reduction="sum"))
+            correct += int(logits_NL.argmax(-1).eq(batch.labels).sum())
     finally:
         model.train(was_training)
-    return pair_metrics(torch.cat(losses).numpy(), torch.cat(correct).numpy(), documents)
+    return PairMetrics(correct / number, loss / number, number)
 
 
-def pair_metrics(
-    loss: NDArray[np.floating], correct: NDArray[np.bool_], documents: NDArray[np.integer]
-) -> PairMetrics:
-    """Compute the metrics from the loss, the success and the document of each pair.
-
-    The bootstrap resamples documents, because the pairs of a document share their topic.
-    """
-    _, document = np.unique(documents, return_inverse=True)
-    pairs, hits = np.bincount(document), np.bincount(document, correct)
-    [low], [high] = bootstrap_bounds(
-        len(pairs), lambda drawn: hits[drawn].sum(keepdims=True) / pairs[drawn].sum()
-    )
-    mean_loss = float(loss.mean(dtype=np.float64))
-    return PairMetrics(float(correct.mean()), mean_loss, len(correct), (low, high))
-
-
-def prepare_encoder(model: TiedEncoder, token_types: int) -> tuple[TiedEncoder, list[str]]:
-    """Add the token types and the head that next-sentence prediction needs.
-
-    Returns:
-        The encoder and the names of its new parts. Without new parts, the encoder is `model`.
+def prepare_encoder(model: TiedEncoder, token_types: int) -> TiedEncoder:
+    """Return an encoder with the token types and the head that next-sentence prediction needs.
 
     Raises:
         ValueError: the encoder has a classification head with other labels or another pooling.
     """
-    head = None if model.classifier is None else model.classifier.config
-    if head is not None and (head.labels, head.pooling) != (NEXT_SENTENCE_LABELS, "first"):
-        raise ValueError(
-            "the checkpoint must have no classification head, or a head with the labels "
-            f"{' and '.join(NEXT_SENTENCE_LABELS)} and the pooling 'first' "
-            f"(got {', '.join(head.labels)} and {head.pooling!r}); use another checkpoint"
-        )
-    new = []
-    if token_types > model.config.type_vocab_size:
-        new.append(f"embeddings of {token_types} token types")
-    if head is None:
-        new.append("next-sentence head")
-    wanted = head or ClassifierConfig.next_sentence()
-    return (extend_encoder(model, wanted, token_types) if new else model), new
+    head = ClassifierConfig.next_sentence()
+    if model.classifier is not None:
+        head = model.classifier.config
+        if (head.labels, head.pooling) != (NEXT_SENTENCE_LABELS, "first"):
+            raise ValueError(
+                "the checkpoint must have no classification head, or a head with the labels "
+                f"{' and '.join(NEXT_SENTENCE_LABELS)} and the pooling 'first' "
+                f"(got {', '.join(head.labels)} and {head.pooling!r}); use another checkpoint"
+            )
+    return extend_encoder(model, head, token_types)
 
 
 def require_next_sentence_head(model: TiedEncoder) -> None:

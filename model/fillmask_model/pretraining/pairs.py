@@ -19,7 +19,6 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import islice, pairwise
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -28,7 +27,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from fillmask_model.pretraining.rows import DOCUMENTS_PER_CALL, TokenRows
+from fillmask_model.pretraining.rows import TokenRows
 from fillmask_model.pretraining.short_texts import SENTENCE_OR_LINE_END
 from fillmask_model.tokenizers.special_tokens import SpecialTokens
 
@@ -68,8 +67,7 @@ class Pairs:
 
     Attributes:
         ids: (N, T) token ids, special tokens and padding included.
-        numbers: (N, 4) index of the first token of type 1, number of tokens, label, and document of
-            the first segment.
+        numbers: (N, 3) index of the first token of type 1, number of tokens, and label.
     """
 
     ids: TokenRows
@@ -145,23 +143,22 @@ def make_pairs(documents: Iterable[str], tokenizer: Tokenizer, row_tokens: int, 
         )
     pad = SpecialTokens.from_tokenizer(tokenizer).pad
     ids = np.full((len(drawn), row_tokens), pad, np.int32)
-    numbers = np.empty((len(drawn), 4), np.int64)
-    for row, (a, b, c, d, label, document) in enumerate(drawn.tolist()):
+    numbers = np.empty((len(drawn), 3), np.int64)
+    for row, (a, b, c, d, label) in enumerate(drawn.tolist()):
         head = [*template.before, *tokens[a:b], *template.between]
         whole = [*head, *tokens[c:d], *template.after]
         ids[row, : len(whole)] = whole
         second = len(head) if template.token_types > 1 else row_tokens
-        numbers[row] = second, len(whole), label, document
+        numbers[row] = second, len(whole), label
     return Pairs(ids, numbers)
 
 
 def read_sentences(
     documents: Iterable[str], tokenizer: Tokenizer, longest_tokens: int
 ) -> tuple[NDArray[np.int32], list[Bounds]]:
-    """Tokenize documents and find their sentences, which end at a line end at the latest.
+    """Tokenize the sentences of documents, which end at a line end at the latest.
 
-    The tokenizer reads complete documents, so that a sentence has the same tokens as in a packed
-    row. The result excludes documents without tokens.
+    The result excludes documents without tokens.
 
     Args:
         longest_tokens: maximum length of a sentence in tokens. The function cuts a longer sentence
@@ -170,27 +167,18 @@ def read_sentences(
     Returns:
         The ids of all documents without special tokens, and the sentences of each document.
     """
-    stream = iter(documents)
     # an array takes 4 bytes per token instead of a list's 40, for up to 150 million tokens
     tokens, sentences = array("i"), list[Bounds]()
-    while texts := list(islice(stream, DOCUMENTS_PER_CALL)):
-        encodings = tokenizer.encode_batch(texts, add_special_tokens=False)
-        for text, encoding in zip(texts, encodings, strict=True):
-            if encoding.ids:
-                bounds = _sentence_bounds(text, encoding.offsets, longest_tokens)
-                sentences.append(bounds + len(tokens))
-                tokens.extend(encoding.ids)
+    for document in documents:
+        bounds = [len(tokens)]
+        texts = SENTENCE_OR_LINE_END.split(document)
+        for encoding in tokenizer.encode_batch_fast(texts, add_special_tokens=False):
+            for start in range(0, len(encoding.ids), longest_tokens):
+                tokens.extend(encoding.ids[start : start + longest_tokens])
+                bounds.append(len(tokens))
+        if len(bounds) > 1:
+            sentences.append(np.array(bounds))
     return np.frombuffer(tokens, np.int32), sentences
-
-
-def _sentence_bounds(text: str, offsets: list[tuple[int, int]], longest_tokens: int) -> Bounds:
-    # a token can include the space before its word, so a sentence starts with this space
-    boundaries = [end.start() for end in SENTENCE_OR_LINE_END.finditer(text)]
-    token_starts = np.array([start for start, _ in offsets], np.int64)
-    starts = np.unique([0, *np.searchsorted(token_starts, boundaries).tolist()])
-    ends = np.append(starts[starts < len(offsets)], len(offsets))
-    parts = [np.arange(a, b, longest_tokens) for a, b in pairwise(ends)]
-    return np.concatenate([*parts, ends[-1:]])
 
 
 def draw_pairs(sentences: list[Bounds], longest_tokens: int, seed: int) -> NDArray[np.int64]:
@@ -201,8 +189,8 @@ def draw_pairs(sentences: list[Bounds], longest_tokens: int, seed: int) -> NDArr
         longest_tokens: maximum length of two segments together, in tokens.
 
     Returns:
-        (N, 6) start and end of the first segment and of the second segment as indices of tokens,
-        label (IS_NEXT or NOT_NEXT), and index of the first segment's document, in random order.
+        (N, 5) start and end of the first segment and of the second segment as indices of tokens,
+        and label (IS_NEXT or NOT_NEXT), in random order.
     """
     generator = np.random.default_rng(seed)
     found: list[tuple[int, ...]] = []
@@ -221,8 +209,8 @@ def draw_pairs(sentences: list[Bounds], longest_tokens: int, seed: int) -> NDArr
                 second = _random_segment(sentences, document, second[1] - second[0], generator)
                 end = middle  # the text after the first segment begins the next pair
             sentence = end
-            found.append((*_cut(first, second, longest_tokens, generator), label, document))
-    return np.array(found, np.int64).reshape(-1, 6)[generator.permutation(len(found))]
+            found.append((*_cut(first, second, longest_tokens, generator), label))
+    return np.array(found, np.int64).reshape(-1, 5)[generator.permutation(len(found))]
 
 
 def _span(bounds: Bounds, first: int, last: int) -> Segment:

@@ -28,21 +28,6 @@ SAMPLED_ROWS = 512
 TOKENS_AT_ONCE = 2048  # limits the memory of texts that run together
 
 
-def collect_statistics(
-    model: TiedEncoder,
-    texts: Sequence[NDArray[np.int64]],
-    mask_token_id: int,
-    *,
-    fills: bool = True,
-    labels: bool = False,
-) -> dict[str, InputStatistics]:
-    """Collect the input statistics of all layers that int8 graphs compute in int8.
-
-    The arguments are those of `BlockwiseStatistics`.
-    """
-    return dict(BlockwiseStatistics(model, texts, mask_token_id, fills=fills, labels=labels))
-
-
 class BlockwiseStatistics(Mapping[str, InputStatistics]):
     """Input statistics of the layers that int8 graphs compute in int8, block by block.
 

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from fillmask_model.encoder.encoder import TiedEncoder
-from fillmask_model.quantization.calibration import collect_statistics
+from fillmask_model.quantization.calibration import BlockwiseStatistics
 from fillmask_model.quantization.input_recorder import InputStatistics
 from fillmask_model.quantization.layer_precision import (
     VOCABULARY,
@@ -112,7 +112,7 @@ class RoundingPlan:
         chosen = generator.choice(len(rows), min(count, len(rows)), replace=False)
         there = copy.deepcopy(model).cpu().eval()
         texts = list(rows[chosen].astype(np.int64))
-        return cls.from_statistics(there, collect_statistics(there, texts, mask_token_id))
+        return cls.from_statistics(there, BlockwiseStatistics(there, texts, mask_token_id))
 
     def check(self, model: TiedEncoder) -> None:
         """Check that the factors fit the encoder's linear layers.

@@ -11,20 +11,17 @@ DEFAULT_VOCAB_SIZE = 30_000
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
-def train_word_pieces(
-    texts: Iterable[str], vocab_size: int, *, lowercase: bool = True
-) -> Tokenizer:
-    """Train a BERT-style tokenizer on texts.
+def train_word_pieces(texts: Iterable[str], vocab_size: int) -> Tokenizer:
+    """Train a BERT-style tokenizer on texts, which folds case and strips accents.
 
     The tokenizers library breaks ties at random. Two trainings on the same texts can therefore
     give slightly different vocabularies.
 
     Args:
         vocab_size: maximum number of entries, special tokens included.
-        lowercase: whether to fold case and strip accents, as BERT's uncased models do.
     """
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))  # noqa: S106 - not a password
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece()
     trainer = WordPieceTrainer(

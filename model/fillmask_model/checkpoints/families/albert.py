@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 from fillmask_model.checkpoints.families import bert
-from fillmask_model.checkpoints.mapping.family import (
-    SEQUENCE_CLASSIFICATION,
-    ClassifierMapping,
-    Family,
-    ParsedConfig,
-)
+from fillmask_model.checkpoints.mapping.family import Family, ParsedConfig, sequence_classifier
 from fillmask_model.checkpoints.mapping.fields import Fields
 from fillmask_model.checkpoints.mapping.layer_types import check_layers
 from fillmask_model.encoder.config import EncoderConfig
@@ -62,5 +57,5 @@ FAMILY = Family(
     decoder="predictions.decoder",
     bias="predictions.bias",
     buffers=bert.BUFFERS,
-    classifiers={SEQUENCE_CLASSIFICATION: ClassifierMapping(dense="pooler", output="classifier")},
+    classifiers=sequence_classifier(dense="pooler", output="classifier"),
 )

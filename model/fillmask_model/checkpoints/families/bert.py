@@ -8,10 +8,10 @@ from functools import partial
 from torch import Tensor
 
 from fillmask_model.checkpoints.mapping.family import (
-    SEQUENCE_CLASSIFICATION,
     ClassifierMapping,
     Family,
     ParsedConfig,
+    sequence_classifier,
 )
 from fillmask_model.checkpoints.mapping.fields import Fields
 from fillmask_model.encoder.classifier import NEXT_SENTENCE_LABELS
@@ -43,7 +43,7 @@ HEAD = {
 NEXT_SENTENCE = ClassifierMapping(
     dense="pooler.dense", output="cls.seq_relationship", labels=NEXT_SENTENCE_LABELS
 )
-POOLED = {SEQUENCE_CLASSIFICATION: ClassifierMapping(dense="pooler.dense", output="classifier")}
+POOLED = sequence_classifier(dense="pooler.dense", output="classifier")
 CLASSIFIERS = {
     **POOLED,
     "ForNextSentencePrediction": NEXT_SENTENCE,

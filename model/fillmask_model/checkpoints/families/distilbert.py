@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from fillmask_model.checkpoints.mapping.family import (
-    SEQUENCE_CLASSIFICATION,
-    ClassifierMapping,
-    Family,
-    ParsedConfig,
-)
+from fillmask_model.checkpoints.mapping.family import Family, ParsedConfig, sequence_classifier
 from fillmask_model.checkpoints.mapping.fields import Fields
 from fillmask_model.encoder.config import EncoderConfig
 
@@ -51,9 +46,5 @@ FAMILY = Family(
     },
     decoder="vocab_projector",
     buffers=(r"embeddings\.position_ids",),
-    classifiers={
-        SEQUENCE_CLASSIFICATION: ClassifierMapping(
-            dense="pre_classifier", output="classifier", activation="relu"
-        )
-    },
+    classifiers=sequence_classifier(dense="pre_classifier", output="classifier", activation="relu"),
 )

@@ -5,12 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fillmask_model.checkpoints.families import bert
-from fillmask_model.checkpoints.mapping.family import (
-    SEQUENCE_CLASSIFICATION,
-    ClassifierMapping,
-    Family,
-    ParsedConfig,
-)
+from fillmask_model.checkpoints.mapping.family import Family, ParsedConfig, sequence_classifier
 from fillmask_model.checkpoints.mapping.fields import Fields
 
 
@@ -37,9 +32,7 @@ FAMILY = Family(
     },
     decoder="generator_lm_head",
     buffers=bert.BUFFERS,
-    classifiers={
-        SEQUENCE_CLASSIFICATION: ClassifierMapping(
-            dense="classifier.dense", output="classifier.out_proj", activation="gelu_erf"
-        )
-    },
+    classifiers=sequence_classifier(
+        dense="classifier.dense", output="classifier.out_proj", activation="gelu_erf"
+    ),
 )

@@ -8,6 +8,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from fillmask_model.checkpoints.families import bert
 from fillmask_model.checkpoints.families.roberta import (
     CLASSIFIERS,
     HEAD,
@@ -99,13 +100,8 @@ FAMILY = Family(
         "embeddings.word_embeddings": "embeddings.word",
         "embeddings.position_embeddings": "embeddings.position",
         "embeddings.layer_norm": "embeddings.norm",
-        "encoder.layer.{}.attention.self.query": "blocks.{}.query",
-        "encoder.layer.{}.attention.self.key": "blocks.{}.key",
-        "encoder.layer.{}.attention.self.value": "blocks.{}.value",
-        "encoder.layer.{}.attention.output.dense": "blocks.{}.output",
+        **bert.LINEARS,
         "encoder.layer.{}.attention.LayerNorm": "blocks.{}.attention_norm",
-        "encoder.layer.{}.intermediate.dense": "blocks.{}.ffn_in",
-        "encoder.layer.{}.output.dense": "blocks.{}.ffn_out",
         "encoder.layer.{}.LayerNorm": "blocks.{}.ffn_norm",
         "encoder.emb_layer_norm_after": "final_norm",
         **HEAD,

@@ -8,12 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from fillmask_model.checkpoints.families.modernbert import POOLINGS, read_pooling
-from fillmask_model.checkpoints.mapping.family import (
-    SEQUENCE_CLASSIFICATION,
-    ClassifierMapping,
-    Family,
-    ParsedConfig,
-)
+from fillmask_model.checkpoints.mapping.family import Family, ParsedConfig, sequence_classifier
 from fillmask_model.checkpoints.mapping.fields import Fields
 from fillmask_model.checkpoints.mapping.layer_types import (
     GLOBAL,
@@ -139,11 +134,9 @@ FAMILY = Family(
     prefix="model.",
     names=LLAMA_BLOCKS,
     decoder="lm_head",
-    classifiers={
-        SEQUENCE_CLASSIFICATION: ClassifierMapping(
-            dense="dense", output="classifier", activation="gelu_erf", choices=read_choices
-        )
-    },
+    classifiers=sequence_classifier(
+        dense="dense", output="classifier", activation="gelu_erf", choices=read_choices
+    ),
     code=("EuroBert",),
 )
 ULTRABERT = Family(
@@ -151,10 +144,6 @@ ULTRABERT = Family(
     prefix="ultrabert.",
     names={**LLAMA_BLOCKS, "head.linear1": "head.inner", "head.linear2": "head.dense"},
     decoder="cls",
-    classifiers={
-        SEQUENCE_CLASSIFICATION: ClassifierMapping(
-            dense="", output="classifier", choices=read_ultrabert_choices
-        )
-    },
+    classifiers=sequence_classifier(dense="", output="classifier", choices=read_ultrabert_choices),
     code=("Ultrabert", "UltraBERT"),
 )

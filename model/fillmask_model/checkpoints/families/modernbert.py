@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fillmask_model.checkpoints.mapping.family import (
-    SEQUENCE_CLASSIFICATION,
-    ClassifierMapping,
-    Family,
-    ParsedConfig,
-)
+from fillmask_model.checkpoints.mapping.family import Family, ParsedConfig, sequence_classifier
 from fillmask_model.checkpoints.mapping.fields import Fields
 from fillmask_model.checkpoints.mapping.layer_types import (
     GLOBAL,
@@ -105,9 +100,7 @@ FAMILY = Family(
         "head.norm": "head.norm",
     },
     decoder="decoder",
-    classifiers={
-        SEQUENCE_CLASSIFICATION: ClassifierMapping(
-            dense="head.dense", norm="head.norm", output="classifier", choices=read_choices
-        )
-    },
+    classifiers=sequence_classifier(
+        dense="head.dense", norm="head.norm", output="classifier", choices=read_choices
+    ),
 )

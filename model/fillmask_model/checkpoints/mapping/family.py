@@ -15,7 +15,6 @@ from fillmask_model.encoder.config import EncoderConfig
 
 # checkpoints converted from TensorFlow call a layer norm's parameters gamma and beta
 _OLD_NAMES = {".gamma": ".weight", ".beta": ".bias"}
-SEQUENCE_CLASSIFICATION = "ForSequenceClassification"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +63,11 @@ class ClassifierMapping:
             self.output: "classifier.output",
         }
         return {theirs: ours for theirs, ours in names.items() if theirs}
+
+
+def sequence_classifier(**fields: Any) -> dict[str, ClassifierMapping]:
+    """Return the only classification head of a family, with the fields of `ClassifierMapping`."""
+    return {"ForSequenceClassification": ClassifierMapping(**fields)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

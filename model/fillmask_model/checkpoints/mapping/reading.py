@@ -31,33 +31,21 @@ class FamilyConfig:
     classifier: ClassifierConfig | None
 
 
-def check_family_config(family: Family, values: Mapping[str, Any]) -> None:
-    """Check the fields of a Hugging Face config.json that need no weights.
-
-    Args:
-        values: the file's object.
-    """
-    fields = Fields(values)
-    _check_storage(family, fields)
-    select_classifier(family, fields)
-    family.read(fields)
-
-
 def read_family_config(
-    family: Family, values: Mapping[str, Any], stored: Mapping[str, Tensor]
+    family: Family, values: Mapping[str, Any], stored: Mapping[str, Tensor] | None
 ) -> FamilyConfig:
     """Read the config.json of a Hugging Face checkpoint.
 
     Args:
         values: the file's object.
-        stored: tensors by their names in the checkpoint.
+        stored: tensors by their names in the checkpoint. None to check only what needs no weights.
     """
     fields = Fields(values)
     _check_storage(family, fields)
     head = select_classifier(family, fields)
     parsed = family.read(fields)
     classifier = None
-    if head is not None:
+    if head is not None and stored is not None:
         family = family.with_classifier(head)
         classifier = read_classifier(head, fields, parsed.config, stored)
     return FamilyConfig(family, parsed, classifier)
