@@ -114,15 +114,6 @@ def label_logits(
     return _linear(weights, "classifier.output", x)
 
 
-def cross_entropy(logits: Iterable[Floats], labels: Iterable[int]) -> float:
-    """Return the mean cross-entropy of the labels, in nats."""
-    losses = [
-        -math.log(np.exp(row[label]) / sum(np.exp(row)))
-        for row, label in zip(logits, labels, strict=True)
-    ]
-    return math.fsum(losses) / len(losses)
-
-
 def sinusoids(positions: int, width: int) -> Floats:
     """Return the table (positions, width) of sinusoids (Vaswani et al. 2017, section 3.5).
 

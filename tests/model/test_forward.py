@@ -85,35 +85,15 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_tied_agrees_with_the_oracle(case: Packed) -> None:
-    # Logits through the embedding table equal the oracle's to 1e-5.
-    logits_MV = mlm_forward_tied(*case)
-    assert logits_MV.shape == (int((case.mask_indicator > 0.5).sum()), len(case.w_emb))
-    np.testing.assert_allclose(logits_MV.numpy(), expected(case), rtol=0, atol=TOLERANCE)
-
-
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_untied_agrees_with_the_oracle(case: Packed) -> None:
-    # Logits through an untied projection equal the oracle's to 1e-5.
+def test_both_agree_with_the_oracle(case: Packed) -> None:
+    # Logits through the embedding table and through an untied projection agree to 1e-5.
     w_head = untied_head(case)
-    logits_MV = mlm_forward(*case[:5], w_head, case.num_heads)
-    assert logits_MV.shape == (int((case.mask_indicator > 0.5).sum()), len(case.w_emb))
-    np.testing.assert_allclose(logits_MV.numpy(), expected(case, w_head), rtol=0, atol=TOLERANCE)
-
-
-def test_rows_are_row_major() -> None:
-    # Row m is the m-th masked position in order of (sequence, position).
-    case = packed(N=2, T=5)
-    places = [(0, 1), (0, 4), (1, 0), (1, 2)]
-    indicator = torch.zeros(2, 5)
-    for n, t in places:
-        indicator[n, t] = 1
-    together = mlm_forward_tied(*case._replace(mask_indicator=indicator))
-    for row, (n, t) in zip(together, places, strict=True):
-        alone = torch.zeros(2, 5)
-        alone[n, t] = 1
-        only = mlm_forward_tied(*case._replace(mask_indicator=alone))
-        torch.testing.assert_close(row[None], only, rtol=0, atol=1e-6)
+    for logits_MV, wanted in (
+        (mlm_forward_tied(*case), expected(case)),
+        (mlm_forward(*case[:5], w_head, case.num_heads), expected(case, w_head)),
+    ):
+        assert logits_MV.shape == (int((case.mask_indicator > 0.5).sum()), len(case.w_emb))
+        np.testing.assert_allclose(logits_MV.numpy(), wanted, rtol=0, atol=TOLERANCE)
 
 
 def test_a_position_is_masked_above_one_half() -> None:
@@ -155,27 +135,18 @@ def test_inputs_are_left_alone() -> None:
 
 BAD: dict[str, tuple[str, Callable[[Packed], Any]]] = {
     "ids of one axis": ("input_ids", lambda c: c.input_ids[0]),
-    "ids of three axes": ("input_ids", lambda c: c.input_ids[None]),
     "no token": ("input_ids", lambda c: c.input_ids[:, :0]),
     "fractional ids": ("input_ids", lambda c: c.input_ids.float()),
     "boolean ids": ("input_ids", lambda c: c.input_ids > 3),
-    "complex ids": ("input_ids", lambda c: c.input_ids.to(torch.complex64)),
     "an id just below 0": ("input_ids", lambda c: c.input_ids.clamp(max=0) - 1),
     "an id just beyond the table": ("input_ids", lambda c: c.input_ids.clamp(max=0) + 31),
     "an indicator of other length": ("mask_indicator", lambda c: c.mask_indicator[:, 1:]),
-    "an indicator of other batch": ("mask_indicator", lambda c: c.mask_indicator[:1]),
-    "an indicator of one axis": ("mask_indicator", lambda c: c.mask_indicator[0]),
     "a table of one axis": ("w_emb", lambda c: c.w_emb[0]),
-    "a table of three axes": ("w_emb", lambda c: c.w_emb[None]),
     "too many positions": ("pos_embed", lambda c: torch.cat([c.pos_embed] * 2)),
     "one position for all": ("pos_embed", lambda c: c.pos_embed[:1]),
-    "narrow positions": ("pos_embed", lambda c: c.pos_embed[:, 1:]),
-    "one block without its axis": ("blocks_weights", lambda c: c.blocks_weights[0]),
     "five matrices a block": ("blocks_weights", lambda c: c.blocks_weights[:, :5]),
     "narrow blocks": ("blocks_weights", lambda c: c.blocks_weights[..., :-1]),
-    "short blocks": ("blocks_weights", lambda c: c.blocks_weights[..., :-1, :]),
     "no head": ("num_heads", lambda _: 0),
-    "negative heads": ("num_heads", lambda _: -3),
     "heads that do not divide D": ("num_heads", lambda _: 5),
 }
 
@@ -191,7 +162,7 @@ def test_a_bad_argument_is_named(argument: str, broken: Callable[[Packed], Any])
         mlm_forward(*bad[:5], untied_head(case), bad.num_heads)
 
 
-@pytest.mark.parametrize("shape", [(31, 12), (12, 30), (11, 31), (12,), (1, 12, 31)])
+@pytest.mark.parametrize("shape", [(31, 12), (12, 30), (12,)])
 def test_a_bad_head_is_named(shape: tuple[int, ...]) -> None:
     # An output projection must have the shape (D, V).
     case = packed()

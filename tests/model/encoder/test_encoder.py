@@ -126,16 +126,6 @@ def test_packed_form_is_the_reference_function(num_heads: int, num_layers: int, 
     torch.testing.assert_close(logits_MV, reference, rtol=0, atol=TOLERANCE)
 
 
-def test_a_sequence_of_padding_changes_no_other() -> None:
-    model = random_encoder(small_config())
-    input_ids, mask_indicator = random_ids((2, 5), 61), torch.tensor([[0, 1, 0, 0, 1], [0] * 5])
-    attention_mask = torch.tensor([[1] * 5, [0] * 5])
-    with torch.inference_mode():
-        beside = model(input_ids, mask_indicator, attention_mask)
-        alone = model(input_ids[:1], mask_indicator[:1])
-    torch.testing.assert_close(beside, alone, rtol=0, atol=TOLERANCE)
-
-
 def test_indices_select_the_positions_of_booleans() -> None:
     # Indices may be in any order, in which the hidden states come back.
     config = small_config()
@@ -149,38 +139,21 @@ def test_indices_select_the_positions_of_booleans() -> None:
         torch.testing.assert_close(selected, booleans[order], rtol=0, atol=0)
 
 
-def test_nothing_masked_gives_no_row() -> None:
-    # Without masks, M = 0 and the logits have the shape (0, V).
-    model = random_encoder(small_config())
-    assert model(random_ids((2, 5), 61), torch.zeros(2, 5)).shape == (0, 61)
-
-
-def test_only_masked_positions_reach_the_head(monkeypatch: pytest.MonkeyPatch) -> None:
-    # The output projection gets M hidden states, never N x T.
-    model, shapes = random_encoder(small_config()), []
-    whole = TiedEncoder.logits
-
-    def logits(self: TiedEncoder, hidden_MD: Tensor) -> Tensor:
-        shapes.append(tuple(hidden_MD.shape))
-        return whole(self, hidden_MD)
-
-    monkeypatch.setattr(TiedEncoder, "logits", logits)
-    mask_indicator = torch.zeros(3, 9)
-    mask_indicator[0, 2] = mask_indicator[2, 5] = 1
-    model(random_ids((3, 9), 61), mask_indicator)
-    assert shapes == [(2, 24)]
-
-
 @pytest.mark.parametrize("placement", ["pre", "post"])
-def test_only_masked_positions_reach_the_last_feed_forward_part(placement: str) -> None:
+@pytest.mark.parametrize("masks", [[], [(0, 2), (2, 5)]])
+def test_only_masked_positions_reach_the_last_feed_forward_part_and_the_head(
+    placement: str, masks: list[tuple[int, int]]
+) -> None:
+    # The parts get M hidden states, never N x T.
     model, seen = random_encoder(small_config(norm_placement=placement)), []
     for name, module in model.named_modules():
-        if name.endswith("ffn_in"):
+        if name.endswith(("ffn_in", "head")):
             module.register_forward_hook(lambda _, inputs, __: seen.append(inputs[0].shape))
     mask_indicator = torch.zeros(3, 9)
-    mask_indicator[0, 2] = mask_indicator[2, 5] = 1
-    model(random_ids((3, 9), 61), mask_indicator)
-    assert seen == [(3, 9, 24)] * (len(model.blocks) - 1) + [(2, 24)]
+    for n, t in masks:
+        mask_indicator[n, t] = 1
+    assert model(random_ids((3, 9), 61), mask_indicator).shape == (len(masks), 61)
+    assert seen == [(3, 9, 24)] * (len(model.blocks) - 1) + [(len(masks), 24)] * 2
 
 
 def test_an_input_too_long_is_refused() -> None:
@@ -192,15 +165,11 @@ def test_an_input_too_long_is_refused() -> None:
 
 @pytest.mark.parametrize(("positions", "width"), [(1, 2), (50, 24), (600, 6), (9, 7)])
 def test_fixed_positions_are_the_sinusoids_of_the_paper(positions: int, width: int) -> None:
-    # Sines and cosines of pos / 10000^(2i/D) agree to 1e-6 for any width.
+    # Sines and cosines of pos / 10000^(2i/D) agree to 1e-6 for any width. They are no parameters.
     found, expected = sinusoidal_positions(positions, width), oracle.sinusoids(positions, width)
     np.testing.assert_allclose(found.numpy(), expected, rtol=0, atol=1e-6)
-
-
-def test_fixed_positions_are_no_parameters() -> None:
-    model = TiedEncoder(small_config(positions="fixed"))
-    assert not [name for name in model.state_dict() if "sinusoid" in name or "position" in name]
-    assert not [name for name, _ in model.named_parameters() if "position" in name]
+    state = TiedEncoder(small_config(positions="fixed")).state_dict()
+    assert not [name for name in state if "sinusoid" in name or "position" in name]
 
 
 def test_first_weights_are_berts() -> None:

@@ -52,13 +52,6 @@ def assert_tied(model: TiedEncoder) -> None:
     assert sum(tuple(t.shape) == TABLE_SHAPE for t in model.state_dict().values()) == 1
 
 
-def by_state_dict(model: TiedEncoder) -> TiedEncoder:
-    """Return a copy of the encoder, loaded from its state_dict."""
-    second = TiedEncoder(model.config)
-    second.load_state_dict(model.state_dict())
-    return second
-
-
 def by_assigned_state_dict(model: TiedEncoder) -> TiedEncoder:
     """Return a copy of the encoder, loaded by assignment of its state_dict."""
     second = TiedEncoder(model.config)
@@ -68,12 +61,8 @@ def by_assigned_state_dict(model: TiedEncoder) -> TiedEncoder:
 
 TRANSFORMATIONS: dict[str, Callable[[TiedEncoder], TiedEncoder]] = {
     "construction": lambda model: model,
-    "to float64": lambda model: model.to(torch.float64),
-    "to bfloat16": lambda model: model.to(torch.bfloat16),
     "half": lambda model: model.half().float(),
-    "deepcopy": copy.deepcopy,
     "deepcopy of a deepcopy in float64": lambda model: copy.deepcopy(copy.deepcopy(model).double()),
-    "state_dict": by_state_dict,
     "state_dict, assigned": by_assigned_state_dict,
 }
 

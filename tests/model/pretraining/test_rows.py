@@ -10,7 +10,6 @@ import pytest
 from tokenizers import AddedToken, Tokenizer
 
 from fillmask_model.documents import read_documents, text_files
-from fillmask_model.pretraining import rows as packed_rows
 from fillmask_model.pretraining.rows import pack_rows
 from fillmask_model.tokenizers.special_tokens import SpecialTokens, read_tokenizer
 from tests.model.samples import VERSES
@@ -21,53 +20,31 @@ from tests.model.samples import VERSES
     [
         ("one\n", ["one"]),
         ("one\ntwo\n\nthree\n", ["one\ntwo", "three"]),
-        ("one\n\n\n\ntwo", ["one", "two"]),
-        ("\n\none\n \t\ntwo\n\n", ["one", "two"]),
-        ("one\r\ntwo\r\n\r\nthree\r\n", ["one\ntwo", "three"]),
-        ("", []),
+        ("\n\none\n \t\n\n\ntwo", ["one", "two"]),
+        ("one\r\ntwo\r\n\r\ncaf\u00e9\r\n", ["one\ntwo", "caf\u00e9"]),
         ("\n\n", []),
     ],
 )
 def test_documents_part_at_blank_lines(tmp_path: Path, text: str, documents: list[str]) -> None:
-    # Several blank lines are one separator.
-    (tmp_path / "a.txt").write_bytes(text.encode())
-    assert [text.strip() for text in read_documents([tmp_path / "a.txt"])] == documents
+    # Several blank lines are one separator. The end of a file ends a document.
+    files = [tmp_path / "a.txt", tmp_path / "b.txt.xz"]
+    files[0].write_bytes(text.encode())
+    files[1].write_bytes(lzma.compress(text.encode()))
+    assert [text.strip() for text in read_documents(files)] == 2 * documents
 
 
-def test_documents_laid_end_to_end_stay_apart(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("one\ntwo\n\nthree")
-    (tmp_path / "b.txt").write_text("four")
-    documents = list(read_documents([tmp_path / "a.txt", tmp_path / "b.txt"]))
-    (tmp_path / "c.txt").write_text("\n\n".join(documents))
-    assert list(read_documents([tmp_path / "c.txt"])) == documents
-
-
-def test_xz_files_are_read_as_they_are(tmp_path: Path) -> None:
-    # The sample has characters beyond ASCII.
-    text = "caf\N{LATIN SMALL LETTER E WITH ACUTE}\nnoir\n\n\N{SNOWMAN}\n"
-    (tmp_path / "a.txt").write_text(text, encoding="utf-8")
-    with lzma.open(tmp_path / "b.txt.xz", "wt", encoding="utf-8") as stream:
-        stream.write(text)
-    plain, packed = ([*read_documents([tmp_path / name])] for name in ("a.txt", "b.txt.xz"))
-    assert len(plain) == 2
-    assert packed == plain
-
-
-def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
-    # Bytes that are not UTF-8 raise a ValueError with the file's name.
-    (tmp_path / "image.txt").write_bytes(b"good\n\n\x89PNG\n")
-    with pytest.raises(ValueError, match=r"image\.txt must be UTF-8 text"):
-        list(read_documents([tmp_path / "image.txt"]))
-
-
-@pytest.mark.parametrize("kept_bytes", [0, 20, 60])
-def test_a_broken_xz_file_is_named(tmp_path: Path, kept_bytes: int) -> None:
-    # A truncated archive raises a ValueError with the archive's name.
-    whole = lzma.compress("\n\n".join(VERSES).encode())
-    path = tmp_path / "broken.txt.xz"
-    path.write_bytes(whole[:kept_bytes] or b"no archive at all")
-    with pytest.raises(ValueError, match=r"broken\.txt\.xz"):
-        list(read_documents([path]))
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("image.txt", b"good\n\n\x89PNG\n"),
+        ("none.txt.xz", b"no archive at all"),
+        ("cut.txt.xz", lzma.compress("\n\n".join(VERSES).encode())[:60]),
+    ],
+)
+def test_a_broken_file_is_named(tmp_path: Path, name: str, content: bytes) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=rf"{name} must be UTF-8 text or a complete \.xz file"):
+        list(read_documents([tmp_path / name]))
 
 
 def test_files_are_found_in_directories(tmp_path: Path) -> None:
@@ -76,15 +53,6 @@ def test_files_are_found_in_directories(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     found = text_files([tmp_path / "c.json", tmp_path])
     assert [path.name for path in found] == ["c.json", "a.txt.xz", "b.txt"]
-
-
-def test_paths_without_text_are_named(tmp_path: Path) -> None:
-    # The ValueError names a missing path or a directory without text.
-    with pytest.raises(ValueError, match=r"nowhere\.txt does not exist"):
-        text_files([tmp_path / "nowhere.txt"])
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(ValueError, match=r"empty must contain a \.txt or \.txt\.xz file"):
-        text_files([tmp_path / "empty"])
 
 
 def token_stream(tokenizer: Tokenizer, documents: list[str]) -> list[int]:
@@ -110,16 +78,6 @@ def test_rows_contain_all_tokens(tokenizer: Tokenizer, count: int, row_tokens: i
     kept = rows[:, 1:-1].flatten().tolist()
     assert kept == stream[: len(kept)]
     assert len(stream) - len(kept) < row_tokens - 2
-
-
-def test_packing_does_not_depend_on_how_documents_are_grouped(
-    tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # The number of documents per call of the tokenizer changes no row.
-    special = SpecialTokens.from_tokenizer(tokenizer)
-    whole = pack_rows(VERSES, tokenizer, special, 9)
-    monkeypatch.setattr(packed_rows, "DOCUMENTS_PER_CALL", 2)
-    np.testing.assert_array_equal(pack_rows(iter(VERSES), tokenizer, special, 9), whole)
 
 
 def test_no_text_gives_no_row(tokenizer: Tokenizer) -> None:

@@ -50,13 +50,6 @@ def test_channels_that_are_never_used_do_no_harm() -> None:
     assert (factors > 0).all()
 
 
-def test_the_same_again() -> None:
-    generator = np.random.default_rng(1)
-    rows = generator.normal(size=(20, 8)).astype(np.float32)
-    weight = generator.normal(size=(4, 8)).astype(np.float32)
-    np.testing.assert_array_equal(smoothing_factors(rows, weight), smoothing_factors(rows, weight))
-
-
 def _by_autograd(rows: Floats, weight: Floats) -> Floats:
     """Optimise the same error with PyTorch's gradients in float64."""
     inputs, weights = torch.from_numpy(np.abs(rows)), torch.from_numpy(np.abs(weight))
