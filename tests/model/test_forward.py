@@ -137,6 +137,7 @@ BAD: dict[str, tuple[str, Callable[[Packed], Any]]] = {
     "ids of one axis": ("input_ids", lambda c: c.input_ids[0]),
     "no token": ("input_ids", lambda c: c.input_ids[:, :0]),
     "fractional ids": ("input_ids", lambda c: c.input_ids.float()),
+    "complex ids": ("input_ids", lambda c: c.input_ids.to(torch.complex64)),
     "boolean ids": ("input_ids", lambda c: c.input_ids > 3),
     "an id just below 0": ("input_ids", lambda c: c.input_ids.clamp(max=0) - 1),
     "an id just beyond the table": ("input_ids", lambda c: c.input_ids.clamp(max=0) + 31),
@@ -146,6 +147,8 @@ BAD: dict[str, tuple[str, Callable[[Packed], Any]]] = {
     "one position for all": ("pos_embed", lambda c: c.pos_embed[:1]),
     "five matrices a block": ("blocks_weights", lambda c: c.blocks_weights[:, :5]),
     "narrow blocks": ("blocks_weights", lambda c: c.blocks_weights[..., :-1]),
+    "narrow positions": ("pos_embed", lambda c: c.pos_embed[:, 1:]),
+    "negative heads": ("num_heads", lambda _: -3),
     "no head": ("num_heads", lambda _: 0),
     "heads that do not divide D": ("num_heads", lambda _: 5),
 }

@@ -15,11 +15,12 @@ from safetensors.torch import save_file
 
 from fillmask_model.checkpoints.checkpoint import Checkpoint
 from fillmask_model.checkpoints.errors import CheckpointError
-from fillmask_model.checkpoints.modules import SparseModules, read_modules
+from fillmask_model.checkpoints.modules import SparseModules, read_max_length, read_modules
 from fillmask_model.checkpoints.sparse import with_sparse_settings
 from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.encoder.sparse import SparsePooling, SparseSettings
 from tests.model.samples import small_config, verse_tokenizer
+from tests.model.tokenizers.tokenizer_directories import minilm_directory
 
 # as in opensearch-neural-sparse-encoding-doc-v3-distill
 TYPES = "sentence_transformers.sparse_encoder.models"
@@ -44,8 +45,12 @@ def write(directory: Path, name: str, content: object) -> None:
     path.write_text(json.dumps(content))
 
 
+def module(kind: str, path: str = "") -> dict[str, Any]:
+    return {"path": path, "type": f"sentence_transformers.models.{kind}"}
+
+
 def write_router(directory: Path, router: object = ROUTER) -> Path:
-    write(directory, "modules.json", [{"path": "", "type": "sentence_transformers.models.Router"}])
+    write(directory, "modules.json", [module("Router")])
     write(directory, "router_config.json", router)
     return directory
 
@@ -63,15 +68,8 @@ def read(directory: Path, *, modules: bool = True) -> SparseSettings:
 def test_the_published_router_is_read(tmp_path: Path) -> None:
     write_router(tmp_path)
     assert read_modules(tmp_path) == SparseModules("", "document_1_SpladePooling", STATIC)
-    write(
-        tmp_path,
-        "document_1_SpladePooling/config.json",
-        {
-            "pooling_strategy": "max",
-            "activation_function": "log1p_relu",
-            "word_embedding_dimension": None,
-        },
-    )
+    fields = {"pooling_strategy": "max", "activation_function": "log1p_relu"}
+    write(tmp_path, "document_1_SpladePooling/config.json", fields)
     weight = torch.linspace(0, 1, verse_tokenizer().get_vocab_size())
     write(tmp_path, f"{STATIC}/config.json", {"frozen": True})
     save_file({"weight": weight}, tmp_path / STATIC / "model.safetensors")
@@ -108,24 +106,44 @@ def _two_encoders() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("router", "reason"),
+    ("name", "content", "reason"),
     [
-        ({}, "must have types, and structure with query and document"),
-        ({"types": [], "structure": {}}, "must have types, and structure"),
+        ("router_config.json", {}, "must have types, and structure with query and document"),
         (
+            "router_config.json",
             {"types": {"../x": "a"}, "structure": {"query": ["../x"], "document": []}},
             "must have types, and structure",
         ),
-        (_two_encoders(), "export each encoder with a modules.json of its own"),
+        ("router_config.json", _two_encoders(), "export each encoder with a modules.json of its"),
         (
+            "router_config.json",
             {**ROUTER, "structure": {"query": [STATIC], "document": [""]}},
             r"documents must have an encoder and SpladePooling \(got MLMTransformer\)",
         ),
+        ("modules.json", [], "must be a list of modules"),
+        ("modules.json", {"type": "x"}, "must be a list of modules"),
+        ("modules.json", [{"type": "x"}], "must be a list of modules"),
+        ("modules.json", [module("Transformer", "0_T")], "in 0_T; name this directory"),
+        ("modules.json", [module("Transformer"), module("Dense")], "lists Dense of Sentence"),
     ],
 )
-def test_another_router_is_refused(tmp_path: Path, router: object, reason: str) -> None:
+def test_other_modules_are_refused(tmp_path: Path, name: str, content: object, reason: str) -> None:
+    write(write_router(tmp_path), name, content)
     with pytest.raises(ValueError, match=reason):
-        read_modules(write_router(tmp_path, router))
+        read_modules(tmp_path)
+
+
+def test_a_published_model_of_sentence_vectors_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"modules\.json lists Pooling, Normalize of Sentence"):
+        read_modules(minilm_directory())
+
+
+def test_lower_case_outside_the_tokenizer_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "sentence_bert_config.json"
+    assert read_max_length(file) is None
+    write(tmp_path, file.name, {"do_lower_case": True})
+    with pytest.raises(ValueError, match="do_lower_case must be false"):
+        read_max_length(file)
 
 
 @pytest.mark.parametrize(
@@ -145,8 +163,8 @@ def test_another_router_is_refused(tmp_path: Path, router: object, reason: str) 
 def test_an_unknown_setting_is_refused(
     tmp_path: Path, name: str, content: object, reason: str
 ) -> None:
-    modules = [{"path": "", "type": "x.Transformer"}, {"path": "p", "type": "x.SpladePooling"}]
-    write(tmp_path, "modules.json", modules)
+    write(tmp_path, "modules.json", [module("MLMTransformer"), module("SpladePooling", "p")])
+    assert read_modules(tmp_path) == SparseModules("", "p")
     write(tmp_path, "p/config.json", {})
     write(tmp_path, name, content)
     with pytest.raises(CheckpointError, match=reason):

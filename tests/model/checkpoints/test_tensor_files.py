@@ -6,6 +6,7 @@ import json
 import pickle
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,43 +24,34 @@ TENSORS = {"a.weight": torch.arange(6.0).reshape(2, 3), "b.bias": torch.ones(4).
 
 
 def single(directory: Path) -> None:
-    """Save the tensors as one safetensors file."""
     save_file(TENSORS, directory / "model.safetensors")
 
 
-def shards(directory: Path) -> None:
-    """Save the tensors as two safetensors files with an index."""
-    save_file({"a.weight": TENSORS["a.weight"]}, directory / "model-00001-of-00002.safetensors")
-    save_file({"b.bias": TENSORS["b.bias"]}, directory / "model-00002-of-00002.safetensors")
-    write_index(directory, "model.safetensors", "safetensors")
-
-
-def pickled(directory: Path) -> None:
-    """Save the tensors in PyTorch's own format."""
-    torch.save(TENSORS, directory / "pytorch_model.bin")
-
-
-def pickled_before_1_6(directory: Path) -> None:
-    """Save the tensors in the format of PyTorch before 1.6."""
+def pickled(directory: Path, *, before_1_6: bool = False) -> None:
     path = directory / "pytorch_model.bin"
-    torch.save(TENSORS, path, _use_new_zipfile_serialization=False)
+    torch.save(TENSORS, path, _use_new_zipfile_serialization=not before_1_6)
 
 
-def pickled_shards(directory: Path) -> None:
-    """Save the tensors as two files in PyTorch's own format, with an index."""
-    torch.save({"a.weight": TENSORS["a.weight"]}, directory / "model-00001-of-00002.bin")
-    torch.save({"b.bias": TENSORS["b.bias"]}, directory / "model-00002-of-00002.bin")
-    write_index(directory, "pytorch_model.bin", "bin")
-
-
-def write_index(directory: Path, name: str, suffix: str) -> None:
-    """Write an index from tensors to files."""
-    parts = {f"{key}": f"model-0000{n}-of-00002.{suffix}" for n, key in enumerate(TENSORS, 1)}
+def shards(directory: Path, name: str = "model.safetensors", save: Any = save_file) -> None:
+    """Save the tensors as two files with an index."""
+    parts = {}
+    for number, (key, tensor) in enumerate(TENSORS.items(), 1):
+        parts[key] = f"model-0000{number}-of-00002{Path(name).suffix}"
+        save({key: tensor}, directory / parts[key])
     index = {"metadata": {}, "weight_map": parts}
     (directory / f"{name}.index.json").write_text(json.dumps(index))
 
 
-@pytest.mark.parametrize("save", [single, shards, pickled, pickled_before_1_6, pickled_shards])
+LAYOUTS: dict[str, Callable[[Path], None]] = {
+    "single": single,
+    "shards": shards,
+    "pickled": pickled,
+    "pickled before 1.6": partial(pickled, before_1_6=True),
+    "pickled shards": partial(shards, name="pytorch_model.bin", save=torch.save),
+}
+
+
+@pytest.mark.parametrize("save", LAYOUTS.values(), ids=LAYOUTS)
 def test_every_layout_is_read(save: Callable[[Path], None], tmp_path: Path) -> None:
     save(tmp_path)
     files = TensorFiles(tmp_path)
@@ -83,21 +75,15 @@ class Bomb:
         return (exec, ("raise SystemExit",))
 
 
-def cut(path: Path) -> None:
-    """Remove the second half of a file."""
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+def cut(write: Callable[[Path], None], name: str) -> Callable[[Path], int]:
+    """Return a function that writes half of a file."""
 
+    def damage(directory: Path) -> int:
+        write(directory)
+        content = (directory / name).read_bytes()
+        return (directory / name).write_bytes(content[: len(content) // 2])
 
-def cut_single(directory: Path) -> None:
-    """Write half of a safetensors file."""
-    single(directory)
-    cut(directory / "model.safetensors")
-
-
-def cut_pickled(directory: Path) -> None:
-    """Write half of a file in PyTorch's own format."""
-    pickled(directory)
-    cut(directory / "pytorch_model.bin")
+    return damage
 
 
 def lose_part(directory: Path) -> None:
@@ -124,11 +110,11 @@ BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
         r"must contain model\.safetensors or pytorch_model\.bin",
     ),
     "a file cut short": (
-        cut_single,
+        cut(single, "model.safetensors"),
         r"model\.safetensors is not a valid safetensors file",
     ),
     "a pickle cut short": (
-        cut_pickled,
+        cut(pickled, "pytorch_model.bin"),
         r"pytorch_model\.bin is incomplete or damaged; download it again",
     ),
     "an empty file": (
@@ -204,7 +190,7 @@ def test_each_broken_layout_is_one_sentence(
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("write", [pickled, pickled_before_1_6])
+@pytest.mark.parametrize("write", [pickled, LAYOUTS["pickled before 1.6"]])
 def test_damaged_pickles_fail_with_value_errors(
     write: Callable[[Path], None], tmp_path: Path
 ) -> None:

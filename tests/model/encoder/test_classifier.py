@@ -89,6 +89,8 @@ def test_an_encoder_without_a_head_does_not_classify() -> None:
 
 INVALID: dict[str, tuple[dict[str, Any], str]] = {
     "no labels": ({"labels": ()}, r"labels must be a list of non-blank texts \(got \(\)\)"),
+    "an empty label": ({"labels": ("a", " ")}, "labels must be a list of non-blank texts"),
+    "labels that are not text": ({"labels": (1, 2)}, r"non-blank texts \(got \(1, 2\)\)"),
     "a label twice": ({"labels": ("a", "b", "a")}, r"labels must differ .* \(got 'a' twice\)"),
     "a problem type": (
         {"labels": LABELS, "problem_type": "ranking"},
