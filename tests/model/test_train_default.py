@@ -23,7 +23,8 @@ def parsed(phase: int, run: Path = RUN) -> argparse.Namespace:
     return parser.parse_args(pretraining(CORPUS, run, phase))
 
 
-def test_each_phase_has_valid_options_and_starts_from_the_previous_one() -> None:
+def test_each_phase_has_valid_options_and_starts_from_the_previous_one(tmp_path: Path) -> None:
+    # A stopped phase continues.
     assert (parsed(1).init / "config.json").is_file()
     for phase in range(1, len(PHASES) + 1):
         options = parsed(phase)
@@ -32,9 +33,6 @@ def test_each_phase_has_valid_options_and_starts_from_the_previous_one() -> None
         assert not options.resume
         if phase > 1:
             assert options.init == parsed(phase - 1).output
-
-
-def test_a_stopped_phase_continues(tmp_path: Path) -> None:
     (tmp_path / "phase_3").mkdir()
     (tmp_path / "phase_3" / "train_state.pt").touch()
     assert [parsed(phase, tmp_path).resume for phase in (2, 3, 4)] == [False, True, False]
@@ -44,9 +42,9 @@ def test_a_stopped_phase_continues(tmp_path: Path) -> None:
 def test_a_mixture_has_the_shares_of_its_sources(mixture: int) -> None:
     corpus = [(source, AUTHORS[0]) for source in SHARES for _ in range(1000)]
     taken = Counter(corpus[number][0] for number in mixed_documents(corpus, mixture))
-    for source, shares in SHARES.items():
-        # five standard deviations of 1,000 draws
-        assert taken[source] == pytest.approx(1000 * shares[mixture - 1], abs=80), source
+    # five standard deviations of 1,000 draws
+    expected = {source: 1000 * shares[mixture - 1] for source, shares in SHARES.items()}
+    assert taken == pytest.approx(expected, abs=80)
 
 
 def test_authors_and_seeds_decide_the_documents() -> None:

@@ -237,7 +237,6 @@ def test_a_sparse_encoder(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (classify, "--max-tokens=17", "from 8 to 16, the maximum of the encoder (got 17)"),
         (classify, "--best-by=spearman", "--best-by must be one of accuracy, macro_f1"),
-        (classify, "--text-column=body", "has no column 'body'"),
         (classify, "--validation=new.csv", "row 1: the training rows have no label 'new'"),
         (classify, "--validation=long.csv", "row 1 must have at most 16 tokens (got 42; too"),
         (classify, "--test=both.csv", "both.csv has pairs and data.csv has single texts"),
@@ -245,9 +244,6 @@ def test_a_sparse_encoder(capsys: pytest.CaptureFixture[str]) -> None:
         (classify, "--init=no_tokenizer", "no_tokenizer has no tokenizer; add tokenizer.json"),
         (sparse, "--init=few_tokens", "few_tokens: the tokenizer must have at most 30 tokens, on"),
         (sparse, "--init=labels", "labels"),
-        (sparse, "--query-column=question", "pairs.csv has no column 'question'"),
-        (sparse, "--max-tokens=7", "--max-tokens must be from 8 to 16, the maximum of the enco"),
-        (sparse, "--penalty-share=1", "penalty_share must be below 1"),
         (sparse, "--batch-rows=65", "at least 65 pairs, one batch (got 64)"),
         (sparse, "--output=start", "start/config.json; choose another output"),
         (sparse, "--output=other", "other/modules.json exists and does not come from fillmask"),

@@ -53,11 +53,6 @@ def test_the_bias_falls_once() -> None:
     torch.testing.assert_close(bias, lowered - 1)
 
 
-def test_a_file_must_fill_a_batch() -> None:
-    with pytest.raises(ValueError, match=r"at least 300 pairs, one batch \(got 128\)"):
-        sparse_search(SparseConfig(batch_rows=300))
-
-
 def test_the_loss_is_the_cross_entropy_of_the_own_document() -> None:
     queries, documents = np.random.default_rng(0).random((2, 4, 7))
     equal = np.eye(4, dtype=bool)

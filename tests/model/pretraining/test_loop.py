@@ -146,10 +146,3 @@ def test_a_loss_that_is_no_number_stops_the_run(pretraining: Any, no_curve: None
         run.run()
     assert torch.isfinite(run.model.embeddings.word.weight).all()
     assert not (run.directory / "model.safetensors").exists()
-
-
-def test_too_little_text_is_refused(pretraining: Any) -> None:
-    with pytest.raises(ValueError, match=r"must be at least batch_rows, 57 \(got 56\)"):
-        pretraining(batch_rows=57)
-    with pytest.raises(ValueError, match="held-out text must fill a row of 16 tokens"):
-        pretraining(held_out_rows=0)
