@@ -21,7 +21,6 @@ from fillmask_model.memory import release_memory
 from fillmask_model.optimization import adamw, autocast, check_loss, update
 from fillmask_model.pretraining.batches import TrainingBatches
 from fillmask_model.pretraining.config import TrainConfig
-from fillmask_model.pretraining.cross_entropy import summed_cross_entropy
 from fillmask_model.pretraining.evaluation import evaluate
 from fillmask_model.pretraining.masking import MaskedBatch, Masker
 from fillmask_model.pretraining.next_sentence import evaluate_pairs, summed_losses
@@ -211,12 +210,8 @@ class Pretraining:
         """Return the sum of the cross-entropy over the selected positions, in nats."""
         input_ids, selected = masked.input_ids.to(self.device), masked.selected.to(self.device)
         labels = masked.labels.to(self.device)
-        if self.rounded:
-            logits_MV = self.rounded.logits(input_ids, selected)
-            return F.cross_entropy(logits_MV.float(), labels, reduction="sum")
-        hidden_ME = self.model.head(self.model.hidden(input_ids, selected=selected))
-        table_VE, bias_V = self.model.output_projection(), self.model.head_bias
-        return summed_cross_entropy(hidden_ME, table_VE, bias_V, labels)
+        logits = self.rounded.logits if self.rounded else self.model
+        return F.cross_entropy(logits(input_ids, selected).float(), labels, reduction="sum")
 
     def _published_model(self) -> TiedEncoder:
         return self.rounded.rounded_copy() if self.rounded else self.model

@@ -17,7 +17,6 @@ from torch.nn import functional as F
 from fillmask_model.encoder.classifier import NEXT_SENTENCE_LABELS, ClassifierConfig
 from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.encoder.extension import extend_encoder
-from fillmask_model.pretraining.cross_entropy import summed_cross_entropy
 from fillmask_model.pretraining.evaluation import BATCH_ROWS
 from fillmask_model.pretraining.masking import MaskedBatch
 from fillmask_model.pretraining.pairs import PairBatch, Pairs
@@ -107,16 +106,13 @@ def summed_losses(
     read_NT = selected_NT | first_NT
     hidden_RD = model.hidden(*_inputs(model, masked.input_ids, pairs), read_NT)
     is_first_R = first_NT[read_NT]
-    token_loss = summed_cross_entropy(
-        model.head(hidden_RD[~is_first_R]),
-        model.output_projection(),
-        model.head_bias,
-        masked.labels.to(device),
+    logits_MV = model.logits(hidden_RD[~is_first_R])
+    logits_NL = model.get_submodule("classifier")(hidden_RD[is_first_R])
+    token_loss, pair_loss = (
+        F.cross_entropy(logits.float(), labels.to(device), reduction="sum")
+        for logits, labels in ((logits_MV, masked.labels), (logits_NL, pairs.labels))
     )
-    head = model.get_submodule("classifier")
-    logits_NL = head(hidden_RD[is_first_R])
-    labels = pairs.labels.to(device)
-    return token_loss, F.cross_entropy(logits_NL.float(), labels, reduction="sum")
+    return token_loss, pair_loss
 
 
 def _inputs(
