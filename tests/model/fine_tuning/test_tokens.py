@@ -85,13 +85,10 @@ def test_padding_is_masked_and_reaches_a_multiple_of_8() -> None:
     assert batch.attention_mask.tolist() == [[1] * 10 + [0] * 6, [1] * 3 + [0] * 13]
     assert batch.token_type_ids is not None
     assert batch.token_type_ids.tolist() == batch.attention_mask.tolist()
-
-
-def test_padding_never_exceeds_the_encoder_and_equal_lengths_need_none() -> None:
+    # it never exceeds the encoder, and equal lengths need none
     assert make_batch(lengths(3, 17), np.array([0, 1])).input_ids.shape == (2, 17)
-    batch = make_batch(lengths(5, 5), np.array([0, 1]))
-    assert batch.input_ids.shape == (2, 5)
-    assert batch.attention_mask is None
+    equal = make_batch(lengths(5, 5), np.array([0, 1]))
+    assert (equal.input_ids.shape, equal.attention_mask) == ((2, 5), None)
 
 
 def test_an_epoch_has_each_text_once_in_its_own_order() -> None:

@@ -45,12 +45,6 @@ def test_a_channel_that_widens_every_row_goes_before_one_that_is_widest_once() -
     assert choose_float_channels(statistics_of(x), 2).tolist() == [5, 7]
 
 
-def test_a_narrow_map_keeps_most_channels_in_int8() -> None:
-    # At most an eighth of the channels stay in float32.
-    x = np.random.default_rng(2).normal(size=(50, 20))
-    assert len(choose_float_channels(statistics_of(x), FLOAT_CHANNELS)) == 2
-
-
 @pytest.mark.parametrize("name", CONFIGS)
 def test_every_map_has_factors(name: str) -> None:
     # Linear maps with the same input share factors. A factor of zero marks a float32 channel.

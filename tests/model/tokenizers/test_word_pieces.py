@@ -7,15 +7,6 @@ from tokenizers import Tokenizer
 from fillmask_model.tokenizers.word_pieces import SPECIAL_TOKENS, train_word_pieces
 from tests.model.samples import VERSES
 
-WORDS = {word for verse in VERSES for word in verse.split()}
-
-
-def test_it_knows_the_words_it_learnt_from(tokenizer: Tokenizer) -> None:
-    for word in WORDS:
-        assert tokenizer.encode(word, add_special_tokens=False).tokens == [word]
-    ids = tokenizer.encode(VERSES[0]).ids
-    assert tokenizer.decode(ids) == VERSES[0]
-
 
 def test_the_vocabulary_is_bounded_and_begins_with_the_special_tokens() -> None:
     # [PAD] has id 0, and the other special tokens follow.
