@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from fillmask_model.pretraining.rows import TokenRows
+from fillmask_model.pretraining.rows import TokenRows, tokenized
 from fillmask_model.pretraining.short_texts import SENTENCE_OR_LINE_END
 from fillmask_model.tokenizers.special_tokens import SpecialTokens
 
@@ -172,9 +172,9 @@ def read_sentences(
     for document in documents:
         bounds = [len(tokens)]
         texts = SENTENCE_OR_LINE_END.split(document)
-        for encoding in tokenizer.encode_batch_fast(texts, add_special_tokens=False):
-            for start in range(0, len(encoding.ids), longest_tokens):
-                tokens.extend(encoding.ids[start : start + longest_tokens])
+        for ids in tokenized(texts, tokenizer):
+            for start in range(0, len(ids), longest_tokens):
+                tokens.extend(ids[start : start + longest_tokens])
                 bounds.append(len(tokens))
         if len(bounds) > 1:
             sentences.append(np.array(bounds))

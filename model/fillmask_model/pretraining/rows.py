@@ -5,7 +5,7 @@ All rows have the same length and need no padding.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import islice
 from typing import Any, TypeAlias
@@ -18,13 +18,21 @@ from fillmask_model.tokenizers.special_tokens import SpecialTokens
 
 TokenRows: TypeAlias = NDArray[np.integer[Any]]  # (N, T) ids of any integer type
 
-DOCUMENTS_PER_CALL = 256  # enough documents for every core, but few enough to limit memory
+_TEXTS_PER_CALL = 512  # enough texts for every core, but few enough to limit memory
 
 
 @lru_cache(maxsize=2)  # one order for packed rows and one for short texts
 def epoch_order(count: int, seed: int, epoch: int) -> NDArray[np.int64]:
     """Return a seeded permutation (count,) of the indices for an epoch."""
     return np.random.default_rng([seed, epoch]).permutation(count)
+
+
+def tokenized(texts: Iterable[str], tokenizer: Tokenizer) -> Iterator[list[int]]:
+    """Yield the token ids of texts without special tokens."""
+    stream = iter(texts)
+    while call := list(islice(stream, _TEXTS_PER_CALL)):
+        for encoding in tokenizer.encode_batch_fast(call, add_special_tokens=False):
+            yield encoding.ids
 
 
 def pack_rows(
@@ -40,12 +48,7 @@ def pack_rows(
     Returns:
         Token ids (rows, row_tokens), int32.
     """
-    stream = iter(documents)
-    pieces: list[NDArray[np.int32]] = []
-    separator = np.array([special.sep], np.int32)
-    while batch := list(islice(stream, DOCUMENTS_PER_CALL)):
-        for encoding in tokenizer.encode_batch_fast(batch, add_special_tokens=False):
-            pieces += [np.asarray(encoding.ids, np.int32), separator]
+    pieces = [np.array([*ids, special.sep], np.int32) for ids in tokenized(documents, tokenizer)]
     body = row_tokens - 2
     tokens = np.concatenate(pieces) if pieces else np.empty(0, np.int32)
     count = len(tokens) // body

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from fillmask_model.pretraining.rows import TokenRows, epoch_order
+from fillmask_model.pretraining.rows import TokenRows, epoch_order, tokenized
 from fillmask_model.tokenizers.special_tokens import SpecialTokens
 
 # initials and titles do not end a sentence
@@ -27,7 +27,6 @@ SENTENCE_END = re.compile(
 SENTENCE_OR_LINE_END = re.compile(rf"{SENTENCE_END.pattern}|\n")
 SHORTEST_TOKENS, LONGEST_TOKENS = 6, 64  # length of a row, special tokens included
 MOST_SENTENCES = 3
-TEXTS_PER_CALL = 2_000
 
 
 class ShortTexts:
@@ -85,11 +84,10 @@ def short_rows(
     texts = _texts(documents, np.random.default_rng(seed))
     # an array takes 4 bytes per token instead of a list's 40, for up to 150 million tokens
     ids: dict[int, array[int]] = defaultdict(lambda: array("i"))
-    while call := list(islice(texts, TEXTS_PER_CALL)):
-        for encoding in tokenizer.encode_batch_fast(call, add_special_tokens=False):
-            row = [special.cls, *encoding.ids, special.sep]
-            if SHORTEST_TOKENS <= len(row) <= longest_tokens:
-                ids[len(row)].extend(row)
+    for text in tokenized(texts, tokenizer):
+        row = [special.cls, *text, special.sep]
+        if SHORTEST_TOKENS <= len(row) <= longest_tokens:
+            ids[len(row)].extend(row)
     if not ids:
         raise ValueError(
             f"the corpus has no texts of {SHORTEST_TOKENS} to {longest_tokens} tokens; add text"

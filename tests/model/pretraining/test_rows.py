@@ -64,7 +64,7 @@ def token_stream(tokenizer: Tokenizer, documents: list[str]) -> list[int]:
     return stream
 
 
-@pytest.mark.parametrize(("count", "row_tokens"), [(1, 8), (5, 13), (300, 64)])
+@pytest.mark.parametrize(("count", "row_tokens"), [(1, 8), (5, 13), (600, 64)])
 def test_rows_contain_all_tokens(tokenizer: Tokenizer, count: int, row_tokens: int) -> None:
     # Rows are consecutive tokens between [CLS] and [SEP], without an incomplete last row.
     documents = [VERSES[i % 3] for i in range(count)]

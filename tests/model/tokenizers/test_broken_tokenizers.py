@@ -50,23 +50,9 @@ BROKEN: list[tuple[str, bool, Break, str]] = [
         r"tokenizer\.json (must be a valid tokenizer|is not valid UTF-8)",
     ),
     ("BERT", True, put("tokenizer.json", b"[]"), r"must be a valid tokenizer"),
-    ("BERT", True, put("tokenizer.json", b"\xff"), r"tokenizer\.json is not valid UTF-8"),
-    ("BERT", True, put("tokenizer_config.json", b"{"), r"tokenizer_config\.json is not valid JSON"),
-    (
-        *("BERT", False, put("tokenizer_config.json", b"[]")),
-        r"tokenizer_config\.json must contain a JSON object",
-    ),
     (
         *("BERT", False, settings(do_lower_case="no")),
         r"transformers cannot read the tokenizer \(TypeError: 'str' object is not an instance",
-    ),
-    (
-        *("BERT", False, settings(mask_token=7)),
-        r"transformers cannot .* mask_token has to be either str or AddedToken but got",
-    ),
-    (
-        *("BERT", False, settings(added_tokens_decoder=[])),
-        r"transformers cannot read the tokenizer \(AttributeError: 'list' object",
     ),
     (
         *("BERT", True, settings(mask_token="<mask>")),  # noqa: S106 - a token of another kind
@@ -85,8 +71,6 @@ BROKEN: list[tuple[str, bool, Break, str]] = [
         r"vocab\.txt must be .* \(WordPiece error: Missing \[UNK\] token",
     ),
     ("BERT", False, put("vocab.txt", b""), r"vocab\.txt is empty"),
-    ("ESM-2", False, put("vocab.txt", b"\xff"), r"vocab\.txt is not valid UTF-8"),
-    ("RoBERTa", False, cut("vocab.json"), r"vocab\.json is not (valid|UTF-8)"),
     (
         *("RoBERTa", False, put("vocab.json", b'{"a": "b"}')),
         r"vocab\.json must map each token to a unique whole number$",
@@ -99,22 +83,12 @@ BROKEN: list[tuple[str, bool, Break, str]] = [
         r"cannot read the tokenizer \(.*`xyz` out of vocabulary\); download",
     ),
     (
-        "RoBERTa",
-        False,
-        put("merges.txt", b"#version: 0.2\na l\nal"),
-        r"cannot read the tokenizer \(.*invalid at line 2\); download",
-    ),
-    (
         *("RoBERTa", False, remove("merges.txt")),
         r"cannot read the tokenizer \(.*both be from memory or both",
     ),
     (
         *("CamemBERT", False, put("sentencepiece.bpe.model", b"\x00\xff" * 40)),
         r"sentencepiece\.bpe\.model is not a complete SentencePiece model",
-    ),
-    (
-        *("ALBERT", False, put("spiece.model", b"")),
-        r"spiece\.model is not a complete SentencePiece model",
     ),
     (
         *("XLM-RoBERTa", False, cut("sentencepiece.bpe.model")),
