@@ -28,11 +28,7 @@ from fillmask_model.pretraining.config import TrainConfig
 from fillmask_model.pretraining.evaluation import evaluate
 from fillmask_model.pretraining.loop import Pretraining
 from fillmask_model.pretraining.masking import Masker
-from fillmask_model.pretraining.next_sentence import (
-    evaluate_pairs,
-    prepare_encoder,
-    require_next_sentence_head,
-)
+from fillmask_model.pretraining.next_sentence import prepare_encoder
 from fillmask_model.pretraining.pairs import PairTemplate
 from fillmask_model.pretraining.processes import Processes
 from fillmask_model.pretraining.row_files import load_or_build_arrays
@@ -42,7 +38,6 @@ from fillmask_model.pretraining.state import ROWS_NAME, check_output
 from fillmask_model.pretraining.texts import (
     TextFiles,
     TrainingText,
-    make_held_out_pairs,
     reject_other_texts,
     text_key,
     tokenize,
@@ -91,8 +86,6 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     score.add_argument(
         "--short-texts", action="store_true", help="evaluate on short texts instead of packed rows"
     )
-    pairs_help = "also print the accuracy of next-sentence prediction on held-out pairs"
-    score.add_argument("--next-sentence", action="store_true", help=pairs_help)
 
 
 def pretrain_command(options: argparse.Namespace) -> None:
@@ -165,8 +158,6 @@ def evaluate_command(options: argparse.Namespace) -> None:
             f"{options.checkpoint} must have a tokenizer.json and a masked-language-model head; "
             "train the checkpoint with `fillmask-train pretrain --init`"
         )
-    if options.next_sentence:
-        require_next_sentence_head(checkpoint.model)
     tokenizer = read_tokenizer(checkpoint.tokenizer_json)
     special = SpecialTokens.from_tokenizer(tokenizer)
     files = text_files([options.held_out])
@@ -184,9 +175,6 @@ def evaluate_command(options: argparse.Namespace) -> None:
         "confidence": CONFIDENCE,
         "intervals": scores.intervals(),
     }
-    if options.next_sentence:
-        pairs = make_held_out_pairs(read_documents(files), tokenizer, options.row_tokens)
-        report["next_sentence"] = evaluate_pairs(checkpoint.model, pairs)._asdict()
     print(json.dumps(report, indent=2))
 
 

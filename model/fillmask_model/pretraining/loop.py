@@ -228,8 +228,8 @@ class Pretraining:
         held_out = {f"held_out_{name}": value for name, value in asdict(figures).items()}
         report = f"step {self.step}: {figures.summary()}"
         if pairs:
-            held_out |= {NEXT_SENTENCE_ACCURACY: pairs.accuracy, NEXT_SENTENCE_LOSS: pairs.loss}
-            report += f", next sentence {100 * pairs.accuracy:.1f} %"
+            held_out |= {NEXT_SENTENCE_ACCURACY: pairs[0], NEXT_SENTENCE_LOSS: pairs[1]}
+            report += f", next sentence {100 * pairs[0]:.1f} %"
         log.append(step=self.step, tokens=tokens, **held_out)
         draw_curve(log)
         write(report)

@@ -8,8 +8,6 @@ Shapes: N pairs, T tokens, R positions that a head reads, D d_model, L labels.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -22,23 +20,13 @@ from fillmask_model.pretraining.masking import MaskedBatch
 from fillmask_model.pretraining.pairs import PairBatch, Pairs
 
 
-class PairMetrics(NamedTuple):
-    """Metrics of held-out pairs.
-
-    Attributes:
-        accuracy: share of pairs with the correct label.
-        loss: mean cross-entropy of the labels in nats.
-    """
-
-    accuracy: float
-    loss: float
-    pairs: int
-
-
 def evaluate_pairs(
     model: TiedEncoder, pairs: Pairs, count: int | None = None, batch_rows: int = BATCH_ROWS
-) -> PairMetrics:
+) -> tuple[float, float]:
     """Score an encoder's predictions for pairs without masks, as in the service.
+
+    Returns:
+        The share of pairs with the correct label, and the mean cross-entropy of the labels in nats.
 
     Args:
         model: encoder with a next-sentence head, on any device. The function restores its training
@@ -58,7 +46,7 @@ def evaluate_pairs(
             correct += int(logits_NL.argmax(-1).eq(batch.labels).sum())
     finally:
         model.train(was_training)
-    return PairMetrics(correct / number, loss / number, number)
+    return correct / number, loss / number
 
 
 def prepare_encoder(model: TiedEncoder, token_types: int) -> TiedEncoder:
@@ -77,17 +65,6 @@ def prepare_encoder(model: TiedEncoder, token_types: int) -> TiedEncoder:
                 f"(got {', '.join(head.labels)} and {head.pooling!r}); use another checkpoint"
             )
     return extend_encoder(model, head, token_types)
-
-
-def require_next_sentence_head(model: TiedEncoder) -> None:
-    """Raise a ValueError for an encoder without a head for next-sentence prediction."""
-    labels = () if model.classifier is None else model.classifier.config.labels
-    if labels != NEXT_SENTENCE_LABELS:
-        raise ValueError(
-            f"the checkpoint must have a head with the labels {' and '.join(NEXT_SENTENCE_LABELS)} "
-            f"(got {', '.join(labels) or 'no head'}); train one with "
-            "`fillmask-train pretrain --next-sentence`"
-        )
 
 
 def summed_losses(

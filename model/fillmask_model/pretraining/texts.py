@@ -96,7 +96,9 @@ def tokenize(files: TextFiles, tokenizer: Tokenizer, config: TrainConfig) -> dic
     if config.next_sentence:
         training, held_out_documents = files.documents()
         pairs = make_pairs(training, tokenizer, row_tokens, config.seed)
-        held_out_pairs = make_held_out_pairs(held_out_documents, tokenizer, row_tokens)
+        with prefix_errors("held-out text"):
+            # one seed, so that all evaluations of a text have the same pairs
+            held_out_pairs = make_pairs(held_out_documents, tokenizer, row_tokens, EVALUATION_SEED)
         arrays = {"pairs": pairs.ids, "pairs_numbers": pairs.numbers}
         arrays |= {
             "held_out_pairs": held_out_pairs.ids,
@@ -117,12 +119,6 @@ def tokenize(files: TextFiles, tokenizer: Tokenizer, config: TrainConfig) -> dic
         short = short_rows(short_documents, tokenizer, special, config.seed, longest)
         arrays |= {f"short_{tokens:04}": rows for tokens, rows in short.items()}
     return arrays | {"packed": packed, "held_out": held_out}
-
-
-def make_held_out_pairs(documents: Iterable[str], tokenizer: Tokenizer, row_tokens: int) -> Pairs:
-    """Make pairs with one seed, so that all evaluations of a text have the same pairs."""
-    with prefix_errors("held-out text"):
-        return make_pairs(documents, tokenizer, row_tokens, EVALUATION_SEED)
 
 
 def text_key(files: TextFiles, tokenizer: Tokenizer, config: TrainConfig) -> dict[str, Any]:

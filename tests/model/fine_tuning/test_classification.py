@@ -62,19 +62,6 @@ def test_a_seed_determines_the_run() -> None:
     assert not torch.equal(first.embeddings.word.weight, other.embeddings.word.weight)
 
 
-def test_the_start_sets_the_encoder_and_the_seed_sets_the_head() -> None:
-    start, head = tiny_encoder(), topic_task(6).head
-    models = [new_classifier(start, head, seed, from_scratch=False) for seed in (0, 0, 1)]
-    for name, tensor in start.state_dict().items():
-        assert all(torch.equal(model.state_dict()[name], tensor) for model in models)
-    heads = [model.get_parameter("classifier.output.weight") for model in models]
-    assert torch.equal(heads[0], heads[1])
-    assert not torch.equal(heads[0], heads[2])
-    scratch = new_classifier(start, head, 1, from_scratch=True)
-    assert scratch.config == start.config
-    assert not torch.equal(scratch.embeddings.word.weight, start.embeddings.word.weight)
-
-
 def test_each_step_has_its_learning_rate(monkeypatch: pytest.MonkeyPatch) -> None:
     rates: list[float] = []
     step = torch.optim.AdamW.step
