@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import torch
@@ -15,8 +13,9 @@ from tokenizers import Tokenizer
 from fillmask_model.checkpoints.checkpoint import load_checkpoint
 from fillmask_model.commands import main
 from fillmask_model.documents import read_documents
-from fillmask_model.pretraining import commands
+from fillmask_model.pretraining.config import TrainConfig
 from fillmask_model.pretraining.rows import pack_rows
+from fillmask_model.pretraining.texts import TextFiles, tokenize
 from fillmask_model.tokenizers.special_tokens import SpecialTokens
 from tests.model.command_line import ENCODER, pretrain, save_small
 from tests.model.samples import repetitive_text, small_config
@@ -39,24 +38,16 @@ def test_pretraining_writes_a_whole_checkpoint(capsys: pytest.CaptureFixture[str
     assert "held-out loss" in said.out + said.err
 
 
-def test_one_row_in_a_hundred_is_set_aside(
-    monkeypatch: pytest.MonkeyPatch, tokenizer: Tokenizer
-) -> None:
+def test_one_row_in_a_hundred_is_set_aside(tokenizer: Tokenizer) -> None:
     # Every hundredth row is for evaluation only.
-    given: dict[str, Any] = {}
-
-    def run(**arguments: Any) -> SimpleNamespace:
-        given.update(arguments)
-        return SimpleNamespace(run=lambda *_: None)
-
-    monkeypatch.setattr(commands, "Pretraining", run)
     Path("text.txt").write_text(repetitive_text(150))
-    assert pretrain("--output=run", "--tokenizer=tokenizer.json") == 0
-    documents = read_documents([Path("text.txt")])
+    files = TextFiles([Path("text.txt")], [])
+    found = tokenize(files, tokenizer, TrainConfig(row_tokens=16))
+    documents = read_documents(files.training)
     rows = pack_rows(documents, tokenizer, SpecialTokens.from_tokenizer(tokenizer), 16).tolist()
     assert len(rows) > 200
-    assert given["text"].held_out.tolist() == rows[::100]
-    assert given["text"].packed.tolist() == [row for i, row in enumerate(rows) if i % 100]
+    assert found["held_out"].tolist() == rows[::100]
+    assert found["packed"].tolist() == [row for i, row in enumerate(rows) if i % 100]
 
 
 @pytest.mark.usefixtures("no_curve")
@@ -99,28 +90,20 @@ def test_pretraining_can_start_from_a_checkpoint(tokenizer: Tokenizer) -> None:
 
 
 @pytest.mark.usefixtures("no_curve")
-def test_evaluation_prints_figures(capsys: pytest.CaptureFixture[str]) -> None:
-    assert pretrain("--output=run") == 0
-    capsys.readouterr()
-    assert main(["evaluate", "run", "--held-out=text.txt", "--row-tokens=16"]) == 0
-    figures = json.loads(capsys.readouterr().out)
-    shares = {"loss", "perplexity", "top_1", "top_5"}
-    assert set(figures) == shares | {"predicted_tokens", "confidence", "intervals"}
-    assert set(figures["intervals"]) == shares
-    for name, (low, high) in figures["intervals"].items():
-        assert low <= figures[name] <= high
-    assert figures["predicted_tokens"] > 100
-
-
-@pytest.mark.usefixtures("no_curve")
-def test_short_texts_are_trained_on_and_evaluated(capsys: pytest.CaptureFixture[str]) -> None:
-    # `evaluate` also runs on short texts only.
+def test_rows_and_short_texts_are_trained_on_and_evaluated(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert pretrain("--output=run", "--short-share=0.5", "--row-tokens=16") == 0
     said = re.findall(r"([\d,]+) tokens in short texts", capsys.readouterr().out)
     assert len(said) == 1
     assert int(said[0].replace(",", "")) > 100
-    figures = []
+    shares, counts = {"loss", "perplexity", "top_1", "top_5"}, []
     for options in (["--row-tokens=16"], ["--short-texts"]):
         assert main(["evaluate", "run", "--held-out=text.txt", *options]) == 0
-        figures.append(json.loads(capsys.readouterr().out))
-    assert figures[0]["predicted_tokens"] != figures[1]["predicted_tokens"] > 100
+        figures = json.loads(capsys.readouterr().out)
+        assert set(figures) == shares | {"predicted_tokens", "confidence", "intervals"}
+        assert set(figures["intervals"]) == shares
+        for name, (low, high) in figures["intervals"].items():
+            assert low <= figures[name] <= high
+        counts.append(figures["predicted_tokens"])
+    assert counts[0] != counts[1] > 100

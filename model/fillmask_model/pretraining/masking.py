@@ -40,7 +40,8 @@ class Masker:
 
     Attributes:
         vocab_size: exclusive upper bound of the random tokens' ids.
-        special_token_ids: special ids, padding included, which the masker never selects or draws.
+        special_token_ids: ids of mask, padding and other special tokens, which the masker never
+            selects or draws.
         select_rate: share in (0, 1) of ordinary tokens to select.
     """
 
@@ -48,15 +49,6 @@ class Masker:
     mask_token_id: int
     special_token_ids: tuple[int, ...]
     select_rate: float = SELECT_RATE
-
-    def __post_init__(self) -> None:
-        if not 0 < self.select_rate < 1:
-            raise ValueError(f"select_rate must be above 0 and below 1 (got {self.select_rate})")
-        if self.mask_token_id not in self.special_token_ids:
-            raise ValueError(
-                f"special_token_ids must contain mask_token_id, {self.mask_token_id} "
-                f"(got {self.special_token_ids})"
-            )
 
     def __call__(self, input_ids: Tensor, generator: torch.Generator) -> MaskedBatch:
         """Mask a batch.

@@ -97,11 +97,3 @@ def test_the_seed_decides_the_masks(original: Tensor) -> None:
     assert torch.equal(again.input_ids, first.input_ids)
     assert torch.equal(again.selected, first.selected)
     assert not torch.equal(corrupt(original, seed=1).selected, first.selected)
-
-
-@pytest.mark.parametrize("rate", [0.0, 1.0, float("nan")])
-def test_a_rate_that_is_no_share_and_an_ordinary_mask_are_refused(rate: float) -> None:
-    with pytest.raises(ValueError, match="select_rate"):
-        Masker(VOCAB_SIZE, MASK, SPECIAL, rate)
-    with pytest.raises(ValueError, match="special_token_ids must contain mask_token_id"):
-        Masker(VOCAB_SIZE, MASK, (0, 1))

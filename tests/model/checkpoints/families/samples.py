@@ -30,7 +30,7 @@ _OTHER = {
     "layer_norm_eps": 1e-5,
 }
 _DISTIL = {"vocab_size": 97, "max_position_embeddings": 19}
-_MODERN = {
+_GATED = {
     "vocab_size": 97,
     "hidden_size": 36,
     "num_hidden_layers": 4,
@@ -38,6 +38,9 @@ _MODERN = {
     "intermediate_size": 31,
     "max_position_embeddings": 32,
     "pad_token_id": 0,
+}
+_MODERN = {
+    **_GATED,
     "bos_token_id": 1,
     "eos_token_id": 2,
     "cls_token_id": 1,
@@ -52,15 +55,6 @@ _ESM = {
     "max_position_embeddings": 26,
     "pad_token_id": 1,
     "mask_token_id": 32,
-}
-_GATED = {
-    "vocab_size": 97,
-    "hidden_size": 36,
-    "num_hidden_layers": 4,
-    "num_attention_heads": 3,
-    "intermediate_size": 31,
-    "max_position_embeddings": 32,
-    "pad_token_id": 0,
 }
 _YARN = {
     "rope_type": "yarn",
