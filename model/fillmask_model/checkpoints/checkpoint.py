@@ -160,16 +160,20 @@ def load_checkpoint(directory: Path, name: str = "") -> Checkpoint:
         CheckpointError: a file, the family, a configuration value or a tensor is missing, unknown
             or invalid.
     """
-    check_config(directory, name)  # before the weights, whose errors would hide its own
+    # before the weights, whose errors would hide its own
+    fields, model_type, family = check_config(directory, name)
     with checkpoint_errors(directory):
-        return _load(directory, name or directory.name)
+        return _load(directory, fields, model_type, family)
 
 
-def check_config(directory: Path, name: str = "") -> None:
-    """Check the config.json of a checkpoint whose weights may be missing.
+def check_config(directory: Path, name: str = "") -> tuple[dict[str, Any], str, Family | None]:
+    """Read and check the config.json of a checkpoint whose weights may be missing.
 
     Args:
         name: id of the checkpoint's repository. By default the name of the directory.
+
+    Returns:
+        The fields, the type of the model and its family, None for a checkpoint of fillmask.
 
     Raises:
         CheckpointError: the file, the family or a field is missing, unknown or unsupported.
@@ -182,8 +186,10 @@ def check_config(directory: Path, name: str = "") -> None:
         with prefix_errors(directory / "config.json"):
             if fields.get("model_type") == OWN_MODEL_TYPE:
                 read_own_config(fields)
-            else:
-                read_family_config(find_family(fields, name or directory.name)[1], fields, None)
+                return fields, OWN_MODEL_TYPE, None
+            model_type, family = find_family(fields, name or directory.name)
+            read_family_config(family, fields, None)
+            return fields, model_type, family
 
 
 def read_own_config(fields: Mapping[str, Any]) -> tuple[EncoderConfig, ClassifierConfig | None]:
@@ -211,14 +217,13 @@ def read_own_config(fields: Mapping[str, Any]) -> tuple[EncoderConfig, Classifie
     return config, None if head is None else ClassifierConfig.from_dict(head)
 
 
-def _load(directory: Path, name: str) -> Checkpoint:
-    fields = read_object(directory / "config.json")
-    stored = TensorFiles(directory)
-    if fields.get("model_type") == OWN_MODEL_TYPE:
-        model_type, skipped_positions = OWN_MODEL_TYPE, 0
+def _load(
+    directory: Path, fields: dict[str, Any], model_type: str, family: Family | None
+) -> Checkpoint:
+    stored, skipped_positions = TensorFiles(directory), 0
+    if family is None:
         loaded = _load_own(directory, fields, stored)
     else:
-        model_type, family = find_family(fields, name)
         loaded, skipped_positions = _load_family(directory, family, fields, stored)
     tokenizer = read_tokenizer_files(directory, model_type, own=model_type == OWN_MODEL_TYPE)
     if tokenizer is not None and skipped_positions:
