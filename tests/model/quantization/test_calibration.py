@@ -92,11 +92,16 @@ def test_labels_read_the_last_block_at_the_first_token() -> None:
     np.testing.assert_allclose(recomputed, torch.cat(after), atol=1e-5)
 
 
-def test_a_mean_reads_all_tokens() -> None:
-    model = classifier("mean")
+@pytest.mark.parametrize(
+    ("pooling", "changes", "rows"), [("mean", {}, 9), ("first", {"block_order": (0, 0)}, 18)]
+)
+def test_a_mean_and_shared_blocks_read_all_tokens(
+    pooling: Pooling, changes: dict[str, Any], rows: int
+) -> None:
+    # A shared block also computes earlier layers, which need all tokens.
+    model = classifier(pooling, **changes)
     statistics = BlockwiseStatistics(model, TEXTS, 0, fills=False, labels=True)
-    assert {len(one.rows) for one in statistics.values()} == {9}
-    assert statistics["blocks.1.key"] is statistics["blocks.1.query"]
+    assert {len(one.rows) for one in statistics.values()} == {rows}
 
 
 def test_both_heads_use_texts_with_and_without_masks() -> None:
@@ -107,13 +112,6 @@ def test_both_heads_use_texts_with_and_without_masks() -> None:
     for name, one in both.items():
         gram = fills[name].gram + (labels[name].gram if name in labels else 0)
         np.testing.assert_allclose(one.gram, gram, rtol=1e-5, atol=1e-5)
-
-
-def test_shared_blocks_use_all_tokens() -> None:
-    # A shared block also computes earlier layers, which need all tokens.
-    model = classifier(block_order=(0, 0))
-    statistics = BlockwiseStatistics(model, TEXTS, 0, fills=False, labels=True)
-    assert {len(one.rows) for one in statistics.values()} == {18}
 
 
 @pytest.mark.parametrize("labels", [True, False])
