@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import Any
 
@@ -60,6 +61,19 @@ def test_a_seed_determines_the_run() -> None:
     first, again, other = (task.train(epochs=1, seed=seed)[0].model for seed in (3, 3, 4))
     assert_same_weights(first, again)
     assert not torch.equal(first.embeddings.word.weight, other.embeddings.word.weight)
+
+
+def test_a_classifier_gets_a_new_head() -> None:
+    # The seed decides it, even for a start that has such a head.
+    head = topic_task(6).head
+    start = new_classifier(tiny_encoder(), head, 0, from_scratch=False)
+    for seed in (0, 1):
+        model = new_classifier(copy.deepcopy(start), head, seed, from_scratch=False)
+        same = torch.equal(
+            model.get_parameter("classifier.output.weight"),
+            start.get_parameter("classifier.output.weight"),
+        )
+        assert same == (seed == 0)
 
 
 def test_each_step_has_its_learning_rate(monkeypatch: pytest.MonkeyPatch) -> None:

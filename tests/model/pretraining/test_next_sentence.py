@@ -26,7 +26,7 @@ from fillmask_model.pretraining.loop import Pretraining
 from fillmask_model.pretraining.next_sentence import evaluate_pairs, prepare_encoder
 from fillmask_model.pretraining.pairs import Pairs, make_pairs
 from fillmask_model.pretraining.rows import pack_rows
-from fillmask_model.pretraining.texts import TextFiles, TrainingText, tokenize
+from fillmask_model.pretraining.texts import TextFiles, TrainingText, text_key, tokenize
 from fillmask_model.tokenizers.special_tokens import SpecialTokens
 from tests.model.command_line import pretrain
 from tests.model.samples import (
@@ -220,9 +220,8 @@ def test_one_document_in_a_hundred_is_set_aside(tmp_path: Path) -> None:
     documents[::100] = ["sea sea sea sea sea\nsea sea"] * 4
     (tmp_path / "text.txt").write_text("\n\n".join(documents))
     config = TrainConfig(next_sentence=True, short_share=0.5, row_tokens=ROW_TOKENS)
-    text = TrainingText.from_arrays(
-        tokenize(TextFiles([tmp_path / "text.txt"], []), TOKENIZER, config)
-    )
+    files = TextFiles([tmp_path / "text.txt"], [])
+    text = TrainingText.from_arrays(tokenize(files, TOKENIZER, config))
     sea = TOKENIZER.token_to_id("sea")
     assert text.pairs is not None
     assert text.held_out_pairs is not None
@@ -230,6 +229,11 @@ def test_one_document_in_a_hundred_is_set_aside(tmp_path: Path) -> None:
     assert (text.held_out_pairs.ids == sea).any(axis=1).all()
     assert sea in text.held_out
     assert not any(sea in rows for rows in (text.pairs.ids, *text.short.values()))
+    # what is on the disk is of this text, this seed and this form
+    plain = replace(config, short_share=0.0)
+    keys = [text_key(files, TOKENIZER, replace(plain, seed=seed)) for seed in (0, 0, 1)]
+    assert keys[0] == keys[1] != keys[2]
+    assert keys[0] != text_key(files, TOKENIZER, replace(plain, next_sentence=False))
 
 
 def pretrain_on_pairs(*arguments: str) -> int:
