@@ -37,7 +37,7 @@ PAGE = ("service/fillmask/playground",)
 ROOMS = {
     "service": Room(("service",), (".py",), 20_280),
     "page": Room(PAGE, (".js", ".css", ".html"), 3_690),
-    "model": Room(("model",), (".py", ".sh"), 10_750),
+    "model": Room(("model",), (".py", ".sh"), 10_195),
     "export": Room(("export",), (".py",), 5_700),
     "native": Room(("native/src",), (".cpp", ".hpp"), 1_300),
     "benchmarks": Room(("benchmarks", "examples"), (".py", ".lua"), 4_500),
