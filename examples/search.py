@@ -30,8 +30,8 @@ from scipy.sparse import csr_array
 from fillmask import FillMask
 from fillmask.bundles.bundle import default_bundle_path, read_bundle
 from fillmask_export.commands import main as fillmask_export
+from fillmask_export.heads.sparse import STRONGEST, strongest
 from fillmask_export.restore import main as restore
-from fillmask_export.verification.vectors import STRONGEST, strongest
 from fillmask_model.commands import main as fillmask_train
 from fillmask_model.fine_tuning.search import mrr_and_recall
 from fillmask_model.interruption import StopRequest

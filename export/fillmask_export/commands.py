@@ -25,6 +25,7 @@ from fillmask_export.bundle.output import check_output
 from fillmask_export.bundle.write_bundle import BundleMetadata, write_bundle
 from fillmask_export.graph.reference import reference_graph
 from fillmask_export.graph.weights import encoder_weights
+from fillmask_export.heads.golden import renew_golden_results
 from fillmask_export.progress import ExportProgress
 from fillmask_export.sample_texts import GivenTexts, choose_texts
 from fillmask_export.source import (
@@ -33,7 +34,6 @@ from fillmask_export.source import (
     load_source,
     reject_download_options,
 )
-from fillmask_export.verification.golden import renew_golden_results
 from fillmask_model.checkpoints.checkpoint import load_checkpoint
 from fillmask_model.files import atomic_replace, printable, read_text
 from fillmask_model.output_files import reject_inputs

@@ -34,7 +34,7 @@ from fillmask.parameters.texts import TextPair
 from fillmask.tasks.golden import GoldenTolerance
 from fillmask.tokenization.tokenizer import Tokenizer
 from fillmask_export.graph.weights import POSITIONS, POSITIONS_BY_TYPE
-from fillmask_export.verification.fills import encoder_log_probs
+from fillmask_export.heads.fill_mask import encoder_log_probs
 from fillmask_model.checkpoints.checkpoint import FILES, is_own_checkpoint, save_checkpoint
 from fillmask_model.encoder.config import EncoderConfig
 from fillmask_model.encoder.encoder import HEAD_BIAS, TABLE, TiedEncoder

@@ -15,13 +15,13 @@ from fillmask.bundles.bundle import read_bundle
 from fillmask.engine.runtime import Runtime
 from fillmask.tokenization.tokenizer import Tokenizer
 from fillmask_export.bundle.write_bundle import BundleMetadata, write_bundle
-from fillmask_export.sample_texts import SampleTexts
-from fillmask_export.verification.agreement import (
+from fillmask_export.heads.agreement import (
     MASK_EVERY,
     Fp32Predictions,
     measure_agreement,
 )
-from fillmask_export.verification.comparison import VerificationError
+from fillmask_export.heads.head import VerificationError
+from fillmask_export.sample_texts import SampleTexts
 from fillmask_model.checkpoints.checkpoint import Checkpoint
 from fillmask_model.encoder.encoder import TiedEncoder
 from tests.model.samples import VERSES
@@ -72,7 +72,7 @@ def test_few_of_many_tokens_are_masked(
     checkpoint: Checkpoint, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Each text gets masks before any text gets others, and the masks are far from each other.
-    monkeypatch.setattr("fillmask_export.verification.agreement.MAX_MASKS", len(VERSES))
+    monkeypatch.setattr("fillmask_export.heads.agreement.MAX_MASKS", len(VERSES))
     requests = Fp32Predictions.from_texts(checkpoint.model, VERSES, tokenizer, 24).requests
     masks = [request.mask_positions for request in requests]
     assert len(VERSES) <= sum(map(len, masks)) < len(VERSES) + 24 // MASK_EVERY
@@ -86,9 +86,9 @@ def test_figures_are_what_they_say(
     runtime: Runtime, checkpoint: Checkpoint, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The expected figures come from PyTorch in a loop over the masks.
-    monkeypatch.setattr("fillmask_export.verification.agreement.REQUESTS_AT_ONCE", 5)
-    monkeypatch.setattr("fillmask_export.verification.agreement.MIN_AGREEMENT", 0)
-    monkeypatch.setattr("fillmask_export.verification.agreement.MAX_P99", 100)
+    monkeypatch.setattr("fillmask_export.heads.agreement.REQUESTS_AT_ONCE", 5)
+    monkeypatch.setattr("fillmask_export.heads.agreement.MIN_AGREEMENT", 0)
+    monkeypatch.setattr("fillmask_export.heads.agreement.MAX_P99", 100)
     exact, served = shaken(checkpoint.model), checkpoint.model
     same, differences = [], []
     for verse in VERSES:

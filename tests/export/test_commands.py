@@ -98,7 +98,7 @@ def test_the_encoder_is_gone_before_a_graph_is_loaded(
 
     monkeypatch.setattr("fillmask_export.bundle.write_bundle.save_graph", save)
     monkeypatch.setattr("fillmask_export.bundle.write_bundle.Runtime", Watched)
-    monkeypatch.setattr("fillmask_export.verification.expected_results.Runtime", Watched)
+    monkeypatch.setattr("fillmask_export.heads.expected_results.Runtime", Watched)
     texts = lines(tmp_path / "texts.txt")
     flags = ["--precision", "int8", "--texts", texts, "--calibrate", texts]
     assert main([str(checkpoint_path), "--output", str(tmp_path / "bundle"), *flags]) == 0

@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike
 from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import ModelPass
 from fillmask.engine.runtime import Runtime
-from fillmask_export.verification.agreement import Fp32Predictions, measure_agreement
-from fillmask_export.verification.comparison import VerificationError
-from fillmask_export.verification.labels import ExpectedLabels
-from fillmask_export.verification.vectors import ExpectedVectors
+from fillmask_export.heads.agreement import Fp32Predictions, measure_agreement
+from fillmask_export.heads.classify import ExpectedLabels
+from fillmask_export.heads.head import VerificationError
+from fillmask_export.heads.sparse import ExpectedVectors
 
 IDS = np.array([2, 7, 3])
 

@@ -22,12 +22,12 @@ from fillmask.parameters.texts import InputText, TextPair
 from fillmask.tokenization.tokenizer import Tokenizer
 from fillmask_export.bundle.write_bundle import write_bundle
 from fillmask_export.graph.weights import encoder_weights
+from fillmask_export.heads import agreement, classify
+from fillmask_export.heads.classify import ExpectedLabels
+from fillmask_export.heads.golden import renew_golden_results
+from fillmask_export.heads.head import VerificationError
 from fillmask_export.sample_texts import SampleTexts
 from fillmask_export.text_format import TextFormat
-from fillmask_export.verification import agreement, labels
-from fillmask_export.verification.comparison import VerificationError
-from fillmask_export.verification.golden import renew_golden_results
-from fillmask_export.verification.labels import ExpectedLabels
 from fillmask_model.checkpoints.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from fillmask_model.checkpoints.errors import CheckpointError
 from fillmask_model.encoder.classifier import ClassifierConfig
@@ -259,11 +259,11 @@ def test_weights_that_are_not_finite_are_not_written(
             r"the int8 graph must have fp32's top .*--precision fp32",
         ),
         (
-            *("labels", {(labels, "MIN_AGREEMENT"): 1.01}),
+            *("labels", {(classify, "MIN_AGREEMENT"): 1.01}),
             r"the int8 graph must have fp32's best label, .*--precision fp32",
         ),
         (
-            *("labels", {(labels, "MAX_P99"): 0.0, (labels, "MAX_RELATIVE_P99"): 0.0}),
+            *("labels", {(classify, "MAX_P99"): 0.0, (classify, "MAX_RELATIVE_P99"): 0.0}),
             r"logits of int8 must differ from fp32's by at most 0 at .*--precision fp32",
         ),
     ],

@@ -21,8 +21,8 @@ from fillmask.tasks.golden import GoldenTolerance
 from fillmask_export.bundle.description_fields import file_fields
 from fillmask_export.graph.fused.graph import fuse, packed_weights
 from fillmask_export.graph.fused.graph_reader import OPERATORS_VERSION
-from fillmask_export.verification.comparison import VerificationError
-from fillmask_export.verification.golden import golden_of, write_description
+from fillmask_export.heads.golden import golden_of, write_description
+from fillmask_export.heads.head import VerificationError
 from fillmask_model.files import atomic_replace
 
 

@@ -9,9 +9,9 @@ from typing import Any, Self
 from fillmask.bundles.description import SpecialTokens
 from fillmask.tokenization.tokenizer import Tokenizer
 from fillmask_export.bundle.description_fields import special_tokens
+from fillmask_export.bundle.tokens import check_tokens
 from fillmask_export.sample_texts import MAX_UNKNOWN, GivenTexts, SampleTexts, unknown_share
 from fillmask_export.text_format import TextFormat
-from fillmask_export.verification.tokens import check_tokens
 from fillmask_model.checkpoints.checkpoint import Checkpoint
 from fillmask_model.checkpoints.errors import CheckpointError
 

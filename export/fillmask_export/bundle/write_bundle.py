@@ -33,11 +33,11 @@ from fillmask_export.bundle.fused_graph import add_fused_graph
 from fillmask_export.bundle.output import check_output, replace_bundle
 from fillmask_export.bundle.reading import Reading
 from fillmask_export.graph.files import save_graph
+from fillmask_export.heads.expected_results import compare, expected_results
+from fillmask_export.heads.golden import golden_results, write_description
 from fillmask_export.progress import Report, no_report
 from fillmask_export.quantization.weights import int8_weights
 from fillmask_export.sample_texts import GivenTexts, SampleTexts
-from fillmask_export.verification.expected_results import compare, expected_results
-from fillmask_export.verification.golden import golden_results, write_description
 from fillmask_model.checkpoints.checkpoint import Checkpoint
 from fillmask_model.files import naming_a_full_disk
 from fillmask_model.memory import page_out_files

@@ -22,9 +22,9 @@ import onnx
 from fillmask_export.graph.attention import Attention
 from fillmask_export.graph.embedding import is_mask, norm_and_project, token_dropout
 from fillmask_export.graph.heads.classification import label_logits
-from fillmask_export.graph.heads.ranking import rank
 from fillmask_export.graph.heads.sparse import LENGTHS, sparse_weights
 from fillmask_export.graph.operators import GraphBuilder
+from fillmask_export.graph.ranking import rank
 from fillmask_export.graph.value_types import float_tensor, integer_tensor
 from fillmask_export.graph.weights import POSITIONS_BY_TYPE
 from fillmask_model.encoder.classifier import ClassifierConfig

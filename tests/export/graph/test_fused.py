@@ -28,8 +28,8 @@ from fillmask_export.graph.int8_operators import Int8GraphBuilder
 from fillmask_export.graph.operators import GraphBuilder
 from fillmask_export.graph.served import served_graph
 from fillmask_export.graph.weights import encoder_weights
+from fillmask_export.heads.head import VerificationError
 from fillmask_export.quantization.weights import int8_weights
-from fillmask_export.verification.comparison import VerificationError
 from fillmask_model.checkpoints.checkpoint import Checkpoint
 from fillmask_model.encoder.config import EncoderConfig
 from fillmask_model.encoder.sparse import SparsePooling

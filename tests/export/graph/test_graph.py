@@ -18,9 +18,9 @@ from onnx import TensorProto
 from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import ModelPass, PassOutputs
 from fillmask.engine.runtime import Runtime
-from fillmask_export.graph.heads.ranking import MASKS_PER_ROUND
 from fillmask_export.graph.int8_operators import Int8GraphBuilder
 from fillmask_export.graph.operators import GraphBuilder
+from fillmask_export.graph.ranking import MASKS_PER_ROUND
 from fillmask_export.graph.served import served_graph
 from fillmask_export.graph.value_types import float_tensor
 from fillmask_export.graph.weights import encoder_weights

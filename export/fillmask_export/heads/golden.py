@@ -17,7 +17,7 @@ from fillmask.parameters.texts import InputText, TextPair
 from fillmask.tasks.golden import largest_int8_difference
 from fillmask.tokenization.encoded_text import EncodedText
 from fillmask.tokenization.tokenizer import Tokenizer
-from fillmask_export.verification.comparison import all_too_long
+from fillmask_export.heads.head import all_too_long
 from fillmask_model.files import atomic_replace
 
 # Maximum number of golden prompts and of texts with golden labels. 16 prompts have enough masks for

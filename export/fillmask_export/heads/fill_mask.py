@@ -17,15 +17,15 @@ from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import ModelPass, no_targets
 from fillmask.engine.runtime import Runtime
 from fillmask.tokenization.tokenizer import Tokenizer
-from fillmask_export.progress import Report
-from fillmask_export.text_format import encode_inputs, sample_inputs
-from fillmask_export.verification.agreement import TOP_K, Fp32Predictions, measure_agreement
-from fillmask_export.verification.comparison import (
+from fillmask_export.heads.agreement import TOP_K, Fp32Predictions, measure_agreement
+from fillmask_export.heads.head import (
     MAX_GRAPH_DIFFERENCE,
     VerificationError,
     encoder_logits,
     random_inputs,
 )
+from fillmask_export.progress import Report
+from fillmask_export.text_format import encode_inputs, sample_inputs
 from fillmask_model.encoder.encoder import TiedEncoder
 
 TIE = 1e-4  # nats, maximum difference between tokens that may swap ranks

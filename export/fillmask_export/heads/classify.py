@@ -17,14 +17,14 @@ from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import ModelPass
 from fillmask.engine.runtime import Runtime
 from fillmask.tokenization.tokenizer import Tokenizer
-from fillmask_export.text_format import encode_inputs, sample_inputs
-from fillmask_export.verification.comparison import (
+from fillmask_export.heads.head import (
     INT8_ADVICE,
     VerificationError,
     all_too_long,
     graph_difference,
     random_inputs,
 )
+from fillmask_export.text_format import encode_inputs, sample_inputs
 from fillmask_model.encoder.encoder import TiedEncoder
 
 MIN_AGREEMENT = 0.9  # minimum share of texts with the same best label in int8 and fp32

@@ -11,8 +11,8 @@ from fillmask.parameters.texts import InputText, TextPair
 from fillmask.tokenization.encoded_text import EncodedText, token_spans
 from fillmask.tokenization.tokenizer import Tokenizer
 from fillmask.tokenization.truncation import truncate
+from fillmask_export.heads.head import VerificationError
 from fillmask_export.sample_texts import TEXTS
-from fillmask_export.verification.comparison import VerificationError
 
 _LINES = 6  # of each file, but all of the odd ones
 _ODD = "mixed"

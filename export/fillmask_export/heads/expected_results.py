@@ -11,13 +11,13 @@ import torch
 from fillmask.bundles.bundle import MODEL_FILE, WEIGHTS_FILE
 from fillmask.engine.runtime import Runtime
 from fillmask.tokenization.tokenizer import Tokenizer
+from fillmask_export.heads.agreement import Fp32Predictions
+from fillmask_export.heads.classify import ExpectedLabels
+from fillmask_export.heads.fill_mask import ExpectedFills
+from fillmask_export.heads.head import Expected
+from fillmask_export.heads.sparse import ExpectedVectors
 from fillmask_export.progress import Report, no_report
 from fillmask_export.text_format import TextFormat
-from fillmask_export.verification.agreement import Fp32Predictions
-from fillmask_export.verification.comparison import Expected
-from fillmask_export.verification.fills import ExpectedFills
-from fillmask_export.verification.labels import ExpectedLabels
-from fillmask_export.verification.vectors import ExpectedVectors
 from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.encoder.sparse import SparsePooling
 from fillmask_model.memory import page_out_files

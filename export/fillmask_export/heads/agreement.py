@@ -17,13 +17,13 @@ from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import ModelPass, no_targets
 from fillmask.engine.runtime import Runtime
 from fillmask.tokenization.tokenizer import Tokenizer
-from fillmask_export.progress import COMPARISON, PREDICTION, Report, no_report
-from fillmask_export.verification.comparison import (
+from fillmask_export.heads.head import (
     INT8_ADVICE,
     VerificationError,
     all_too_long,
     encoder_logits,
 )
+from fillmask_export.progress import COMPARISON, PREDICTION, Report, no_report
 from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.equal_lengths import batches_of_equal_length
 from fillmask_model.memory import release_memory

@@ -17,8 +17,7 @@ from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import ModelPass
 from fillmask.engine.runtime import Runtime
 from fillmask.tokenization.tokenizer import Tokenizer
-from fillmask_export.text_format import encode_inputs
-from fillmask_export.verification.comparison import (
+from fillmask_export.heads.head import (
     INT8_ADVICE,
     VerificationError,
     all_too_long,
@@ -26,6 +25,7 @@ from fillmask_export.verification.comparison import (
     graph_difference,
     random_inputs,
 )
+from fillmask_export.text_format import encode_inputs
 from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.encoder.sparse import SparsePooling
 
