@@ -21,11 +21,11 @@ from fillmask.tokenization.tokenizer import Tokenizer
 from fillmask_export.arguments import export_parser
 from fillmask_export.bundle.description_fields import file_fields
 from fillmask_export.bundle.fused_graph import add_fused_graph
+from fillmask_export.bundle.golden import renew_golden_results
 from fillmask_export.bundle.output import check_output
 from fillmask_export.bundle.write_bundle import BundleMetadata, write_bundle
 from fillmask_export.graph.reference import reference_graph
 from fillmask_export.graph.weights import encoder_weights
-from fillmask_export.heads.golden import renew_golden_results
 from fillmask_export.progress import ExportProgress
 from fillmask_export.sample_texts import GivenTexts, choose_texts
 from fillmask_export.source import (

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from fillmask.parameters.texts import InputText, TextPair
-from fillmask.tokenization.encoded_text import EncodedText
-from fillmask.tokenization.tokenizer import Tokenizer
 from fillmask_model.encoder.config import EncoderConfig
 from fillmask_model.tokenizers.special_tokens import read_tokenizer
 
@@ -43,22 +39,3 @@ class TextFormat:
             return cls(pairs=False, token_types=1)
         has_types = 0 < max(pair.type_ids) < config.type_vocab_size
         return cls(pairs=True, token_types=config.type_vocab_size if has_types else 1)
-
-
-def sample_inputs(texts: Sequence[str], tokenizer: Tokenizer) -> list[InputText]:
-    """Return the texts and, if the model reads pairs, pairs of neighbouring texts.
-
-    Each text is in at most one pair.
-    """
-    inputs: list[InputText] = list(texts)
-    if tokenizer.reads_pairs:
-        inputs += map(TextPair, texts[::2], texts[1::2])
-    return inputs
-
-
-def encode_inputs(
-    inputs: Sequence[InputText], tokenizer: Tokenizer, max_tokens: int
-) -> list[EncodedText]:
-    """Tokenize the texts and pairs of at most `max_tokens` tokens."""
-    encoded = map(tokenizer.encode, inputs)
-    return [one for one in encoded if len(one.input_ids) <= max_tokens]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,12 +14,9 @@ from fillmask.bundles.bundle import read_bundle
 from fillmask.engine.runtime import Runtime
 from fillmask.tokenization.tokenizer import Tokenizer
 from fillmask_export.bundle.write_bundle import BundleMetadata, write_bundle
-from fillmask_export.heads.agreement import (
-    MASK_EVERY,
-    Fp32Predictions,
-    measure_agreement,
-)
-from fillmask_export.heads.head import VerificationError
+from fillmask_export.heads.agreement import MASK_EVERY, Fp32Predictions
+from fillmask_export.heads.errors import VerificationError
+from fillmask_export.heads.samples import Samples
 from fillmask_export.sample_texts import SampleTexts
 from fillmask_model.checkpoints.checkpoint import Checkpoint
 from fillmask_model.encoder.encoder import TiedEncoder
@@ -40,10 +36,17 @@ def tokenizer(runtime: Runtime, tmp_path: Path) -> Tokenizer:
     return Tokenizer.from_bundle(read_bundle(tmp_path / "bundle"))
 
 
-def agreement(
-    runtime: Runtime, model: TiedEncoder, texts: Sequence[str], tokenizer: Tokenizer, tokens: int
-) -> dict[str, Any]:
-    return measure_agreement(runtime, Fp32Predictions.from_texts(model, texts, tokenizer, tokens))
+def predictions(
+    model: TiedEncoder, texts: Sequence[str], tokenizer: Tokenizer, tokens: int
+) -> Fp32Predictions:
+    samples = Samples(
+        texts=texts,
+        tokenizer=tokenizer,
+        max_tokens=tokens,
+        token_types=1,
+        vocab_size=model.config.vocab_size,
+    )
+    return Fp32Predictions.from_samples(model, samples)
 
 
 def shaken(model: TiedEncoder) -> TiedEncoder:
@@ -60,7 +63,7 @@ def test_the_same_encoder_agrees(
     runtime: Runtime, checkpoint: Checkpoint, tokenizer: Tokenizer
 ) -> None:
     # Every token except special tokens is a mask once, in several batches.
-    figures = agreement(runtime, checkpoint.model, VERSES * 12, tokenizer, 24)
+    figures = predictions(checkpoint.model, VERSES * 12, tokenizer, 24).measure(runtime)
     assert (
         figures["masks"] == sum(len(tokenizer.encode(verse).input_ids) - 2 for verse in VERSES) * 12
     )
@@ -73,7 +76,7 @@ def test_few_of_many_tokens_are_masked(
 ) -> None:
     # Each text gets masks before any text gets others, and the masks are far from each other.
     monkeypatch.setattr("fillmask_export.heads.agreement.MAX_MASKS", len(VERSES))
-    requests = Fp32Predictions.from_texts(checkpoint.model, VERSES, tokenizer, 24).requests
+    requests = predictions(checkpoint.model, VERSES, tokenizer, 24).requests
     masks = [request.mask_positions for request in requests]
     assert len(VERSES) <= sum(map(len, masks)) < len(VERSES) + 24 // MASK_EVERY
     assert len(requests) <= len(VERSES)
@@ -105,7 +108,7 @@ def test_figures_are_what_they_say(
                 best = expected.topk(5).indices
                 same.append(bool(found.argmax() == best[0]))
                 differences.append((found - expected)[best].abs().numpy())
-    figures = agreement(runtime, exact, VERSES, tokenizer, 24)
+    figures = predictions(exact, VERSES, tokenizer, 24).measure(runtime)
     assert 0.2 < figures["top_1_agreement"] < 1  # precondition of the test
     assert figures["masks"] == len(same)
     assert figures["top_1_agreement"] == pytest.approx(np.mean(same))
@@ -121,7 +124,7 @@ def test_texts_that_are_too_long_are_passed_over(
     shortest = min(VERSES, key=lambda verse: len(tokenizer.encode(verse).input_ids))
     length = len(tokenizer.encode(shortest).input_ids)
     two = [shortest, " ".join(VERSES)]
-    figures = agreement(runtime, checkpoint.model, two, tokenizer, length)
+    figures = predictions(checkpoint.model, two, tokenizer, length).measure(runtime)
     assert figures["masks"] == length - 2
     with pytest.raises(VerificationError, match="have more than"):
-        Fp32Predictions.from_texts(checkpoint.model, [shortest], tokenizer, length - 1)
+        predictions(checkpoint.model, [shortest], tokenizer, length - 1)

@@ -98,7 +98,7 @@ def test_the_encoder_is_gone_before_a_graph_is_loaded(
 
     monkeypatch.setattr("fillmask_export.bundle.write_bundle.save_graph", save)
     monkeypatch.setattr("fillmask_export.bundle.write_bundle.Runtime", Watched)
-    monkeypatch.setattr("fillmask_export.heads.expected_results.Runtime", Watched)
+    monkeypatch.setattr("fillmask_export.heads.tasks.Runtime", Watched)
     texts = lines(tmp_path / "texts.txt")
     flags = ["--precision", "int8", "--texts", texts, "--calibrate", texts]
     assert main([str(checkpoint_path), "--output", str(tmp_path / "bundle"), *flags]) == 0
@@ -118,7 +118,7 @@ def test_rounding_to_nearest_calibrates_with_every_other_sentence(
     given: list[tuple[int, bool]] = []
 
     def round_weights(
-        _: Checkpoint, calibration: Sequence[object], __: int, scratch: Path | None, **___: Any
+        _: Checkpoint, calibration: Sequence[object], __: int, scratch: Path | None, ___: object
     ) -> None:
         given.append((len(calibration), scratch is not None))
         raise ValueError("enough")

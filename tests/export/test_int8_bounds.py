@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import ModelPass
 from fillmask.engine.runtime import Runtime
-from fillmask_export.heads.agreement import Fp32Predictions, measure_agreement
+from fillmask_export.heads.agreement import Fp32Predictions
 from fillmask_export.heads.classify import ExpectedLabels
-from fillmask_export.heads.head import VerificationError
+from fillmask_export.heads.errors import VerificationError
 from fillmask_export.heads.sparse import ExpectedVectors
 
 IDS = np.array([2, 7, 3])
@@ -36,7 +36,7 @@ def test_fills_without_numbers_are_refused() -> None:
     expected = Fp32Predictions((request,), np.full((1, 5), -2, np.float32))
     runtime = returning(top_ids=[[4]], target_log_probs=[[-2, -2, np.nan, -2, -2]])
     with pytest.raises(VerificationError, match=r"must differ from fp32's by .* \(got nan\)"):
-        measure_agreement(runtime, expected)
+        expected.measure(runtime)
 
 
 @pytest.mark.parametrize(

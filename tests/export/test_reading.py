@@ -10,7 +10,7 @@ import pytest
 from tokenizers import normalizers
 
 from fillmask_export.bundle.reading import Reading
-from fillmask_export.heads.head import VerificationError
+from fillmask_export.heads.errors import VerificationError
 from fillmask_export.sample_texts import GivenTexts
 from fillmask_model.checkpoints.checkpoint import Checkpoint
 from fillmask_model.tokenizers.loading import read_tokenizer_files

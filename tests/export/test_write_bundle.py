@@ -20,12 +20,13 @@ from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.runtime import Runtime
 from fillmask.parameters.texts import InputText, TextPair
 from fillmask.tokenization.tokenizer import Tokenizer
+from fillmask_export.bundle.golden import renew_golden_results
 from fillmask_export.bundle.write_bundle import write_bundle
 from fillmask_export.graph.weights import encoder_weights
 from fillmask_export.heads import agreement, classify
 from fillmask_export.heads.classify import ExpectedLabels
-from fillmask_export.heads.golden import renew_golden_results
-from fillmask_export.heads.head import VerificationError
+from fillmask_export.heads.errors import VerificationError
+from fillmask_export.heads.samples import Samples
 from fillmask_export.sample_texts import SampleTexts
 from fillmask_export.text_format import TextFormat
 from fillmask_model.checkpoints.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
@@ -289,11 +290,11 @@ def test_int8_figures_of_labels_describe_the_differences(tmp_path: Path) -> None
     bundle = read_bundle(tmp_path / "bundle")
     inputs: list[InputText] = [*TEXTS, *map(TextPair, TEXTS[::2], TEXTS[1::2])]
     expected = np.stack([logits_of(checkpoint, bundle, text) for text in inputs])
-    tokenizer, runtime = Tokenizer.from_bundle(bundle), Runtime(bundle.model_path)
-    arguments = TEXTS, tokenizer, bundle.max_tokens, 2
-    found = ExpectedLabels.from_texts(checkpoint.model, *arguments)
+    runtime = Runtime(bundle.model_path)
+    samples = Samples.of_bundle(bundle, TEXTS)
+    found = ExpectedLabels.from_samples(checkpoint.model, samples)
     assert found.real == figures["texts"] == len(inputs)
-    np.testing.assert_allclose(found.logits[: found.real], expected, atol=1e-5)
+    np.testing.assert_allclose(found.exact[: found.real], expected, atol=1e-5)
     logits = [
         runtime.run(Batch.pack([request])).label_logits[0]
         for request in found.requests[: found.real]
@@ -304,7 +305,7 @@ def test_int8_figures_of_labels_describe_the_differences(tmp_path: Path) -> None
     assert figures["p99_logit_difference"] == pytest.approx(p99, abs=1e-6)
     same = np.argmax(logits, 1) == expected.argmax(1)
     assert figures["best_label_agreement"] == pytest.approx(same.mean())
-    other = ExpectedLabels.from_texts(label_checkpoint("labels", seed=2).model, *arguments)
+    other = ExpectedLabels.from_samples(label_checkpoint("labels", seed=2).model, samples)
     with pytest.raises(VerificationError, match=r"int8 (graph )?must"):
         other.measure(runtime)
 

@@ -31,6 +31,7 @@ from fillmask_export.graph.operators import GraphBuilder
 from fillmask_export.graph.reference import reference_graph
 from fillmask_export.graph.served import served_graph
 from fillmask_export.graph.weights import encoder_weights
+from fillmask_export.heads.fill_mask import FillMask
 from fillmask_export.quantization.weights import int8_weights
 from fillmask_model.checkpoints.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from fillmask_model.checkpoints.mapping.tensors import stored_name
@@ -176,7 +177,7 @@ def expected_fills(case: Case) -> NDArray[np.float32]:
 
 def served(case: Case, builder: GraphBuilder, directory: Path) -> NDArray[np.float32]:
     """Return the log-probabilities (M, V) of the served graph for one batch of all texts."""
-    graph = served_graph(builder)
+    graph = served_graph(builder, [FillMask()])
     onnx.checker.check_model(graph, full_check=True)
     onnx.save(graph, directory / "model.onnx")
     vocabulary = np.arange(case.ours.model.config.vocab_size)

@@ -24,7 +24,7 @@ from fillmask.tokenization import tokenizer as tokenizers_of_bundles
 from fillmask.tokenization.tokenizer import Tokenizer
 from fillmask.tokenization.truncation import truncate
 from fillmask_export.bundle import reading
-from fillmask_export.heads.head import VerificationError
+from fillmask_export.heads.errors import VerificationError
 from fillmask_export.sample_texts import SampleTexts
 from fillmask_model.checkpoints.checkpoint import Checkpoint
 from fillmask_model.tokenizers.loading import read_tokenizer_files

@@ -6,32 +6,14 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
+from fillmask_model.checkpoints.checkpoint import TEXT_CLASSIFICATION, Checkpoint
 from fillmask_model.checkpoints.errors import CheckpointError
-from fillmask_model.encoder.classifier import ClassificationHead, ClassifierConfig
 from fillmask_model.encoder.config import EncoderConfig
 from fillmask_model.encoder.counting import count_parameters
-from fillmask_model.encoder.sparse import SparseSettings
 from fillmask_model.tokenizers.special_tokens import read_tokenizer
 
 # published tables have far fewer unused rows, so more unused rows mean a truncated vocabulary
 MAX_UNUSED_IDS = 1024
-
-
-def classification_fields(head: ClassifierConfig) -> dict[str, Any]:
-    return {
-        "labels": list(head.labels),
-        "problem_type": head.problem_type,
-        "pooling": head.pooling,
-    }
-
-
-def sparse_fields(settings: SparseSettings) -> dict[str, Any]:
-    return {
-        "pooling": settings.pooling.strategy,
-        "activation": settings.pooling.activation,
-        "max_active_dims": settings.max_active_dims,
-        "query_weights": settings.query_weights,
-    }
 
 
 def special_tokens(
@@ -68,20 +50,15 @@ def special_tokens(
     return list(special.values()), mask_id, sorted({*special, *unused})
 
 
-def architecture_fields(
-    config: EncoderConfig, classifier: ClassificationHead | None, *, fills: bool
-) -> dict[str, Any]:
-    """Return the field `architecture`.
-
-    Args:
-        fills: whether the bundle has the masked-language-model head.
-    """
+def architecture_fields(checkpoint: Checkpoint) -> dict[str, Any]:
+    """Return the field `architecture`, with the number of parameters that the tasks need."""
+    model, tasks = checkpoint.model, checkpoint.tasks
     sizes = ("d_model", "num_layers", "num_heads", "d_ff", "vocab_size", "max_positions")
-    fields: dict[str, Any] = {name: getattr(config, name) for name in sizes}
-    counts = count_parameters(config)
-    parameters = counts.tied if fills else counts.encoder
-    if classifier is not None:
-        parameters += sum(parameter.numel() for parameter in classifier.parameters())
+    fields: dict[str, Any] = {name: getattr(model.config, name) for name in sizes}
+    counts = count_parameters(model.config)
+    parameters = counts.encoder if tasks == (TEXT_CLASSIFICATION,) else counts.tied
+    if model.classifier is not None and TEXT_CLASSIFICATION in tasks:
+        parameters += sum(parameter.numel() for parameter in model.classifier.parameters())
     return fields | {"parameters": parameters, "tied": True}
 
 

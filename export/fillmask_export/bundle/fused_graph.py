@@ -17,12 +17,13 @@ from fillmask.bundles.bundle import (
 )
 from fillmask.engine.linux.native_operators import find_operators
 from fillmask.engine.runtime import Runtime
-from fillmask.tasks.golden import GoldenTolerance
 from fillmask_export.bundle.description_fields import file_fields
+from fillmask_export.bundle.golden import golden_of, write_description
 from fillmask_export.graph.fused.graph import fuse, packed_weights
 from fillmask_export.graph.fused.graph_reader import OPERATORS_VERSION
-from fillmask_export.heads.golden import golden_of, write_description
-from fillmask_export.heads.head import VerificationError
+from fillmask_export.heads.errors import VerificationError
+from fillmask_export.heads.head import Head
+from fillmask_export.heads.tasks import HEADS
 from fillmask_model.files import atomic_replace
 
 
@@ -67,20 +68,16 @@ def add_fused_graph(bundle: Bundle, texts: Sequence[str]) -> dict[str, Any] | No
 
 
 def _compare(bundle: Bundle, golden: dict[str, Any]) -> dict[str, Any]:
-    tolerances = {
-        "prompts": GoldenTolerance.of,
-        "labels": GoldenTolerance.of_labels,
-        "vectors": GoldenTolerance.of_vectors,
-    }
     stock = bundle.golden.model_dump()
     everything: list[float] = []
-    for kind, tolerance_of in tolerances.items():
-        expected, found = _numbers(stock.get(kind) or ()), _numbers(golden.get(kind) or ())
+    for head in HEADS.values():
+        kind = head.records
+        expected, found = (_numbers(head, results.get(kind) or ()) for results in (stock, golden))
         if not expected:
             continue
         differences = [abs(found[key] - expected[key]) for key in found.keys() & expected.keys()]
         everything += differences
-        tolerance = tolerance_of(bundle)
+        tolerance = head.tolerance(bundle)
         mean, largest = float(np.mean(differences)), float(np.max(differences))
         if not (mean <= tolerance.mean and largest <= tolerance.largest):  # also true for NaN
             raise VerificationError(
@@ -95,12 +92,10 @@ def _compare(bundle: Bundle, golden: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _numbers(results: Sequence[dict[str, Any]]) -> dict[tuple[int, ...], float]:
-    """Return the numbers of golden results by text, and by mask and token, label or token."""
-    found: dict[tuple[int, ...], float] = {}
-    for text, one in enumerate(results):
-        for mask, fills in enumerate(one.get("fills", ())):
-            found |= {(text, mask, fill["token"]): fill["log_prob"] for fill in fills}
-        found |= {(text, label): logit for label, logit in enumerate(one.get("logits", ()))}
-        found |= {(text, one["token"]): one["weight"] for one in one.get("weights", ())}
-    return found
+def _numbers(head: type[Head], results: Sequence[dict[str, Any]]) -> dict[Any, float]:
+    """Return the numbers of golden results by their text and their place in its result."""
+    return {
+        (text, place): number
+        for text, one in enumerate(results)
+        for place, number in head.numbers(one).items()
+    }

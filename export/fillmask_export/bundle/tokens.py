@@ -11,7 +11,7 @@ from fillmask.parameters.texts import InputText, TextPair
 from fillmask.tokenization.encoded_text import EncodedText, token_spans
 from fillmask.tokenization.tokenizer import Tokenizer
 from fillmask.tokenization.truncation import truncate
-from fillmask_export.heads.head import VerificationError
+from fillmask_export.heads.errors import VerificationError
 from fillmask_export.sample_texts import TEXTS
 
 _LINES = 6  # of each file, but all of the odd ones

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from onnx import TensorProto, helper
-
 from fillmask.engine.attention_rows import ALIGNMENT
 from fillmask_export.graph.operators import GraphBuilder
 from fillmask_export.graph.value_types import float_tensor
@@ -102,19 +100,12 @@ class Attention:
         rounds = g.add("Div", [g.add("Add", [width, g.integers(CHUNK_SLOTS - 1)]), at_once])
         rounds = g.add("Reshape", [rounds, g.integers()])
         nothing = g.add("Slice", [query_BWD, g.integers(0), g.integers(0), g.integers(1)])
-        number = g.next_number()
-        inputs = [
-            helper.make_tensor_value_info(f"round_{number}", TensorProto.INT64, []),
-            helper.make_tensor_value_info(f"go_on_{number}", TensorProto.BOOL, []),
-            float_tensor(f"before_{number}", None, None, None),
-        ]
-        outputs = [
-            helper.make_tensor_value_info(f"go_on_after_{number}", TensorProto.BOOL, []),
-            float_tensor(f"after_{number}", None, None, None),
-        ]
-        with g.subgraph(inputs, outputs) as body:
-            g.add("Identity", [inputs[1].name], [outputs[0].name])
-            round_1 = g.add("Reshape", [inputs[0].name, g.integers(-1)])
+        label = f"_{g.next_number()}"
+        before, after = (
+            float_tensor(f"{name}{label}", None, None, None) for name in ("before", "after")
+        )
+        with g.loop("round", "go_on", [before], [after], label) as body:
+            round_1 = g.add("Reshape", [f"round{label}", g.integers(-1)])
             start = g.add("Mul", [round_1, at_once])
             end = g.add("Add", [start, at_once])
             queries = self._part(self._all, start, end)
@@ -128,7 +119,7 @@ class Attention:
                 key, value = (self._slice(x, first, last) for x in (key, value))
             mask = self._mask(queries, keys, kind)
             mixed = self._attention(self._slice(query_BWD, start, end), key, value, mask)
-            g.add("Concat", [inputs[2].name, mixed], [outputs[1].name], axis=1)
+            g.add("Concat", [before.name, mixed], [after.name], axis=1)
         return g.add("Loop", [rounds, "", nothing], body=body)
 
     def _attention(self, query: str, key: str, value: str, mask: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -10,23 +11,20 @@ import onnx
 from fillmask.bundles.bundle import MODEL_FILE, WEIGHTS_FILE
 from fillmask_export.graph.int8_operators import Int8GraphBuilder
 from fillmask_export.graph.operators import GraphBuilder
-from fillmask_export.graph.served import served_graph
+from fillmask_export.graph.served import GraphHead, served_graph
 from fillmask_export.graph.weight_file import WeightFile
 from fillmask_export.graph.weights import encoder_weights
 from fillmask_export.quantization.weights import Int8Weights
 from fillmask_model.encoder.encoder import TiedEncoder
-from fillmask_model.encoder.sparse import SparsePooling
 
 
 def save_graph(
     model: TiedEncoder,
+    heads: Sequence[GraphHead],
     max_tokens: int,
+    token_types: int,
     directory: Path,
     int8: Int8Weights | None = None,
-    *,
-    fills: bool = True,
-    sparse: SparsePooling | None = None,
-    token_types: int = 1,
 ) -> None:
     """Write the served graph and its weights.
 
@@ -34,11 +32,9 @@ def save_graph(
     weights.
 
     Args:
-        model: fp32 encoder. The graph computes labels if the encoder has a classification head.
+        model: fp32 encoder.
         directory: new directory for the files.
         int8: rounding of the weights. None for fp32.
-        fills: whether the graph fills masks.
-        sparse: pooling of sparse vectors. None for a graph without them.
     """
     weights = encoder_weights(model, max_tokens, token_types)
     directory.mkdir()
@@ -47,8 +43,7 @@ def save_graph(
             builder = GraphBuilder(model.config, weights, file)
         else:
             builder = Int8GraphBuilder(model.config, weights, int8, file)
-        classifier = None if model.classifier is None else model.classifier.config
-        graph = served_graph(builder, classifier, sparse, fills=fills)
+        graph = served_graph(builder, heads)
     onnx.save(graph, directory / MODEL_FILE)
     # check the file, because the graph in memory has no weights
     onnx.checker.check_model(str(directory / MODEL_FILE), full_check=True)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx
 from numpy.typing import NDArray
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 from fillmask_export.graph.weight_file import WeightFile
 
@@ -54,6 +54,33 @@ class NodeBuilder:
         finally:
             graph.node.extend(self.nodes)
             self.nodes = outside
+
+    @contextmanager
+    def loop(
+        self,
+        number: str,
+        condition: str,
+        inputs: Sequence[onnx.ValueInfoProto],
+        outputs: Sequence[onnx.ValueInfoProto],
+        label: str = "",
+    ) -> Iterator[onnx.GraphProto]:
+        """Collect the nodes of the `with` block in the body of a Loop without an early end.
+
+        Args:
+            number: name of the number of a round in the body.
+            condition: name of the condition in the body, which is always true.
+            inputs: tensors that a round gets from the round before.
+            outputs: tensors that a round passes on or adds to the results.
+            label: end of the names of number and condition.
+        """
+        before, after = f"{condition}{label}", f"{condition}_after{label}"
+        rounds = helper.make_tensor_value_info(f"{number}{label}", TensorProto.INT64, [])
+        conditions = [
+            helper.make_tensor_value_info(one, TensorProto.BOOL, []) for one in (before, after)
+        ]
+        with self.subgraph([rounds, conditions[0], *inputs], [conditions[1], *outputs]) as body:
+            self.add("Identity", [before], [after])
+            yield body
 
     def constant(self, name: str, values: NDArray[Any]) -> str:
         """Return the name of an initializer, which the first call with this name adds."""

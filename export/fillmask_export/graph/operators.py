@@ -148,6 +148,33 @@ class GraphBuilder(NodeBuilder):
             inner = self.add("Mul", [inner, self.linear(x, f"{name}.ffn_gate", rows)])
         return self.linear(inner, f"{name}.ffn_out", rows)
 
+    def head_transform(self, x: str, rows: str) -> str:
+        """Add the dense layers and the norm of the masked-language-model head, if any.
+
+        `linears` explains `x` and `rows`.
+        """
+        if not self.config.head_transform:
+            return x
+        for name in ["head.inner"] * bool(self.config.head_inner) + ["head.dense"]:
+            x = self.activate(self.linear(x, name, rows), self.config.activation_of_head)
+        return self.norm(x, "head.norm") if self.config.head_norm else x
+
+    def after_attention(self, x: str, mixed: str, name: str, rows: str) -> str:
+        """Add the rest of a block: attention's output layer and the feed-forward network.
+
+        `linears` explains `rows`.
+
+        Args:
+            x: (R, D) input of the block.
+            mixed: (R, D) values of the tokens, mixed by attention.
+        """
+        x = self.add("Add", [x, self.linear(mixed, f"{name}.output", rows)])
+        if self.config.norm_placement == "pre":
+            inner = self.feed_forward(self.norm(x, f"{name}.ffn_norm"), name, rows)
+            return self.add("Add", [x, inner])
+        x = self.norm(x, f"{name}.attention_norm")
+        return self.norm(self.add("Add", [x, self.feed_forward(x, name, rows)]), f"{name}.ffn_norm")
+
     def gemm(
         self,
         x: str,

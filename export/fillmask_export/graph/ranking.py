@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import numpy_helper
 
 from fillmask_export.graph.operators import GraphBuilder
 from fillmask_export.graph.value_types import float_tensor, integer_tensor
@@ -103,17 +103,8 @@ def _rank_part(
     if len(names) > len(nothing):
         nothing.append(g.add("ConstantOfShape", [g.integers(0, 1)], value=_zero(np.float32)))
     label = f"_{part.start}" if part.start else ""
-    inputs = [
-        helper.make_tensor_value_info(f"round{label}", TensorProto.INT64, []),
-        helper.make_tensor_value_info(f"go_on{label}", TensorProto.BOOL, []),
-        *_results([f"{name}_before" for name in names]),
-    ]
-    outputs = [
-        helper.make_tensor_value_info(f"go_on_after{label}", TensorProto.BOOL, []),
-        *_results([f"{name}_after" for name in names]),
-    ]
-    with g.subgraph(inputs, outputs) as body:
-        g.add("Identity", [f"go_on{label}"], [f"go_on_after{label}"])
+    before, after = (_results([f"{name}_{when}" for name in names]) for when in ("before", "after"))
+    with g.loop("round", "go_on", before, after, label) as body:
         round_1 = g.add("Reshape", [f"round{label}", g.integers(-1)])
         start = g.add("Mul", [round_1, g.integers(MASKS_PER_ROUND)])
         end = g.add("Add", [start, g.integers(MASKS_PER_ROUND)])

@@ -10,6 +10,7 @@ Shapes: N batch, T tokens, D d_model, H heads, d head width, V vocabulary, M mas
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,10 +48,7 @@ def reference_graph(
     x_MD = g.add("GatherND", [x_NTD, g.add("Transpose", [masked_2M], perm=[1, 0])])
     if config.final_norm:
         x_MD = g.norm(x_MD, "final_norm")
-    if config.head_transform:
-        for name in ["head.inner"] * bool(config.head_inner) + ["head.dense"]:
-            x_MD = g.activate(_linear(g, x_MD, name), config.activation_of_head)
-        x_MD = g.norm(x_MD, "head.norm") if config.head_norm else x_MD
+    x_MD = g.head_transform(x_MD, "")
     g.table_logits(x_MD, ["logits"])
     return g.model(
         inputs=[
@@ -65,6 +63,20 @@ def reference_graph(
 
 class _ElementaryBuilder(GraphBuilder):
     """Graph builder with operators that runtimes without opset 20 have."""
+
+    def linears(self, x: str, names: Sequence[str], rows: str) -> list[str]:  # noqa: ARG002 - the int8 builder needs rows
+        """Compute `x @ weight.T` with the bias, if any, for an input (N, T, in).
+
+        The graph stores the transposed weights, because MatMul cannot transpose them.
+        """
+        outputs = []
+        for name in names:
+            weight = self.constant(f"{name}.weight", self.weights[f"{name}.weight"].T)
+            product, bias = self.add("MatMul", [x, weight]), self.bias(f"{name}.bias")
+            if bias is not None:
+                product = self.add("Add", [product, self.constant(f"{name}.bias", bias)])
+            outputs.append(product)
+        return outputs
 
     def norm(self, x: str, name: str) -> str:
         if self.config.norm_kind != "rms":
@@ -172,20 +184,17 @@ class _AttentionContexts:
 
 
 def _block(g: GraphBuilder, name: str, x: str, context: _AttentionContext) -> str:
-    source = g.attention_input(x, name)
-    x = g.add("Add", [x, _attention(g, name, source, context)])
-    if g.config.norm_placement == "pre":
-        return g.add("Add", [x, _feed_forward(g, name, g.norm(x, f"{name}.ffn_norm"))])
-    x = g.norm(x, f"{name}.attention_norm")
-    return g.norm(g.add("Add", [x, _feed_forward(g, name, x)]), f"{name}.ffn_norm")
+    mixed = _attention(g, name, g.attention_input(x, name), context)
+    return g.after_attention(x, mixed, name, "")
 
 
 def _attention(g: GraphBuilder, name: str, x_NTD: str, context: _AttentionContext) -> str:
+    """Mix the values (N, T, D) of the tokens."""
     heads, d = g.config.num_heads, g.config.head_width
     split = g.integers(0, 0, heads, d)
 
     def part(which: str) -> str:
-        projected = _linear(g, x_NTD, f"{name}.{which}")
+        projected = g.linear(x_NTD, f"{name}.{which}", "")
         if g.config.query_key_norm and which != "value":
             projected = g.norm(projected, f"{name}.{which}_norm")
         x_NHTd = g.add("Transpose", [g.add("Reshape", [projected, split])], perm=[0, 2, 1, 3])
@@ -198,8 +207,7 @@ def _attention(g: GraphBuilder, name: str, x_NTD: str, context: _AttentionContex
     scores = g.add("Mul", [scores, g.scalar("attention_scale", 1 / math.sqrt(d))])
     shares = g.add("Softmax", [g.add("Add", [scores, context.score_bias])], axis=-1)
     mixed_NTHd = g.add("Transpose", [g.add("MatMul", [shares, value])], perm=[0, 2, 1, 3])
-    mixed_NTD = g.add("Reshape", [mixed_NTHd, g.integers(0, 0, g.config.d_model)])
-    return _linear(g, mixed_NTD, f"{name}.output")
+    return g.add("Reshape", [mixed_NTHd, g.integers(0, 0, g.config.d_model)])
 
 
 def _rotated(g: GraphBuilder, x_NHTd: str, context: _AttentionContext) -> str:
@@ -216,21 +224,3 @@ def _rotated(g: GraphBuilder, x_NHTd: str, context: _AttentionContext) -> str:
         for sum_or_difference, one, other in (("Sub", first, second), ("Add", second, first))
     ]
     return g.add("Concat", rotated, axis=-1)
-
-
-def _feed_forward(g: GraphBuilder, name: str, x: str) -> str:
-    inner = g.activate(_linear(g, x, f"{name}.ffn_in"), g.config.activation)
-    if g.config.gated_ffn:
-        inner = g.add("Mul", [inner, _linear(g, x, f"{name}.ffn_gate")])
-    return _linear(g, inner, f"{name}.ffn_out")
-
-
-def _linear(g: GraphBuilder, x: str, name: str) -> str:
-    """Compute `x @ weight.T` with the bias, if any, for an input (N, T, in).
-
-    The graph stores the transposed weight, because MatMul cannot transpose it.
-    """
-    weight = g.constant(f"{name}.weight", g.weights[f"{name}.weight"].T)
-    product = g.add("MatMul", [x, weight])
-    bias = g.bias(f"{name}.bias")
-    return product if bias is None else g.add("Add", [product, g.constant(f"{name}.bias", bias)])

@@ -16,51 +16,65 @@ Optimisations that do not change the results:
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import ClassVar, NamedTuple, Protocol
+
 import numpy as np
 import onnx
 
 from fillmask_export.graph.attention import Attention
 from fillmask_export.graph.embedding import is_mask, norm_and_project, token_dropout
-from fillmask_export.graph.heads.classification import label_logits
-from fillmask_export.graph.heads.sparse import LENGTHS, sparse_weights
 from fillmask_export.graph.operators import GraphBuilder
-from fillmask_export.graph.ranking import rank
-from fillmask_export.graph.value_types import float_tensor, integer_tensor
+from fillmask_export.graph.value_types import integer_tensor
 from fillmask_export.graph.weights import POSITIONS_BY_TYPE
-from fillmask_model.encoder.classifier import ClassifierConfig
-from fillmask_model.encoder.sparse import SparsePooling
 
 OPSET = 24
 FLOAT = onnx.TensorProto.FLOAT
 QKV = ("query", "key", "value")
-# names of an input with one entry per token and of an input with one entry per mask
-TOKENS, MASKS = "input_ids", "mask_slots"
-POOLED = "label_slots"  # input with one entry per token that the classification head reads
-SPARSE = "sparse_slots"  # input with one entry per token whose logits a sparse vector pools
+TOKENS = "input_ids"  # name of an input with one entry per token
 
 
-def served_graph(
-    g: GraphBuilder,
-    classifier: ClassifierConfig | None = None,
-    sparse: SparsePooling | None = None,
-    *,
-    fills: bool = True,
-) -> onnx.ModelProto:
+class Ends(NamedTuple):
+    """Inputs and outputs of a graph that belong to one head."""
+
+    inputs: list[onnx.ValueInfoProto]
+    outputs: list[onnx.ValueInfoProto]
+
+
+class GraphHead(Protocol):
+    """Head of a graph, whose outputs are results for one task.
+
+    Attributes:
+        slots: name of an input of the graph with one entry per slot that the head reads.
+    """
+
+    slots: ClassVar[str]
+
+    def add(self, g: GraphBuilder, x_SD: str, rows: str, own: Callable[[str], str]) -> Ends:
+        """Add the nodes of the head.
+
+        Args:
+            x_SD: hidden states of the slots that this head and the heads after it read.
+            rows: tensor whose first axis has S entries.
+            own: function that selects the rows of this head among S rows.
+        """
+
+
+def served_graph(g: GraphBuilder, heads: Sequence[GraphHead]) -> onnx.ModelProto:
     """Build the graph that `fillmask.engine.runtime` runs.
 
     Args:
         g: graph builder for fp32 or int8, with the weights of `fillmask_export.graph.weights`.
-        classifier: configuration of the classification head. None for a graph without labels.
-        sparse: pooling of sparse vectors, which excludes fills and labels. None for a graph without
-            them.
-        fills: whether the graph fills masks.
+        heads: one for each task. Only fills and labels may be together.
     """
     config = g.config
     x_RD = _embeddings(g)
     attention = Attention(g)
     for layer in range(config.num_layers - 1):
         x_RD = _block(g, attention, layer, x_RD)
-    read = SPARSE if sparse else _read_slots(g, classifier, fills=fills)
+    slots = [head.slots for head in heads]
+    read = g.add("Concat", slots, axis=0) if len(slots) > 1 else slots[0]
     x_SD = _last_block(g, attention, config.num_layers - 1, x_RD, read)
     if config.final_norm:
         x_SD = g.norm(x_SD, "final_norm")
@@ -77,48 +91,15 @@ def served_graph(
     outputs = []
     if POSITIONS_BY_TYPE in g.weights:
         inputs.append(integer_tensor("token_types", "R"))
-    if fills:
-        head_SD = x_SD
-        if config.head_transform:
-            # of all slots, because int8 layers cannot compute zero rows in a batch without masks
-            head_SD = _head_transform(g, x_SD, read)
-        rank(g, _first(g, head_SD, MASKS) if classifier else head_SD, MASKS)
-        inputs += [
-            integer_tensor(MASKS, "M"),
-            integer_tensor("top_k", 1),
-            integer_tensor("target_ids", "M", "K"),
-        ]
-        outputs += [
-            integer_tensor("top_ids", "M", "k"),
-            float_tensor("top_log_probs", "M", "k"),
-            float_tensor("target_log_probs", "M", "K"),
-        ]
-    if classifier:
-        x_CD = _after(g, x_SD, MASKS) if fills else x_SD
-        label_logits(g, x_CD, classifier)
-        inputs.append(integer_tensor(POOLED, "C"))
-        if classifier.pooling == "mean":
-            inputs += [integer_tensor("label_texts", "C"), integer_tensor("label_lengths", "N")]
-        outputs.append(float_tensor("label_logits", "N", len(classifier.labels)))
-    if sparse:
-        head_CD = _head_transform(g, x_SD, read) if config.head_transform else x_SD
-        sparse_weights(g, head_CD, sparse)
-        inputs += [integer_tensor(SPARSE, "C"), integer_tensor(LENGTHS, "N")]
-        outputs.append(float_tensor("sparse_weights", "N", config.vocab_size))
+    for head in heads:
+        if head is heads[-1]:
+            ends = head.add(g, x_SD, read, lambda x: x)
+        else:
+            ends = head.add(g, x_SD, read, partial(_first, g, counted=head.slots))
+            x_SD = _after(g, x_SD, head.slots)
+        inputs += ends.inputs
+        outputs += ends.outputs
     return g.model(inputs=inputs, outputs=outputs, opset=OPSET)
-
-
-def _head_transform(g: GraphBuilder, x: str, rows: str) -> str:
-    for name in ["head.inner"] * bool(g.config.head_inner) + ["head.dense"]:
-        x = g.activate(g.linear(x, name, rows), g.config.activation_of_head)
-    return g.norm(x, "head.norm") if g.config.head_norm else x
-
-
-def _read_slots(g: GraphBuilder, classifier: ClassifierConfig | None, *, fills: bool) -> str:
-    """Select the slots that a head reads, with the masks before the pooled tokens."""
-    if classifier and fills:
-        return g.add("Concat", [MASKS, POOLED], axis=0)
-    return MASKS if fills else POOLED
 
 
 def _first(g: GraphBuilder, x: str, counted: str) -> str:
@@ -173,7 +154,7 @@ def _block(g: GraphBuilder, attention: Attention, layer: int, x_RD: str) -> str:
     query, key, value = _pad(g, [query, key, value])
     mixed_BWD = attention.attend_all(query, key, value, layer)
     mixed_RD = g.add("Gather", [_flat_rows(g, mixed_BWD), "unpad_index"])
-    return _after_attention(g, name, x_RD, mixed_RD, TOKENS)
+    return g.after_attention(x_RD, mixed_RD, name, TOKENS)
 
 
 def _last_block(g: GraphBuilder, attention: Attention, layer: int, x_RD: str, read: str) -> str:
@@ -191,20 +172,12 @@ def _last_block(g: GraphBuilder, attention: Attention, layer: int, x_RD: str, re
     mixed_BQD = attention.attend_from(query_BQD, key, value, attention.mask_slots(), layer)
     mixed_MD = g.add("Gather", [_flat_rows(g, mixed_BQD), read])
     x_MD = g.add("Gather", [x_RD, g.add("Gather", [slots_S, read])])
-    return _after_attention(g, name, x_MD, mixed_MD, read)
+    return g.after_attention(x_MD, mixed_MD, name, read)
 
 
 def _pad(g: GraphBuilder, packed: list[str]) -> list[str]:
     """Pad tensors (R, D) to (B, W, D)."""
     return [g.add("Gather", [x_RD, "pad_index"]) for x_RD in packed]
-
-
-def _after_attention(g: GraphBuilder, name: str, x: str, mixed: str, rows: str) -> str:
-    x = g.add("Add", [x, g.linear(mixed, f"{name}.output", rows)])
-    if g.config.norm_placement == "pre":
-        return g.add("Add", [x, g.feed_forward(g.norm(x, f"{name}.ffn_norm"), name, rows)])
-    x = g.norm(x, f"{name}.attention_norm")
-    return g.norm(g.add("Add", [x, g.feed_forward(x, name, rows)]), f"{name}.ffn_norm")
 
 
 def _flat_rows(g: GraphBuilder, x: str) -> str:

@@ -1,1 +1,1 @@
-"""Comparison of a graph with PyTorch, and the golden results of a bundle."""
+"""Heads of the served graph, a file each: nodes, comparison with PyTorch and golden results."""

@@ -16,13 +16,9 @@ from numpy.typing import NDArray
 from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import ModelPass, no_targets
 from fillmask.engine.runtime import Runtime
-from fillmask.tokenization.tokenizer import Tokenizer
-from fillmask_export.heads.head import (
-    INT8_ADVICE,
-    VerificationError,
-    all_too_long,
-    encoder_logits,
-)
+from fillmask_export.heads.errors import require_int8
+from fillmask_export.heads.head import encoder_logits
+from fillmask_export.heads.samples import Samples
 from fillmask_export.progress import COMPARISON, PREDICTION, Report, no_report
 from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.equal_lengths import batches_of_equal_length
@@ -44,31 +40,21 @@ class Fp32Predictions:
     Attributes:
         requests: passes, with the five top tokens of fp32 as targets of each mask.
         log_probs: (M, 5) log-probabilities of the targets.
+        report: function that receives the progress of the comparison.
     """
 
     requests: tuple[ModelPass, ...]
     log_probs: NDArray[np.float32]
+    report: Report = no_report
 
     @classmethod
-    def from_texts(
-        cls,
-        model: TiedEncoder,
-        texts: Sequence[str],
-        tokenizer: Tokenizer,
-        max_tokens: int,
-        report: Report = no_report,
-    ) -> Self:
+    def from_samples(cls, model: TiedEncoder, samples: Samples, report: Report = no_report) -> Self:
         """Predict about MAX_MASKS ordinary tokens, with masks in place of them.
-
-        Args:
-            model: fp32 encoder.
-            texts: plain sentences without masks. The function skips texts of more than
-                `max_tokens` tokens.
 
         Raises:
             VerificationError: no text has at most `max_tokens` tokens.
         """
-        passes = _masked_texts(texts, tokenizer, max_tokens)
+        passes = _masked_texts(samples)
         requests: list[ModelPass] = []
         parts = []
         for some in batches_of_equal_length(
@@ -84,8 +70,47 @@ class Fp32Predictions:
             ]
             report(PREDICTION, len(requests) / len(passes), "")
         if not requests:
-            raise all_too_long(max_tokens)
-        return cls(tuple(requests), np.concatenate(parts))
+            raise samples.all_too_long()
+        return cls(tuple(requests), np.concatenate(parts), report)
+
+    def measure(self, runtime: Runtime) -> dict[str, Any]:
+        """Compare the predictions of the int8 graph with PyTorch's predictions in fp32.
+
+        Returns:
+            The number of masks, the share of masks with the same top token, and the mean and the
+            99th percentile of the absolute differences in nats over the five top tokens of fp32.
+
+        Raises:
+            VerificationError: the agreement is below MIN_AGREEMENT, or the 99th percentile of the
+                differences is above MAX_P99.
+        """
+        same, found = [], []
+        for start in range(0, len(self.requests), REQUESTS_AT_ONCE):
+            some = self.requests[start : start + REQUESTS_AT_ONCE]
+            outputs = runtime.run(Batch.pack(some))
+            best = np.concatenate([request.target_ids[:, 0] for request in some])
+            same.append(outputs.top_ids[:, 0] == best)
+            found.append(outputs.target_log_probs)
+            self.report(COMPARISON, len(found) * REQUESTS_AT_ONCE / len(self.requests), "")
+        difference = np.abs(np.concatenate(found) - self.log_probs)
+        agreement = float(np.concatenate(same).mean())
+        p99 = float(np.quantile(difference, 0.99))
+        require_int8(
+            agreement >= MIN_AGREEMENT,
+            f"the int8 graph must have fp32's top token at {100 * MIN_AGREEMENT:.0f} % of masks or "
+            f"more (got {100 * agreement:.1f} %)",
+        )
+        require_int8(
+            p99 <= MAX_P99,
+            f"the log-probabilities of int8 must differ from fp32's by at most {MAX_P99} nats at "
+            f"the 99th percentile (got {p99:.2g})",
+        )
+        return {
+            "masks": len(self.log_probs),
+            "top_1_agreement": agreement,
+            "mean_log_prob_difference": float(difference.mean()),
+            "p99_log_prob_difference": p99,
+        }
 
 
 @torch.inference_mode()
@@ -99,61 +124,20 @@ def _top(
     return best.indices.numpy(), (best.values - logits_MV.logsumexp(-1, keepdim=True)).numpy()
 
 
-def measure_agreement(
-    runtime: Runtime, expected: Fp32Predictions, report: Report = no_report
-) -> dict[str, Any]:
-    """Compare the predictions of the int8 graph with PyTorch's predictions in fp32.
-
-    Returns:
-        The number of masks, the share of masks with the same top token, and the mean and the 99th
-        percentile of the absolute differences in nats over the five top tokens of fp32.
-
-    Raises:
-        VerificationError: the agreement is below MIN_AGREEMENT, or the 99th percentile of the
-            differences is above MAX_P99.
-    """
-    same, found = [], []
-    for start in range(0, len(expected.requests), REQUESTS_AT_ONCE):
-        some = expected.requests[start : start + REQUESTS_AT_ONCE]
-        outputs = runtime.run(Batch.pack(some))
-        best = np.concatenate([request.target_ids[:, 0] for request in some])
-        same.append(outputs.top_ids[:, 0] == best)
-        found.append(outputs.target_log_probs)
-        report(COMPARISON, len(found) * REQUESTS_AT_ONCE / len(expected.requests), "")
-    difference = np.abs(np.concatenate(found) - expected.log_probs)
-    agreement = float(np.concatenate(same).mean())
-    p99 = float(np.quantile(difference, 0.99))
-    if not agreement >= MIN_AGREEMENT:
-        raise VerificationError(
-            f"the int8 graph must have fp32's top token at {100 * MIN_AGREEMENT:.0f} % of masks or "
-            f"more (got {100 * agreement:.1f} %). {INT8_ADVICE}"
-        )
-    if not p99 <= MAX_P99:
-        raise VerificationError(
-            f"the log-probabilities of int8 must differ from fp32's by at most {MAX_P99} nats at "
-            f"the 99th percentile (got {p99:.2g}). {INT8_ADVICE}"
-        )
-    return {
-        "masks": len(expected.log_probs),
-        "top_1_agreement": agreement,
-        "mean_log_prob_difference": float(difference.mean()),
-        "p99_log_prob_difference": p99,
-    }
-
-
-def _masked_texts(texts: Sequence[str], tokenizer: Tokenizer, max_tokens: int) -> list[ModelPass]:
+def _masked_texts(samples: Samples) -> list[ModelPass]:
     """Return passes that together mask each ordinary token once, up to MAX_MASKS.
 
     A pass masks every MASK_EVERY-th ordinary token of a text, so that the masks are about as far
     from each other as in training.
     """
+    tokenizer = samples.tokenizer
     passes: list[ModelPass] = []
     for first in range(MASK_EVERY):
-        for text in texts:
+        for text in samples.texts:
             input_ids = tokenizer.encode(text).input_ids
             ordinary = np.flatnonzero(~np.isin(input_ids, list(tokenizer.special_token_ids)))
             positions = ordinary[first::MASK_EVERY].astype(np.int64)
-            if not len(positions) or len(input_ids) > max_tokens:
+            if not len(positions) or len(input_ids) > samples.max_tokens:
                 continue
             masked = input_ids.copy()
             masked[positions] = tokenizer.mask_token_id

@@ -1,11 +1,11 @@
-"""Verification of the fills of an fp32 graph against the PyTorch encoder.
+"""Fills of masks: the ranking of the vocabulary, compared with PyTorch.
 
-Shapes: M masked positions of all texts, V vocabulary.
+Shapes: S slots that a head reads, M masked positions of all texts, V vocabulary.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -16,21 +16,100 @@ from numpy.typing import NDArray
 from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import ModelPass, no_targets
 from fillmask.engine.runtime import Runtime
-from fillmask.tokenization.tokenizer import Tokenizer
-from fillmask_export.heads.agreement import TOP_K, Fp32Predictions, measure_agreement
+from fillmask.tasks.golden import GoldenTolerance
+from fillmask.tokenization.encoded_text import EncodedText
+from fillmask_export.graph.operators import GraphBuilder
+from fillmask_export.graph.ranking import rank
+from fillmask_export.graph.served import Ends
+from fillmask_export.graph.value_types import float_tensor, integer_tensor
+from fillmask_export.heads.agreement import TOP_K, Fp32Predictions
+from fillmask_export.heads.errors import VerificationError
 from fillmask_export.heads.head import (
     MAX_GRAPH_DIFFERENCE,
-    VerificationError,
+    Head,
     encoder_logits,
-    random_inputs,
+    golden_tolerance,
 )
+from fillmask_export.heads.samples import Samples, text_fields
 from fillmask_export.progress import Report
-from fillmask_export.text_format import encode_inputs, sample_inputs
+from fillmask_model.checkpoints.checkpoint import Checkpoint
 from fillmask_model.encoder.encoder import TiedEncoder
 
 TIE = 1e-4  # nats, maximum difference between tokens that may swap ranks
 MASKS_PER_TEXT = 3  # more than one mask reveals a wrong order of the outputs
 REAL_TEXTS = 24  # maximum number
+
+
+@dataclass(frozen=True, slots=True)
+class FillMask(Head):
+    """Head with the outputs `top_ids`, `top_log_probs` and `target_log_probs`."""
+
+    slots = "mask_slots"
+    field, records = "", "prompts"
+    tolerance = staticmethod(GoldenTolerance.of)
+
+    @classmethod
+    def of(cls, checkpoint: Checkpoint) -> Self:  # noqa: ARG003 - other heads need it
+        return cls()
+
+    def add(self, g: GraphBuilder, x_SD: str, rows: str, own: Callable[[str], str]) -> Ends:
+        # of all slots, because int8 layers cannot compute zero rows in a batch without masks
+        rank(g, own(g.head_transform(x_SD, rows)), self.slots)
+        inputs = [
+            integer_tensor(self.slots, "M"),
+            integer_tensor("top_k", 1),
+            integer_tensor("target_ids", "M", "K"),
+        ]
+        outputs = [
+            integer_tensor("top_ids", "M", "k"),
+            float_tensor("top_log_probs", "M", "k"),
+            float_tensor("target_log_probs", "M", "K"),
+        ]
+        return Ends(inputs, outputs)
+
+    def expect(self, model: TiedEncoder, samples: Samples, report: Report | None) -> ExpectedFills:
+        """Compute the log-probabilities of masks and, for int8, predict masked tokens."""
+        predictions = Fp32Predictions.from_samples(model, samples, report) if report else None
+        return ExpectedFills.from_samples(model, samples, predictions)
+
+    @classmethod
+    def golden(
+        cls, samples: Samples, runtime: Runtime, int8: dict[str, Any] | None
+    ) -> dict[str, Any]:
+        prompts = [
+            {**text_fields(text), "fills": _fills(one, runtime, samples)}
+            for text, one in samples.golden(masked=True)
+        ]
+        p99 = None if int8 is None else int8["p99_log_prob_difference"]
+        return {"prompts": prompts, "log_prob_tolerance": golden_tolerance(p99)}
+
+    @staticmethod
+    def numbers(record: dict[str, Any]) -> dict[tuple[int, ...], float]:
+        return {
+            (mask, fill["token"]): fill["log_prob"]
+            for mask, fills in enumerate(record["fills"])
+            for fill in fills
+        }
+
+
+def _fills(encoded: EncodedText, runtime: Runtime, samples: Samples) -> list[list[dict[str, Any]]]:
+    """Return the five best ordinary tokens of each mask."""
+    special = samples.tokenizer.special_token_ids
+    positions = encoded.mask_positions
+    top_k = min(TOP_K + len(special), samples.vocab_size)
+    targets = no_targets(len(positions))
+    request = ModelPass(encoded.input_ids, positions, top_k, targets, encoded.token_types)
+    outputs = runtime.run(Batch.pack([request]))
+    return [
+        [
+            {"token": token, "log_prob": round(log_prob, 5)}
+            for token, log_prob in zip(tokens, log_probs, strict=True)
+            if token not in special
+        ][:TOP_K]
+        for tokens, log_probs in zip(
+            outputs.top_ids.tolist(), outputs.top_log_probs.tolist(), strict=True
+        )
+    ]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,49 +120,33 @@ class ExpectedFills:
         requests: passes for the fp32 graph.
         log_probs: (M, V) expected log-probabilities.
         predictions: expected predictions of the int8 graph. None for an fp32 bundle.
-        report: function that receives the progress of the comparison in int8.
     """
 
     requests: Sequence[ModelPass]
     log_probs: NDArray[np.float32]
     predictions: Fp32Predictions | None
-    report: Report
 
     @classmethod
-    def from_texts(
-        cls,
-        model: TiedEncoder,
-        texts: Sequence[str],
-        tokenizer: Tokenizer,
-        max_tokens: int,
-        token_types: int,
-        predictions: Fp32Predictions | None,
-        report: Report,
+    def from_samples(
+        cls, model: TiedEncoder, samples: Samples, predictions: Fp32Predictions | None
     ) -> Self:
         """Compute the log-probabilities of real and of random tokens with up to three masks.
 
-        Args:
-            texts: plain sentences without masks. The function uses the first REAL_TEXTS texts and
-                their pairs, except for empty inputs and inputs of more than `max_tokens` tokens.
-            token_types: number of token types of random tokens.
+        The real tokens are those of the first REAL_TEXTS texts and of their pairs.
         """
         generator = np.random.default_rng(0)
-        samples = sample_inputs(texts[:REAL_TEXTS], tokenizer)
-        inputs = [
-            (one.input_ids, one.token_types)
-            for one in encode_inputs(samples, tokenizer, max_tokens)
-            if len(one.input_ids) > 2
-        ]
-        inputs += random_inputs(model.config.vocab_size, max_tokens, token_types, generator)
+        encoded = samples.encode(REAL_TEXTS)
+        inputs = [(one.input_ids, one.token_types) for one in encoded if len(one.input_ids) > 2]
+        inputs += samples.random(generator)
         requests = []
         for input_ids, types in inputs:
             count = min(int(generator.integers(1, MASKS_PER_TEXT + 1)), len(input_ids))
             positions = np.sort(generator.choice(len(input_ids), count, replace=False))
             masked = input_ids.copy()
-            masked[positions] = tokenizer.mask_token_id
+            masked[positions] = samples.tokenizer.mask_token_id
             one = ModelPass(masked, positions.astype(np.int64), TOP_K, no_targets(count), types)
             requests.append(one)
-        return cls(requests, encoder_log_probs(model, requests), predictions, report)
+        return cls(requests, encoder_log_probs(model, requests), predictions)
 
     def compare(self, runtime: Runtime) -> dict[str, Any]:
         """Run all passes as one batch and compare the results with the results of the encoder.
@@ -118,7 +181,7 @@ class ExpectedFills:
 
     def measure(self, runtime: Runtime) -> dict[str, Any]:
         assert self.predictions is not None  # noqa: S101 - the bundle is in int8
-        return measure_agreement(runtime, self.predictions, self.report)
+        return self.predictions.measure(runtime)
 
 
 @torch.inference_mode()

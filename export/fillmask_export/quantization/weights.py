@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fillmask_export.progress import ROUNDING, SMOOTHING, Report, no_report
 from fillmask_export.quantization.rounding import Gram, QuantizedRows, quantize_rows
-from fillmask_model.checkpoints.checkpoint import Checkpoint
+from fillmask_model.checkpoints.checkpoint import FILL_MASK, SPARSE, TEXT_CLASSIFICATION, Checkpoint
 from fillmask_model.quantization.calibration import BlockwiseStatistics
 from fillmask_model.quantization.input_recorder import InputStatistics
 from fillmask_model.quantization.rounding_plan import RoundingPlan
@@ -127,9 +127,6 @@ def int8_weights(
     calibration: Sequence[NDArray[np.int64]],
     mask_token_id: int,
     scratch: Path | None,
-    *,
-    fills: bool = True,
-    sparse: bool = False,
     report: Report = no_report,
 ) -> Int8Weights:
     """Choose the rounding of an encoder's weights by calibration.
@@ -140,19 +137,17 @@ def int8_weights(
         calibration: token ids of real texts.
         scratch: directory for temporary files with Gram matrices, with which later columns
             compensate for rounding errors. None to round each weight to the nearest value.
-        fills: whether the graph fills masks.
-        sparse: whether the graph computes sparse vectors.
     """
     if checkpoint.rounding:
         return Int8Weights(checkpoint.rounding, lambda _: None, report)
-    model = checkpoint.model
+    model, tasks = checkpoint.model, checkpoint.tasks
     statistics = BlockwiseStatistics(
         model,
         calibration,
         mask_token_id,
-        fills=fills,
-        labels=model.classifier is not None,
-        sparse=sparse,
+        fills=FILL_MASK in tasks,
+        labels=TEXT_CLASSIFICATION in tasks,
+        sparse=SPARSE in tasks,
         grams=scratch is not None,
     )
     saving = SavingStatistics(statistics, scratch, report)

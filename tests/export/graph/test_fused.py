@@ -28,11 +28,13 @@ from fillmask_export.graph.int8_operators import Int8GraphBuilder
 from fillmask_export.graph.operators import GraphBuilder
 from fillmask_export.graph.served import served_graph
 from fillmask_export.graph.weights import encoder_weights
-from fillmask_export.heads.head import VerificationError
+from fillmask_export.heads.errors import VerificationError
+from fillmask_export.heads.fill_mask import FillMask
+from fillmask_export.heads.tasks import heads_of
 from fillmask_export.quantization.weights import int8_weights
 from fillmask_model.checkpoints.checkpoint import Checkpoint
 from fillmask_model.encoder.config import EncoderConfig
-from fillmask_model.encoder.sparse import SparsePooling
+from fillmask_model.encoder.sparse import SparsePooling, SparseSettings
 from tests.export.samples import CONFIGS, padded_batch, random_text
 from tests.model.samples import random_encoder, small_config
 from tests.native_package import native_package
@@ -56,23 +58,16 @@ FUSED_CONFIGS = CONFIGS | {
 
 
 def _graph(
-    config: EncoderConfig, directory: Path, sparse: SparsePooling | None = None
+    config: EncoderConfig, directory: Path, sparse: SparseSettings | None = None
 ) -> onnx.ModelProto:
     model = random_encoder(config)
     generator = np.random.default_rng(4)
     longest = min(config.max_positions, 16)
     texts = [generator.integers(0, config.vocab_size, longest) for _ in range(20)]
-    fills = sparse is None
-    int8 = int8_weights(
-        Checkpoint(model, None, head_is_new=False),
-        texts,
-        0,
-        directory,
-        fills=fills,
-        sparse=not fills,
-    )
+    checkpoint = Checkpoint(model, None, head_is_new=False, sparse=sparse)
+    int8 = int8_weights(checkpoint, texts, 0, directory)
     builder = Int8GraphBuilder(config, encoder_weights(model), int8)
-    return served_graph(builder, None, sparse, fills=fills)
+    return served_graph(builder, heads_of(checkpoint))
 
 
 def _runtimes(
@@ -162,8 +157,8 @@ def packs_attention(name: str) -> bool:
 @pytest.mark.parametrize("strategy", ["max", "sum"])
 def test_sparse_vectors(strategy: str, tmp_path: Path) -> None:
     config = small_config(**WIDE)
-    pooling = SparsePooling("max" if strategy == "max" else "sum")
-    stock, fused = _runtimes(_graph(config, tmp_path, pooling), config, tmp_path)
+    settings = SparseSettings(SparsePooling("max" if strategy == "max" else "sum"))
+    stock, fused = _runtimes(_graph(config, tmp_path, settings), config, tmp_path)
     generator = np.random.default_rng(5)
     texts = [
         ModelPass.for_vector(generator.integers(0, config.vocab_size, length), None, 20)
@@ -180,7 +175,9 @@ def _vectors(runtime: Runtime, texts: list[ModelPass]) -> NDArray[np.float32]:
 
 def test_fp32_has_no_fused_form() -> None:
     config = small_config()
-    graph = served_graph(GraphBuilder(config, encoder_weights(random_encoder(config))))
+    graph = served_graph(
+        GraphBuilder(config, encoder_weights(random_encoder(config))), [FillMask()]
+    )
     assert fuse(graph, config.d_model) is None
 
 

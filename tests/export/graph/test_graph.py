@@ -24,6 +24,7 @@ from fillmask_export.graph.ranking import MASKS_PER_ROUND
 from fillmask_export.graph.served import served_graph
 from fillmask_export.graph.value_types import float_tensor
 from fillmask_export.graph.weights import encoder_weights
+from fillmask_export.heads.fill_mask import FillMask
 from fillmask_export.quantization.weights import int8_weights
 from fillmask_model.checkpoints.checkpoint import Checkpoint
 from fillmask_model.encoder.encoder import TiedEncoder
@@ -47,7 +48,7 @@ def _builder(directory: Path, model: TiedEncoder, *, int8: bool) -> GraphBuilder
 
 
 def _runtime(directory: Path, model: TiedEncoder, *, int8: bool, threads: int = 1) -> Runtime:
-    graph = served_graph(_builder(directory, model, int8=int8))
+    graph = served_graph(_builder(directory, model, int8=int8), [FillMask()])
     onnx.checker.check_model(graph, full_check=True)
     onnx.save(graph, directory / "model.onnx")
     return Runtime(directory / "model.onnx", threads)
@@ -191,7 +192,7 @@ def _nodes(graph: onnx.ModelProto) -> list[onnx.NodeProto]:
 def test_fp32_stores_one_table_for_lookup_and_projection(tmp_path: Path) -> None:
     # The lookup and the output projection read the same initializer.
     model = random_encoder(WIDE)
-    graph = served_graph(_builder(tmp_path, model, int8=False))
+    graph = served_graph(_builder(tmp_path, model, int8=False), [FillMask()])
     shapes = [sorted(tensor.dims) for tensor in graph.graph.initializer]
     assert shapes.count([96, 3001]) == 1
     readers = [n.op_type for n in _nodes(graph) if "embeddings.word.weight" in n.input]
@@ -203,7 +204,7 @@ def test_fp32_stores_one_table_for_lookup_and_projection(tmp_path: Path) -> None
 def test_int8_stores_one_table_for_lookup_and_projection(tmp_path: Path) -> None:
     # The lookup and the output projection read the same initializer, with one byte per weight.
     model = random_encoder(WIDE)
-    graph = served_graph(_builder(tmp_path, model, int8=True))
+    graph = served_graph(_builder(tmp_path, model, int8=True), [FillMask()])
     tables = [t for t in graph.graph.initializer if np.prod(t.dims) >= 3001 * 96]
     assert [(t.data_type, len(t.raw_data)) for t in tables] == [(TensorProto.INT8, 3001 * 96)]
     readers = [n.op_type for n in _nodes(graph) if tables[0].name in n.input]
@@ -228,7 +229,7 @@ def test_a_text_of_zeros_gives_numbers(tmp_path: Path) -> None:
 def test_the_last_block_works_on_masks_only(tmp_path: Path) -> None:
     # The first block's feed-forward part computes every token, the last block's only the masks.
     config = CONFIGS["bert"]
-    graph = served_graph(_builder(tmp_path, random_encoder(config), int8=False))
+    graph = served_graph(_builder(tmp_path, random_encoder(config), int8=False), [FillMask()])
     makers = {node.input[1]: node.output[0] for node in graph.graph.node if node.op_type == "Gemm"}
     probes = [makers[f"blocks.{number}.ffn_in.weight"] for number in (0, config.num_layers - 1)]
     graph.graph.output.extend(float_tensor(name, None, config.d_ff) for name in probes)

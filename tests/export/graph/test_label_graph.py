@@ -21,6 +21,8 @@ from fillmask_export.graph.int8_operators import Int8GraphBuilder
 from fillmask_export.graph.operators import GraphBuilder
 from fillmask_export.graph.served import served_graph
 from fillmask_export.graph.weights import encoder_weights
+from fillmask_export.heads.classify import Classify
+from fillmask_export.heads.fill_mask import FillMask
 from fillmask_export.quantization.weights import Int8Weights, int8_weights
 from fillmask_model.checkpoints.checkpoint import Checkpoint
 from fillmask_model.encoder.classifier import ClassifierConfig
@@ -82,9 +84,10 @@ class Sampler:
         if int8:
             texts = [self._ids(min(config.max_positions, 16)) for _ in range(20)]
             checkpoint = Checkpoint(self.model, None, head_is_new=not fills)
-            int8_rows = int8_weights(checkpoint, texts, 0, directory, fills=fills)
+            int8_rows = int8_weights(checkpoint, texts, 0, directory)
             g = Int8GraphBuilder(config, weights, int8_rows)
-        graph = served_graph(g, self.head, fills=fills)
+        heads = [FillMask()] * fills + [Classify(self.head)]
+        graph = served_graph(g, heads)
         onnx.checker.check_model(graph, full_check=True)
         onnx.save(graph, directory / MODEL_FILE)
         return Runtime(directory / MODEL_FILE)
@@ -244,7 +247,7 @@ def test_a_graph_for_fills_alone_is_that_of_the_built_in_bundle() -> None:
     for layer in range(config.num_layers):
         plan.factors[f"blocks.{layer}.ffn_out"] = (torch.arange(1536) >= 32).float()
     g = Int8GraphBuilder(config, encoder_weights(model), Int8Weights(plan, lambda _: None))
-    built = served_graph(g).graph
+    built = served_graph(g, [FillMask()]).graph
     assert [node.SerializeToString() for node in built.node] == [
         node.SerializeToString() for node in stored.node
     ]

@@ -19,6 +19,7 @@ from fillmask_export.graph.operators import GraphBuilder
 from fillmask_export.graph.served import served_graph
 from fillmask_export.graph.weight_file import WeightFile
 from fillmask_export.graph.weights import encoder_weights
+from fillmask_export.heads.fill_mask import FillMask
 from fillmask_export.quantization.weights import int8_weights
 from fillmask_model.checkpoints.checkpoint import Checkpoint
 from fillmask_model.encoder.encoder import TABLE, TiedEncoder
@@ -40,7 +41,7 @@ def run(directory: Path, model: TiedEncoder, request: ModelPass, *, int8: bool) 
             texts = [np.arange(start, start + 10) for start in range(20)]
             rounding = int8_weights(Checkpoint(model, None, head_is_new=False), texts, 0, directory)
             builder = Int8GraphBuilder(model.config, weights, rounding, file)
-        graph = served_graph(builder)
+        graph = served_graph(builder, [FillMask()])
     onnx.save(graph, directory / "model.onnx")
     return Runtime(directory / "model.onnx").run(Batch.pack([request]))
 

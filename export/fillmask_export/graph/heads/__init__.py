@@ -1,1 +1,0 @@
-"""Heads at the end of the served graph."""
