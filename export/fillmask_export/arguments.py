@@ -52,12 +52,6 @@ def export_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--reference", type=Path, help="file of the reference graph to write")
     parser.add_argument(
-        "--renew-golden",
-        action="store_true",
-        help="replace the golden prompts and golden texts of a bundle, whose directory takes the "
-        "place of the checkpoint",
-    )
-    parser.add_argument(
         "--fuse",
         action="store_true",
         help="add the graph for fillmask-native to a bundle in int8, whose directory takes the "

@@ -6,7 +6,6 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -21,13 +20,12 @@ from fillmask.tokenization.tokenizer import Tokenizer
 from fillmask_export.arguments import export_parser
 from fillmask_export.bundle.description_fields import file_fields
 from fillmask_export.bundle.fused_graph import add_fused_graph
-from fillmask_export.bundle.golden import renew_golden_results
 from fillmask_export.bundle.output import check_output
 from fillmask_export.bundle.write_bundle import BundleMetadata, write_bundle
 from fillmask_export.graph.reference import reference_graph
 from fillmask_export.graph.weights import encoder_weights
 from fillmask_export.progress import ExportProgress
-from fillmask_export.sample_texts import GivenTexts, choose_texts
+from fillmask_export.sample_texts import GivenTexts
 from fillmask_export.source import (
     Source,
     find_checkpoint,
@@ -42,20 +40,15 @@ from fillmask_model.output_files import reject_inputs
 def main(arguments: list[str] | None = None) -> int:
     parser = export_parser()
     options = parser.parse_args(arguments)
-    outputs = [
-        options.output, options.bundles, options.cache, options.reference, options.renew_golden,
-        options.fuse,
-    ]  # fmt: skip
+    outputs = [options.output, options.bundles, options.cache, options.reference, options.fuse]
     if sum(map(bool, outputs)) != 1:
         parser.error(
-            "exactly one of --output BUNDLE, --bundles DIR, --cache, --reference FILE.onnx, "
-            f"--renew-golden and --fuse must be set (got {sum(map(bool, outputs))})"
+            "exactly one of --output BUNDLE, --bundles DIR, --cache, --reference FILE.onnx and "
+            f"--fuse must be set (got {sum(map(bool, outputs))})"
         )
     try:
         if options.reference:
             _write_reference(options)
-        elif options.renew_golden:
-            _renew_golden_results(options)
         elif options.fuse:
             _fuse(options)
         else:
@@ -151,36 +144,20 @@ def _find_checkpoint(options: argparse.Namespace) -> Source:
     return source
 
 
-def _renew_golden_results(options: argparse.Namespace) -> None:
-    reject_download_options(options)
-    bundle = Path(options.checkpoint)
-    texts = _verification_lines(options, bundle)
-    count = renew_golden_results(bundle, texts)
-    renewed = read_bundle(bundle)
-    if renewed.fused is not None:
-        add_fused_graph(renewed, texts)
-    print(f"written: {count} golden results in {bundle}")
-
-
 def _fuse(options: argparse.Namespace) -> None:
     reject_download_options(options)
-    bundle = Path(options.checkpoint)
-    figures = add_fused_graph(read_bundle(bundle), _verification_lines(options, bundle))
+    bundle = read_bundle(Path(options.checkpoint))
+    texts = _read_texts(options).complete(Tokenizer.from_bundle(bundle))
+    figures = add_fused_graph(bundle, texts.verification)
     if figures is None:
-        raise ValueError(f"{bundle} has no int8 layers; export it with --precision int8")
+        raise ValueError(f"{bundle.path} has no int8 layers; export it with --precision int8")
     print(json.dumps(figures, indent=2))
-    print(f"verified and written: the fused graph in {bundle}")
+    print(f"verified and written: the fused graph in {bundle.path}")
 
 
 def _read_texts(options: argparse.Namespace) -> GivenTexts:
     files = options.texts, options.calibrate
     return GivenTexts(*(None if file is None else _read_lines(file) for file in files))
-
-
-def _verification_lines(options: argparse.Namespace, bundle: Path) -> Sequence[str]:
-    if options.texts is not None:
-        return _read_lines(options.texts)
-    return choose_texts(Tokenizer.from_bundle(read_bundle(bundle))).verification
 
 
 def _read_lines(path: Path) -> list[str]:

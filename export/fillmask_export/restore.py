@@ -2,17 +2,17 @@
 
     python -m fillmask_export.restore service/fillmask/bundles/default OUTPUT
 
-The bundle must have BERT's architecture, like the built-in bundle. The weights of the checkpoint
-are the weights of the bundle in float32. The checkpoint has `max_tokens` positions and no
-classification head. It also differs from the original checkpoint in points that do not affect the
-hidden states:
+The bundle must be in int8 and have BERT's architecture with one token type, like the built-in
+bundle. The weights of the checkpoint are the weights of the bundle in float32. The checkpoint has
+`max_tokens` positions and no classification head. It also differs from the original checkpoint in
+points that do not affect the hidden states:
 - The position embeddings include the embedding of token type 0.
 - The key and value biases are 0. The bias of attention's output layer contains the value bias.
-- From an int8 bundle, the feed-forward units have a different order.
-- From an int8 bundle, each value channel has another scale, for which the weights of attention's
-  output layer compensate.
+- The feed-forward units have a different order.
+- Each value channel has another scale, for which the weights of attention's output layer
+  compensate.
 
-Shapes: P positions, U token types, D d_model, M masks.
+Shapes: M masks.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from fillmask.errors import StartupError
 from fillmask.parameters.texts import TextPair
 from fillmask.tasks.golden import GoldenTolerance
 from fillmask.tokenization.tokenizer import Tokenizer
-from fillmask_export.graph.weights import POSITIONS, POSITIONS_BY_TYPE
+from fillmask_export.graph.weights import POSITIONS
 from fillmask_export.heads.fill_mask import encoder_log_probs
 from fillmask_model.checkpoints.checkpoint import FILES, is_own_checkpoint, save_checkpoint
 from fillmask_model.encoder.config import EncoderConfig
@@ -51,18 +51,23 @@ def restore(bundle: Bundle) -> TiedEncoder:
     """Return the encoder of a bundle in fp32, in evaluation mode.
 
     Raises:
-        ValueError: the bundle does not have BERT's architecture or does not fill masks, or the
-            restored encoder does not reproduce the golden prompts.
+        ValueError: the bundle does not have BERT's architecture in int8 or does not fill masks, or
+            the restored encoder does not reproduce the golden prompts.
     """
     if "fill-mask" not in bundle.tasks:
         raise ValueError(
             f"{bundle.path} must have the task fill-mask (got {', '.join(bundle.tasks)})"
         )
+    if bundle.precision != "int8":
+        raise ValueError(
+            f"{bundle.path} must be in int8 (got {bundle.precision}); train on with the checkpoint "
+            "from which it was exported"
+        )
     graph = onnx.load(bundle.model_path).graph
     stored = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in graph.initializer}
     try:
         model = TiedEncoder(_config(bundle, graph)).eval()
-        weights = _weights(stored, model.config, int8=bundle.precision == "int8")
+        weights = _weights(stored, model.config)
         model.load_state_dict({name: torch.from_numpy(a.copy()) for name, a in weights.items()})
     except (KeyError, RuntimeError, ValueError) as error:
         reason = f"no tensor {error.args[0]}" if isinstance(error, KeyError) else str(error)
@@ -97,64 +102,38 @@ def _config(bundle: Bundle, graph: onnx.GraphProto) -> EncoderConfig:
         num_heads=sizes.num_heads,
         d_ff=sizes.d_ff,
         max_positions=bundle.max_tokens,
-        type_vocab_size=bundle.token_types if bundle.token_types > 1 else 0,
+        type_vocab_size=0,
         # the shortest decimal number of the float32 value in the graph, such as 1e-12
         norm_eps=float(str(np.float32(norms[0]))),
         activation="gelu_tanh" if gelus[0] == b"tanh" else "gelu_erf",
     )
 
 
-def _weights(stored: Arrays, config: EncoderConfig, *, int8: bool) -> Weights:
+def _weights(stored: Arrays, config: EncoderConfig) -> Weights:
     """Return the tensors of the encoder by their names in PyTorch."""
-    weights = _embeddings(stored, config)
+    weights = {
+        TABLE: stored[TABLE] * stored[f"{TABLE}.scales"][:, None] * stored[f"{TABLE}{_FACTORS}"],
+        HEAD_BIAS: stored.get(HEAD_BIAS, np.zeros(config.vocab_size, np.float32)),
+        "embeddings.position.weight": stored[POSITIONS],
+        "head.dense.weight": _smoothed(stored, "head.dense"),
+    }
     norms = ["embeddings.norm", "head.norm"]
-    biases = {"head.dense": config.d_model}
+    biases = ["head.dense"]
     for layer in range(config.num_layers):
         block = f"blocks.{layer}"
-        weights |= _int8_block(stored, block) if int8 else _fp32_block(stored, block)
+        weights |= _block(stored, block)
         norms += [f"{block}.attention_norm", f"{block}.ffn_norm"]
-        biases |= {f"{block}.{part}": config.d_model for part in (*ATTENTION, "ffn_out")}
-        biases[f"{block}.ffn_in"] = config.d_ff
-    if int8:
-        weights[TABLE] = (
-            weights[TABLE] * stored[f"{TABLE}.scales"][:, None] * stored[f"{TABLE}{_FACTORS}"]
-        )
-    weights["head.dense.weight"] = (
-        _smoothed(stored, "head.dense") if int8 else stored["head.dense.weight"]
-    )
+        biases += [f"{block}.{part}" for part in (*ATTENTION, "ffn_out")]
     for norm in norms:
         weights |= {f"{norm}.{part}": stored[f"{norm}.{part}"] for part in ("weight", "bias")}
-    for name, width in biases.items():
+    for name in biases:
         # the graph omits biases of zeros, the key bias and the value bias
-        zeros = np.zeros(width, np.float32)
-        weights.setdefault(f"{name}.bias", stored.get(f"{name}.bias", zeros))
+        zeros = np.zeros(config.d_model, np.float32)
+        weights[f"{name}.bias"] = stored.get(f"{name}.bias", zeros)
     return weights
 
 
-def _embeddings(stored: Arrays, config: EncoderConfig) -> Weights:
-    """Return the stored table, the embeddings of positions and types, and the head's bias."""
-    weights = {TABLE: stored[TABLE], HEAD_BIAS: np.zeros(config.vocab_size, np.float32)}
-    for name, part in stored.items():
-        # a large vocabulary has several parts, whose names end with their first rows
-        if name.partition(".")[0] == HEAD_BIAS:
-            start = int(name.partition(".")[2] or 0)
-            weights[HEAD_BIAS][start : start + len(part)] = part
-    if not config.type_vocab_size:
-        return weights | {"embeddings.position.weight": stored[POSITIONS]}
-    sums_UPD = stored[POSITIONS_BY_TYPE].reshape(config.type_vocab_size, -1, config.d_model)
-    types_UD = (sums_UPD - sums_UPD[0]).mean(axis=1, dtype=np.float64).astype(np.float32)
-    return weights | {
-        "embeddings.position.weight": sums_UPD[0],
-        "embeddings.token_type.weight": types_UD,
-    }
-
-
-def _fp32_block(stored: Arrays, block: str) -> Weights:
-    names = [f"{block}.{part}.weight" for part in (*ATTENTION, "ffn_in", "ffn_out")]
-    return {name: stored[name] for name in names}
-
-
-def _int8_block(stored: Arrays, block: str) -> Weights:
+def _block(stored: Arrays, block: str) -> Weights:
     weights = {
         f"{block}.{part}.weight": _smoothed(stored, f"{block}.{part}") for part in ATTENTION[:3]
     }

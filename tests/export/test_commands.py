@@ -23,7 +23,7 @@ from fillmask_export.graph.files import save_graph
 from fillmask_export.source import load_source
 from fillmask_model.checkpoints.checkpoint import Checkpoint, save_checkpoint
 from fillmask_model.encoder.encoder import TiedEncoder
-from tests.export.label_bundles import TEXTS, label_checkpoint, write_label_bundle
+from tests.export.label_bundles import TEXTS, label_checkpoint
 from tests.model.checkpoints.families.samples import SAMPLES
 from tests.model.samples import VERSES, change_config, change_tensors
 from tests.model.tokenizers.tokenizer_directories import KINDS, write_directory
@@ -160,24 +160,6 @@ def test_the_cache_needs_one_export_of_the_same_files(
     lines(tmp_path / "texts", VERSES[1:])
     assert main(arguments) == 0
     assert "in the cache" not in capsys.readouterr().out
-
-
-def test_renews_golden_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    # Nothing but the golden results changes. A text that is too long has none.
-    path = tmp_path / "bundle"
-    write_label_bundle(path, label_checkpoint("both"), "int8")
-    made = {file.name: file.read_bytes() for file in path.iterdir()}
-    old = json.loads(made["bundle.json"])
-    old["golden"]["prompts"] = old["golden"]["prompts"][:1]
-    old["golden"]["labels"] = [{"text": "cat", "logits": [0.0, 0.0, 0.0]}]
-    (path / "bundle.json").write_text(json.dumps(old))
-    texts = lines(tmp_path / "texts.txt", [*TEXTS, "word " * 99])
-    assert main([str(path), "--renew-golden", "--texts", texts]) == 0
-    assert f"written: {2 * len(TEXTS)} golden results" in capsys.readouterr().out
-    assert {file.name: file.read_bytes() for file in path.iterdir()} == made
-    lines(tmp_path / "texts.txt", ["word " * 99])
-    assert main([str(path), "--renew-golden", "--texts", texts]) == 2
-    assert "all verification texts have more than" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("output", ["--output", "--reference"])

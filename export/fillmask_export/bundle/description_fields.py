@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from fillmask_model.checkpoints.checkpoint import TEXT_CLASSIFICATION, Checkpoin
 from fillmask_model.checkpoints.errors import CheckpointError
 from fillmask_model.encoder.config import EncoderConfig
 from fillmask_model.encoder.counting import count_parameters
+from fillmask_model.files import atomic_replace
 from fillmask_model.tokenizers.special_tokens import read_tokenizer
 
 # published tables have far fewer unused rows, so more unused rows mean a truncated vocabulary
@@ -66,3 +68,9 @@ def file_fields(file: Path) -> dict[str, Any]:
     with file.open("rb") as stream:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
     return {"sha256": digest, "bytes": file.stat().st_size}
+
+
+def write_description(description: dict[str, Any], file: Path) -> None:
+    text = json.dumps(description, indent=2, ensure_ascii=False)
+    with atomic_replace(file) as temporary:
+        temporary.write_text(text + "\n", encoding="utf-8")

@@ -17,13 +17,13 @@ from fillmask.bundles.bundle import (
 )
 from fillmask.engine.linux.native_operators import find_operators
 from fillmask.engine.runtime import Runtime
-from fillmask_export.bundle.description_fields import file_fields
-from fillmask_export.bundle.golden import golden_of, write_description
+from fillmask_export.bundle.description_fields import file_fields, write_description
 from fillmask_export.graph.fused.graph import fuse, packed_weights
 from fillmask_export.graph.fused.graph_reader import OPERATORS_VERSION
 from fillmask_export.heads.errors import VerificationError
 from fillmask_export.heads.head import Head
-from fillmask_export.heads.tasks import HEADS
+from fillmask_export.heads.samples import Samples
+from fillmask_export.heads.tasks import HEADS, golden_results
 from fillmask_model.files import atomic_replace
 
 
@@ -52,7 +52,8 @@ def add_fused_graph(bundle: Bundle, texts: Sequence[str]) -> dict[str, Any] | No
     packed = packed_weights(graph)
     with atomic_replace(path / FUSED_FILE) as file:
         onnx.save(graph, file)
-        golden = golden_of(bundle, Runtime(file, operators=operators, packed=packed), texts)
+        runtime = Runtime(file, operators=operators, packed=packed)
+        golden = golden_results(Samples.of_bundle(bundle, texts), runtime, bundle.verification)
         figures = _compare(bundle, golden)
     description = json.loads((path / DESCRIPTION_FILE).read_text(encoding="utf-8"))
     description["schema_version"] = SCHEMA_VERSION

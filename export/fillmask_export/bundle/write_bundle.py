@@ -23,9 +23,12 @@ from fillmask.bundles.description import SpecialTokens
 from fillmask.bundles.validation import check_name
 from fillmask.engine.linux.native_operators import OperatorsUnavailableError
 from fillmask.engine.runtime import Runtime
-from fillmask_export.bundle.description_fields import architecture_fields, file_fields
+from fillmask_export.bundle.description_fields import (
+    architecture_fields,
+    file_fields,
+    write_description,
+)
 from fillmask_export.bundle.fused_graph import add_fused_graph
-from fillmask_export.bundle.golden import write_description
 from fillmask_export.bundle.output import check_output, replace_bundle
 from fillmask_export.bundle.reading import Reading
 from fillmask_export.graph.files import save_graph

@@ -186,7 +186,8 @@ def test_a_fused_graph_with_other_results_is_not_written(
     change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # One number may not differ much, nor all numbers a little.
-    for name in ("bundle.json", "model.onnx"):
+    names = ["bundle.json", "model.onnx", "tokenizer.json"]
+    for name in names:
         shutil.copy(default_bundle_path() / name, tmp_path)
     before = (tmp_path / "bundle.json").read_bytes()
     bundle = Bundle.model_validate(json.loads(before), context=tmp_path)
@@ -196,10 +197,10 @@ def test_a_fused_graph_with_other_results_is_not_written(
         fill["log_prob"] += {"one": 1, "all": 0.1, "nan": np.nan}[change]
     for name in ("find_operators", "Runtime"):  # which make golden results
         monkeypatch.setattr(fused_graph, name, Mock())
-    monkeypatch.setattr(fused_graph, "golden_of", lambda *_: golden)
+    monkeypatch.setattr(fused_graph, "golden_results", lambda *_: golden)
     with pytest.raises(VerificationError, match="golden prompts of the fused graph must match"):
         add_fused_graph(bundle, ["a text"])
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["bundle.json", "model.onnx"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
     assert (tmp_path / "bundle.json").read_bytes() == before
 
 

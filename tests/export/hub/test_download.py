@@ -125,7 +125,7 @@ def test_an_existing_directory_wins_over_the_hub(
     ("checkpoint", "options", "message"),
     [
         ("remote", ["--revision", "main"], "need the id of a repository (got the path"),
-        ("remote", ["--renew-golden", "--allow-pickle"], "need the id of a repository (got the"),
+        ("remote", ["--fuse", "--allow-pickle"], "need the id of a repository (got the"),
         ("some/where/else", [], "some/where/else does not exist; name the directory"),
         ("./" + NAME, [], "does not exist; name the directory of a checkpoint, or the id"),
         ("absent", [], "the directory absent does not exist, and {url} has no repository of this"),
@@ -142,7 +142,7 @@ def test_errors_of_the_name(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    output = [] if "--renew-golden" in options else ["--output", "bundle"]
+    output = [] if "--fuse" in options else ["--output", "bundle"]
     assert export(tmp_path, *output, *options, checkpoint=checkpoint) == 2
     error = capsys.readouterr().err
     assert message.format(url=hub.url) in error
