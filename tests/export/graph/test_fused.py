@@ -6,6 +6,7 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from unittest.mock import Mock
@@ -24,17 +25,14 @@ from fillmask_export.bundle import fused_graph
 from fillmask_export.bundle.fused_graph import add_fused_graph
 from fillmask_export.graph.fused.graph import fuse, packed_weights
 from fillmask_export.graph.fused.graph_reader import OPERATORS_VERSION, with_subgraphs
-from fillmask_export.graph.int8_operators import Int8GraphBuilder
 from fillmask_export.graph.operators import GraphBuilder
 from fillmask_export.graph.served import served_graph
 from fillmask_export.graph.weights import encoder_weights
 from fillmask_export.heads.errors import VerificationError
 from fillmask_export.heads.fill_mask import FillMask
-from fillmask_export.heads.tasks import heads_of
-from fillmask_export.quantization.weights import int8_weights
-from fillmask_model.checkpoints.checkpoint import Checkpoint
 from fillmask_model.encoder.config import EncoderConfig
 from fillmask_model.encoder.sparse import SparsePooling, SparseSettings
+from tests.export.graphs import filling, write_graph
 from tests.export.samples import CONFIGS, padded_batch, random_text
 from tests.model.samples import random_encoder, small_config
 from tests.native_package import native_package
@@ -57,40 +55,28 @@ FUSED_CONFIGS = CONFIGS | {
 }
 
 
-def _graph(
-    config: EncoderConfig, directory: Path, sparse: SparseSettings | None = None
-) -> onnx.ModelProto:
-    model = random_encoder(config)
-    generator = np.random.default_rng(4)
-    longest = min(config.max_positions, 16)
-    texts = [generator.integers(0, config.vocab_size, longest) for _ in range(20)]
-    checkpoint = Checkpoint(model, None, head_is_new=False, sparse=sparse)
-    int8 = int8_weights(checkpoint, texts, 0, directory)
-    builder = Int8GraphBuilder(config, encoder_weights(model), int8)
-    return served_graph(builder, heads_of(checkpoint))
-
-
-def _runtimes(
-    graph: onnx.ModelProto, config: EncoderConfig, directory: Path, threads: int = 1
-) -> tuple[Runtime, Runtime]:
+def _runtimes(stock: Path, config: EncoderConfig, threads: int = 1) -> tuple[Runtime, Runtime]:
     """Return the stock graph and the fused graph."""
-    fused = fuse(graph, config.d_model)
+    fused = fuse(onnx.load(stock, load_external_data=False), config.d_model)
     assert fused is not None
-    onnx.checker.check_model(fused)
-    for name, one in (("model.onnx", graph), ("fused.onnx", fused)):
-        onnx.save(one, directory / name)
+    path = stock.with_name("fused.onnx")
+    onnx.save(fused, path)
+    onnx.checker.check_model(str(path))
     with native_package():
         operators = find_operators(OPERATORS_VERSION, fast=False)
-    return (
-        Runtime(directory / "model.onnx", threads),
-        Runtime(directory / "fused.onnx", threads, operators=operators),
-    )
+    return Runtime(stock, threads), Runtime(path, threads, operators=operators)
 
 
 @pytest.fixture(scope="module")
-def graph_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], onnx.ModelProto]:
+def graph_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """Function that returns the stock graph of a configuration, made once for all tests."""
-    return cache(lambda name: _graph(FUSED_CONFIGS[name], tmp_path_factory.mktemp("graph")))
+
+    @cache
+    def make(name: str) -> Path:
+        checkpoint = filling(random_encoder(FUSED_CONFIGS[name]))
+        return write_graph(tmp_path_factory.mktemp("graph"), checkpoint, int8=True)
+
+    return make
 
 
 def _operators(graph: onnx.ModelProto) -> Counter[str]:
@@ -99,10 +85,10 @@ def _operators(graph: onnx.ModelProto) -> Counter[str]:
 
 @pytest.mark.parametrize("name", FUSED_CONFIGS)
 def test_fills_come_as_close_as_int8_comes_to_pytorch(
-    name: str, graph_of: Callable[[str], onnx.ModelProto], tmp_path: Path
+    name: str, graph_of: Callable[[str], Path]
 ) -> None:
     config = FUSED_CONFIGS[name]
-    stock, fused = _runtimes(graph_of(name), config, tmp_path)
+    stock, fused = _runtimes(graph_of(name), config)
     batch = padded_batch(config.vocab_size)
     every = np.tile(np.arange(config.vocab_size), (5, 1))
     requests = Batch.pack(batch.requests(every, TOP_K))
@@ -112,9 +98,9 @@ def test_fills_come_as_close_as_int8_comes_to_pytorch(
 
 
 @pytest.mark.parametrize("name", FUSED_CONFIGS)
-def test_no_chain_is_left(name: str, graph_of: Callable[[str], onnx.ModelProto]) -> None:
+def test_no_chain_is_left(name: str, graph_of: Callable[[str], Path]) -> None:
     config = FUSED_CONFIGS[name]
-    graph = graph_of(name)
+    graph = onnx.load(graph_of(name), load_external_data=False)
     fused = fuse(graph, config.d_model)
     assert fused is not None
     before, after = _operators(graph), _operators(fused)
@@ -130,11 +116,9 @@ def test_no_chain_is_left(name: str, graph_of: Callable[[str], onnx.ModelProto])
 
 @pytest.mark.parametrize("name", ["bert", "wide heads", "wide heads, windows"])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_neighbours_change_no_bit(
-    name: str, threads: int, graph_of: Callable[[str], onnx.ModelProto], tmp_path: Path
-) -> None:
+def test_neighbours_change_no_bit(name: str, threads: int, graph_of: Callable[[str], Path]) -> None:
     config = FUSED_CONFIGS[name]
-    _, fused = _runtimes(graph_of(name), config, tmp_path, threads)
+    _, fused = _runtimes(graph_of(name), config, threads)
     generator = np.random.default_rng(2)
     text = partial(random_text, generator, config.vocab_size, TOP_K)
     ours = text(9, 2)
@@ -158,7 +142,8 @@ def packs_attention(name: str) -> bool:
 def test_sparse_vectors(strategy: str, tmp_path: Path) -> None:
     config = small_config(**WIDE)
     settings = SparseSettings(SparsePooling("max" if strategy == "max" else "sum"))
-    stock, fused = _runtimes(_graph(config, tmp_path, settings), config, tmp_path)
+    checkpoint = replace(filling(random_encoder(config)), sparse=settings)
+    stock, fused = _runtimes(write_graph(tmp_path, checkpoint, int8=True), config)
     generator = np.random.default_rng(5)
     texts = [
         ModelPass.for_vector(generator.integers(0, config.vocab_size, length), None, 20)

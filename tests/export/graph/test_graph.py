@@ -16,42 +16,23 @@ from numpy.typing import NDArray
 from onnx import TensorProto
 
 from fillmask.engine.batch_arrays import Batch
-from fillmask.engine.passes import ModelPass, PassOutputs
+from fillmask.engine.passes import ModelPass
 from fillmask.engine.runtime import Runtime
-from fillmask_export.graph.int8_operators import Int8GraphBuilder
-from fillmask_export.graph.operators import GraphBuilder
 from fillmask_export.graph.ranking import MASKS_PER_ROUND
-from fillmask_export.graph.served import served_graph
 from fillmask_export.graph.value_types import float_tensor
-from fillmask_export.graph.weights import encoder_weights
-from fillmask_export.heads.fill_mask import FillMask
-from fillmask_export.quantization.weights import int8_weights
-from fillmask_model.checkpoints.checkpoint import Checkpoint
 from fillmask_model.encoder.encoder import TiedEncoder
+from tests.export.graphs import (
+    NEIGHBOUR_TOLERANCES,
+    assert_same_fills,
+    filling,
+    in_both_precisions,
+    write_graph,
+)
 from tests.export.samples import CONFIGS, padded_batch, random_text
 from tests.model.samples import random_encoder
 
 TOLERANCE = 1e-4  # log-probabilities in nats, against PyTorch in float32
-NEIGHBOUR_TOLERANCES = {False: 1e-5, True: 2e-3}  # nats; fp32 and int8
 TOP_K = 4
-
-
-def _builder(directory: Path, model: TiedEncoder, *, int8: bool) -> GraphBuilder:
-    weights = encoder_weights(model)
-    if not int8:
-        return GraphBuilder(model.config, weights)
-    generator = np.random.default_rng(4)
-    longest = min(model.config.max_positions, 16)
-    texts = [generator.integers(0, model.config.vocab_size, longest) for _ in range(20)]
-    rounding = int8_weights(Checkpoint(model, None, head_is_new=False), texts, 0, directory)
-    return Int8GraphBuilder(model.config, weights, rounding)
-
-
-def _runtime(directory: Path, model: TiedEncoder, *, int8: bool, threads: int = 1) -> Runtime:
-    graph = served_graph(_builder(directory, model, int8=int8), [FillMask()])
-    onnx.checker.check_model(graph, full_check=True)
-    onnx.save(graph, directory / "model.onnx")
-    return Runtime(directory / "model.onnx", threads)
 
 
 Runtimes = Callable[..., tuple[TiedEncoder, Runtime]]
@@ -64,7 +45,8 @@ def graph_of(tmp_path_factory: pytest.TempPathFactory) -> Runtimes:
     @cache
     def make(name: str, threads: int, *, int8: bool) -> tuple[TiedEncoder, Runtime]:
         model = random_encoder(CONFIGS[name])
-        return model, _runtime(tmp_path_factory.mktemp("graph"), model, int8=int8, threads=threads)
+        path = write_graph(tmp_path_factory.mktemp("graph"), filling(model), int8=int8)
+        return model, Runtime(path, threads)
 
     def graph(name: str, threads: int = 1, *, int8: bool) -> tuple[TiedEncoder, Runtime]:
         return make(name, threads, int8=int8)
@@ -103,11 +85,12 @@ def test_long_rows_are_attended_in_rounds(
     at_once = runtime.run(batch)
     monkeypatch.setattr("fillmask_export.graph.attention.LONG_TOKENS", 1)
     monkeypatch.setattr("fillmask_export.graph.attention.CHUNK_SLOTS", 5)
-    in_rounds = _runtime(tmp_path, model, int8=False).run(batch)
-    nodes = onnx.load(tmp_path / "model.onnx").graph.node
+    path = write_graph(tmp_path, filling(model))
+    in_rounds = Runtime(path).run(batch)
+    nodes = onnx.load(path).graph.node
     # One loop per layer except the last, which computes only masks, and one loop for the ranking.
     assert [node.op_type for node in nodes].count("Loop") == config.num_layers
-    _assert_alike(in_rounds, at_once, 1e-5)
+    assert_same_fills(in_rounds, at_once, 1e-5)
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -128,7 +111,7 @@ def test_int8_comes_close_to_pytorch(name: str, graph_of: Runtimes) -> None:
 @pytest.mark.parametrize(
     ("name", "threads"), [("bert", 2), *((name, 1) for name in CONFIGS)], ids=str
 )
-@pytest.mark.parametrize("int8", [False, True], ids=["fp32", "int8"])
+@in_both_precisions
 def test_neighbours_change_nothing(name: str, threads: int, int8: bool, graph_of: Runtimes) -> None:  # noqa: FBT001 - pytest passes it
     # A text gets the same result alone and at every place among 32 texts of other lengths.
     config = CONFIGS[name]
@@ -141,16 +124,10 @@ def test_neighbours_change_nothing(name: str, threads: int, int8: bool, graph_of
     for place in (0, 1, 16, 31, 32):
         among = Batch.pack([*strangers[:place], ours, *strangers[place:]])
         fills = among.unpack(runtime.run(among))[place]
-        _assert_alike(fills, alone, NEIGHBOUR_TOLERANCES[int8])
+        assert_same_fills(fills, alone, NEIGHBOUR_TOLERANCES[int8])
 
 
-def _assert_alike(first: PassOutputs, second: PassOutputs, tolerance: float) -> None:
-    np.testing.assert_array_equal(first.top_ids, second.top_ids)
-    for name in ("top_log_probs", "target_log_probs"):
-        np.testing.assert_allclose(getattr(first, name), getattr(second, name), atol=tolerance)
-
-
-@pytest.mark.parametrize("int8", [False, True], ids=["fp32", "int8"])
+@in_both_precisions
 @pytest.mark.parametrize(
     "masks", [MASKS_PER_ROUND - 1, MASKS_PER_ROUND, MASKS_PER_ROUND + 1, 2 * MASKS_PER_ROUND + 5]
 )
@@ -168,16 +145,7 @@ def test_many_masks_are_ranked_in_rounds(masks: int, int8: bool, graph_of: Runti
     assert len(together.mask_slots) == masks
     for request, fills in zip(requests, together.unpack(runtime.run(together)), strict=True):
         alone = runtime.run(Batch.pack([request]))
-        _assert_alike(fills, alone, NEIGHBOUR_TOLERANCES[int8])
-
-
-def test_no_targets_is_allowed(graph_of: Runtimes) -> None:
-    # A request without targets (K = 0) gives log-probabilities of shape (M, 0).
-    _, runtime = graph_of("bert", int8=False)
-    request = ModelPass(np.array([3, 4, 5]), np.array([1]), 2, np.zeros((1, 0), np.int64))
-    outputs = runtime.run(Batch.pack([request]))
-    assert outputs.top_ids.shape == (1, 2)
-    assert outputs.target_log_probs.shape == (1, 0)
+        assert_same_fills(fills, alone, NEIGHBOUR_TOLERANCES[int8])
 
 
 WIDE = replace(CONFIGS["bert"], vocab_size=3001, d_model=96, d_ff=400, max_positions=8)
@@ -192,7 +160,7 @@ def _nodes(graph: onnx.ModelProto) -> list[onnx.NodeProto]:
 def test_fp32_stores_one_table_for_lookup_and_projection(tmp_path: Path) -> None:
     # The lookup and the output projection read the same initializer.
     model = random_encoder(WIDE)
-    graph = served_graph(_builder(tmp_path, model, int8=False), [FillMask()])
+    graph = onnx.load(write_graph(tmp_path, filling(model)))
     shapes = [sorted(tensor.dims) for tensor in graph.graph.initializer]
     assert shapes.count([96, 3001]) == 1
     readers = [n.op_type for n in _nodes(graph) if "embeddings.word.weight" in n.input]
@@ -204,7 +172,7 @@ def test_fp32_stores_one_table_for_lookup_and_projection(tmp_path: Path) -> None
 def test_int8_stores_one_table_for_lookup_and_projection(tmp_path: Path) -> None:
     # The lookup and the output projection read the same initializer, with one byte per weight.
     model = random_encoder(WIDE)
-    graph = served_graph(_builder(tmp_path, model, int8=True), [FillMask()])
+    graph = onnx.load(write_graph(tmp_path, filling(model), int8=True))
     tables = [t for t in graph.graph.initializer if np.prod(t.dims) >= 3001 * 96]
     assert [(t.data_type, len(t.raw_data)) for t in tables] == [(TensorProto.INT8, 3001 * 96)]
     readers = [n.op_type for n in _nodes(graph) if tables[0].name in n.input]
@@ -220,7 +188,7 @@ def test_a_text_of_zeros_gives_numbers(tmp_path: Path) -> None:
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.zero_()
-    runtime = _runtime(tmp_path, model, int8=True)
+    runtime = Runtime(write_graph(tmp_path, filling(model), int8=True))
     request = ModelPass(np.array([3, 4, 5]), np.array([1]), 2, np.zeros((1, 0), np.int64))
     outputs = runtime.run(Batch.pack([request]))
     np.testing.assert_allclose(outputs.top_log_probs, -np.log(97), atol=1e-5)
@@ -229,7 +197,7 @@ def test_a_text_of_zeros_gives_numbers(tmp_path: Path) -> None:
 def test_the_last_block_works_on_masks_only(tmp_path: Path) -> None:
     # The first block's feed-forward part computes every token, the last block's only the masks.
     config = CONFIGS["bert"]
-    graph = served_graph(_builder(tmp_path, random_encoder(config), int8=False), [FillMask()])
+    graph = onnx.load(write_graph(tmp_path, filling(random_encoder(config))))
     makers = {node.input[1]: node.output[0] for node in graph.graph.node if node.op_type == "Gemm"}
     probes = [makers[f"blocks.{number}.ffn_in.weight"] for number in (0, config.num_layers - 1)]
     graph.graph.output.extend(float_tensor(name, None, config.d_ff) for name in probes)

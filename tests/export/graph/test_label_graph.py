@@ -18,22 +18,19 @@ from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import ModelPass, PassOutputs
 from fillmask.engine.runtime import Runtime
 from fillmask_export.graph.int8_operators import Int8GraphBuilder
-from fillmask_export.graph.operators import GraphBuilder
 from fillmask_export.graph.served import served_graph
 from fillmask_export.graph.weights import encoder_weights
-from fillmask_export.heads.classify import Classify
 from fillmask_export.heads.fill_mask import FillMask
-from fillmask_export.quantization.weights import Int8Weights, int8_weights
+from fillmask_export.quantization.weights import Int8Weights
 from fillmask_model.checkpoints.checkpoint import Checkpoint
 from fillmask_model.encoder.classifier import ClassifierConfig
 from fillmask_model.encoder.config import EncoderConfig
 from fillmask_model.encoder.encoder import TiedEncoder
+from tests.export.graphs import NEIGHBOUR_TOLERANCES, in_both_precisions, write_graph
 from tests.export.samples import CONFIGS
 from tests.model.samples import plan_of, random_encoder, randomise
 
 TOLERANCE = 1e-4  # logits and log-probabilities, against PyTorch in float32
-# the same text beside other texts; fp32 and int8
-NEIGHBOUR_TOLERANCES = {False: 1e-5, True: 2e-3}
 TOP_K = 4
 HEADS = {
     "first": ClassifierConfig(labels=("a", "b", "c")),
@@ -77,20 +74,9 @@ class Sampler:
         """Start the random texts again, so that they are the same in any order of the tests."""
         self._generator = np.random.default_rng(3)
 
-    def runtime(self, directory: Path, *, fills: bool, int8: bool = False) -> Runtime:
-        weights = encoder_weights(self.model, None, self.token_types)
-        config = self.model.config
-        g = GraphBuilder(config, weights)
-        if int8:
-            texts = [self._ids(min(config.max_positions, 16)) for _ in range(20)]
-            checkpoint = Checkpoint(self.model, None, head_is_new=not fills)
-            int8_rows = int8_weights(checkpoint, texts, 0, directory)
-            g = Int8GraphBuilder(config, weights, int8_rows)
-        heads = [FillMask()] * fills + [Classify(self.head)]
-        graph = served_graph(g, heads)
-        onnx.checker.check_model(graph, full_check=True)
-        onnx.save(graph, directory / MODEL_FILE)
-        return Runtime(directory / MODEL_FILE)
+    def write_graph(self, directory: Path, *, fills: bool, int8: bool = False) -> Path:
+        checkpoint = Checkpoint(self.model, None, head_is_new=not fills)
+        return write_graph(directory, checkpoint, int8=int8, token_types=self.token_types)
 
     def labels(self, tokens: int) -> ModelPass:
         return ModelPass.for_labels(self._ids(tokens), self._types(tokens), self.head.pooling)
@@ -144,7 +130,8 @@ def graph_of(tmp_path_factory: pytest.TempPathFactory) -> Graphs:
     @cache
     def make(name: str, head: str, *, fills: bool, int8: bool) -> tuple[Sampler, Runtime]:
         sampler = Sampler(CONFIGS[name], HEADS[head])
-        return sampler, sampler.runtime(tmp_path_factory.mktemp("graph"), fills=fills, int8=int8)
+        path = sampler.write_graph(tmp_path_factory.mktemp("graph"), fills=fills, int8=int8)
+        return sampler, Runtime(path)
 
     def graph(name: str, head: str, *, fills: bool, int8: bool = False) -> tuple[Sampler, Runtime]:
         sampler, runtime = make(name, head, fills=fills, int8=int8)
@@ -215,12 +202,11 @@ def test_int8_comes_close_to_pytorch(name: str, head: str, fills: bool, graph_of
     assert np.abs(found - expected).mean() < 0.05 * scale
 
 
-@pytest.mark.parametrize("int8", [False, True], ids=["fp32", "int8"])
+@in_both_precisions
 def test_a_graph_for_labels_has_no_head_for_fills(int8: bool, tmp_path: Path) -> None:  # noqa: FBT001 - pytest passes it by name
     # The graph contains neither tensors nor nodes that only fills need.
     sampler = Sampler(CONFIGS["bias by distance, two tables"], HEADS["first"])
-    sampler.runtime(tmp_path, fills=False, int8=int8)
-    graph = onnx.load(tmp_path / MODEL_FILE).graph
+    graph = onnx.load(sampler.write_graph(tmp_path, fills=False, int8=int8)).graph
     names = {tensor.name for tensor in graph.initializer}
     assert not {name for name in names if name.startswith(("head", "output_table"))}
     assert "Loop" not in {node.op_type for node in graph.node}

@@ -55,24 +55,6 @@ def test_no_mask_gives_no_row() -> None:
     assert _evaluated(graph, maskless).shape == (0, config.vocab_size)
 
 
-def test_batch_and_length_are_dynamic() -> None:
-    config = CONFIGS["bert"]
-    model = random_encoder(config)
-    session = ort.InferenceSession(
-        reference_graph(config, encoder_weights(model)).SerializeToString()
-    )
-    batch = padded_batch(config.vocab_size)
-    one = replace(
-        batch,
-        input_ids=batch.input_ids[2:3, :7],
-        attention_mask=batch.attention_mask[2:3, :7],
-        mask_indicator=batch.mask_indicator[2:3, :7],
-    )
-    np.testing.assert_allclose(
-        session.run(None, one.feed())[0], batch.logits(model)[3:4], atol=TOLERANCE
-    )
-
-
 def test_inputs_outputs_and_operators_are_the_contract() -> None:
     config = CONFIGS["bert"]
     graph = reference_graph(config, encoder_weights(random_encoder(config)))
