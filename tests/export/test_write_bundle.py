@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,6 @@ from fillmask_export.text_format import TextFormat
 from fillmask_model.checkpoints.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from fillmask_model.checkpoints.errors import CheckpointError
 from fillmask_model.encoder.classifier import ClassifierConfig
-from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.quantization.rounding import RoundedEncoder
 from fillmask_model.tokenizers.special_tokens import read_tokenizer
 from tests.export.label_bundles import (
@@ -206,78 +206,78 @@ def test_replaces_a_bundle_and_keeps_other_files(tmp_path: Path) -> None:
     assert not (bundle / "fused.onnx").exists()
 
 
+Spoil = Callable[[Checkpoint, pytest.MonkeyPatch], object]
+
+
+def wrong_weight(name: str) -> Spoil:
+    """Return a function that gives the graph another weight than the encoder's."""
+
+    def spoil(_: Checkpoint, patch: pytest.MonkeyPatch) -> None:
+        def changed(*arguments: Any) -> dict[str, NDArray[np.float32]]:
+            weights = encoder_weights(*arguments)
+            return weights | {name: weights[name] * np.float32(1.5)}
+
+        patch.setattr("fillmask_export.graph.files.encoder_weights", changed)
+
+    return spoil
+
+
+def infinite_weight(name: str) -> Spoil:
+    def spoil(checkpoint: Checkpoint, _: pytest.MonkeyPatch) -> None:
+        with torch.no_grad():
+            checkpoint.model.get_parameter(name)[0, 0] = float("nan")
+
+    return spoil
+
+
+def limits(module: ModuleType, **values: float) -> Spoil:
+    """Return a function that sets limits of the differences between int8 and fp32."""
+    return lambda _, patch: [patch.setattr(module, name, one) for name, one in values.items()]
+
+
 @pytest.mark.parametrize(
-    ("kind", "weight", "message"),
+    ("kind", "precision", "spoil", "message"),
     [
-        ("fills", "blocks.1.ffn_in.bias", "the graph must have the PyTorch encoder's top 5 tokens"),
-        ("labels", "classifier.output.bias", "must differ from the PyTorch encoder's by at most"),
+        ("fills", "fp32", wrong_weight("blocks.1.ffn_in.bias"), "PyTorch encoder's top 5 tokens"),
         (
-            *("labels", "embeddings.position_by_type"),
-            "the labels' logits of the graph must differ from the PyTorch encoder's by at most",
+            *("labels", "fp32", wrong_weight("classifier.output.bias")),
+            "labels' logits of the graph must differ from the PyTorch encoder's by at most",
         ),
-    ],
-)
-def test_a_wrong_graph_is_not_written(
-    kind: Kind, weight: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def changed(
-        model: TiedEncoder, max_tokens: int, token_types: int
-    ) -> dict[str, NDArray[np.float32]]:
-        weights = encoder_weights(model, max_tokens, token_types)
-        return weights | {weight: weights[weight] * np.float32(1.5)}
-
-    monkeypatch.setattr("fillmask_export.graph.files.encoder_weights", changed)
-    with pytest.raises(VerificationError, match=message):
-        write_label_bundle(tmp_path / "bundle", label_checkpoint(kind))
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("kind", "weight", "message"),
-    [
-        ("fills", "blocks.0.query.weight", "a difference of nan"),
-        ("labels", "classifier.output.weight", r"from the PyTorch encoder's .*got nan"),
-    ],
-)
-def test_weights_that_are_not_finite_are_not_written(
-    kind: Kind, weight: str, message: str, tmp_path: Path
-) -> None:
-    checkpoint = label_checkpoint(kind)
-    with torch.no_grad():
-        checkpoint.model.get_parameter(weight)[0, 0] = float("nan")
-    with pytest.raises(VerificationError, match=message):
-        write_label_bundle(tmp_path / "bundle", checkpoint)
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("kind", "limits", "message"),
-    [
         (
-            *("fills", {(agreement, "MIN_AGREEMENT"): 1.01}),
+            *("labels", "fp32", wrong_weight("embeddings.position_by_type")),
+            "labels' logits of the graph must differ from the PyTorch encoder's by at most",
+        ),
+        ("fills", "fp32", infinite_weight("blocks.0.query.weight"), "a difference of nan"),
+        (
+            *("labels", "fp32", infinite_weight("classifier.output.weight")),
+            r"from the PyTorch encoder's .*got nan",
+        ),
+        (
+            *("fills", "int8", limits(agreement, MIN_AGREEMENT=1.01)),
             r"the int8 graph must have fp32's top .*--precision fp32",
         ),
         (
-            *("labels", {(classify, "MIN_AGREEMENT"): 1.01}),
+            *("labels", "int8", limits(classify, MIN_AGREEMENT=1.01)),
             r"the int8 graph must have fp32's best label, .*--precision fp32",
         ),
         (
-            *("labels", {(classify, "MAX_P99"): 0.0, (classify, "MAX_RELATIVE_P99"): 0.0}),
+            *("labels", "int8", limits(classify, MAX_P99=0.0, MAX_RELATIVE_P99=0.0)),
             r"logits of int8 must differ from fp32's by at most 0 at .*--precision fp32",
         ),
     ],
 )
-def test_int8_that_loses_too_much_is_not_written(
+def test_a_wrong_graph_is_not_written(
     kind: Kind,
-    limits: dict[tuple[Any, str], float],
+    precision: str,
+    spoil: Spoil,
     message: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for (module, name), value in limits.items():
-        monkeypatch.setattr(module, name, value)
+    checkpoint = label_checkpoint(kind)
+    spoil(checkpoint, monkeypatch)
     with pytest.raises(VerificationError, match=message):
-        write_label_bundle(tmp_path / "bundle", label_checkpoint(kind), "int8")
+        write_label_bundle(tmp_path / "bundle", checkpoint, precision)
     assert list(tmp_path.iterdir()) == []
 
 

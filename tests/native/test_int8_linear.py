@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -111,45 +110,6 @@ def test_activations_of_small_and_large_numbers(activation: int) -> None:
         [(expected, _)] = operator.compute(x)
         error = np.abs(output - expected)
         assert (error <= TOLERANCE * np.abs(bias[start : start + 100])).all()
-
-
-def test_options() -> None:
-    # `tests/native/fuzz.py` draws other mixtures
-    factors = rng(5).uniform(0.1, 3, 65).astype(np.float32)
-    for has_bias, has_residual, has_factors, channels in itertools.product(
-        [False, True], [False, True], [False, True], [0, 1, 3]
-    ):
-        layer = random_layer(65, 100, GELU, floats=channels)
-        operator = Int8Linear(
-            layers=[
-                Layer(
-                    weight=layer.weight,
-                    scales=layer.scales,
-                    bias=layer.bias if has_bias else None,
-                    float_weight=layer.float_weight if channels else None,
-                    activation=GELU,
-                )
-            ],
-            transposed=has_factors,
-            factors=factors if has_factors else None,
-            channels=rng(9).integers(0, 65, channels) if channels else None,
-            has_residual=has_residual,
-        )
-        residual = random_rows(13, 100, 1) if has_residual else None
-        check(operator, random_rows(13, 65), residual=residual)
-
-
-@pytest.mark.parametrize("given", ["none", "channels of x", "floats"])
-def test_float_channels_of_several_outputs(given: str) -> None:
-    count = 0 if given == "none" else 5
-    layers = [random_layer(40, width, n, floats=count) for n, width in enumerate((64, 1, 129))]
-    layers[1] = Layer(weight=layers[1].weight, scales=layers[1].scales)
-    operator = Int8Linear(
-        layers=layers,
-        channels=np.array([7, 0, 7, 11, 3]) if given == "channels of x" else None,
-        has_floats=given == "floats",
-    )
-    check(operator, random_rows(9, 40), random_rows(9, 5, 2) if given == "floats" else None)
 
 
 def test_output_without_a_name() -> None:

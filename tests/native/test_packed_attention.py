@@ -64,12 +64,6 @@ def test_heads(heads: int) -> None:
         check(heads, width, tokens, tokens)
 
 
-def test_some_tokens_are_queries() -> None:
-    for count in range(1, 15):
-        check(2, 16, np.repeat(np.arange(3), count), texts(4, 40, 17))
-    check(2, 32, np.array([1, 1]), texts(3, 20, 7))
-
-
 def test_queries_of_missing_texts_have_zeros() -> None:
     queries = np.array([9, 9, 0, -1, 2, 2, 5, 1, 2**62])
     keys = texts(3, 20, 7)
@@ -80,19 +74,24 @@ def test_queries_of_missing_texts_have_zeros() -> None:
     assert np.array_equal(output.any(axis=1), np.isin(queries, keys))
 
 
-def test_queries_in_any_order() -> None:
-    numbers = np.random.default_rng(0)
-    for _ in range(5):
-        numbered = np.sort(numbers.integers(-(2**62), 2**62, 6))
-        keys = np.repeat(numbered, numbers.integers(1, 40, 6))
-        check(2, 16, numbers.choice(numbered, 30), keys)
+SOME = np.random.default_rng(0).integers(0, 3, 30)
 
 
-def test_no_queries_and_no_tokens() -> None:
-    nothing = texts()
-    check(2, 16, nothing, texts(3, 4))
-    check(2, 16, texts(3, 4), nothing)
-    check(2, 16, nothing, nothing)
+@pytest.mark.parametrize(
+    ("queries", "keys"),
+    [
+        *((np.repeat(np.arange(3), count), texts(4, 40, 17)) for count in (1, 2, 7, 8, 14)),
+        (np.array([1, 1]), texts(3, 20, 7)),
+        (SOME, texts(3, 40, 17)),
+        (2**61 * SOME - 2**62, 2**61 * texts(3, 40, 17) - 2**62),
+        (texts(), texts(3, 4)),
+        (texts(3, 4), texts()),
+        (texts(), texts()),
+    ],
+)
+def test_some_tokens_are_queries(queries: Indices, keys: Indices) -> None:
+    # in any order, for texts of any numbers
+    check(2, 16, queries, keys)
 
 
 @pytest.mark.parametrize("largest", [1e-30, 1e2, 1e8])
