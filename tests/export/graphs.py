@@ -9,7 +9,7 @@ import pytest
 
 from fillmask.bundles.bundle import MODEL_FILE
 from fillmask.engine.passes import PassOutputs
-from fillmask_export.graph.files import save_graph
+from fillmask_export.graph.served import save_graph
 from fillmask_export.heads.tasks import heads_of
 from fillmask_export.quantization.weights import int8_weights
 from fillmask_model.checkpoints.checkpoint import Checkpoint

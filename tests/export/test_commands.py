@@ -18,7 +18,7 @@ import pytest
 from fillmask.bundles.bundle import read_bundle
 from fillmask.engine.runtime import Runtime
 from fillmask_export.commands import main
-from fillmask_export.graph.files import save_graph
+from fillmask_export.graph.served import save_graph
 from fillmask_export.source import load_source
 from fillmask_model.checkpoints.checkpoint import Checkpoint, save_checkpoint
 from fillmask_model.encoder.encoder import TiedEncoder

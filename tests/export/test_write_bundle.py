@@ -21,6 +21,7 @@ from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.runtime import Runtime
 from fillmask.parameters.texts import InputText, TextPair
 from fillmask.tokenization.tokenizer import Tokenizer
+from fillmask_export.bundle.reading import TextFormat
 from fillmask_export.bundle.write_bundle import write_bundle
 from fillmask_export.graph.weights import encoder_weights
 from fillmask_export.heads import agreement, classify
@@ -28,7 +29,6 @@ from fillmask_export.heads.classify import ExpectedLabels
 from fillmask_export.heads.errors import VerificationError
 from fillmask_export.heads.samples import Samples
 from fillmask_export.sample_texts import SampleTexts
-from fillmask_export.text_format import TextFormat
 from fillmask_model.checkpoints.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from fillmask_model.checkpoints.errors import CheckpointError
 from fillmask_model.encoder.classifier import ClassifierConfig
@@ -217,7 +217,7 @@ def wrong_weight(name: str) -> Spoil:
             weights = encoder_weights(*arguments)
             return weights | {name: weights[name] * np.float32(1.5)}
 
-        patch.setattr("fillmask_export.graph.files.encoder_weights", changed)
+        patch.setattr("fillmask_export.graph.served.encoder_weights", changed)
 
     return spoil
 

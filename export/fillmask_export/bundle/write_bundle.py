@@ -31,7 +31,7 @@ from fillmask_export.bundle.description_fields import (
 from fillmask_export.bundle.fused_graph import add_fused_graph
 from fillmask_export.bundle.output import check_output, replace_bundle
 from fillmask_export.bundle.reading import Reading
-from fillmask_export.graph.files import save_graph
+from fillmask_export.graph.served import save_graph
 from fillmask_export.heads.samples import Samples
 from fillmask_export.heads.tasks import compare, golden_results, heads_of
 from fillmask_export.progress import Report, no_report

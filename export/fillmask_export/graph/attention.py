@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fillmask.engine.attention_rows import ALIGNMENT
+from fillmask_export.graph.nodes import float_tensor
 from fillmask_export.graph.operators import GraphBuilder
-from fillmask_export.graph.value_types import float_tensor
 from fillmask_export.graph.weights import BIAS_BY_DISTANCE, COSINES, SINES, WINDOW, attention_range
 
 NEVER = -1e30  # added to a score, this penalty makes the attention weight exactly 0

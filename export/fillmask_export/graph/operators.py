@@ -16,6 +16,7 @@ from fillmask_export.graph.nodes import NodeBuilder
 from fillmask_export.graph.weight_file import WeightFile
 from fillmask_export.graph.weights import COSINES, EVERYTHING, POSITIONS
 from fillmask_model.encoder.config import EncoderConfig
+from fillmask_model.encoder.embeddings import UNMASKED_IN_TRAINING
 from fillmask_model.encoder.encoder import TABLE, output_table
 
 PART_ROWS = 65_536  # maximum rows per part of the vocabulary
@@ -67,6 +68,40 @@ class GraphBuilder(NodeBuilder):
 
     def lookup(self, ids: str) -> str:
         return self.add("Gather", [self.weight(TABLE), ids])
+
+    def token_dropout(self, x: str, ids: str, unmasked: str) -> str:
+        """Set the embeddings of masks to zero and rescale all other embeddings.
+
+        `fillmask_model.encoder.embeddings` explains the scale.
+
+        Args:
+            x: (..., E) word embeddings.
+            ids: (...) token ids.
+            unmasked: (..., 1) share of unmasked tokens in each token's text.
+        """
+        masked = self.add("Unsqueeze", [self.is_mask(ids), self.integers(-1)])
+        seen = self.scalar("seen_in_training", UNMASKED_IN_TRAINING)
+        scaled_up = self.add("Div", [seen, unmasked])
+        scales = self.add("Where", [masked, self.scalar("nothing", 0), scaled_up])
+        return self.add("Mul", [x, scales])
+
+    def is_mask(self, ids: str) -> str:
+        mask = self.constant("mask_token", np.array(self.config.token_dropout_id, np.int64))
+        return self.add("Equal", [ids, mask])
+
+    def norm_and_project(self, x: str) -> str:
+        """Normalise and project embeddings (..., E) to hidden states (..., D).
+
+        The projection is always float32, because it is small and every layer depends on it.
+        """
+        if self.config.embedding_norm:
+            x = self.norm(x, "embeddings.norm")
+        if not self.config.embedding_size:
+            return x
+        name = "embeddings.projection"
+        columns = self.constant(f"{name}.weight", self.weights[f"{name}.weight"].T)
+        product = self.add("MatMul", [x, columns])
+        return self.add_bias(product, f"{name}.bias", self.bias(f"{name}.bias"))
 
     @property
     def vocabulary_parts(self) -> list[slice]:

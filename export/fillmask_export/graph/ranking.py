@@ -15,8 +15,8 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
+from fillmask_export.graph.nodes import float_tensor, integer_tensor
 from fillmask_export.graph.operators import GraphBuilder
-from fillmask_export.graph.value_types import float_tensor, integer_tensor
 
 MASKS_PER_ROUND = 16  # number of masks whose logits are in memory at a time
 _RESULTS = ("top_ids", "top_log_probs", "target_log_probs")

@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto
 
-from fillmask_export.graph.embedding import is_mask, norm_and_project, token_dropout
+from fillmask_export.graph.nodes import float_tensor, integer_tensor
 from fillmask_export.graph.operators import GraphBuilder
-from fillmask_export.graph.value_types import float_tensor, integer_tensor
 from fillmask_export.graph.weights import BIAS_BY_DISTANCE, COSINES, SINES, WINDOW, attention_range
 from fillmask_model.encoder.config import EncoderConfig
 
@@ -41,7 +41,7 @@ def reference_graph(
     x_NTD = _embeddings(g, tokens)
     contexts = _AttentionContexts(g, tokens)
     for layer, block in enumerate(config.layers):
-        x_NTD = _block(g, f"blocks.{block}", x_NTD, contexts.of(layer))
+        x_NTD = _block(g, f"blocks.{block}", x_NTD, contexts.of(attention_range(config, layer)))
 
     threshold = g.constant("masked_above", np.array(0.5, np.float32))
     masked_2M = g.add("NonZero", [g.add("Greater", ["mask_indicator", threshold])])
@@ -105,7 +105,7 @@ def _embeddings(g: GraphBuilder, tokens: str) -> str:
     """Embed tokens as (N, T, D)."""
     x_NTE = g.lookup("input_ids")
     if g.config.token_dropout_id is not None:
-        masked_NT = g.add("Cast", [is_mask(g, "input_ids")], to=TensorProto.FLOAT)
+        masked_NT = g.add("Cast", [g.is_mask("input_ids")], to=TensorProto.FLOAT)
         real_NT = g.add("Cast", ["attention_mask"], to=TensorProto.FLOAT)
         masks_N1, tokens_N1 = (
             g.add("ReduceSum", [x_NT, g.integers(1)], keepdims=1) for x_NT in (masked_NT, real_NT)
@@ -113,16 +113,15 @@ def _embeddings(g: GraphBuilder, tokens: str) -> str:
         share_N1 = g.add("Div", [masks_N1, tokens_N1])
         unmasked_N1 = g.add("Sub", [g.scalar("all", 1), share_N1])
         unmasked_N11 = g.add("Unsqueeze", [unmasked_N1, g.integers(-1)])
-        x_NTE = token_dropout(g, x_NTE, "input_ids", unmasked_N11)
+        x_NTE = g.token_dropout(x_NTE, "input_ids", unmasked_N11)
     table = g.position_table()
     if table is not None:
         positions_TE = g.add("Slice", [table, g.integers(0), tokens])
         x_NTE = g.add("Add", [x_NTE, positions_TE])
-    return norm_and_project(g, x_NTE)
+    return g.norm_and_project(x_NTE)
 
 
-@dataclass(frozen=True, slots=True)
-class _AttentionContext:
+class _AttentionContext(NamedTuple):
     """Score bias and rotary angles of a layer's attention.
 
     Attributes:
@@ -135,17 +134,14 @@ class _AttentionContext:
 
 
 class _AttentionContexts:
-    """Attention contexts that layers with the same attention range share."""
+    """Attention contexts, which layers with the same attention range share."""
 
     def __init__(self, g: GraphBuilder, tokens: str) -> None:
         self._g, self._tokens = g, tokens
-        self._contexts: dict[str, _AttentionContext] = {}
+        self.of = cache(self._of)
 
-    def of(self, layer: int) -> _AttentionContext:
-        kind = attention_range(self._g.config, layer)
-        if kind not in self._contexts:
-            self._contexts[kind] = _AttentionContext(self._score_bias(kind), self._angles(kind))
-        return self._contexts[kind]
+    def _of(self, kind: str) -> _AttentionContext:
+        return _AttentionContext(self._score_bias(kind), self._angles(kind))
 
     def _score_bias(self, kind: str) -> str:
         g = self._g

@@ -17,17 +17,23 @@ Optimisations that do not change the results:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from functools import partial
+from pathlib import Path
 from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import onnx
 
+from fillmask.bundles.bundle import MODEL_FILE, WEIGHTS_FILE
 from fillmask_export.graph.attention import Attention
-from fillmask_export.graph.embedding import is_mask, norm_and_project, token_dropout
+from fillmask_export.graph.int8_operators import Int8GraphBuilder
+from fillmask_export.graph.nodes import integer_tensor
 from fillmask_export.graph.operators import GraphBuilder
-from fillmask_export.graph.value_types import integer_tensor
-from fillmask_export.graph.weights import POSITIONS_BY_TYPE
+from fillmask_export.graph.weight_file import WeightFile
+from fillmask_export.graph.weights import POSITIONS_BY_TYPE, encoder_weights
+from fillmask_export.quantization.weights import Int8Weights
+from fillmask_model.encoder.encoder import TiedEncoder
 
 OPSET = 24
 FLOAT = onnx.TensorProto.FLOAT
@@ -102,6 +108,37 @@ def served_graph(g: GraphBuilder, heads: Sequence[GraphHead]) -> onnx.ModelProto
     return g.model(inputs=inputs, outputs=outputs, opset=OPSET)
 
 
+def save_graph(
+    model: TiedEncoder,
+    heads: Sequence[GraphHead],
+    max_tokens: int,
+    token_types: int,
+    directory: Path,
+    int8: Int8Weights | None = None,
+) -> None:
+    """Write the served graph and its weights.
+
+    The function writes one weight at a time, so that memory never contains a second copy of all
+    weights.
+
+    Args:
+        model: fp32 encoder.
+        directory: new directory for the files.
+        int8: rounding of the weights. None for fp32.
+    """
+    weights = encoder_weights(model, max_tokens, token_types)
+    directory.mkdir()
+    with closing(WeightFile(directory / WEIGHTS_FILE)) as file:
+        if int8 is None:
+            builder = GraphBuilder(model.config, weights, file)
+        else:
+            builder = Int8GraphBuilder(model.config, weights, int8, file)
+        graph = served_graph(builder, heads)
+    onnx.save(graph, directory / MODEL_FILE)
+    # check the file, because the graph in memory has no weights
+    onnx.checker.check_model(str(directory / MODEL_FILE), full_check=True)
+
+
 def _first(g: GraphBuilder, x: str, counted: str) -> str:
     """Slice the first n rows of `x`, where n is the number of rows of `counted`."""
     return g.add("Slice", [x, g.integers(0), g.add("Shape", [counted], end=1), g.integers(0)])
@@ -116,7 +153,7 @@ def _after(g: GraphBuilder, x: str, counted: str) -> str:
 def _embeddings(g: GraphBuilder) -> str:
     x_RE = g.lookup("input_ids")
     if g.config.token_dropout_id is not None:
-        x_RE = token_dropout(g, x_RE, "input_ids", _unmasked_share(g))
+        x_RE = g.token_dropout(x_RE, "input_ids", _unmasked_share(g))
     table = None if POSITIONS_BY_TYPE in g.weights else g.position_table()
     if POSITIONS_BY_TYPE in g.weights:
         first_R = g.add("Mul", ["token_types", g.integers(g.max_tokens)])
@@ -124,14 +161,14 @@ def _embeddings(g: GraphBuilder) -> str:
         x_RE = g.add("Add", [x_RE, g.add("Gather", [g.weight(POSITIONS_BY_TYPE), row_R])])
     elif table is not None:
         x_RE = g.add("Add", [x_RE, g.add("Gather", [table, "positions"])])
-    return norm_and_project(g, x_RE)
+    return g.norm_and_project(x_RE)
 
 
 def _unmasked_share(g: GraphBuilder) -> str:
     """Compute the share (R, 1) of unmasked tokens in each token's text."""
     text_R = g.add("Gather", [g.add("Reshape", ["slot_texts", g.integers(-1)]), "unpad_index"])
     tokens_R = g.add("Cast", [g.add("GreaterOrEqual", [text_R, g.integers(0)])], to=FLOAT)
-    masks_R = g.add("Cast", [is_mask(g, "input_ids")], to=FLOAT)
+    masks_R = g.add("Cast", [g.is_mask("input_ids")], to=FLOAT)
     zeros_R = g.add("Sub", [tokens_R, tokens_R])  # R rows suffice, because N is at most R
     masks_N, tokens_N = (
         g.add("ScatterElements", [zeros_R, text_R, x_R], axis=0, reduction="add")

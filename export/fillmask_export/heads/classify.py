@@ -22,9 +22,9 @@ from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import ModelPass
 from fillmask.engine.runtime import Runtime
 from fillmask.tasks.golden import GoldenTolerance
+from fillmask_export.graph.nodes import float_tensor, integer_tensor
 from fillmask_export.graph.operators import GraphBuilder
 from fillmask_export.graph.served import Ends
-from fillmask_export.graph.value_types import float_tensor, integer_tensor
 from fillmask_export.heads.errors import require_int8
 from fillmask_export.heads.head import ExpectedNumbers, Head, golden_tolerance
 from fillmask_export.heads.samples import Samples, text_fields

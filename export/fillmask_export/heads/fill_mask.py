@@ -18,10 +18,10 @@ from fillmask.engine.passes import ModelPass, no_targets
 from fillmask.engine.runtime import Runtime
 from fillmask.tasks.golden import GoldenTolerance
 from fillmask.tokenization.encoded_text import EncodedText
+from fillmask_export.graph.nodes import float_tensor, integer_tensor
 from fillmask_export.graph.operators import GraphBuilder
 from fillmask_export.graph.ranking import rank
 from fillmask_export.graph.served import Ends
-from fillmask_export.graph.value_types import float_tensor, integer_tensor
 from fillmask_export.heads.agreement import TOP_K, Fp32Predictions
 from fillmask_export.heads.errors import VerificationError
 from fillmask_export.heads.head import (

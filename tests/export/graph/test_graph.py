@@ -18,8 +18,8 @@ from onnx import TensorProto
 from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import ModelPass
 from fillmask.engine.runtime import Runtime
+from fillmask_export.graph.nodes import float_tensor
 from fillmask_export.graph.ranking import MASKS_PER_ROUND
-from fillmask_export.graph.value_types import float_tensor
 from fillmask_model.encoder.encoder import TiedEncoder
 from tests.export.graphs import (
     NEIGHBOUR_TOLERANCES,

@@ -14,7 +14,7 @@ import onnx
 from onnx import NodeProto, helper, numpy_helper
 
 from fillmask_export.graph.fused.graph_reader import DOMAIN, GraphReader, replace_nodes
-from fillmask_export.graph.value_types import float_tensor
+from fillmask_export.graph.nodes import float_tensor
 
 MAX_OUTPUTS = 3
 NO_ACTIVATION, GELU, GELU_TANH, SILU = range(4)

@@ -15,7 +15,7 @@ import onnx
 from onnx import NodeProto, helper, numpy_helper
 
 from fillmask_export.graph.fused.graph_reader import DOMAIN, GraphReader, replace_nodes
-from fillmask_export.graph.value_types import float_tensor
+from fillmask_export.graph.nodes import float_tensor
 
 WIDTH = 16  # a head must have a multiple of this width
 KEY_TEXTS, QUERY_TEXTS = "packed_key_texts", "packed_query_texts"
