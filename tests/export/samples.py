@@ -26,6 +26,7 @@ CONFIGS: dict[str, EncoderConfig] = {
         type_vocab_size=0,
         query_key_norm=True,
         ffn_bias="input",
+        activation="relu",
         head_transform=False,
     ),
     "narrow embeddings, shared blocks": small_config(
@@ -92,7 +93,7 @@ CONFIGS: dict[str, EncoderConfig] = {
         head_transform=False,
     ),
     "two dense layers in the head, SiLU": small_config(
-        head_inner=11, head_norm=False, activation="silu"
+        head_inner=11, head_norm=False, activation="silu", head_activation="gelu_tanh"
     ),
 }
 

@@ -1,7 +1,8 @@
-"""Encoders of every family in PyTorch and in both graphs, compared with transformers.
+"""Encoders of every family in PyTorch, compared with transformers.
 
 A row is a sample and a head. Every weight is random, so that a tensor in the wrong place changes
-the result. tests/published has the families that transformers only reads after a translation.
+the result. tests/export/graph compares both graphs with PyTorch. tests/published has the families
+that transformers only reads after a translation.
 """
 
 from __future__ import annotations
@@ -12,26 +13,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import onnx
 import pytest
 import torch
-from numpy.typing import NDArray
-from onnx.reference import ReferenceEvaluator
 from torch import Tensor
 
-from fillmask.engine.batch_arrays import Batch
-from fillmask.engine.passes import ModelPass
-from fillmask.engine.runtime import Runtime
-from fillmask_export.graph.reference import reference_graph
-from fillmask_export.graph.weights import encoder_weights
 from fillmask_model.checkpoints.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from fillmask_model.checkpoints.mapping.tensors import stored_name
 from fillmask_model.checkpoints.registry import FAMILIES
 from fillmask_model.checkpoints.tensor_files import TensorFiles
 from fillmask_model.encoder.counting import count_parameters
 from fillmask_model.encoder.encoder import TABLE
-from tests.export.graphs import write_graph
 from tests.model.checkpoints.families.samples import SAMPLES, TRANSLATED, Inputs, reading_tokens
 from tests.model.samples import assert_same_weights, change_tensors, random_ids
 from tests.model.tokenizers.tokenizer_samples import TOKENIZER_JSON
@@ -49,8 +40,6 @@ LABEL_ROWS = [
     ("ModernBERT, every bias", LABELS, NAMED | {"classifier_pooling": "mean"}),
     *((name, head, {}) for name in BERTS for head in (NEXT, BOTH)),
 ]
-# one of each form of a block; export/graph/test_graph.py has every form of encoder in int8
-IN_INT8 = ("BERT, three heads", "ALBERT, two groups", "ModernBERT", "ESM-2", "UltraBERT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,58 +150,6 @@ def test_each_family_has_two_samples(case_of: Callable[[str], Case]) -> None:
     kinds = [case_of(name).theirs.config.model_type for name in SAMPLES]
     assert set(kinds) == set(FAMILIES) - TRANSLATED
     assert all(kinds.count(kind) >= 2 for kind in kinds)
-
-
-def expected_fills(case: Case) -> NDArray[np.float32]:
-    log_probs: NDArray[np.float32] = case.inputs.log_probs(case.theirs).numpy()
-    return log_probs
-
-
-def served(case: Case, directory: Path, *, int8: bool = False) -> NDArray[np.float32]:
-    """Return the log-probabilities (M, V) of the served graph for one batch of all texts."""
-    path = write_graph(directory, case.ours, int8=int8)
-    vocabulary = np.arange(case.ours.model.config.vocab_size)
-    requests = []
-    inputs = case.inputs
-    for ids, real, masked in zip(
-        inputs.input_ids.numpy(),
-        inputs.attention_mask.numpy(),
-        inputs.mask_indicator.numpy(),
-        strict=True,
-    ):
-        positions = np.flatnonzero(masked)
-        targets = np.tile(vocabulary, (len(positions), 1))
-        requests.append(ModelPass(ids[real == 1], positions, 1, targets))
-    outputs = Runtime(path).run(Batch.pack(requests))
-    np.testing.assert_array_equal(outputs.top_ids[:, 0], outputs.target_log_probs.argmax(1))
-    return outputs.target_log_probs
-
-
-@pytest.mark.parametrize("name", SAMPLES)
-def test_both_graphs(name: str, case_of: Callable[[str], Case], tmp_path: Path) -> None:
-    # The comparison covers the log-probabilities of the entire vocabulary in fp32.
-    case = case_of(name)
-    found = served(case, tmp_path)
-    np.testing.assert_allclose(found, expected_fills(case), rtol=0, atol=TOLERANCE)
-    graph = reference_graph(case.ours.model.config, encoder_weights(case.ours.model))
-    onnx.checker.check_model(graph, full_check=True)
-    feed = {
-        "input_ids": case.inputs.input_ids.numpy(),
-        "attention_mask": case.inputs.attention_mask.numpy(),
-        "mask_indicator": case.inputs.mask_indicator.numpy().astype(np.float32),
-    }
-    results: Any = ReferenceEvaluator(graph).run(None, feed)
-    log_probs = torch.log_softmax(torch.from_numpy(results[0]), -1).numpy()
-    np.testing.assert_allclose(log_probs, expected_fills(case), rtol=0, atol=TOLERANCE)
-
-
-@pytest.mark.parametrize("name", IN_INT8)
-def test_int8_comes_close(name: str, case_of: Callable[[str], Case], tmp_path: Path) -> None:
-    # The mean error is below 1/30 of the log-probabilities' standard deviation over tokens.
-    case = case_of(name)
-    expected = expected_fills(case)
-    difference = np.abs(served(case, tmp_path, int8=True) - expected)
-    assert difference.mean() < expected.std(axis=1).mean() / 30
 
 
 @pytest.mark.parametrize("name", ["BERT, three heads", "ESM-1b", "ModernBERT", "UltraBERT"])

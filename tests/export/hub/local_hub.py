@@ -50,7 +50,6 @@ class LocalHub:
         stored: received requests for large files, at the storage.
         cut_bytes: number of bytes after which the storage closes the connection of the next
             response. None for a complete response.
-        stalls: whether the storage sends no response, until the end of the hub.
         failing: names of files to which the hub responds with status 403.
         tamper: function that changes the body and the headers of the hub's answer to a path.
     """
@@ -61,10 +60,8 @@ class LocalHub:
     requests: list[Request] = field(default_factory=list)
     stored: list[Request] = field(default_factory=list)
     cut_bytes: int | None = None
-    stalls: bool = False
     failing: set[str] = field(default_factory=set)
     tamper: Callable[[str, bytes, dict[str, Any]], bytes] = lambda _, body, __: body
-    ended: threading.Event = field(default_factory=threading.Event)
 
     def files(self) -> set[str]:
         """Return the names of the files that clients have requested."""
@@ -128,9 +125,6 @@ class _Handler(BaseHTTPRequestHandler):
         return 302, b"", headers | linked | {"Location": f"{self.hub.storage_url}{file}"}
 
     def _send_stored(self, file: Path) -> None:
-        if self.hub.stalls:
-            self.hub.ended.wait()
-            return
         content = file.read_bytes()
         first = int(re.sub(r"\D", "", self.headers.get("Range", "0")))
         place = f"bytes {first}-{len(content) - 1}/{len(content)}"
@@ -178,6 +172,5 @@ def local_hub() -> Iterator[LocalHub]:
             thread.start()
             stack.callback(thread.join)
             stack.callback(server.shutdown)
-        stack.callback(hub.ended.set)
         hub.url, hub.storage_url = (f"http://127.0.0.1:{one.server_port}" for one in servers)
         yield hub

@@ -6,13 +6,10 @@ import argparse
 import errno
 import io
 import json
-import os
 import shlex
 import shutil
 import socket
 import subprocess
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +21,7 @@ from huggingface_hub import constants
 from safetensors.torch import load_file, save_file
 
 from fillmask.bundles.bundle import read_bundle
+from fillmask_export.arguments import export_parser
 from fillmask_export.hub import download as hub_module
 from fillmask_export.hub import session
 from fillmask_export.hub.download import download_checkpoint
@@ -383,31 +381,16 @@ def test_an_interrupted_download_continues(
     assert (snapshot.directory / WEIGHTS).read_bytes() == (directory / WEIGHTS).read_bytes()
 
 
-@pytest.mark.slow  # five processes; the tests above export in this one
 @pytest.mark.processes
-def test_two_commands_from_an_id_to_an_answer(hub: LocalHub, tmp_path: Path) -> None:
-    # A killed export leaves no bundle. The environment of the processes names the hub.
+def test_make_export_runs_the_command() -> None:
     made = [f"--old-file=.venv-export/{name}" for name in (".installed", ".native")]
     make = ["make", "--dry-run", *made, "export", f"MODEL={NAME}", "PRECISION=fp32"]
     printed = subprocess.run(make, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     program, *arguments = shlex.split(printed)
     assert program == ".venv-export/bin/fillmask-export"
-    command = [sys.executable, "-m", "fillmask_export", *arguments]
-    inherited = {k: v for k, v in os.environ.items() if not k.startswith(("FILLMASK_", "HF_"))}
-    variables = inherited | {"HF_HOME": str(tmp_path / "home"), "HF_ENDPOINT": hub.url}
-    options: dict[str, Any] = {"cwd": tmp_path, "env": variables}
-    hub.stalls = True
-    with subprocess.Popen(command, **options) as process:
-        deadline_s = time.monotonic() + 60
-        while not hub.stored and time.monotonic() < deadline_s:
-            time.sleep(0.02)
-        process.kill()
-    assert hub.stored
-    assert not (tmp_path / "bundles").exists()
-    hub.stalls = False
-    subprocess.run(command, check=True, **options)
-    assert all(r.path.startswith(("/api/models/", f"/{NAME}/")) for r in hub.requests)
-    assert read_bundle(tmp_path / "bundles" / "tiny-bert").description == f"{NAME} at commit {ONE}"
+    options = export_parser().parse_args(arguments)
+    found = options.checkpoint, options.bundles, options.precision
+    assert found == (NAME, Path("bundles"), "fp32")
 
 
 @pytest.mark.slow  # two services and their exports; tests/service/bundles/test_cache.py has one

@@ -270,12 +270,6 @@ class Inputs:
             indicator,
         )
 
-    @torch.inference_mode()
-    def log_probs(self, model: Any) -> Tensor:
-        """Return the (M, V) log-probabilities of transformers at the masks."""
-        logits = model(input_ids=self.input_ids, attention_mask=self.attention_mask).logits
-        return torch.log_softmax(logits[self.mask_indicator > 0], dim=-1)
-
 
 # families whose positions start behind the id of the padding
 _AFTER_PADDING = {
