@@ -6,7 +6,6 @@ import argparse
 import json
 import os
 import sys
-from contextlib import closing
 from pathlib import Path
 
 import onnx
@@ -24,7 +23,6 @@ from fillmask_export.bundle.output import check_output
 from fillmask_export.bundle.write_bundle import BundleMetadata, write_bundle
 from fillmask_export.graph.reference import reference_graph
 from fillmask_export.graph.weights import encoder_weights
-from fillmask_export.progress import ExportProgress
 from fillmask_export.sample_texts import GivenTexts
 from fillmask_export.source import (
     Source,
@@ -96,17 +94,15 @@ def _write_bundle(options: argparse.Namespace) -> None:
         special_tokens=options.special_tokens,
     )
     (output / RECORD_FILE).unlink(missing_ok=True)
-    with closing(ExportProgress(sys.stderr)) as progress:
-        # without a variable for the checkpoint, so that `write_bundle` can free the model
-        figures = write_bundle(
-            load_source(options, source),
-            output,
-            metadata,
-            texts,
-            compensate=options.rounding == "gptq",
-            overwrite=overwrite,
-            report=progress.report,
-        )
+    # without a variable for the checkpoint, so that `write_bundle` can free the model
+    figures = write_bundle(
+        load_source(options, source),
+        output,
+        metadata,
+        texts,
+        compensate=options.rounding == "gptq",
+        overwrite=overwrite,
+    )
     notes = [*figures.pop("notes", ())]
     if record is not None:
         (output / RECORD_FILE).write_text(json.dumps(record))

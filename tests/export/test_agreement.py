@@ -44,6 +44,7 @@ def predictions(
         tokenizer=tokenizer,
         max_tokens=tokens,
         token_types=1,
+        int8=True,
         vocab_size=model.config.vocab_size,
     )
     return Fp32Predictions.from_samples(model, samples)

@@ -117,7 +117,7 @@ def test_rounding_to_nearest_calibrates_with_every_other_sentence(
     given: list[tuple[int, bool]] = []
 
     def round_weights(
-        _: Checkpoint, calibration: Sequence[object], __: int, scratch: Path | None, ___: object
+        _: Checkpoint, calibration: Sequence[object], __: int, scratch: Path | None
     ) -> None:
         given.append((len(calibration), scratch is not None))
         raise ValueError("enough")

@@ -43,7 +43,7 @@ def _product(x: Floats, int8: Int8Weights, rows: QuantizedRows) -> Floats:
     """Compute a matrix product of the int8 graph in float64."""
     y = x * int8.factors(NAME)
     scale = np.abs(y).max(axis=1, keepdims=True) / 127
-    channels = int8.channels(NAME).float32
+    channels = int8.float_channels(NAME)
     product: Floats = np.rint(y / scale) * scale @ rows.dequantized().T.astype(np.float64)
     return product + x[:, channels] @ _weight()[:, channels].T
 
@@ -63,19 +63,19 @@ def test_rounded_rows_come_close() -> None:
 
 def test_float_channels_have_no_part_in_the_rounded_product() -> None:
     int8 = _int8(_inputs(), 3)
-    channels = int8.channels(NAME)
-    np.testing.assert_array_equal(channels.float32, [3, 34, 65])
-    assert sorted([*channels.float32, *channels.int8]) == list(range(96))
+    float32, in_int8 = int8.float_channels(NAME), int8.int8_channels(NAME)
+    np.testing.assert_array_equal(float32, [3, 34, 65])
+    assert sorted([*float32, *in_int8]) == list(range(96))
     values = int8.rows(NAME, _weight()).values
-    assert not values[:, channels.float32].any()
-    assert values[:, channels.int8].any(axis=0).all()
+    assert not values[:, float32].any()
+    assert values[:, in_int8].any(axis=0).all()
 
 
 def test_a_gelus_outputs_come_close() -> None:
     # The zero point of GELU's outputs is 16. GELU's minimum sets the smallest step.
     x = gelu_tanh(_inputs())
     int8 = _int8(x, 12, smoothed=False)
-    channels = int8.channels(NAME).int8
+    channels = int8.int8_channels(NAME)
     rows = int8.rows(NAME, _weight()).dequantized()[:, channels]
     y = x[:, channels]
     scale = np.maximum(y.max(axis=1, keepdims=True) / (255 - GELU_ZERO), GELU_SMALLEST_STEP)

@@ -34,7 +34,6 @@ from fillmask_export.bundle.reading import Reading
 from fillmask_export.graph.served import save_graph
 from fillmask_export.heads.samples import Samples
 from fillmask_export.heads.tasks import compare, golden_results, heads_of
-from fillmask_export.progress import Report, no_report
 from fillmask_export.quantization.weights import int8_weights
 from fillmask_export.sample_texts import GivenTexts, SampleTexts
 from fillmask_model.checkpoints.checkpoint import Checkpoint
@@ -73,7 +72,6 @@ def write_bundle(
     *,
     compensate: bool = True,
     overwrite: bool = False,
-    report: Report = no_report,
 ) -> dict[str, Any]:
     """Convert a checkpoint, verify the graph and write the bundle.
 
@@ -83,7 +81,6 @@ def write_bundle(
             columns to int8. Without compensation, each weight becomes the nearest value, which is
             faster and less accurate.
         overwrite: whether the new bundle may replace an existing bundle.
-        report: function that receives the progress of an export in int8.
 
     Returns:
         The verification figures of bundle.json, and as `notes` what else the user should know. If
@@ -131,6 +128,7 @@ def write_bundle(
         max_tokens=max_tokens,
         token_types=reading.text_format.token_types,
         vocab_size=checkpoint.model.config.vocab_size,
+        int8=int8,
         pooling=(description["classification"] or {}).get("pooling", "first"),
     )
 
@@ -141,10 +139,7 @@ def write_bundle(
     ):
         staging = Path(scratch) / output.name
         exact = Path(scratch) / "fp32" if int8 else staging
-        expected = {
-            head.field: head.expect(checkpoint.model, samples, report if int8 else None)
-            for head in heads
-        }
+        expected = {head.field: head.expect(checkpoint.model, samples) for head in heads}
         save = partial(save_graph, checkpoint.model, heads, max_tokens, samples.token_types)
         save(exact)
         if int8:
@@ -153,7 +148,7 @@ def write_bundle(
             lines = reading.texts.calibration[:: 1 if compensate else 2]
             calibration = [tokenizer.encode(text).input_ids[:max_tokens] for text in lines]
             grams = Path(scratch) if compensate else None
-            weights = int8_weights(checkpoint, calibration, tokenizer.mask_token_id, grams, report)
+            weights = int8_weights(checkpoint, calibration, tokenizer.mask_token_id, grams)
             with page_out_files(".safetensors"):
                 save(staging, weights)
             del weights

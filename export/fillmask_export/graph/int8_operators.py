@@ -152,7 +152,7 @@ class Int8GraphBuilder(RoundingGraphBuilder):
     def _linear(self, quantized: str, scales: str, floats: str | None, name: str) -> str:
         weight = self.weights[f"{name}.weight"]
         part = self._int8.rows(name, weight)
-        float_weight = weight[:, self._int8.channels(name).float32]
+        float_weight = weight[:, self._int8.float_channels(name)]
         if name.endswith(".value"):
             factors = self._int8.factors(f"{name.removesuffix('value')}output")
             part = QuantizedRows(part.values, part.scales * factors)
@@ -166,7 +166,8 @@ class Int8GraphBuilder(RoundingGraphBuilder):
         if self.config.gated_ffn:
             return self._gated_feed_forward(quantized, scales, name, rows)
         inner_rows = self._int8.rows(inward, self.weights[f"{inward}.weight"])
-        channels = self._int8.channels(outer)
+        float_channels = self._int8.float_channels(outer)
+        int8_channels = self._int8.int8_channels(outer)
         bias = self.folded_bias(inward)
 
         def hidden(kind: str, channels: NDArray[np.int64]) -> str:
@@ -176,19 +177,19 @@ class Int8GraphBuilder(RoundingGraphBuilder):
             y = self.add_bias(y, f"{key}.bias", None if bias is None else bias[channels])
             return self.activate(y, self.config.activation)
 
-        floats = hidden("float32", channels.float32) if len(channels.float32) else None
-        inner = hidden("int8", channels.int8)
+        floats = hidden("float32", float_channels) if len(float_channels) else None
+        inner = hidden("int8", int8_channels)
         quantize, zero = (
             (self.quantize, UNSIGNED_ZERO)
             if self.config.activation == "silu"  # whose minimum is lower than GELU's
             else (self.quantize_gelu, GELU_ZERO)
         )
-        quantized, scales = quantize(inner, rows, len(channels.int8))
+        quantized, scales = quantize(inner, rows, len(int8_channels))
         weight = self.weights[f"{outer}.weight"]
         all_rows = self._int8.rows(outer, weight)
-        part = QuantizedRows(all_rows.values[:, channels.int8], all_rows.scales)
+        part = QuantizedRows(all_rows.values[:, int8_channels], all_rows.scales)
         product = self._scaled_product(quantized, scales, outer, part, zero)
-        float_weight = weight[:, channels.float32]
+        float_weight = weight[:, float_channels]
         return self._add_float_part(product, floats, outer, float_weight)
 
     def _gated_feed_forward(self, quantized: str, scales: str, name: str, rows: str) -> str:
@@ -220,7 +221,7 @@ class Int8GraphBuilder(RoundingGraphBuilder):
         Returns:
             Name of the tensor, or None for a layer without such channels.
         """
-        channels = self._int8.channels(name).float32
+        channels = self._int8.float_channels(name)
         if not len(channels):
             return None
         return self.add("Gather", [x, self.constant(f"{key}.float32", channels)], axis=1)

@@ -19,7 +19,7 @@ from fillmask.engine.runtime import Runtime
 from fillmask_export.heads.errors import require_int8
 from fillmask_export.heads.head import encoder_logits
 from fillmask_export.heads.samples import Samples
-from fillmask_export.progress import COMPARISON, PREDICTION, Report, no_report
+from fillmask_export.progress import stage
 from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.equal_lengths import batches_of_equal_length
 from fillmask_model.memory import release_memory
@@ -40,15 +40,13 @@ class Fp32Predictions:
     Attributes:
         requests: passes, with the five top tokens of fp32 as targets of each mask.
         log_probs: (M, 5) log-probabilities of the targets.
-        report: function that receives the progress of the comparison.
     """
 
     requests: tuple[ModelPass, ...]
     log_probs: NDArray[np.float32]
-    report: Report = no_report
 
     @classmethod
-    def from_samples(cls, model: TiedEncoder, samples: Samples, report: Report = no_report) -> Self:
+    def from_samples(cls, model: TiedEncoder, samples: Samples) -> Self:
         """Predict about MAX_MASKS ordinary tokens, with masks in place of them.
 
         Raises:
@@ -57,21 +55,23 @@ class Fp32Predictions:
         passes = _masked_texts(samples)
         requests: list[ModelPass] = []
         parts = []
-        for some in batches_of_equal_length(
-            passes, lambda one: one.tokens, lambda _: REQUESTS_AT_ONCE
-        ):
-            release_memory()
-            best_MK, log_probs_MK = _top(model, some)
-            parts.append(log_probs_MK)
-            ends = np.cumsum([len(one.mask_positions) for one in some])
-            requests += [
-                replace(request, target_ids=best_mK)
-                for request, best_mK in zip(some, np.split(best_MK, ends[:-1]), strict=True)
-            ]
-            report(PREDICTION, len(requests) / len(passes), "")
-        if not requests:
+        if not passes:
             raise samples.all_too_long()
-        return cls(tuple(requests), np.concatenate(parts), report)
+        batches = batches_of_equal_length(
+            passes, lambda one: one.tokens, lambda _: REQUESTS_AT_ONCE
+        )
+        with stage("prediction with PyTorch", len(passes)) as bar:
+            for some in batches:
+                release_memory()
+                best_MK, log_probs_MK = _top(model, some)
+                parts.append(log_probs_MK)
+                ends = np.cumsum([len(one.mask_positions) for one in some])
+                requests += [
+                    replace(request, target_ids=best_mK)
+                    for request, best_mK in zip(some, np.split(best_MK, ends[:-1]), strict=True)
+                ]
+                bar.update(len(some))
+        return cls(tuple(requests), np.concatenate(parts))
 
     def measure(self, runtime: Runtime) -> dict[str, Any]:
         """Compare the predictions of the int8 graph with PyTorch's predictions in fp32.
@@ -85,13 +85,14 @@ class Fp32Predictions:
                 differences is above MAX_P99.
         """
         same, found = [], []
-        for start in range(0, len(self.requests), REQUESTS_AT_ONCE):
-            some = self.requests[start : start + REQUESTS_AT_ONCE]
-            outputs = runtime.run(Batch.pack(some))
-            best = np.concatenate([request.target_ids[:, 0] for request in some])
-            same.append(outputs.top_ids[:, 0] == best)
-            found.append(outputs.target_log_probs)
-            self.report(COMPARISON, len(found) * REQUESTS_AT_ONCE / len(self.requests), "")
+        with stage("comparison", len(self.requests)) as bar:
+            for start in range(0, len(self.requests), REQUESTS_AT_ONCE):
+                some = self.requests[start : start + REQUESTS_AT_ONCE]
+                outputs = runtime.run(Batch.pack(some))
+                best = np.concatenate([request.target_ids[:, 0] for request in some])
+                same.append(outputs.top_ids[:, 0] == best)
+                found.append(outputs.target_log_probs)
+                bar.update(len(some))
         difference = np.abs(np.concatenate(found) - self.log_probs)
         agreement = float(np.concatenate(same).mean())
         p99 = float(np.quantile(difference, 0.99))

@@ -28,7 +28,6 @@ from fillmask_export.graph.served import Ends
 from fillmask_export.heads.errors import require_int8
 from fillmask_export.heads.head import ExpectedNumbers, Head, golden_tolerance
 from fillmask_export.heads.samples import Samples, text_fields
-from fillmask_export.progress import Report
 from fillmask_model.checkpoints.checkpoint import Checkpoint
 from fillmask_model.encoder.classifier import ClassifierConfig
 from fillmask_model.encoder.encoder import TiedEncoder
@@ -84,7 +83,7 @@ class Classify(Head):
             inputs += [integer_tensor("label_texts", "C"), integer_tensor("label_lengths", "N")]
         return Ends(inputs, [float_tensor("label_logits", "N", len(head.labels))])
 
-    def expect(self, model: TiedEncoder, samples: Samples, report: Report | None) -> ExpectedLabels:  # noqa: ARG002 - only fills take long enough
+    def expect(self, model: TiedEncoder, samples: Samples) -> ExpectedLabels:
         """Compute the logits of real texts, of their pairs and of random tokens."""
         return ExpectedLabels.from_samples(model, samples)
 

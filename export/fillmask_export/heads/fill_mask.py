@@ -31,7 +31,6 @@ from fillmask_export.heads.head import (
     golden_tolerance,
 )
 from fillmask_export.heads.samples import Samples, text_fields
-from fillmask_export.progress import Report
 from fillmask_model.checkpoints.checkpoint import Checkpoint
 from fillmask_model.encoder.encoder import TiedEncoder
 
@@ -67,9 +66,9 @@ class FillMask(Head):
         ]
         return Ends(inputs, outputs)
 
-    def expect(self, model: TiedEncoder, samples: Samples, report: Report | None) -> ExpectedFills:
+    def expect(self, model: TiedEncoder, samples: Samples) -> ExpectedFills:
         """Compute the log-probabilities of masks and, for int8, predict masked tokens."""
-        predictions = Fp32Predictions.from_samples(model, samples, report) if report else None
+        predictions = Fp32Predictions.from_samples(model, samples) if samples.int8 else None
         return ExpectedFills.from_samples(model, samples, predictions)
 
     @classmethod

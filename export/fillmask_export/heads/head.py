@@ -22,7 +22,6 @@ from fillmask.tasks.golden import GoldenTolerance, largest_int8_difference
 from fillmask_export.graph.served import GraphHead
 from fillmask_export.heads.errors import VerificationError
 from fillmask_export.heads.samples import Samples
-from fillmask_export.progress import Report
 from fillmask_model.checkpoints.checkpoint import Checkpoint
 from fillmask_model.encoder.encoder import TiedEncoder
 
@@ -65,12 +64,11 @@ class Head(GraphHead, ABC):
         return {}
 
     @abstractmethod
-    def expect(self, model: TiedEncoder, samples: Samples, report: Report | None) -> Expected:
+    def expect(self, model: TiedEncoder, samples: Samples) -> Expected:
         """Compute PyTorch's results.
 
         Args:
             model: fp32 encoder.
-            report: function that receives the progress of an export in int8. None for fp32.
 
         Raises:
             VerificationError: this needs a text of at most `max_tokens` tokens, and there is none.

@@ -34,6 +34,7 @@ class Samples:
         texts: plain sentences without masks.
         token_types: number of token types of random tokens. 1 if all tokens have type 0.
         vocab_size: number of rows of the embedding table.
+        int8: whether the bundle is in int8.
         pooling: tokens that the classification head reads, in a bundle with labels.
     """
 
@@ -42,6 +43,7 @@ class Samples:
     max_tokens: int
     token_types: int
     vocab_size: int
+    int8: bool
     pooling: Pooling = "first"
 
     @classmethod
@@ -52,6 +54,7 @@ class Samples:
             max_tokens=bundle.max_tokens,
             token_types=bundle.token_types,
             vocab_size=bundle.architecture.vocab_size,
+            int8=bundle.precision == "int8",
             pooling="first" if bundle.classification is None else bundle.classification.pooling,
         )
 

@@ -30,7 +30,6 @@ from fillmask_export.graph.served import Ends
 from fillmask_export.heads.errors import require_int8
 from fillmask_export.heads.head import ExpectedNumbers, Head, encoder_logits, golden_tolerance
 from fillmask_export.heads.samples import Samples, text_fields
-from fillmask_export.progress import Report
 from fillmask_model.checkpoints.checkpoint import Checkpoint
 from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.encoder.sparse import SparsePooling, SparseSettings
@@ -72,12 +71,7 @@ class Sparse(Head):
         inputs = [integer_tensor(self.slots, "C"), integer_tensor(LENGTHS, "N")]
         return Ends(inputs, [float_tensor("sparse_weights", "N", g.config.vocab_size)])
 
-    def expect(
-        self,
-        model: TiedEncoder,
-        samples: Samples,
-        report: Report | None,  # noqa: ARG002 - only fills take long enough
-    ) -> ExpectedVectors:
+    def expect(self, model: TiedEncoder, samples: Samples) -> ExpectedVectors:
         """Compute the weights of real texts and of random tokens."""
         return ExpectedVectors.from_samples(model, self.settings.pooling, samples)
 

@@ -4,31 +4,18 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fillmask_export.progress import ROUNDING, SMOOTHING, Report, no_report
+from fillmask_export.progress import stage
 from fillmask_export.quantization.rounding import Gram, QuantizedRows, quantize_rows
 from fillmask_model.checkpoints.checkpoint import FILL_MASK, SPARSE, TEXT_CLASSIFICATION, Checkpoint
 from fillmask_model.quantization.calibration import BlockwiseStatistics
 from fillmask_model.quantization.input_recorder import InputStatistics
 from fillmask_model.quantization.rounding_plan import RoundingPlan
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Channels:
-    """Ascending int64 indices of a linear layer's input channels by precision.
-
-    Attributes:
-        float32: channels in float32, possibly none.
-        int8: all other channels.
-    """
-
-    float32: NDArray[np.int64]
-    int8: NDArray[np.int64]
 
 
 class SavingStatistics(Mapping[str, InputStatistics]):
@@ -41,15 +28,14 @@ class SavingStatistics(Mapping[str, InputStatistics]):
         scratch: directory for the files of the matrices. None to save nothing.
     """
 
-    def __init__(
-        self, statistics: Mapping[str, InputStatistics], scratch: Path | None, report: Report
-    ) -> None:
-        self._statistics, self._report = statistics, report
+    def __init__(self, statistics: Mapping[str, InputStatistics], scratch: Path | None) -> None:
+        self._statistics = statistics
         self._seen: set[str] = set()
         self._files: dict[str, Path] = {}
         self._directory = None
         if scratch is not None:
             self._directory = Path(tempfile.mkdtemp(dir=scratch, prefix="grams-"))
+        self._bar = stage("smoothing", len(statistics))
 
     def gram(self, name: str) -> NDArray[np.float32] | None:
         """Return the saved matrix of a layer, if any."""
@@ -57,12 +43,14 @@ class SavingStatistics(Mapping[str, InputStatistics]):
 
     def __getitem__(self, name: str) -> InputStatistics:
         if name not in self._seen:
-            self._report(SMOOTHING, len(self._seen) / len(self._statistics), name)
             block = name.rpartition(".")[0]
             names = [other for other in self._statistics if other.rpartition(".")[0] == block]
             if self._directory is not None:
                 self._save(names, self._directory)
             self._seen.update(names)
+            self._bar.update(len(names))
+            if len(self._seen) == len(self._statistics):
+                self._bar.close()
         return self._statistics[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -86,7 +74,7 @@ class Int8Weights:
     """Rounding of each linear layer's weights.
 
     A layer computes
-    `y = s * (q @ rows.values.T * rows.scales) + x[channels.float32] @ float_weight.T`, where q are
+    `y = s * (q @ rows.values.T * rows.scales) + x[float_channels] @ float_weight.T`, where q are
     the rounded rows of `x * factors` and s are their scales.
 
     Attributes:
@@ -97,8 +85,6 @@ class Int8Weights:
 
     plan: RoundingPlan
     gram: Callable[[str], Gram | None]
-    report: Report = no_report
-    _rounded: set[str] = field(default_factory=set, init=False)
 
     def rounds(self, name: str) -> bool:
         return name in self.plan.factors
@@ -108,17 +94,19 @@ class Int8Weights:
         factors: NDArray[np.float32] = self.plan.factors[name].numpy()
         return factors
 
-    def channels(self, name: str) -> Channels:
-        factors = self.factors(name)
-        return Channels(np.flatnonzero(factors == 0), np.flatnonzero(factors > 0))
+    def float_channels(self, name: str) -> NDArray[np.int64]:
+        """Return the ascending indices of a layer's input channels in float32, possibly none."""
+        return np.flatnonzero(self.factors(name) == 0)
+
+    def int8_channels(self, name: str) -> NDArray[np.int64]:
+        """Return the ascending indices of all other channels."""
+        return np.flatnonzero(self.factors(name) > 0)
 
     def rows(self, name: str, weight: NDArray[np.float32]) -> QuantizedRows:
         """Divide a weight (out, in) by the layer's factors and round it.
 
         Columns of float32 channels become 0.
         """
-        self.report(ROUNDING, len(self._rounded) / len(self.plan.factors), name)
-        self._rounded.add(name)
         return quantize_rows(weight, self.gram(name), self.factors(name))
 
 
@@ -127,7 +115,6 @@ def int8_weights(
     calibration: Sequence[NDArray[np.int64]],
     mask_token_id: int,
     scratch: Path | None,
-    report: Report = no_report,
 ) -> Int8Weights:
     """Choose the rounding of an encoder's weights by calibration.
 
@@ -139,7 +126,7 @@ def int8_weights(
             compensate for rounding errors. None to round each weight to the nearest value.
     """
     if checkpoint.rounding:
-        return Int8Weights(checkpoint.rounding, lambda _: None, report)
+        return Int8Weights(checkpoint.rounding, lambda _: None)
     model, tasks = checkpoint.model, checkpoint.tasks
     statistics = BlockwiseStatistics(
         model,
@@ -150,5 +137,5 @@ def int8_weights(
         sparse=SPARSE in tasks,
         grams=scratch is not None,
     )
-    saving = SavingStatistics(statistics, scratch, report)
-    return Int8Weights(RoundingPlan.from_statistics(model, saving), saving.gram, report)
+    saving = SavingStatistics(statistics, scratch)
+    return Int8Weights(RoundingPlan.from_statistics(model, saving), saving.gram)
