@@ -64,7 +64,6 @@ class Reading:
 
     tokenizer_json: bytes
     tokenizer: Tokenizer
-    text_format: TextFormat
     fields: dict[str, Any]
     max_tokens: int
     texts: SampleTexts
@@ -132,7 +131,6 @@ class Reading:
         return cls(
             tokenizer_json=content,
             tokenizer=tokenizer,
-            text_format=text_format,
             fields={
                 "max_tokens": max_tokens,
                 "mask_token": mask_token,

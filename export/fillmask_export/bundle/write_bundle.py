@@ -126,7 +126,7 @@ def write_bundle(
         texts=reading.texts.verification,
         tokenizer=tokenizer,
         max_tokens=max_tokens,
-        token_types=reading.text_format.token_types,
+        token_types=reading.fields["token_types"],
         vocab_size=checkpoint.model.config.vocab_size,
         int8=int8,
         pooling=(description["classification"] or {}).get("pooling", "first"),

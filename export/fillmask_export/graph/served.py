@@ -72,7 +72,7 @@ def served_graph(g: GraphBuilder, heads: Sequence[GraphHead]) -> onnx.ModelProto
 
     Args:
         g: graph builder for fp32 or int8, with the weights of `fillmask_export.graph.weights`.
-        heads: one for each task. Only fills and labels may be together.
+        heads: one for each task. The graph reads their slots in this order.
     """
     config = g.config
     x_RD = _embeddings(g)
