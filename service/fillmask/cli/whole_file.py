@@ -13,9 +13,8 @@ from fillmask.cli.errors import CommandError, RowError
 from fillmask.cli.formats.base import Block
 from fillmask.cli.formats.by_extension import format_to_write, make_writer, open_rows
 from fillmask.cli.formats.output import RowWriter
+from fillmask.cli.job import Job, answers_file, fingerprint, locked
 from fillmask.cli.progress import print_status, show_progress
-from fillmask.cli.resume.job import DESCRIPTION, Job, fingerprint, locked, parts_directory
-from fillmask.cli.resume.parts import PartFiles
 from fillmask.cli.work import Work
 from fillmask.settings import Settings
 
@@ -23,12 +22,11 @@ from fillmask.settings import Settings
 def check_output(path: Path, source: Path, inputs: Sequence[Path], *, overwrite: bool) -> None:
     """Reject an output path that the command must not write.
 
-    An existing output with the description of a job is allowed, because an interrupted job may
-    have written it.
+    An existing output with a job is allowed, because an interrupted job may have written it.
 
     Raises:
-        CommandError: the output is the input, has no supported extension or already exists, its
-            directory does not exist, or its directory of parts contains the input.
+        CommandError: the output is the input, has no supported extension or already exists, or its
+            directory does not exist.
     """
     format_to_write(path)
     if not path.parent.is_dir():
@@ -39,12 +37,7 @@ def check_output(path: Path, source: Path, inputs: Sequence[Path], *, overwrite:
         source.is_dir() or (inputs != [source] and path.match(source.name))
     ):
         raise CommandError(f"The next run would read {path} as input; choose another --output.")
-    if inputs[0].resolve().is_relative_to(parts_directory(path).resolve()):
-        raise CommandError(
-            f"The command replaces the files in {parts_directory(path)}, which contains the input; "
-            "choose another --output."
-        )
-    if not (parts_directory(path) / DESCRIPTION).exists():
+    if not answers_file(path).exists():
         check_new(path, overwrite=overwrite)
 
 
@@ -70,29 +63,29 @@ class _FileWork:
     start: int
     stop: int
 
-    async def save_answers(self, parts: PartFiles) -> None:
+    async def save_answers(self, job: Job) -> None:
         """Process the rows that have no saved answers yet."""
-        if parts.next_row > self.start:
-            print_status(f"Continuing after row {parts.next_row} of {self.work.rows.name}.")
-        done, total = parts.next_row - self.start, self.stop - self.start
-        with show_progress(sys.stderr, self.target.name, total, done) as progress:
+        first, total = self.start + job.rows, self.stop - self.start
+        if job.rows:
+            print_status(f"Continuing after row {first} of {self.work.rows.name}.")
+        with show_progress(sys.stderr, self.target.name, total, job.rows) as progress:
 
             def write(block: Block, answers: Sequence[bytes]) -> None:
-                parts.write(block, answers)
+                job.write(block, answers)
                 progress.update(len(block))
 
             try:
-                await self.work.run(parts.next_row, self.stop, write)
+                await self.work.run(first, self.stop, write)
             finally:
-                await asyncio.to_thread(parts.commit)
+                await asyncio.to_thread(job.save)
 
-    def join_parts(self, parts: PartFiles, path: Path) -> ErrorPolicy:
+    def join_answers(self, job: Job) -> ErrorPolicy:
         """Write all rows with their answers to a file, and return the policy with its counts."""
-        answers = parts.answers()
+        answers = job.answers()
         label = f"writing {self.target.name}"
         with (
             show_progress(sys.stderr, label, self.stop - self.start) as progress,
-            self.writer.open(path) as write,
+            self.writer.open(job.joined) as write,
         ):
             problems = self.work.policy(write)
             for block in self.work.rows.blocks(self.start, self.stop):
@@ -119,25 +112,24 @@ async def process_file(
     files = _FileWork(work, target, writer, start, stop)
     identity = await asyncio.to_thread(fingerprint, rows.files, command, work.bundle)
     with locked(target):
-        job = Job(target, identity)
-        if not job.begin(restart=command.restart):
-            job.remove_directory()
+        job = Job(target, identity, restart=command.restart)
+        if job.is_published:
+            job.remove()
             print_status(f"{target.name} is already complete.")
             return
-        parts = PartFiles(job.directory, start)
         try:
             check_new(target, overwrite=command.overwrite)
-            if parts.next_row < stop:
-                await files.save_answers(parts)
-            problems = await asyncio.to_thread(files.join_parts, parts, job.joined)
+            if job.rows < stop - start:
+                await files.save_answers(job)
+            problems = await asyncio.to_thread(files.join_answers, job)
         except BaseException as error:
-            if saved := parts.next_row - start:
+            if job.rows:
                 print_status(
-                    f"{saved} of {stop - start} rows are saved; run the command again to "
+                    f"{job.rows} of {stop - start} rows are saved; run the command again to "
                     "continue after them, or with --restart to start over."
                 )
             else:
-                job.remove_directory()
+                job.remove()
             if isinstance(error, RowError):
                 raise RowError(
                     f"{error} With --on-error report, the command goes on after invalid rows."
@@ -149,7 +141,7 @@ async def process_file(
             )
         check_new(target, overwrite=command.overwrite)  # the user may have written one
         job.publish()
-        job.remove_directory()
+        job.remove()
     print_status(f"{target.name}: {problems}.")
     problems.check()
 

@@ -6,7 +6,7 @@ import pytest
 
 from fillmask.cli.errors import CommandError
 from fillmask.cli.formats.by_extension import open_rows
-from fillmask.cli.resume.job import parts_directory
+from fillmask.cli.job import answers_file
 from fillmask.cli.whole_file import check_new, check_output
 
 
@@ -92,10 +92,9 @@ def test_output_beside_its_parts_is_left_to_the_job(tmp_path: Path, source: Path
     # The job, not this check, rejects an output that belongs to another job.
     there = tmp_path / "there.csv"
     there.touch()
-    parts_directory(there).mkdir()
     with pytest.raises(CommandError, match="already exists"):  # no job has written it
         check_output(there, source, [source], overwrite=False)
-    (parts_directory(there) / "job.json").touch()
+    answers_file(there).touch()
     check_output(there, source, [source], overwrite=False)
     with pytest.raises(CommandError, match="already exists"):
         check_new(there, overwrite=False)

@@ -11,9 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from fillmask.cli import work
+from fillmask.cli.job import Job, answers_file
 from fillmask.cli.pipeline import RowPipeline
-from fillmask.cli.resume.job import parts_directory
-from fillmask.cli.resume.parts import PartFiles
 from fillmask.cli.whole_file import _FileWork
 from tests.service.cli.command_line import (
     Done,
@@ -109,7 +108,7 @@ def test_continuing_computes_nothing_twice(
     rows = [*numbered(random_texts(5)), {"inputs": "a dog"}]
     source = write_rows(tmp_path / "in.jsonl", rows)
     with monkeypatch.context() as patch:
-        patch.setattr(_FileWork, "join_parts", stop)
+        patch.setattr(_FileWork, "join_answers", stop)
         assert fill(source, output, "--on-error=report").code == 1
     monkeypatch.setattr(work, "load_model", stop)
     done = fill(source, output)
@@ -127,7 +126,7 @@ def test_another_job_does_not_continue(fill: Fill, tmp_path: Path, output: Path)
     write_rows(source, rows)
     done = fill(source, output)
     assert done.code == 2
-    assert f"{parts_directory(output)} belongs to another job, with another input. " in done.err
+    assert f"{answers_file(output)} belongs to another job, with another input. " in done.err
     assert not output.exists()
     assert fill(source, output, "--restart").code == 0
 
@@ -142,15 +141,13 @@ def test_a_run_that_saves_no_row_leaves_nothing(
     if failure == "model":
         monkeypatch.setattr(work, "load_model", stop)
     if failure == "existing output":
-        begun = parts_directory(output)  # of a killed process, which has saved nothing
-        begun.mkdir()
-        (begun / "job.json").write_text('{"job": {}, "joined": false}')
+        answers_file(output).touch()  # of a killed process, which has saved nothing
         output.write_text("old")
     flags = ["--target=é", "--on-error=report"] if failure == "target" else []
     done = fill(source, output, *flags)
     assert done.code
     assert "saved" not in done.err
-    assert not parts_directory(output).exists()
+    assert not answers_file(output).exists()
     monkeypatch.undo()
     output.unlink(missing_ok=True)
     write_rows(source, [{"inputs": "the [MASK]"}])
@@ -182,7 +179,7 @@ def test_a_file_that_changes_in_the_meantime(
 ) -> None:
     # The command keeps its answers, so that a second command with --overwrite only joins them.
     source = write_rows(tmp_path / "in.jsonl", numbered(random_texts(3)))
-    join = _FileWork.join_parts
+    join = _FileWork.join_answers
 
     def change_and_join(*arguments: Any) -> Any:
         with (source if changed == "input" else output).open("a") as stream:
@@ -190,7 +187,7 @@ def test_a_file_that_changes_in_the_meantime(
         return join(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(_FileWork, "join_parts", change_and_join)
+        patch.setattr(_FileWork, "join_answers", change_and_join)
         done = fill(source, output)
     assert done.code == 2
     if changed == "input":
@@ -236,7 +233,7 @@ def test_failures_that_a_retry_may_cure(
         raise OSError(28, "No space left on device", str(output))
 
     with monkeypatch.context() as patch:
-        patch.setattr(PartFiles, "write", full)
+        patch.setattr(Job, "write", full)
         assert fill(source, output) == Done(1, "", f"{output}: no space left on device.\n")
     answer, calls = RowPipeline._answer, 0
 

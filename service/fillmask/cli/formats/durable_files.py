@@ -3,7 +3,6 @@
 import contextlib
 import gzip
 import io
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,10 +27,10 @@ def name_in_errors(name: str) -> Iterator[None]:
 
 
 class _NamedFile(io.FileIO):
-    """A new file whose errors contain its name."""
+    """A file whose errors contain its name."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path, "w")
+    def __init__(self, path: Path, mode: str) -> None:
+        super().__init__(path, mode)
         self._path = str(path)
 
     def write(self, content: "ReadableBuffer", /) -> int:
@@ -43,9 +42,9 @@ class _NamedFile(io.FileIO):
             super().close()
 
 
-def create(path: Path) -> BinaryIO:
-    """Create or truncate a file, whose errors contain its name."""
-    return io.BufferedWriter(_NamedFile(path))
+def create(path: Path, mode: str = "w") -> BinaryIO:
+    """Create a file or, with the mode "a", extend it. Its errors contain its name."""
+    return io.BufferedWriter(_NamedFile(path, mode))
 
 
 def sync(stream: IO[Any], path: Path) -> None:
@@ -71,17 +70,13 @@ def write_file(path: Path, *, compressed: bool = False) -> Iterator[BinaryIO]:
 def replace_durably(source: Path, target: Path) -> None:
     """Replace the target with a flushed file and flush the directory of the target."""
     source.replace(target)
-    descriptor = os.open(target.parent, os.O_RDONLY)
+    sync_directory(target.parent)
+
+
+def sync_directory(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         with contextlib.suppress(OSError):  # some network file systems cannot flush directories
             os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Write a JSON file atomically."""
-    draft = path.with_name(f"{path.name}.draft")
-    with write_file(draft) as stream:
-        stream.write(json.dumps(value, indent=2, ensure_ascii=False).encode())
-    replace_durably(draft, path)

@@ -64,9 +64,9 @@ class Disk:
             self.operate()
             self._unflushed.discard(os.fstat(descriptor).st_ino)
 
-        def create_file(file: Any, path: Path) -> None:
+        def create_file(file: Any, path: Path, mode: str) -> None:
             self.operate()
-            create(file, path)
+            create(file, path, mode)
 
         with (
             mock.patch.object(durable_files._NamedFile, "__init__", create_file),
@@ -74,8 +74,7 @@ class Disk:
             mock.patch.object(os, "fsync", flush),
             mock.patch.object(Path, "replace", self._counted(Path.replace)),
             mock.patch.object(Path, "unlink", self._counted(Path.unlink)),
-            mock.patch.object(Path, "mkdir", self._counted(Path.mkdir)),
-            mock.patch.object(Path, "rmdir", self._counted(Path.rmdir)),
+            mock.patch.object(os, "truncate", self._counted(os.truncate)),
         ):
             yield self
         if self.is_dead:

@@ -1,7 +1,6 @@
 """Jobs that continue after a crash at any file operation, compared with jobs without a crash."""
 
 import asyncio
-import os
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,7 +19,7 @@ from hypothesis import strategies as st
 from fillmask.cli import work
 from fillmask.cli.commands import OnError, RowsCommand
 from fillmask.cli.errors import CommandError, RowError
-from fillmask.cli.resume.parts import PartFiles
+from fillmask.cli.job import Job, locked
 from fillmask.cli.whole_file import process_file
 from fillmask.errors import InvalidRequestError
 from fillmask.settings import Settings
@@ -88,7 +87,7 @@ def write_source(path: Path, texts: list[str]) -> Path:
     return path
 
 
-class Job:
+class CommandLine:
     """A command line in a directory of its own."""
 
     def __init__(
@@ -106,7 +105,7 @@ class Job:
             input=source, output=target, parameters={"top_k": 1}, on_error=on_error, **options
         )
         parts = self.output.with_name(f"{self.output.name}.parts")
-        is_described = (parts / "job.json").exists()
+        is_begun = parts.exists()
         with disk.mounted(self.directory):
             try:
                 asyncio.run(process_file(command, source, target, self._settings))
@@ -115,8 +114,8 @@ class Job:
             except CommandError as error:
                 if "every row has an error" in str(error):  # as the output tells
                     return True
-                # the crash came at the very end, after the removal of the job's description
-                if is_described or "already exists; use --overwrite" not in str(error):
+                # the crash came at the very end, after the removal of the job
+                if is_begun or "already exists; use --overwrite" not in str(error):
                     raise
                 return True
         assert disk.fails_at or not parts.exists()
@@ -148,11 +147,11 @@ def _fast_model(monkeypatch: pytest.MonkeyPatch) -> None:
 def sizes(seed: int) -> Iterator[None]:
     """Set random sizes of blocks, writes and parts."""
     rng = random.Random(seed)  # noqa: S311 - a choice, not a secret
-    parts = {"rows": rng.randint(1, 6), "seconds": 10.0}
+    saves = {"save_rows": rng.randint(1, 6)}
     with (
         mock.patch("fillmask.cli.formats.base.BLOCK_ROWS", rng.randint(1, 6)),
         mock.patch("fillmask.cli.pipeline._LONG_ANSWERS_BYTES", rng.randint(1, 400)),
-        mock.patch.dict(PartFiles.__init__.__kwdefaults__, parts),
+        mock.patch.dict(Job.__init__.__kwdefaults__, saves),
     ):
         yield
 
@@ -176,7 +175,7 @@ def test_output_after_crashes_is_that_of_a_whole_run(
 ) -> None:
     # The output is absent, old or whole at any time.
     with TemporaryDirectory() as name:
-        job = Job(Path(name), bundle, texts, *formats)
+        job = CommandLine(Path(name), bundle, texts, *formats)
         whole = {"error": job.whole("error"), "report": job.whole("report")}
         current = None
         if overwrite:
@@ -213,7 +212,7 @@ def test_each_operation_may_fail(
     bundle: Path, tmp_path: Path, written: str, *, kills: bool, restart: bool
 ) -> None:
     # It fails again in the run that continues. A run that starts again finds all kinds of files.
-    job = Job(tmp_path, bundle, ["a [MASK]", "bad", "[MASK] b"] * 2, "jsonl", written)
+    job = CommandLine(tmp_path, bundle, ["a [MASK]", "bad", "[MASK] b"] * 2, "jsonl", written)
     whole, disk = job.whole("report"), Disk()
     with sizes(1):
         job.run(disk)
@@ -225,19 +224,25 @@ def test_each_operation_may_fail(
                 is_complete = job.run(Disk(again, kills, 0.01), restart=restart and bool(again))
             assert is_complete
             assert job.output.read_bytes() == whole
-    assert disk.operations > 30
+    assert disk.operations >= 20
 
 
 @given(st.lists(st.integers(0, 10**6), min_size=1, max_size=5), st.data())
-def test_a_part_cut_anywhere_is_an_error(numbers: list[int], data: st.DataObject) -> None:
-    # No crash does this, but a disk that loses flushed bytes.
-    with TemporaryDirectory() as name:
-        parts = PartFiles(Path(name), 0)
+def test_answers_cut_anywhere_are_computed_again(numbers: list[int], data: st.DataObject) -> None:
+    # The others stay. A crash cuts the end, and a disk may lose bytes in the middle.
+    with TemporaryDirectory() as name, locked(output := Path(name, "out.csv")):
+        job = Job(output, {})
         answers = [b"[%d]" % number for number in numbers]
-        parts.write(block_of(0, len(answers)), answers)
-        parts.commit()
-        assert list(PartFiles(Path(name), 0).answers()) == answers
+        job.write(block_of(0, len(answers)), answers)
+        job.save()
         [path] = Path(name).iterdir()
-        os.truncate(path, data.draw(st.integers(0, path.stat().st_size - 1)))
-        with pytest.raises(CommandError, match="start again with --restart"):
-            list(PartFiles(Path(name), 0).answers())
+        whole = path.read_bytes()
+        place = data.draw(st.integers(0, len(whole) - 1))
+        for damaged in (whole[:place], whole[:place] + b"\0" + whole[place + 1 :]):
+            path.write_bytes(damaged)
+            if place < 9 and damaged[place:]:  # the file is not known to be ours
+                continue
+            kept = max(0, damaged[:place].count(b"\n") - 1)
+            again = Job(output, {})
+            assert list(again.answers()) == answers[:kept]
+            assert again.rows == kept

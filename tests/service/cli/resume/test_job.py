@@ -1,17 +1,19 @@
 """Identity, directory and completion of jobs."""
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
 from fillmask.bundles.bundle import read_bundle
 from fillmask.cli.commands import RowsCommand, Shard
 from fillmask.cli.errors import CommandError, RetryError
-from fillmask.cli.resume.job import Job, fingerprint, locked, parts_directory
+from fillmask.cli.job import Job, answers_file, fingerprint, locked
 from fillmask.tables.delimited import Dialect
+from tests.service.cli.command_line import block_of
+from tests.service.cli.resume.full_disk import TOO_LARGE, limited_files
 from tests.service.conftest import EditBundle
 from tests.service.tiny import Tiny
 
@@ -57,16 +59,14 @@ def test_another_model_is_another_job(tiny: Tiny, tmp_path: Path, edit_bundle: E
 DESCRIPTION = {"version": "1", "input": "abc", "field": "inputs", "parameters": {"top_k": 2}}
 
 
-def touch_part(output: Path) -> Path:
-    """Create an empty part file and return its path."""
-    part = parts_directory(output) / "000000000000-000000000001.jsonl"
-    part.touch()
-    return part
-
-
-def begin(output: Path, *, restart: bool = False, **changes: Any) -> bool:
+def begin(output: Path, *, restart: bool = False, **changes: Any) -> Job:
     with locked(output):
-        return Job(output, DESCRIPTION | changes).begin(restart=restart)
+        return Job(output, DESCRIPTION | changes, restart=restart)
+
+
+def save_row(job: Job) -> None:
+    job.write(block_of(0, 1), [b"[]"])
+    job.save()
 
 
 @pytest.fixture
@@ -86,78 +86,79 @@ def output(tmp_path: Path) -> Path:
 )
 def test_another_job_is_rejected(output: Path, change: dict[str, Any], sentence: str) -> None:
     # After an error before the first row, a corrected command may start another job.
-    assert begin(output, field="text")
-    assert begin(output)
-    part = touch_part(output)
-    assert begin(output)
-    assert part.exists()
+    begin(output, field="text")
+    save_row(begin(output))
+    assert begin(output).rows == 1
     with pytest.raises(CommandError) as caught:
         begin(output, **change)
     assert str(caught.value) == (
-        f"{parts_directory(output)} belongs to another job, with {sentence}. Run "
+        f"{answers_file(output)} belongs to another job, with {sentence}. Run "
         "that job's command to continue it, or use --restart to discard it."
     )
-    assert begin(output, restart=True, **change)
-    assert {path.name for path in part.parent.iterdir()} == {"job.json", "lock"}
-    assert begin(output, **change)
+    assert begin(output, restart=True, **change).rows == 0
+    assert begin(output, **change).rows == 0
 
 
-@pytest.mark.parametrize("content", ["{", "[]", '{"job": 1, "joined": false}', '{"job": {}}'])
+@pytest.mark.parametrize("name", ["parts", "joined"])
 @pytest.mark.parametrize("restart", [False, True])
-def test_description_of_the_user_is_an_error(output: Path, content: str, *, restart: bool) -> None:
-    # Only a user can damage the description, because the job writes it atomically.
-    begin(output)
-    part = touch_part(output)
-    (parts_directory(output) / "job.json").write_text(content)
-    with pytest.raises(CommandError, match=r"job.json is not the description of a job; move the"):
+def test_files_of_the_user_are_rejected(output: Path, name: str, *, restart: bool) -> None:
+    path = output.with_name(f"{output.name}.{name}")
+    path.write_text('{"job')  # what a process leaves that ended before it described its job
+    if name == "parts":
+        begin(output)
+        path.write_text('{"mine": 1}')
+    with pytest.raises(CommandError, match=f"{path.name} does not belong to a job; move it away"):
         begin(output, restart=restart)
-    assert part.exists()
-
-
-@pytest.mark.parametrize("name", ["lock", "unfinished", "joined", "job.json.draft", "0" * 12])
-@pytest.mark.parametrize("restart", [False, True])
-def test_directory_of_the_user_is_rejected(output: Path, name: str, *, restart: bool) -> None:
-    # The directory has no description of a job, so that even the names of a job are the user's.
-    path = parts_directory(output) / (f"{name}-{name}.jsonl" if name.isdigit() else name)
-    path.parent.mkdir()
-    path.write_text("mine")
-    with pytest.raises(CommandError, match=f'"{path.name}", which does not belong to a job; move'):
-        begin(output, restart=restart)
-    assert [file.name for file in path.parent.iterdir()] == [path.name]
-    assert path.read_text() == "mine"
+    assert list(path.parent.iterdir()) == [path]
     path.unlink()
     path.mkdir()
-    with pytest.raises(CommandError, match="move"):
+    with pytest.raises(CommandError, match="move it away"):
         begin(output, restart=restart)
 
 
-@pytest.mark.parametrize("draft", ["", "{\n", '{\n  "job": {\n    "vers'])
-def test_job_killed_before_its_description_is_begun_again(output: Path, draft: str) -> None:
-    directory = parts_directory(output)
-    directory.mkdir()
-    (directory / "lock").touch()
-    (directory / "job.json.draft").write_text(draft)
-    assert begin(output)
+def test_saves_come_after_a_number_of_rows_or_seconds(output: Path) -> None:
+    with locked(output):
+        for rows, seconds, saved in ((5, 1e9, [0, 6, 6, 12]), (1000, 0.0, [3, 6, 9, 12])):
+            job = Job(output, {}, restart=True, save_rows=rows, save_seconds=seconds)
+            found = []
+            for first in range(0, 12, 3):
+                answers = [b"[%d]" % number for number in range(first, first + 3)]
+                job.write(block_of(first, 3), answers)
+                found.append(job.rows)
+            assert found == saved
+            assert list(Job(output, {}).answers()) == [b"[%d]" % number for number in range(12)]
+
+
+def test_failed_write_saves_nothing(output: Path) -> None:
+    # The content of the file is unknown, even if space becomes free later.
+    job = begin(output)
+    save_row(job)
+    size = answers_file(output).stat().st_size
+    job.write(block_of(1, 1), [b"x" * 100_000])
+    with limited_files(size + 10), pytest.raises(OSError, match=TOO_LARGE):
+        job.save()
+    save_row(job)
+    assert begin(output).rows == 1
 
 
 def test_publish(output: Path) -> None:
     # It is repeated if the process ended before the rename, or if the user moved the output.
     output.write_text("old")
-    with locked(output):
-        job = Job(output, DESCRIPTION)
-        assert job.begin(restart=False)
-        job.joined.write_text("new")
-        description = json.loads((job.directory / "job.json").read_text())
-        (job.directory / "job.json").write_text(json.dumps(description | {"joined": True}))
-        assert job.begin(restart=False)
+    save_row(begin(output))
+    job = begin(output)
+    job.joined.write_text("new")
+    with mock.patch.object(Path, "replace", side_effect=KeyError), pytest.raises(KeyError):
         job.publish()
-        assert output.read_text() == "new"
-        assert not job.begin(restart=False)
-        output.unlink()
-        assert job.begin(restart=False)
-        (job.directory / "thesis.txt").touch()
-        job.remove_directory()  # without files that are not the job's
-    assert [path.name for path in job.directory.iterdir()] == ["thesis.txt"]
+    job = begin(output)
+    assert (job.rows, job.is_published) == (1, False)
+    job.publish()
+    assert output.read_text() == "new"
+    assert begin(output).is_published
+    output.unlink()
+    job = begin(output)
+    assert (job.rows, job.is_published) == (1, False)
+    job.remove()
+    assert not list(output.parent.iterdir())
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="files are locked otherwise there")
@@ -165,8 +166,4 @@ def test_two_processes_do_not_work_on_one_output(output: Path) -> None:
     # The second process ends immediately. The user can repeat the command later.
     with locked(output), pytest.raises(RetryError, match=r"Another process is writing out.jsonl"):
         begin(output)
-    assert begin(output)
-    output = output.with_name("b.jsonl")
-    parts_directory(output).write_text("mine")
-    with pytest.raises(CommandError, match="must be a directory"):
-        begin(output)
+    begin(output)

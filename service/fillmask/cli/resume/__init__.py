@@ -1,1 +1,0 @@
-"""Resumable jobs, with their saved answers and their identity."""
