@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -127,6 +128,12 @@ def slice_batches(
         number += len(batch)
         if stop is not None and number >= stop:
             return
+
+
+def in_batches(items: Iterable[Item]) -> Iterator[list[Item]]:
+    """Return lists of up to BLOCK_ROWS items."""
+    remaining = iter(items)
+    return iter(lambda: list(islice(remaining, BLOCK_ROWS)), [])
 
 
 def row_label(name: str, number: int) -> str:

@@ -6,11 +6,10 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from fillmask.cli.formats.base import BLOCK_ROWS, Block, Row, Rows, Source, as_json
+from fillmask.cli.formats.base import Block, Row, Rows, Source, as_json, in_batches
 from fillmask.cli.formats.durable_files import write_file
 from fillmask.cli.formats.output import ERROR, ROW, Format, Output, Write, problem_of
 from fillmask.cli.progress import print_status
@@ -34,8 +33,7 @@ class CsvRows(Rows):
         self.columns: tuple[str, ...] = self._table.columns
 
     def batches(self) -> Iterator[list[Record]]:
-        records = self._table.records()
-        return iter(lambda: list(islice(records, BLOCK_ROWS)), [])
+        return in_batches(self._table.records())
 
     def parse(self, item: Record, number: int) -> Row:  # noqa: ARG002 - the record has its line
         fields = dict(zip(self.columns, item.cells, strict=False))
