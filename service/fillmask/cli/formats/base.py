@@ -74,8 +74,11 @@ class Rows(ABC):
     schema: Any = None
 
     @abstractmethod
-    def batches(self) -> Iterator[Sequence[Any]]:
+    def batches(self, only: Sequence[str] | None = None, /) -> Iterator[Sequence[Any]]:
         """Read all rows without parsing them, in lists of any length.
+
+        Args:
+            only: names of the fields to read. Formats that store no columns read all.
 
         Raises:
             CommandError, TableError: the file is damaged.
@@ -99,17 +102,10 @@ class Rows(ABC):
         return tuple({name: None for row in rows for name in row.fields} if self.rereadable else ())
 
     def blocks(
-        self,
-        start: int = 0,
-        stop: int | None = None,
-        only: Sequence[str] | None = None,  # noqa: ARG002 - for formats that store columns
+        self, start: int = 0, stop: int | None = None, only: Sequence[str] | None = None
     ) -> Iterator[Block]:
-        """Read the rows from index `start` up to, but not including, `stop`.
-
-        Args:
-            only: names of the fields to read. Most formats always read all.
-        """
-        for first, items in slice_batches(self.batches(), start, stop):
+        """Read the rows from index `start` up to, but not including, `stop`."""
+        for first, items in slice_batches(self.batches(only), start, stop):
             yield Block(first, items, self._read)
 
     def _read(self, items: Sequence[Any], first: int) -> list[Row]:

@@ -32,7 +32,7 @@ class CsvRows(Rows):
         self._table = Table(source.path, self.name, source.dialect, source.field, print_status)
         self.columns: tuple[str, ...] = self._table.columns
 
-    def batches(self) -> Iterator[list[Record]]:
+    def batches(self, _only: Sequence[str] | None = None, /) -> Iterator[list[Record]]:
         return in_batches(self._table.records())
 
     def parse(self, item: Record, number: int) -> Row:  # noqa: ARG002 - the record has its line

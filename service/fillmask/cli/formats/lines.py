@@ -21,7 +21,7 @@ class LineRows(Rows):
         self.name = name
         self._open = open_stream
 
-    def batches(self) -> Iterator[Sequence[bytes | None]]:
+    def batches(self, _only: Sequence[str] | None = None, /) -> Iterator[Sequence[bytes | None]]:
         with self._open() as stream:
             yield from self.lines(stream)
 
