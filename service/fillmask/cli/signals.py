@@ -3,13 +3,10 @@
 import asyncio
 import contextlib
 import signal
-import sys
 import threading
+import time
 from collections.abc import Callable, Coroutine
 from typing import Any
-
-if sys.platform != "win32":
-    import uvloop
 
 Main = Callable[[], Coroutine[Any, Any, None]]
 
@@ -40,60 +37,49 @@ def run_until_signal(main: Main) -> None:
         BaseException: the coroutine raised this exception.
     """
     received: list[int] = []
+    ended = threading.Event()  # before the loop waits for its threads
+    errors: list[BaseException] = []
+    cancels: list[Callable[[], object]] = []
+
+    async def run_main() -> None:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None  # noqa: S101 - a coroutine runs in a task
+        cancels.append(lambda: loop.call_soon_threadsafe(task.cancel))
+        try:
+            await main()
+        finally:
+            ended.set()
+
+    def run() -> None:
+        try:
+            asyncio.run(run_main())
+        except BaseException as error:  # noqa: BLE001 - the waiting thread raises it
+            errors.append(error)
+        finally:
+            ended.set()
+
     handlers = {
         number: signal.signal(number, lambda one, _: received.append(one)) for number in _SIGNALS
     }
     try:
-        thread = _EventLoopThread(main)
+        thread = threading.Thread(target=run, name="fillmask-event-loop", daemon=True)
         thread.start()
-        while not received and not thread.ended.wait(_CHECK_EVERY_S):
+        while not received and not ended.wait(_CHECK_EVERY_S):
             pass
         if not received:
             thread.join()
-            if thread.error is not None:
-                raise thread.error
+            if errors:
+                raise errors[0]
             return
-        with contextlib.suppress(RuntimeError):  # the loop is already closed
-            thread.cancel()
-        passed_s = 0.0
-        while passed_s < GRACE_S and len(received) < 2 and not thread.ended.wait(_CHECK_EVERY_S):
-            passed_s += _CHECK_EVERY_S
+        for cancel in cancels:
+            with contextlib.suppress(RuntimeError):  # the loop is already closed
+                cancel()
+        deadline_s = time.monotonic() + GRACE_S
+        while (
+            time.monotonic() < deadline_s and len(received) < 2 and not ended.wait(_CHECK_EVERY_S)
+        ):
+            pass
         raise SignalError(received[0])
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
-
-
-class _EventLoopThread(threading.Thread):
-    """Thread that runs a coroutine on an event loop.
-
-    Attributes:
-        ended: event that the coroutine has ended, before the loop waits for its threads.
-        cancel: function that cancels the coroutine.
-    """
-
-    def __init__(self, main: Main) -> None:
-        super().__init__(name="fillmask-event-loop", daemon=True)
-        self._main = main
-        self.ended = threading.Event()
-        self.error: BaseException | None = None
-        self.cancel: Callable[[], object] = bool
-
-    def run(self) -> None:
-        factory = None if sys.platform == "win32" else uvloop.new_event_loop
-        try:
-            with asyncio.Runner(loop_factory=factory) as runner:
-                runner.run(self._run_main())
-        except BaseException as error:  # noqa: BLE001 - the waiting thread raises it
-            self.error = error
-        finally:
-            self.ended.set()
-
-    async def _run_main(self) -> None:
-        loop, task = asyncio.get_running_loop(), asyncio.current_task()
-        assert task is not None  # noqa: S101 - a coroutine runs in a task
-        self.cancel = lambda: loop.call_soon_threadsafe(task.cancel)
-        try:
-            await self._main()
-        finally:
-            self.ended.set()
