@@ -1,8 +1,7 @@
-"""Text styles of a terminal, with bars, numbers and widths in terminal cells."""
+"""Text styles of a terminal, with bars and numbers."""
 
 import os
 import shutil
-import unicodedata
 from dataclasses import dataclass
 from typing import Self, TextIO
 
@@ -35,14 +34,6 @@ class Style:
             encoding=stream.encoding,
         )
 
-    @property
-    def has_blocks(self) -> bool:
-        try:
-            _BLOCKS.encode(self.encoding)
-        except UnicodeEncodeError:
-            return False
-        return True
-
     def apply(self, escape: str, text: str) -> str:
         return f"{escape}{text}{_PLAIN}" if self.escapes else text
 
@@ -55,11 +46,14 @@ def format_number(probability: float) -> str:
 
 
 def format_bar(share: float, style: Style) -> str:
-    """Return a bar for a share from 0 to 1, without the empty cells at its end."""
-    if not style.has_blocks:
-        return "#" * round(share * BAR_CELLS)
+    """Return a bar for a share from 0 to 1, of blocks or, if the encoding lacks them, of `#`."""
     full, eighths = divmod(round(share * BAR_CELLS * len(_BLOCKS)), len(_BLOCKS))
-    return _BLOCKS[-1] * full + (_BLOCKS[eighths - 1] if eighths else "")
+    bar = _BLOCKS[-1] * full + (_BLOCKS[eighths - 1] if eighths else "")
+    try:
+        bar.encode(style.encoding)
+    except UnicodeEncodeError:
+        bar = "#" * round(share * BAR_CELLS)
+    return bar.ljust(BAR_CELLS)
 
 
 def visible(text: str) -> str:
@@ -68,14 +62,3 @@ def visible(text: str) -> str:
         character if character.isprintable() else " " if character.isspace() else "?"
         for character in text
     )
-
-
-def cells(text: str) -> int:
-    return sum(cells_of(character) for character in text)
-
-
-def cells_of(character: str) -> int:
-    """Return the width of a character in terminal cells."""
-    if unicodedata.category(character) in {"Mn", "Me", "Cf"}:
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1

@@ -2,24 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 
-from fillmask.cli.terminal.style import (
-    BAR_CELLS,
-    BOLD,
-    DIM,
-    GAP,
-    Style,
-    cells,
-    cells_of,
-    format_bar,
-    format_number,
-    visible,
-)
+from tqdm.utils import disp_len, disp_trim
+
+from fillmask.cli.terminal.style import BOLD, DIM, GAP, Style, format_bar, format_number, visible
 from fillmask.tasks.classify.results import LabelScore
 from fillmask.tasks.fill_mask.results import Fill, TargetFill
 from fillmask.tasks.score.results import TextScore
 from fillmask.tasks.sparse.results import SparseEmbedding
 
-_MIN_TEXT_CELLS = 16
+_MIN_TEXT_CELLS, _DOTS = 16, "..."
 
 
 def format_fills(text: str, masks: Sequence[Sequence[Fill]], style: Style) -> Iterator[str]:
@@ -40,24 +31,23 @@ def format_fills(text: str, masks: Sequence[Sequence[Fill]], style: Style) -> It
 
 
 def _lines(text: str, fills: Sequence[Fill], style: Style) -> Iterator[str]:
-    tokens = [visible(fill.token_str) for fill in fills]
-    sequences = [visible(fill.sequence) for fill in fills]
     place = _first_difference(text, fills[0].sequence)
-    token_cells = max(map(cells, tokens))
-    for fill, token, sequence in zip(fills, tokens, sequences, strict=True):
-        numbers = [format_number(fill.score)]
-        share = fill.score
+    token_cells = max(disp_len(visible(fill.token_str)) for fill in fills)
+    for fill in fills:
+        number, share = format_number(fill.score), fill.score
         if isinstance(fill, TargetFill):
             share = fill.target_score
-            numbers.append(format_number(share))
-        bar = format_bar(share, style)
-        head = GAP.join([*numbers, bar.ljust(BAR_CELLS)])
-        padding = " " * (token_cells - cells(token))
-        room = None
-        if style.width is not None:
-            room = style.width - len(head) - token_cells - 2 * len(GAP)
-        shown = _shorten(sequence, place, room)
-        yield f"{head}{GAP}{style.apply(BOLD, token)}{padding}{GAP}{shown}".rstrip()
+            number += GAP + format_number(share)
+        padding = " " * (token_cells - disp_len(visible(fill.token_str)))
+        head = _line(number, share, fill.token_str, style) + padding + GAP
+        room = None if style.width is None else style.width - disp_len(head)
+        yield f"{head}{_shorten(visible(fill.sequence), place, room)}".rstrip()
+
+
+def _line(number: str, share: float | None, name: str, style: Style) -> str:
+    """Return a line with a bar for a share from 0 to 1, or without a bar."""
+    bars = [] if share is None else [format_bar(share, style)]
+    return GAP.join([number, *bars, style.apply(BOLD, visible(name))])
 
 
 def _first_difference(text: str, sequence: str) -> int:
@@ -68,31 +58,22 @@ def _first_difference(text: str, sequence: str) -> int:
 
 def _shorten(text: str, place: int, room: int | None) -> str:
     """Shorten a text to `room` cells around an index, or to nothing if `room` is too small."""
-    if room is None or cells(text) <= room:
+    if room is None or disp_len(text) <= room:
         return text
     if room < _MIN_TEXT_CELLS:
         return ""
-    dots = "..."
     start = max(0, place - room // 3)
-    shown = dots if start else ""
-    used = len(shown)
-    for character in text[start:]:
-        used += cells_of(character)
-        if used > room - len(dots):
-            return shown + dots
-        shown += character
-    return shown
+    shown = _DOTS * bool(start) + text[start : start + room]
+    return disp_trim(shown, room - len(_DOTS)) + _DOTS * (disp_len(shown) > room - len(_DOTS))
 
 
 def format_labels(labels: Sequence[LabelScore], style: Style, *, has_logits: bool) -> Iterator[str]:
     """Format labels as the lines of a table. Logits have no bars."""
     for one in labels:
-        label = style.apply(BOLD, visible(one.label))
         if has_logits:
-            yield GAP.join([f"{one.score:9.4f}", label])
+            yield _line(f"{one.score:9.4f}", None, one.label, style)
         else:
-            bar = format_bar(one.score, style).ljust(BAR_CELLS)
-            yield GAP.join([format_number(one.score), bar, label])
+            yield _line(format_number(one.score), one.score, one.label, style)
 
 
 def format_scores(score: TextScore, style: Style) -> Iterator[str]:
@@ -105,9 +86,7 @@ def format_scores(score: TextScore, style: Style) -> Iterator[str]:
     largest = max(token.surprisal for token in score.tokens)
     for token in score.tokens:
         share = token.surprisal / largest if largest > 0 else 0.0
-        bar = format_bar(share, style).ljust(BAR_CELLS)
-        name = style.apply(BOLD, visible(token.token_str))
-        yield GAP.join([f"{token.surprisal:7.2f}", bar, name])
+        yield _line(f"{token.surprisal:7.2f}", share, token.token_str, style)
 
 
 def format_weights(vector: SparseEmbedding, style: Style) -> Iterator[str]:
@@ -115,5 +94,4 @@ def format_weights(vector: SparseEmbedding, style: Style) -> Iterator[str]:
     weights = zip(vector.values.tolist(), vector.tokens, strict=True)
     ranked = sorted(weights, key=lambda one: -one[0])
     for weight, token in ranked:
-        bar = format_bar(weight / ranked[0][0], style).ljust(BAR_CELLS)
-        yield GAP.join([f"{weight:7.4f}", bar, style.apply(BOLD, visible(token))])
+        yield _line(f"{weight:7.4f}", weight / ranked[0][0], token, style)
