@@ -119,7 +119,6 @@ class Table:
         self._name = name
         self._dialect = dialect
         self._note = note
-        self._has_noted_quotes = False
         separator = self._separator()
         known = dialect.delimiter or separator
         by_name = "\t" if suffix_of(path) == ".tsv" else ","
@@ -139,10 +138,6 @@ class Table:
             raise TableError(f"{name}, line {header.line} {header.problem}.")
         self._header_line = header.line
         self.columns = self._columns(header)
-        # rows, but not the header, may end in delimiters
-        row = next((one for one in self._rows() if one.problem is None), header)
-        extra = row.cells[len(self.columns) :]
-        self._width = len(self.columns) + (0 if any(extra) else len(extra))
 
     def records(self) -> Iterator[Record]:
         """Read the rows, also those with a problem.
@@ -150,20 +145,22 @@ class Table:
         Raises:
             TableError: the file is damaged, or its quotation marks have more than one meaning.
         """
-        blanks, before = 0, None
+        blanks = 0
         for row in self._rows():
             if row.problem == BLANK:
                 blanks += 1
                 continue
             yield from (Record(row.line - n, [], BLANK) for n in range(blanks, 0, -1))
             blanks = 0
-            if self._quoting == "none" and self._dialect.quoting is None:
-                self._check_quotes(row, before)
-            before = row
+            if self._quoting == "none" and self._dialect.quoting is None and self._is_csv(row):
+                raise TableError(
+                    f"{self._name}, line {row.line} has a cell in the quotation marks of CSV, or "
+                    "one that begins with a quotation mark and goes on in the next cell or line; "
+                    "set --quoting csv, or none to read quotation marks as text."
+                )
             yield self._checked(row)
 
     def _checked(self, row: Record) -> Record:
-        columns = len(self.columns)
         problem, cells = row.problem, row.cells
         text = "".join(cells)
         if not text.isascii() and text != _printable(text):
@@ -172,35 +169,21 @@ class Table:
             problem = "has a NUL character; remove it"
         if problem is not None:
             cells = [_printable(cell) for cell in cells]
-        elif len(cells) != self._width or any(cells[columns:]):
-            like = "header" if self._width == columns else "first row"
-            problem = f"must have {self._width} cells, like the {like} (got {len(cells)}); "
-            if len(cells) == self._width:
-                problem = "has a cell for which the header has no column; "
+        elif len(cells) != len(self.columns):
             backslash = self._quoting == "csv" and any(cell.endswith("\\") for cell in cells)
-            problem += BACKSLASH if backslash else "correct it, or set --delimiter or --quoting"
-        return Record(row.line, cells[:columns], problem)
+            cure = BACKSLASH if backslash else "correct it, or set --delimiter or --quoting"
+            problem = (
+                f"must have {len(self.columns)} cells, like the header (got {len(cells)}); {cure}"
+            )
+        return Record(row.line, cells[: len(self.columns)], problem)
 
-    def _check_quotes(self, row: Record, before: Record | None) -> None:
-        """Reject cells that look as if CSV's rules hold, of which a TSV file need not tell."""
-        last = before.cells[-1] if before and before.cells else ""
-        opened = before if last.startswith('"') and last.count('"') % 2 else None
-        for cell in [cell for cell in row.cells if cell.startswith('"')] or [""] * bool(opened):
-            inner = cell[1:-1]
-            whole = len(cell) > 1 and cell.endswith('"')
-            doubled = whole and '"' in inner and '"' not in inner.replace('""', "")
-            if doubled or len(row.cells) != self._width:
-                raise TableError(
-                    f"{self._name}, line {(opened or row).line} has a cell in the quotation marks "
-                    "of CSV, or one that begins with a quotation mark and goes on in the next cell "
-                    "or line; set --quoting csv, or none to read quotation marks as text."
-                )
-            if whole and '"' not in inner and not self._has_noted_quotes:
-                self._has_noted_quotes = True
-                self._note(
-                    f"{self._name}, line {row.line} has a cell in quotation marks, which are read "
-                    "as text; set --quoting csv if they enclose cells."
-                )
+    def _is_csv(self, row: Record) -> bool:
+        """Return whether a row looks as if CSV's rules hold, of which a TSV file need not tell."""
+        quoted = [cell for cell in row.cells if cell.startswith('"') or cell.endswith('"')]
+        if len(row.cells) != len(self.columns):
+            return bool(quoted)
+        insides = [cell[1:-1] for cell in quoted if len(cell) > 1 and cell[0] == cell[-1]]
+        return any('""' in one and '"' not in one.replace('""', "") for one in insides)
 
     def _separator(self) -> str | None:
         """Return the delimiter that Excel's first line names, such as `sep=;`."""
