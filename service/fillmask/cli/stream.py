@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
 from fillmask.cli.commands import RowsCommand
-from fillmask.cli.formats.base import Block, Rows
+from fillmask.cli.formats.base import Block, Rows, Source
 from fillmask.cli.formats.by_extension import open_rows
 from fillmask.cli.formats.durable_files import STANDARD_OUTPUT, name_in_errors
 from fillmask.cli.formats.jsonl import JsonRows, JsonRowWriter
@@ -54,9 +54,7 @@ async def process_stream(command: RowsCommand, settings: Settings) -> None:
 def _open(command: RowsCommand) -> Rows:
     if command.input is not None:
         return open_rows(command.input, command.field, command.dialect)
-    rows = JsonRows(STANDARD_INPUT, open_standard_input)
-    rows.rereadable = False
-    return rows
+    return JsonRows(Source(STANDARD_INPUT, open_standard_input, command.field))
 
 
 def open_standard_input() -> AbstractContextManager[io.RawIOBase]:

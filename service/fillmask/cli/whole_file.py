@@ -104,13 +104,13 @@ async def process_file(
         StartupError, FillMaskError: see `Work`.
     """
     rows = await asyncio.to_thread(open_rows, source, command.field, command.dialect)
-    check_output(target, source, rows.files, overwrite=command.overwrite)
-    states = [*map(_file_state, rows.files)]
+    check_output(target, source, rows.source.files, overwrite=command.overwrite)
+    states = [*map(_file_state, rows.source.files)]
     work = await asyncio.to_thread(Work.plan, command, rows, settings)
     writer = await asyncio.to_thread(make_writer, target, rows, work.output)
     start, stop = await work.range()
     files = _FileWork(work, target, writer, start, stop)
-    identity = await asyncio.to_thread(fingerprint, rows.files, command, work.bundle)
+    identity = await asyncio.to_thread(fingerprint, rows.source.files, command, work.bundle)
     with locked(target):
         job = Job(target, identity, restart=command.restart)
         if job.is_published:
@@ -135,7 +135,7 @@ async def process_file(
                     f"{error} With --on-error report, the command goes on after invalid rows."
                 ) from error
             raise
-        if [*map(_file_state, rows.files)] != states:
+        if [*map(_file_state, rows.source.files)] != states:
             raise CommandError(
                 f"{source} has changed since the start of the command; start again with --restart."
             )

@@ -3,7 +3,6 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
@@ -11,8 +10,8 @@ from typing import Any, NamedTuple, Self, TypeVar
 from pydantic_core import PydanticSerializationError, to_json
 
 from fillmask.cli.errors import CommandError
-from fillmask.tables.delimited import Dialect
-from fillmask.tables.streams import OpenStream, open_text
+from fillmask.tables.delimited import DEFAULT, Dialect
+from fillmask.tables.streams import OpenStream
 
 Item = TypeVar("Item")
 Fields = dict[str, Any]
@@ -54,6 +53,17 @@ class Block:
         return self.read(self.items, self.first)
 
 
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Files or a stream to read."""
+
+    name: str  # in messages
+    open: OpenStream  # opens the only file at its start, decompressed and as UTF-8
+    field: str  # of the texts, also if they have no name in the file
+    files: Sequence[Path] = ()  # none for a stream, which can be read only once
+    dialect: Dialect = DEFAULT
+
+
 class Rows(ABC):
     """Reader of the rows of a file, from any row on, which is what resuming needs.
 
@@ -65,13 +75,14 @@ class Rows(ABC):
         schema: Arrow schema of Parquet files.
     """
 
-    name: str
-    files: Sequence[Path] = ()
     columns: tuple[str, ...] | None = None
     row_parameters = False
-    rereadable = True
     hint = ""
     schema: Any = None
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.name = source.name
 
     @abstractmethod
     def batches(self, only: Sequence[str] | None = None, /) -> Iterator[Sequence[Any]]:
@@ -99,7 +110,9 @@ class Rows(ABC):
         if self.columns is not None:
             return self.columns
         rows = (row for block in self.blocks() for row in block.rows())
-        return tuple({name: None for row in rows for name in row.fields} if self.rereadable else ())
+        return tuple(
+            {name: None for row in rows for name in row.fields} if self.source.files else ()
+        )
 
     def blocks(
         self, start: int = 0, stop: int | None = None, only: Sequence[str] | None = None
@@ -158,22 +171,3 @@ def as_json(value: object) -> bytes:
         raise CommandError(
             f"JSON cannot express a value ({error}); convert the value to text."
         ) from error
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A file to read."""
-
-    path: Path  # of the file, or of the folder or pattern of `files`
-    files: Sequence[Path]
-    field: str  # of the texts, also if they have no name in the file
-    dialect: Dialect
-
-    @property
-    def name(self) -> str:
-        return self.path.name
-
-    @property
-    def open(self) -> OpenStream:
-        """Function that opens the file at its start, decompressed and as UTF-8."""
-        return partial(open_text, self.path, self.dialect.encoding)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
 from fillmask.cli.errors import CommandError, reason
@@ -15,7 +16,7 @@ from fillmask.cli.formats.output import Format, Output, RowWriter
 from fillmask.cli.formats.parquet import PARQUET
 from fillmask.errors import quote
 from fillmask.tables.delimited import DEFAULT, Dialect
-from fillmask.tables.streams import COMPRESSIONS, GZIP, suffix_of
+from fillmask.tables.streams import COMPRESSIONS, GZIP, open_text, suffix_of
 
 FORMATS = (JSONL, CSV, TSV, JSON, TEXT, PARQUET)
 READ = tuple(ending for one in FORMATS for ending in one.extensions)
@@ -37,10 +38,10 @@ def open_rows(path: Path, field: str, dialect: Dialect = DEFAULT) -> Rows:
     for name, value in asdict(dialect).items():
         if value is not None and not (one.dialect or (name == "encoding" and one.is_text)):
             raise CommandError(f"--{name} has no meaning for {path.name}; remove it.")
+    name = path.name if len(files) > 1 else files[0].name
     with _require_pyarrow(path):
-        rows = one.read(Source(path if len(files) > 1 else files[0], files, field, dialect))
-    rows.files = files
-    return rows
+        opened = partial(open_text, files[0], dialect.encoding)
+        return one.read(Source(name, opened, field, files, dialect))
 
 
 def _find_files(path: Path) -> list[Path]:

@@ -6,12 +6,13 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from fillmask.cli.formats.base import Block, Row, Rows, Source, as_json, in_batches
 from fillmask.cli.formats.durable_files import write_file
-from fillmask.cli.formats.output import ERROR, ROW, Format, Output, Write, problem_of
+from fillmask.cli.formats.output import ROW, Format, Output, Write
 from fillmask.cli.progress import print_status
 from fillmask.tables.delimited import Record, Table
 
@@ -28,8 +29,9 @@ class CsvRows(Rows):
     hint = " Line 1 must name the columns; --delimiter sets what separates them."
 
     def __init__(self, source: Source) -> None:
-        self.name = source.name
-        self._table = Table(source.path, self.name, source.dialect, source.field, print_status)
+        super().__init__(source)
+        [path] = source.files
+        self._table = Table(path, self.name, source.dialect, source.field, print_status)
         self.columns: tuple[str, ...] = self._table.columns
 
     def batches(self, _only: Sequence[str] | None = None, /) -> Iterator[list[Record]]:
@@ -84,8 +86,7 @@ class CsvRowWriter:
 
     def _lines(self, number: int, row: Row, answer: bytes) -> Iterator[list[str]]:
         cells = [self._cell(row.fields.get(column), number) for column in self._columns]
-        problem = problem_of(answer)
-        for result in [{ERROR: problem}] if problem is not None else self._layout.lines(answer):
+        for result in self._layout.lines(answer):
             values = {ROW: number, **result}
             yield [*cells, *(self._cell(values.get(column), number) for column in self._added)]
 
@@ -116,4 +117,4 @@ def _text(value: Any) -> str:
 
 
 CSV = Format((".csv",), CsvRows, CsvRowWriter, dialect=True)
-TSV = Format((".tsv",), CsvRows, lambda *given: CsvRowWriter(*given, tabs=True), dialect=True)
+TSV = Format((".tsv",), CsvRows, partial(CsvRowWriter, tabs=True), dialect=True)

@@ -8,7 +8,7 @@ from fillmask.cli.errors import CommandError
 from fillmask.cli.formats.base import in_batches, row_label
 from fillmask.cli.formats.jsonl import JsonRows
 from fillmask.cli.formats.output import Format
-from fillmask.tables.streams import ENCODE, OpenStream, Stream
+from fillmask.tables.streams import ENCODE, Stream
 
 _BLANK = " \t\r\n"
 _MARK = re.compile(rf"[{_BLANK}]*(.?)[{_BLANK}]*", re.DOTALL)
@@ -20,10 +20,6 @@ class JsonArrayRows(JsonRows):
     """Rows of a JSON array. A text becomes an object with one field."""
 
     label = "The element"
-
-    def __init__(self, name: str, open_stream: OpenStream, field: str) -> None:
-        super().__init__(name, open_stream)
-        self._field = json.dumps(field)
 
     def lines(self, stream: Stream) -> Iterator[Sequence[bytes | None]]:
         """Read the elements without their line ends.
@@ -40,7 +36,9 @@ class JsonArrayRows(JsonRows):
     def _line(self, element: str) -> bytes:
         # the strings of JSON contain no line ends
         line = element.replace("\n", " ").replace("\r", " ")
-        return (f"{{{self._field}:{line}}}" if line.startswith('"') else line).encode()
+        return (
+            f"{{{json.dumps(self.source.field)}:{line}}}" if line.startswith('"') else line
+        ).encode()
 
     def _elements(self, text: str) -> Iterator[str]:
         if not text.lstrip(_BLANK).startswith("["):
@@ -88,4 +86,4 @@ def _read_mark(text: str, place: int) -> tuple[str, int]:
     return found[1], found.end()
 
 
-JSON = Format((".json",), lambda source: JsonArrayRows(source.name, source.open, source.field))
+JSON = Format((".json",), JsonArrayRows)

@@ -57,7 +57,7 @@ class JsonRowWriter:
         names = output.names(rows, [output.layout.field])
         self._field = to_json(names[output.layout.field])
         self._error = to_json(names.get(ERROR, ERROR))
-        if isinstance(rows, JsonRows) and not rows.rereadable:
+        if isinstance(rows, JsonRows) and not rows.source.files:
             rows.reserved = tuple(names.values())
 
     @contextmanager
@@ -83,6 +83,4 @@ class JsonRowWriter:
         return b"%b%b%b}\n" % (head, b"" if head == b"{" else b",", field)
 
 
-JSONL = Format(
-    (".jsonl", ".ndjson"), lambda source: JsonRows(source.name, source.open), JsonRowWriter
-)
+JSONL = Format((".jsonl", ".ndjson"), JsonRows, JsonRowWriter)

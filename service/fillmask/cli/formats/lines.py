@@ -4,9 +4,9 @@ import re
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 
-from fillmask.cli.formats.base import BLOCK_ROWS, Row, Rows
+from fillmask.cli.formats.base import BLOCK_ROWS, Row, Rows, Source
 from fillmask.cli.formats.output import Format
-from fillmask.tables.streams import ENCODE, MAX_LINE_BYTES, OpenStream, Stream, read_lines
+from fillmask.tables.streams import ENCODE, MAX_LINE_BYTES, Stream, read_lines
 
 _END = re.compile(rb"\r?\n?\Z")
 
@@ -17,12 +17,8 @@ class LineRows(Rows):
     Lines of only white space are blank, and no rows at the end of the file.
     """
 
-    def __init__(self, name: str, open_stream: OpenStream) -> None:
-        self.name = name
-        self._open = open_stream
-
     def batches(self, _only: Sequence[str] | None = None, /) -> Iterator[Sequence[bytes | None]]:
-        with self._open() as stream:
+        with self.source.open() as stream:
             yield from self.lines(stream)
 
     def lines(self, stream: Stream) -> Iterator[Sequence[bytes | None]]:
@@ -64,11 +60,11 @@ def drop_trailing_blanks(
 
 
 class TextRows(LineRows):
-    """Rows of a plain-text file, whose texts get the name `field`."""
+    """Rows of a plain-text file, whose texts get the name of the field."""
 
-    def __init__(self, name: str, open_stream: OpenStream, field: str) -> None:
-        super().__init__(name, open_stream)
-        self.columns: tuple[str, ...] = (field,)
+    def __init__(self, source: Source) -> None:
+        super().__init__(source)
+        self.columns: tuple[str, ...] = (source.field,)
 
     def parse_line(self, line: bytes, number: int) -> Row:  # noqa: ARG002 - for messages about JSON
         try:
@@ -77,4 +73,4 @@ class TextRows(LineRows):
             return Row({}, f"The line {ENCODE}.")
 
 
-TEXT = Format((".txt",), lambda source: TextRows(source.name, source.open, source.field))
+TEXT = Format((".txt",), TextRows)

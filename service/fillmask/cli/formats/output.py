@@ -55,8 +55,16 @@ class Layout:
     cells: tuple[str, ...]
     explode: Callable[[bytes], Iterable[Fields]] | None = None
 
+    def row(self, answer: bytes) -> Fields:
+        """Return the values of an answer, or its problem."""
+        problem = problem_of(answer)
+        return self.values(answer) if problem is None else {ERROR: problem}
+
     def lines(self, answer: bytes) -> Iterable[Fields]:
-        return [self.values(answer)] if self.explode is None else self.explode(answer)
+        """Return the values of each line of an answer, or its problem."""
+        if self.explode is None or problem_of(answer) is not None:
+            return [self.row(answer)]
+        return self.explode(answer)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from fillmask.cli.errors import CommandError
+from fillmask.cli.formats.base import Source
 from fillmask.cli.formats.by_extension import open_rows
 from fillmask.cli.formats.json import JsonArrayRows
 from tests.service.cli.command_line import dice, fields_in, rows_in
 
 
 def rows_of(content: bytes) -> list[dict[str, Any] | str]:
-    rows = JsonArrayRows("a.json", lambda: io.BytesIO(content), "text")
+    rows = JsonArrayRows(Source("a.json", lambda: io.BytesIO(content), "text"))
     found = fields_in(rows)
     assert rows.count() == len(found)
     return found

@@ -90,7 +90,7 @@ def test_files_of_a_folder_are_one_input(tmp_path: Path, source: str) -> None:
         (folder / name).touch()
     rows = open_rows(tmp_path / source, "n")
     assert (rows.count(), rows.columns) == (7, ("n",))
-    assert [path.name for path in rows.files] == [f"part-{n}.parquet" for n in range(3)]
+    assert [path.name for path in rows.source.files] == [f"part-{n}.parquet" for n in range(3)]
     for start in range(8):
         for stop in range(start, 8):
             assert fields_in(rows, start, stop) == [{"n": n} for n in range(start, stop)]

@@ -29,16 +29,15 @@ class ParquetRows(Rows):
     """
 
     def __init__(self, source: Source) -> None:
-        self.name = source.name
-        self.files = source.files
+        super().__init__(source)
         self._count = 0
-        for path in self.files:
+        for path in source.files:
             with _open(path, "is not a Parquet file") as file:
                 self.schema = self.schema or file.schema_arrow
                 if not file.schema_arrow.equals(self.schema):
                     raise CommandError(
                         f"{self.name}: {path.name} has other columns or types than "
-                        f"{self.files[0].name}; make them equal, or run the command for each."
+                        f"{source.files[0].name}; make them equal, or run the command for each."
                     )
                 self._count += file.metadata.num_rows
         self.columns: tuple[str, ...] = tuple(self.schema.names)
@@ -52,7 +51,7 @@ class ParquetRows(Rows):
 
     def batches(self, only: Sequence[str] | None = None, /) -> Iterator[pa.RecordBatch]:
         columns = None if only is None else [name for name in only if name in self.columns]
-        for path in self.files:
+        for path in self.source.files:
             with _open(path, "is damaged") as file:
                 for batch in file.iter_batches(BLOCK_ROWS, columns=columns, use_threads=False):
                     rows = max(1, len(batch) * _BLOCK_BYTES // max(1, batch.nbytes))

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from fillmask.cli.errors import CommandError
 from fillmask.cli.formats.base import Block, Rows
 from fillmask.cli.formats.durable_files import write_file
-from fillmask.cli.formats.output import ERROR, Output, Write, problem_of
+from fillmask.cli.formats.output import ERROR, Output, Write
 from fillmask.errors import quote
 
 _GROUP_ROWS, _GROUP_BYTES = 2**14, 2**26
@@ -42,7 +42,7 @@ class ParquetRowWriter:
 
     def __init__(self, rows: Rows, output: Output) -> None:
         self._name = rows.name
-        self._values = output.layout.values
+        self._layout = output.layout
         types = {**output.layout.types, **({ERROR: str} if output.report_errors else {})}
         self._added = pa.schema([(name, arrow_type(kind)) for name, kind in types.items()])
         names = output.names(rows, output.layout.types)
@@ -80,10 +80,7 @@ class ParquetRowWriter:
         rows: Any = block.items
         if not isinstance(rows, pa.RecordBatch):
             rows = pa.RecordBatch.from_pylist([row.fields for row in block.rows()], self._input)
-        results = []
-        for answer in answers:
-            problem = problem_of(answer)
-            results.append(self._values(answer) if problem is None else {ERROR: problem})
+        results = [self._layout.row(answer) for answer in answers]
         added = pa.RecordBatch.from_pylist(results, self._added).columns
         return pa.RecordBatch.from_arrays([*rows.columns, *added], schema=self._schema)
 
