@@ -188,8 +188,7 @@ class Job:
         if line[: len(_START)] != _START[: len(line)]:
             raise _foreign(self._path)
         content = _content(line)
-        description: dict[str, Any] | None = content and json.loads(content)["job"]
-        return description
+        return None if content is None else dict(json.loads(content)["job"])
 
     def _find_answers(self, before: Mapping[str, Any], description: Mapping[str, Any]) -> None:
         """Count the saved answers, of which a crash may have cut the last ones."""

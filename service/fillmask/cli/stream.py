@@ -32,12 +32,8 @@ async def process_stream(command: RowsCommand, settings: Settings) -> None:
     rows = await asyncio.to_thread(_open, command)
     work = await asyncio.to_thread(Work.plan, command, rows, settings)
     writer = await asyncio.to_thread(JsonRowWriter, rows, work.output)
-    start, stop, total = 0, None, None
-    if command.input is not None:
-        start, stop = await work.range()
-        total = stop - start
     bar = not sys.stdout.isatty()
-    with show_progress(sys.stderr, rows.name, total, bar=bar) as progress:
+    with show_progress(sys.stderr, rows.name, work.total, bar=bar) as progress:
         write_to_stdout = writer.write_to(sys.stdout.buffer)
 
         def write(block: Block, answers: Sequence[bytes]) -> None:
@@ -46,7 +42,7 @@ async def process_stream(command: RowsCommand, settings: Settings) -> None:
                 sys.stdout.buffer.flush()
             progress.update(len(block))
 
-        problems = await work.run(start, stop, write)
+        problems = await work.run(0, write)
     print_status(f"{rows.name}: {problems}.")
     problems.check()
 

@@ -8,14 +8,13 @@ from itertools import islice
 from pathlib import Path
 
 from fillmask.cli.commands import RowsCommand
-from fillmask.cli.error_policy import ErrorPolicy
 from fillmask.cli.errors import CommandError, RowError
 from fillmask.cli.formats.base import Block
 from fillmask.cli.formats.by_extension import format_to_write, make_writer, open_rows
 from fillmask.cli.formats.output import RowWriter
 from fillmask.cli.job import Job, answers_file, fingerprint, locked
 from fillmask.cli.progress import print_status, show_progress
-from fillmask.cli.work import Work
+from fillmask.cli.work import ErrorPolicy, Work
 from fillmask.settings import Settings
 
 
@@ -55,40 +54,39 @@ def check_new(path: Path, *, overwrite: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _FileWork:
-    """Rows of a file to process, from index `start` up to, but not including, `stop`."""
+    """Work whose answers a job saves, and a writer joins with their rows."""
 
     work: Work
-    target: Path
     writer: RowWriter
-    start: int
-    stop: int
+    job: Job
+    name: str  # of the output
 
-    async def save_answers(self, job: Job) -> None:
+    async def save_answers(self) -> None:
         """Process the rows that have no saved answers yet."""
-        first, total = self.start + job.rows, self.stop - self.start
-        if job.rows:
-            print_status(f"Continuing after row {first} of {self.work.rows.name}.")
-        with show_progress(sys.stderr, self.target.name, total, job.rows) as progress:
+        done = self.job.rows
+        if done:
+            print_status(f"Continuing after row {self.work.start + done} of {self.work.rows.name}.")
+        with show_progress(sys.stderr, self.name, self.work.total, done) as progress:
 
             def write(block: Block, answers: Sequence[bytes]) -> None:
-                job.write(block, answers)
+                self.job.write(block, answers)
                 progress.update(len(block))
 
             try:
-                await self.work.run(first, self.stop, write)
+                await self.work.run(done, write)
             finally:
-                await asyncio.to_thread(job.save)
+                await asyncio.to_thread(self.job.save)
 
-    def join_answers(self, job: Job) -> ErrorPolicy:
+    def join_answers(self) -> ErrorPolicy:
         """Write all rows with their answers to a file, and return the policy with its counts."""
-        answers = job.answers()
-        label = f"writing {self.target.name}"
+        answers = self.job.answers()
+        label = f"writing {self.name}"
         with (
-            show_progress(sys.stderr, label, self.stop - self.start) as progress,
-            self.writer.open(job.joined) as write,
+            show_progress(sys.stderr, label, self.work.total) as progress,
+            self.writer.open(self.job.joined) as write,
         ):
             problems = self.work.policy(write)
-            for block in self.work.rows.blocks(self.start, self.stop):
+            for block in self.work.rows.blocks(self.work.start, self.work.stop):
                 problems.write(block, list(islice(answers, len(block))))
                 progress.update(len(block))
         return problems
@@ -108,8 +106,6 @@ async def process_file(
     states = [*map(_file_state, rows.source.files)]
     work = await asyncio.to_thread(Work.plan, command, rows, settings)
     writer = await asyncio.to_thread(make_writer, target, rows, work.output)
-    start, stop = await work.range()
-    files = _FileWork(work, target, writer, start, stop)
     identity = await asyncio.to_thread(fingerprint, rows.source.files, command, work.bundle)
     with locked(target):
         job = Job(target, identity, restart=command.restart)
@@ -117,15 +113,16 @@ async def process_file(
             job.remove()
             print_status(f"{target.name} is already complete.")
             return
+        files = _FileWork(work, writer, job, target.name)
         try:
             check_new(target, overwrite=command.overwrite)
-            if job.rows < stop - start:
-                await files.save_answers(job)
-            problems = await asyncio.to_thread(files.join_answers, job)
+            if job.rows != work.total:
+                await files.save_answers()
+            problems = await asyncio.to_thread(files.join_answers)
         except BaseException as error:
             if job.rows:
                 print_status(
-                    f"{job.rows} of {stop - start} rows are saved; run the command again to "
+                    f"{job.rows} of {work.total} rows are saved; run the command again to "
                     "continue after them, or with --restart to start over."
                 )
             else:

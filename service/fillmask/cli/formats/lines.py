@@ -4,7 +4,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 
-from fillmask.cli.formats.base import BLOCK_ROWS, Row, Rows, Source
+from fillmask.cli.formats.base import Row, Rows, Source
 from fillmask.cli.formats.output import Format
 from fillmask.tables.streams import ENCODE, MAX_LINE_BYTES, Stream, read_lines
 
@@ -41,22 +41,16 @@ class LineRows(Rows):
 def drop_trailing_blanks(
     batches: Iterable[Sequence[bytes | None]],
 ) -> Iterator[list[bytes | None]]:
-    """Drop the blank lines after the last line that is not blank, of which only a number is kept.
-
-    Args:
-        batches: all lines in order, in lists of any length.
-    """
-    held = 0
+    """Drop the blank lines after the last line that is not blank."""
+    held: list[bytes | None] = []
     for batch in batches:
-        whole = len(batch)
-        while whole and batch[whole - 1] == b"":
+        held += batch
+        whole = len(held)
+        while whole and held[whole - 1] == b"":
             whole -= 1
         if whole:
-            for _ in range(held // BLOCK_ROWS):
-                yield [b""] * BLOCK_ROWS
-            yield [*[b""] * (held % BLOCK_ROWS), *batch[:whole]]
-            held = 0
-        held += len(batch) - whole
+            yield held[:whole]
+        held = held[whole:]
 
 
 class TextRows(LineRows):

@@ -136,4 +136,3 @@ def test_blank_lines_are_dropped_only_at_the_end() -> None:
         expected = b"".join(item or b"0" for item in items).rstrip(b"0")
         found = list(drop_trailing_blanks(batches))
         assert b"".join(item or b"0" for batch in found for item in batch) == expected
-        assert all(0 < len(batch) <= BLOCK_ROWS + 200 for batch in found)
