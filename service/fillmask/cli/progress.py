@@ -1,11 +1,13 @@
 """Progress as a bar on a terminal or as a line every 30 seconds in a log."""
 
 import sys
-from typing import NoReturn, TextIO
+from typing import NoReturn, TextIO, TypeAlias
 
 from tqdm import tqdm
 
 LINE_EVERY_S = 30.0
+Progress: TypeAlias = "tqdm[NoReturn]"
+
 _UNIT = " texts"
 _LINE = "{desc}: {n_fmt} of {total_fmt} rows, {rate_noinv_fmt}, {remaining} left"
 _LINE_WITHOUT_END = "{desc}: {n_fmt} rows, {rate_noinv_fmt}"
@@ -27,7 +29,7 @@ class ProgressLines(tqdm):  # type: ignore[type-arg]
 
 def show_progress(
     stream: TextIO, label: str, total: int | None, done: int = 0, *, bar: bool = True
-) -> "tqdm[NoReturn]":
+) -> Progress:
     """Return a progress bar for a terminal, or progress lines for any other stream.
 
     Args:

@@ -40,9 +40,8 @@ async def process_stream(command: RowsCommand, settings: Settings) -> None:
             with name_in_errors(STANDARD_OUTPUT):
                 write_to_stdout(block, answers)
                 sys.stdout.buffer.flush()
-            progress.update(len(block))
 
-        problems = await work.run(0, write)
+        problems = await work.run(0, write, progress)
     print_status(f"{rows.name}: {problems}.")
     problems.check()
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from fillmask.cli.commands import RowsCommand
 from fillmask.cli.errors import CommandError, RowError
-from fillmask.cli.formats.base import Block
 from fillmask.cli.formats.by_extension import format_to_write, make_writer, open_rows
 from fillmask.cli.formats.output import RowWriter
 from fillmask.cli.job import Job, answers_file, fingerprint, locked
@@ -67,13 +66,8 @@ class _FileWork:
         if done:
             print_status(f"Continuing after row {self.work.start + done} of {self.work.rows.name}.")
         with show_progress(sys.stderr, self.name, self.work.total, done) as progress:
-
-            def write(block: Block, answers: Sequence[bytes]) -> None:
-                self.job.write(block, answers)
-                progress.update(len(block))
-
             try:
-                await self.work.run(done, write)
+                await self.work.run(done, self.job.write, progress)
             finally:
                 await asyncio.to_thread(self.job.save)
 
@@ -85,10 +79,9 @@ class _FileWork:
             show_progress(sys.stderr, label, self.work.total) as progress,
             self.writer.open(self.job.joined) as write,
         ):
-            problems = self.work.policy(write)
+            problems = self.work.policy(write, progress)
             for block in self.work.rows.blocks(self.work.start, self.work.stop):
                 problems.write(block, list(islice(answers, len(block))))
-                progress.update(len(block))
         return problems
 
 

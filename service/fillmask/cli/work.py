@@ -10,6 +10,7 @@ from fillmask.cli.errors import CommandError, RowError
 from fillmask.cli.formats.base import Block, Rows, row_label
 from fillmask.cli.formats.output import Output, Write, problem_of
 from fillmask.cli.pipeline import RowPipeline
+from fillmask.cli.progress import Progress
 from fillmask.cli.requests import RowRequestReader
 from fillmask.cli.tasks import rows_of
 from fillmask.cli.tasks.base import TaskRows, check_bundle
@@ -19,16 +20,17 @@ from fillmask.settings import Settings
 
 
 class ErrorPolicy:
-    """Wrapper of a writer that applies the policy for invalid rows of the input `name`.
+    """Wrapper of a writer that applies the policy for invalid rows, and shows the progress.
 
     With "error", it writes the answers before the first problem and then raises an error. With
     "report", it writes problems like other answers.
     """
 
-    def __init__(self, write: Write, name: str, on_error: OnError) -> None:
+    def __init__(self, write: Write, name: str, on_error: OnError, progress: Progress) -> None:
         self._write = write
-        self._name = name
+        self._name = name  # of the input
         self._on_error = on_error
+        self._progress = progress
         self._rows = self._problems = 0
 
     def write(self, block: Block, answers: Sequence[bytes]) -> None:
@@ -48,6 +50,7 @@ class ErrorPolicy:
                 raise RowError(f"{row_label(self._name, block.first + place)}: {problem}")
         self._write(block, answers)
         self._rows += len(block)
+        self._progress.update(len(block))
 
     def check(self) -> None:
         """Reject an output without a result.
@@ -107,10 +110,10 @@ class Work:
         """Number of rows, if it is known."""
         return None if self.stop is None else self.stop - self.start
 
-    def policy(self, write: Write) -> ErrorPolicy:
-        return ErrorPolicy(write, self.rows.name, self.command.on_error)
+    def policy(self, write: Write, progress: Progress) -> ErrorPolicy:
+        return ErrorPolicy(write, self.rows.name, self.command.on_error, progress)
 
-    async def run(self, done: int, write: Write) -> ErrorPolicy:
+    async def run(self, done: int, write: Write, progress: Progress) -> ErrorPolicy:
         """Load the model, write the answers after `done` rows, and return the policy.
 
         Raises:
@@ -118,7 +121,7 @@ class Work:
             StartupError: the model cannot be loaded.
             FillMaskError: a parameter is invalid, or the model has failed.
         """
-        problems = self.policy(write)
+        problems = self.policy(write, progress)
         async with aclosing(await load_model(self.settings, lambda _: None)) as model:
             model.pipeline(self.task.task).check(self.reader.defaults)
             batch_tokens = self.settings.threads * self.settings.max_batch_tokens

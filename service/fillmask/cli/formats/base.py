@@ -118,25 +118,18 @@ class Rows(ABC):
         self, start: int = 0, stop: int | None = None, only: Sequence[str] | None = None
     ) -> Iterator[Block]:
         """Read the rows from index `start` up to, but not including, `stop`."""
-        for first, items in slice_batches(self.batches(only), start, stop):
-            yield Block(first, items, self._read)
+        number = 0
+        for batch in self.batches(only):
+            to = len(batch) if stop is None else min(stop - number, len(batch))
+            for place in range(max(start - number, 0), to, BLOCK_ROWS):
+                items = batch[place : min(place + BLOCK_ROWS, to)]
+                yield Block(number + place, items, self._read)
+            number += len(batch)
+            if stop is not None and number >= stop:
+                return
 
     def _read(self, items: Sequence[Any], first: int) -> list[Row]:
         return [self.parse(item, number) for number, item in enumerate(items, first)]
-
-
-def slice_batches(
-    batches: Iterable[Sequence[Item]], start: int, stop: int | None
-) -> Iterator[tuple[int, Sequence[Item]]]:
-    """Yield a range of items in slices of up to BLOCK_ROWS, each with the index of its first."""
-    number = 0
-    for batch in batches:
-        to = len(batch) if stop is None else min(stop - number, len(batch))
-        for place in range(max(start - number, 0), to, BLOCK_ROWS):
-            yield number + place, batch[place : min(place + BLOCK_ROWS, to)]
-        number += len(batch)
-        if stop is not None and number >= stop:
-            return
 
 
 def in_batches(items: Iterable[Item]) -> Iterator[list[Item]]:
