@@ -127,9 +127,7 @@ class Job:
         self._last_save_s = time.monotonic()
         self.rows = 0
         self.is_published = False
-        before = self._read_description()
-        if before is not None and not restart:
-            self._find_answers(before, description)
+        self._find_answers(description, restart=restart)
         if not (self.rows or self.is_published):
             self.joined.unlink(missing_ok=True)
             os.truncate(self._path, 0)
@@ -181,20 +179,16 @@ class Job:
             stream.writelines(b"%b\t%08x\n" % (line, zlib.crc32(line)) for line in lines)
             sync(stream, self._path)
 
-    def _read_description(self) -> dict[str, Any] | None:
-        """Return the description in the file, or None if a process ended while writing it."""
-        with self._path.open("rb") as stream:
-            line = stream.readline()
-        if line[: len(_START)] != _START[: len(line)]:
-            raise _foreign(self._path)
-        content = _content(line)
-        return None if content is None else dict(json.loads(content)["job"])
-
-    def _find_answers(self, before: Mapping[str, Any], description: Mapping[str, Any]) -> None:
+    def _find_answers(self, description: Mapping[str, Any], *, restart: bool) -> None:
         """Count the saved answers, of which a crash may have cut the last ones."""
         is_joined = False
         with self._path.open("rb") as stream:
-            size = len(stream.readline())
+            first = stream.readline()
+            if first[: len(_START)] != _START[: len(first)]:
+                raise _foreign(self._path)
+            before, size = _content(first), len(first)
+            if before is None or restart:
+                return
             for line in stream:
                 content = _content(line)
                 is_joined = content == _JOINED
@@ -203,7 +197,7 @@ class Job:
                 self.rows += 1
                 size += len(line)
         if self.rows or is_joined:
-            self._reject_other_job(before, description)
+            self._reject_other_job(json.loads(before)["job"], description)
         self.is_published = is_joined and self._output.exists() and not self.joined.exists()
         if not self.is_published:
             os.truncate(self._path, size)

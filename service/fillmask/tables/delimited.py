@@ -145,20 +145,19 @@ class Table:
         Raises:
             TableError: the file is damaged, or its quotation marks have more than one meaning.
         """
-        blanks = 0
+        rows: list[Record] = []  # blank ones, and then one that is not
         for row in self._rows():
+            rows.append(row)
             if row.problem == BLANK:
-                blanks += 1
                 continue
-            yield from (Record(row.line - n, [], BLANK) for n in range(blanks, 0, -1))
-            blanks = 0
             if self._quoting == "none" and self._dialect.quoting is None and self._is_csv(row):
                 raise TableError(
                     f"{self._name}, line {row.line} has a cell in the quotation marks of CSV, or "
                     "one that begins with a quotation mark and goes on in the next cell or line; "
                     "set --quoting csv, or none to read quotation marks as text."
                 )
-            yield self._checked(row)
+            yield from map(self._checked, rows)
+            rows = []
 
     def _checked(self, row: Record) -> Record:
         problem, cells = row.problem, row.cells
