@@ -101,7 +101,7 @@ async def process_file(
     writer = await asyncio.to_thread(make_writer, target, rows, work.output)
     identity = await asyncio.to_thread(fingerprint, rows.source.files, command, work.bundle)
     with locked(target):
-        job = Job(target, identity, restart=command.restart)
+        job = await asyncio.to_thread(Job, target, identity, restart=command.restart)
         if job.is_published:
             job.remove()
             print_status(f"{target.name} is already complete.")
