@@ -29,7 +29,10 @@ async def process_stream(command: RowsCommand, settings: Settings) -> None:
     Raises:
         CommandError, StartupError, FillMaskError: see `Work`.
     """
-    rows = await asyncio.to_thread(_open, command)
+    if command.input is None:
+        rows: Rows = JsonRows(Source(STANDARD_INPUT, open_standard_input, command.field))
+    else:
+        rows = await asyncio.to_thread(open_rows, command.input, command.field, command.dialect)
     work = await asyncio.to_thread(Work.plan, command, rows, settings)
     writer = await asyncio.to_thread(JsonRowWriter, rows, work.output)
     bar = not sys.stdout.isatty()
@@ -44,12 +47,6 @@ async def process_stream(command: RowsCommand, settings: Settings) -> None:
         problems = await work.run(0, write, progress)
     print_status(f"{rows.name}: {problems}.")
     problems.check()
-
-
-def _open(command: RowsCommand) -> Rows:
-    if command.input is not None:
-        return open_rows(command.input, command.field, command.dialect)
-    return JsonRows(Source(STANDARD_INPUT, open_standard_input, command.field))
 
 
 def open_standard_input() -> AbstractContextManager[io.RawIOBase]:
