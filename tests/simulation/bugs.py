@@ -18,11 +18,10 @@ from typing import Any
 from fillmask.concurrency import UseCounter
 from fillmask.engine import admission
 from fillmask.engine.admission import Admission, Throughput
-from fillmask.engine.batch_formation import LaneQueue
 from fillmask.engine.batcher import Batcher
 from fillmask.engine.passes import PassOutputs
-from fillmask.engine.pending_requests import PendingRequest
 from fillmask.engine.probe import Probe
+from fillmask.engine.request_queue import LaneQueue, PendingRequest
 from fillmask.errors import OverloadedError
 from fillmask.middleware.deadline import DeadlineMiddleware
 from fillmask.middleware.memory_budget import Claim

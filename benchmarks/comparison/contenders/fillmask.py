@@ -11,8 +11,8 @@ from benchmarks.comparison.texts import TOP_K
 from benchmarks.comparison.workspace import ROOT, Workspace
 from fillmask.bundles.bundle import read_bundle
 from fillmask.engine.batch_arrays import Batch
-from fillmask.engine.batch_formation import LaneQueue
 from fillmask.engine.passes import ModelPass, no_targets
+from fillmask.engine.request_queue import LaneQueue
 from fillmask.engine.runtime import Runtime
 from fillmask.models.graph_choice import Native, choose_graph
 from fillmask.settings import Settings

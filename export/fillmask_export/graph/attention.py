@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fillmask.engine.attention_rows import ALIGNMENT
+from fillmask.engine.batch_arrays import ALIGNMENT
 from fillmask_export.graph.nodes import float_tensor
 from fillmask_export.graph.operators import GraphBuilder
 from fillmask_export.graph.weights import BIAS_BY_DISTANCE, COSINES, SINES, WINDOW, attention_range

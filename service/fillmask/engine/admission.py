@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fillmask.engine.batch_formation import BATCHES_PER_BULK_BATCH
-from fillmask.engine.pending_requests import RequestParts
+from fillmask.engine.request_queue import BATCHES_PER_BULK_BATCH, RequestParts
 from fillmask.errors import InvalidRequestError, OverloadedError
 
 if TYPE_CHECKING:  # an import of prometheus-client takes 50 ms, and the library has no metrics

@@ -4,7 +4,7 @@ Shape legend:
     N: texts
     T: tokens of one text
     R: tokens of all texts, packed end to end without padding
-    B: attention rows (`attention_rows`)
+    B: attention rows (`RowPacking`)
     W: slots of one attention row
     Q: largest number of masks and pooled tokens in one attention row, at least MIN_QUERIES
     M: masks of all texts, ordered by text and position
@@ -25,7 +25,6 @@ from itertools import accumulate
 import numpy as np
 
 from fillmask.arrays import IntArray, int_array
-from fillmask.engine.attention_rows import RowPacking
 from fillmask.engine.passes import (
     NO_POSITIONS,
     BatchOutputs,
@@ -34,9 +33,55 @@ from fillmask.engine.passes import (
     SparseVector,
 )
 
+# Number of float32 values in the widest vector register. Each text starts at a multiple of
+# this number, so that vector instructions add its values in the same order as in a row of its own.
+# The result then has the same bits. Row widths are also multiples of this number, because the
+# attention kernels are slower for other widths (docs/decisions/004).
+ALIGNMENT = 16
 # The runtime's attention rounds differently for a row with only one query.
 # With at least two queries, the result of a text does not depend on other masks in its row.
 MIN_QUERIES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class RowPacking:
+    """Positions of texts in B rows of W slots, so that short texts share a row.
+
+    Only attention needs a rectangular input. Its cost for a row grows with the square of the width.
+    In a batch of one long text and many short texts, one padded row per text makes attention more
+    expensive than the rest of the graph.
+
+    Attributes:
+        rows: index of the row of each text.
+        offsets: first slot of each text in its row.
+        count: number of rows, B.
+        width: number of slots of each row, W. W is the length of the longest text, rounded
+            up to a multiple of ALIGNMENT.
+    """
+
+    rows: tuple[int, ...]
+    offsets: tuple[int, ...]
+    count: int
+    width: int
+
+    @classmethod
+    def first_fit(cls, lengths: Sequence[int]) -> "RowPacking":
+        """Put each text, longest first, into the first row with enough free slots."""
+        width = _aligned(max(lengths))
+        free: list[int] = []  # first free aligned slot of each row
+        rows, offsets = [0] * len(lengths), [0] * len(lengths)
+        for text in sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True):
+            length = lengths[text]
+            row = next((r for r, start in enumerate(free) if start + length <= width), len(free))
+            if row == len(free):
+                free.append(0)
+            rows[text], offsets[text] = row, free[row]
+            free[row] += _aligned(length)
+        return cls(tuple(rows), tuple(offsets), len(free), width)
+
+
+def _aligned(slots: int) -> int:
+    return -(-slots // ALIGNMENT) * ALIGNMENT
 
 
 @dataclass(frozen=True, slots=True, eq=False)

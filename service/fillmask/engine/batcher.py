@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING
 
 from fillmask.engine.admission import Admission, QueueLoad
 from fillmask.engine.batch_arrays import Batch
-from fillmask.engine.batch_formation import LaneQueue, batch_budget, exceeds_interactive_lane
 from fillmask.engine.passes import BatchOutputs, ModelPass, PassOutputs
-from fillmask.engine.pending_requests import PendingRequest, QueuedPass, RequestParts
+from fillmask.engine.request_queue import (
+    LaneQueue,
+    PendingRequest,
+    QueuedPass,
+    RequestParts,
+    batch_budget,
+    exceeds_interactive_lane,
+)
 from fillmask.errors import NotReadyError, safe_traceback
 from fillmask.observability.request_times import current_times
 from fillmask.observability.tracing import Tracer
@@ -29,7 +35,7 @@ class Batcher:
     Each worker also takes at most an equal share of all accepted tokens, so that the workers share
     a long queue. Workers never delay a batch to fill it. A pass with more tokens than the share or
     the budget runs alone. The queue does not sort passes by length, because long and short texts
-    share attention rows with little padding (`attention_rows`).
+    share attention rows with little padding (`RowPacking`).
 
     Requests of many passes wait in the bulk lane, so that they do not delay interactive requests.
     The bulk lane has its own limit on tokens. The caller creates and closes the batcher on the
@@ -102,7 +108,7 @@ class Batcher:
 
         Args:
             bulk: whether the passes join the bulk lane. Requests that are too long for the
-                interactive lane (`batch_formation`) always join the bulk lane.
+                interactive lane (`exceeds_interactive_lane`) always join the bulk lane.
             parts: state of the request if it has other parts.
 
         Raises:

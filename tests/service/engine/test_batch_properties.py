@@ -9,15 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fillmask.arrays import IntArray
-from fillmask.engine.attention_rows import ALIGNMENT, RowPacking
-from fillmask.engine.batch_arrays import MIN_QUERIES, Batch
-from fillmask.engine.batch_formation import (
+from fillmask.engine.batch_arrays import ALIGNMENT, MIN_QUERIES, Batch, RowPacking
+from fillmask.engine.passes import BatchOutputs, ModelPass
+from fillmask.engine.request_queue import (
     BATCHES_PER_BULK_BATCH,
     LaneQueue,
     batch_budget,
     exceeds_interactive_lane,
 )
-from fillmask.engine.passes import BatchOutputs, ModelPass
 
 
 @st.composite

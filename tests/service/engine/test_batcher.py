@@ -9,7 +9,7 @@ import pytest
 from fillmask.engine.admission import QueueLoad
 from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import BatchOutputs
-from fillmask.engine.pending_requests import PendingRequest
+from fillmask.engine.request_queue import PendingRequest
 from fillmask.errors import NotReadyError
 from fillmask.observability.metrics import Metrics
 from tests.service.fake_runtime import (

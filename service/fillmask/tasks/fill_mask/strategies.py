@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fillmask.concurrency import gather_or_cancel
 from fillmask.engine.batcher import Batcher
 from fillmask.engine.passes import ModelPass, PassOutputs, Submit, no_targets
-from fillmask.engine.pending_requests import RequestParts
+from fillmask.engine.request_queue import RequestParts
 from fillmask.tasks.fill_mask.joint import fill_jointly, max_joint_passes
 from fillmask.tasks.fill_mask.plan import FillPlan
 from fillmask.tasks.fill_mask.results import NO_SINGLE_TOKEN, Fill, TargetFill
