@@ -26,13 +26,11 @@ from fillmask.api.wire.tei import add_tei_routes
 from fillmask.engine.linux.memory import return_after_bursts
 from fillmask.errors import SettingsError
 from fillmask.middleware.access_log import AccessLogMiddleware, BodyLogMiddleware
-from fillmask.middleware.api_keys import ApiKeys
-from fillmask.middleware.authentication import AuthenticationMiddleware
-from fillmask.middleware.deadline import DeadlineMiddleware
+from fillmask.middleware.authentication import ApiKeys, AuthenticationMiddleware
+from fillmask.middleware.cancellation import DeadlineMiddleware
 from fillmask.middleware.head_requests import HeadMiddleware
-from fillmask.middleware.memory_budget import MemoryBudget
 from fillmask.middleware.request_id import RequestIdMiddleware
-from fillmask.middleware.transfer import TransferMiddleware
+from fillmask.middleware.transfer import MemoryBudget, TransferMiddleware
 from fillmask.models.registry import ModelRegistry
 from fillmask.models.served_model import ServedModel
 from fillmask.models.state_collector import StateCollector
@@ -41,7 +39,7 @@ from fillmask.observability.metrics import Metrics
 from fillmask.settings import Settings
 
 if TYPE_CHECKING:
-    from fillmask.observability.opentelemetry import OpenTelemetryTracer
+    from fillmask.middleware.tracing import OpenTelemetryTracer
 
 # Number of threads for work that takes too long for the event loop. Two threads are enough, because
 # such work is rare. Each additional thread takes memory.
@@ -175,7 +173,7 @@ def _create_tracer(settings: Settings) -> "OpenTelemetryTracer | None":
     if not settings.tracing_enabled:
         return None
     try:
-        from fillmask.observability.opentelemetry import OpenTelemetryTracer  # noqa: PLC0415 - an optional dependency
+        from fillmask.middleware.tracing import OpenTelemetryTracer  # noqa: PLC0415 - an optional dependency
     except ImportError as error:
         raise SettingsError(
             "Tracing needs OpenTelemetry, which is not installed; run pip install "

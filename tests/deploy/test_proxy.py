@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import pytest
 
-from fillmask.middleware.deadline import MAX_TIMEOUT_MS
+from fillmask.middleware.cancellation import MAX_TIMEOUT_MS
 from fillmask.settings import Settings
 from tests.chaos.process import free_port
 from tests.deploy import files, kustomize, proxy

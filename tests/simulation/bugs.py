@@ -23,8 +23,8 @@ from fillmask.engine.passes import PassOutputs
 from fillmask.engine.probe import Probe
 from fillmask.engine.request_queue import LaneQueue, PendingRequest
 from fillmask.errors import OverloadedError
-from fillmask.middleware.deadline import DeadlineMiddleware
-from fillmask.middleware.memory_budget import Claim
+from fillmask.middleware.cancellation import DeadlineMiddleware
+from fillmask.middleware.transfer import Claim
 from fillmask.models import registry
 from fillmask.models.served_model import ServedModel
 from fillmask.observability.health import Health

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from fillmask.api.models import TaskRoute
 from fillmask.api.task_call import TaskCall, task_call
-from fillmask.middleware.deadline import MAX_TIMEOUT_MS
+from fillmask.middleware.cancellation import MAX_TIMEOUT_MS
 from fillmask.tasks.result import ErrorResponse
 
 # errors of every operation

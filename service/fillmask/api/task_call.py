@@ -11,8 +11,8 @@ from fastapi import Request, Response
 from fillmask.api.json_body import MAX_VALUES
 from fillmask.api.models import TaskRoute, get_registry
 from fillmask.errors import ContentTypeError, InvalidRequestError, quote
-from fillmask.middleware.disconnect import CancelOnDisconnect
-from fillmask.middleware.memory_budget import Claim
+from fillmask.middleware.cancellation import CancelOnDisconnect
+from fillmask.middleware.transfer import Claim
 from fillmask.models.served_model import ServedModel
 from fillmask.observability.request_context import CLAIM, MODEL
 from fillmask.parameters.limits import Limits

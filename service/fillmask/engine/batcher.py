@@ -19,8 +19,7 @@ from fillmask.engine.request_queue import (
     exceeds_interactive_lane,
 )
 from fillmask.errors import NotReadyError, safe_traceback
-from fillmask.observability.request_times import current_times
-from fillmask.observability.tracing import Tracer
+from fillmask.observability.request_context import Tracer, current_times
 
 if TYPE_CHECKING:  # an import of prometheus-client takes 50 ms, and the library has no metrics
     from fillmask.observability.metrics import ModelMetrics

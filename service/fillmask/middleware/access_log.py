@@ -9,9 +9,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fillmask.errors import safe_traceback
 from fillmask.observability.metrics import Metrics, known_method
-from fillmask.observability.notices import notices_header
-from fillmask.observability.request_context import MODEL, NOTICES, TIMES, route_of
-from fillmask.observability.request_times import RequestTimes
+from fillmask.observability.request_context import (
+    MODEL,
+    NOTICES,
+    TIMES,
+    RequestTimes,
+    notices_header,
+    route_of,
+)
 
 LoggedRequests = Literal["off", "errors", "all"]
 

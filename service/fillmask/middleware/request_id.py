@@ -1,24 +1,49 @@
-"""ASGI middleware that adds a request id to responses and turns every exception into one."""
+"""ASGI middleware that adds a request id to responses and turns every exception into one.
+
+The body of an error response is {"error": MESSAGE}.
+"""
 
 import asyncio
+import functools
 import logging
 import random
 import re
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Iterable, Mapping
 
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from fillmask.errors import FillMaskError, safe_traceback
-from fillmask.middleware.disconnect import ClientDisconnectedError
-from fillmask.middleware.error_response import error_response, response_to
+from fillmask.errors import FillMaskError, OverloadedError, UnauthorizedError, safe_traceback
+from fillmask.middleware.transfer import ClientDisconnectedError
 from fillmask.observability.request_context import CURRENT_SCOPE, REQUEST_ID
 
 _log = logging.getLogger(__name__)
 
 _HEADER = b"x-request-id"
 _VALID_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+
+
+def error_response(
+    status: int, message: str, headers: Mapping[str, str] | None = None
+) -> JSONResponse:
+    return JSONResponse({"error": message}, status, headers)
+
+
+def response_to(error: FillMaskError) -> JSONResponse:
+    if isinstance(error, OverloadedError):
+        return _overloaded(error.text, error.retry_after_s)
+    headers = {}
+    if isinstance(error, UnauthorizedError):
+        headers["WWW-Authenticate"] = "Bearer"
+        headers["Connection"] = "close"  # strangers pay for each request with a new connection
+    return error_response(error.status, error.text, headers)
+
+
+# An overloaded service sends the same few responses thousands of times per second.
+@functools.lru_cache(maxsize=64)
+def _overloaded(text: str, retry_after_s: int) -> JSONResponse:
+    return error_response(OverloadedError.status, text, {"Retry-After": str(retry_after_s)})
 
 
 class RequestIdMiddleware:

@@ -25,8 +25,7 @@ from fillmask.models.limits import limits_of
 from fillmask.models.served_model import ModelInfo, ServedModel
 from fillmask.models.time_limit import TimeLimit
 from fillmask.models.weights_watch import watch_weights
-from fillmask.observability.notices import reading_golden_texts
-from fillmask.observability.tracing import Tracer
+from fillmask.observability.request_context import Tracer, reading_golden_texts
 from fillmask.parameters.limits import Limits
 from fillmask.settings import Settings
 from fillmask.tasks.task import Parts, tasks_of

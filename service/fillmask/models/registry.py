@@ -23,7 +23,7 @@ from fillmask.errors import (
 from fillmask.models.loader import NOT_FAILURES, load_model
 from fillmask.models.served_model import ServedModel
 from fillmask.observability.metrics import Metrics
-from fillmask.observability.tracing import Tracer
+from fillmask.observability.request_context import Tracer
 from fillmask.settings import Settings
 
 _log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from fillmask.bundles.bundle import Bundle
 from fillmask.bundles.description import Task as BundleTask
 from fillmask.engine.batcher import Batcher
-from fillmask.observability.tracing import Tracer
+from fillmask.observability.request_context import Tracer
 from fillmask.parameters.validation import TaskParameters
 from fillmask.settings import Settings
 from fillmask.tasks.classify.golden import check_golden_labels

@@ -7,8 +7,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-from fillmask.observability.request_times import timed_tokenization
-from fillmask.observability.tracing import Tracer
+from fillmask.observability.request_context import Tracer, timed_tokenization
 from fillmask.parameters.texts import InputText, Truncation
 from fillmask.tasks.pipeline import Inputs
 from fillmask.tasks.result import RejectedText

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from fillmask.arrays import IntArray
 from fillmask.errors import InvalidRequestError, quote
-from fillmask.observability.notices import READS_GOLDEN, notice
+from fillmask.observability.request_context import READS_GOLDEN, notice
 from fillmask.parameters.texts import InputText, TextPair, Truncation
 from fillmask.tokenization.encoded_text import EncodedText, EncodedWords
 from fillmask.tokenization.tokenizer import Tokenizer

@@ -17,7 +17,7 @@ from fillmask.api.wire.open_inference.infer_response import response_to
 from fillmask.engine.batcher import Batcher
 from fillmask.engine.runtime import Runtime
 from fillmask.errors import InvalidRequestError
-from fillmask.middleware.memory_budget import Claim
+from fillmask.middleware.transfer import Claim
 from fillmask.parameters.limits import Limits
 from fillmask.tasks.fill_mask.parameters import FillMaskParameters
 from fillmask.tasks.fill_mask.plan import PlannedFills

@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 
 from fillmask import FillMask
 from fillmask.app import create_app
-from fillmask.observability import notices
+from fillmask.observability import request_context
 from fillmask.settings import Settings
 from tests.service.tiny import Tiny
 
@@ -52,7 +52,7 @@ def test_text_without_a_known_word(
 def test_python_logs_the_first_and_the_tenth_text(
     tiny: Tiny, caplog: pytest.LogCaptureFixture
 ) -> None:
-    notices._noticed.clear()
+    request_context._noticed.clear()
     with FillMask(tiny.path, threads=1) as model, caplog.at_level(logging.WARNING, "fillmask"):
         for _ in range(12):
             model.fill(f"xyz {KNOWN}")

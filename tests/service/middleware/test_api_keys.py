@@ -11,8 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from fillmask.errors import SettingsError
-from fillmask.middleware import api_keys
-from fillmask.middleware.api_keys import ApiKeys
+from fillmask.middleware import authentication
+from fillmask.middleware.authentication import ApiKeys
 
 KEYS = ["a-key-of-our-shop-4711", "another key, with blanks", "schlüssel-mit-umlaut"]
 
@@ -42,7 +42,7 @@ def test_invalid_file_keeps_the_previous_keys(
 ) -> None:
     # The log has the reason for the rejection of the file and never a key.
     keys = ApiKeys(file)
-    monkeypatch.setattr(api_keys, "CHECK_INTERVAL_S", 0)
+    monkeypatch.setattr(authentication, "CHECK_INTERVAL_S", 0)
     spoil(file)
     with caplog.at_level(logging.ERROR):
         assert keys.is_valid(KEYS[0].encode())
@@ -91,7 +91,7 @@ def test_file_without_a_key_invalidates_all_keys(
     # Without waiting for a writer of a FIFO. The log has one message. A later file may have keys.
     put, reason = WITHOUT_KEYS[case]
     keys = ApiKeys(file)
-    monkeypatch.setattr(api_keys, "CHECK_INTERVAL_S", 0)
+    monkeypatch.setattr(authentication, "CHECK_INTERVAL_S", 0)
     put(file)
     with caplog.at_level(logging.ERROR):
         for number in range(3):
@@ -118,14 +118,14 @@ def test_changes_apply_within_a_second(file: Path, monkeypatch: pytest.MonkeyPat
     read_s = time.monotonic()
     file.write_text(f"{KEYS[1]}\n")
     clock = SimpleNamespace(monotonic=lambda: read_s + 0.7)
-    monkeypatch.setattr(api_keys, "time", clock)
+    monkeypatch.setattr(authentication, "time", clock)
     assert not keys.is_valid(KEYS[0].encode())
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
 def test_links_lead_to_the_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Kubernetes replaces a link to a directory of a volume.
-    monkeypatch.setattr(api_keys, "CHECK_INTERVAL_S", 0)
+    monkeypatch.setattr(authentication, "CHECK_INTERVAL_S", 0)
     for name, key in (("1", KEYS[0]), ("2", KEYS[1])):
         file.with_name(name).mkdir()
         (file.with_name(name) / "keys").write_text(f"{key}\n")

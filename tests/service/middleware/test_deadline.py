@@ -11,8 +11,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fillmask.concurrency import gather_or_cancel
 from fillmask.errors import quote
-from fillmask.middleware import deadline
-from fillmask.middleware.deadline import MAX_TIMEOUT_MS, DeadlineMiddleware
+from fillmask.middleware import cancellation
+from fillmask.middleware.cancellation import MAX_TIMEOUT_MS, DeadlineMiddleware
 from fillmask.middleware.request_id import RequestIdMiddleware
 from fillmask.middleware.transfer import PART_BYTES
 from tests.service.middleware.asgi import call, respond
@@ -173,7 +173,7 @@ async def test_the_time_limit_starts_with_the_complete_request() -> None:
 
 
 async def test_a_body_that_does_not_arrive_is_408(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deadline, "RECEIVE_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(cancellation, "RECEIVE_TIMEOUT_S", 0.05)
     start, body = await ask(read_and_answer, (), 30, [b"a"] * 100, 0.02)
     assert start["status"] == 408
     assert b"must arrive within 0.05 s" in body["body"]
@@ -181,7 +181,7 @@ async def test_a_body_that_does_not_arrive_is_408(monkeypatch: pytest.MonkeyPatc
 
 async def test_a_response_that_does_not_leave_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     # The middleware ends the request, and the server then closes the connection.
-    monkeypatch.setattr(deadline, "SEND_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(cancellation, "SEND_TIMEOUT_S", 0.05)
     sent: list[str] = []
 
     async def send(message: Message) -> None:

@@ -6,8 +6,9 @@ import pytest
 from starlette.types import Message
 
 from fillmask.concurrency import gather_or_cancel
-from fillmask.middleware import disconnect
-from fillmask.middleware.disconnect import CancelOnDisconnect, ClientDisconnectedError
+from fillmask.middleware import cancellation
+from fillmask.middleware.cancellation import CancelOnDisconnect
+from fillmask.middleware.transfer import ClientDisconnectedError
 
 
 class Connection:
@@ -30,7 +31,7 @@ class Connection:
 
 @pytest.fixture
 def _no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(disconnect, "WATCH_AFTER_S", 0)
+    monkeypatch.setattr(cancellation, "WATCH_AFTER_S", 0)
 
 
 @pytest.fixture
@@ -42,7 +43,7 @@ async def test_fast_answer_starts_no_watch(connection: Connection) -> None:
     async with asyncio.timeout(20):
         with CancelOnDisconnect(connection.receive):
             await asyncio.sleep(0)
-        await asyncio.sleep(2 * disconnect.WATCH_AFTER_S)
+        await asyncio.sleep(2 * cancellation.WATCH_AFTER_S)
         assert not connection.watched.is_set()
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
 from fillmask.errors import OverloadedError
-from fillmask.middleware.memory_budget import Claim, MemoryBudget
+from fillmask.middleware.transfer import Claim, MemoryBudget
 
 SIZES = st.integers(0, 120)
 

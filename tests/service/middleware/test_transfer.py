@@ -9,8 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fillmask.errors import OverloadedError, TooLargeError
 from fillmask.middleware import transfer
-from fillmask.middleware.memory_budget import MemoryBudget
-from fillmask.middleware.transfer import TransferMiddleware
+from fillmask.middleware.transfer import MemoryBudget, TransferMiddleware
 from fillmask.observability.request_context import CLAIM
 from tests.service.middleware.asgi import call, fine, respond
 

@@ -3,7 +3,7 @@
 import pytest
 from fastapi.testclient import TestClient
 
-from fillmask.observability.request_times import RequestTimes
+from fillmask.observability.request_context import RequestTimes
 
 STEPS = ["tokenization", "queue", "inference"]
 

@@ -22,7 +22,7 @@ from fillmask import serve
 from fillmask.app import FillMaskApp, create_app
 from fillmask.engine import batcher
 from fillmask.errors import StartupError
-from fillmask.middleware.memory_budget import MemoryBudget
+from fillmask.middleware.transfer import MemoryBudget
 from fillmask.models import time_limit
 from fillmask.settings import Settings
 from tests.simulation.clients.exchange import Exchange

@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from fillmask.middleware.deadline import RECEIVE_TIMEOUT_S, SEND_TIMEOUT_S
+from fillmask.middleware.cancellation import RECEIVE_TIMEOUT_S, SEND_TIMEOUT_S
 from fillmask.settings import Settings
 from tests.simulation.clients.exchange import Exchange, describe
 from tests.simulation.clients.questions import HEALTH

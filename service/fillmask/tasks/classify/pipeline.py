@@ -14,7 +14,7 @@ from fillmask.arrays import FloatArray, check_finite
 from fillmask.bundles.description import Classification
 from fillmask.engine.batcher import Batcher
 from fillmask.engine.passes import ModelPass
-from fillmask.observability.tracing import Tracer
+from fillmask.observability.request_context import Tracer
 from fillmask.parameters.texts import InputText
 from fillmask.tasks.classify.parameters import FunctionToApply
 from fillmask.tasks.classify.results import LabelScore

@@ -6,7 +6,7 @@ from functools import partial
 from fillmask.concurrency import gather_or_cancel
 from fillmask.engine.batcher import Batcher
 from fillmask.errors import InvalidRequestError
-from fillmask.observability.tracing import Tracer
+from fillmask.observability.request_context import Tracer
 from fillmask.parameters.limits import told_passes
 from fillmask.parameters.texts import InputText
 from fillmask.tasks.fill_mask.parameters import DEFAULT_WORD_TOKENS, FillMaskParameters

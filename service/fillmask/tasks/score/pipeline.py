@@ -19,7 +19,7 @@ from fillmask.arrays import IntArray, check_finite, int_array
 from fillmask.engine.batcher import Batcher
 from fillmask.engine.passes import PassOutputs
 from fillmask.errors import InvalidRequestError, quote
-from fillmask.observability.tracing import Tracer
+from fillmask.observability.request_context import Tracer
 from fillmask.parameters.limits import told_passes
 from fillmask.parameters.texts import InputText, TextPair
 from fillmask.tasks.fill_mask.targets import check_targets_size

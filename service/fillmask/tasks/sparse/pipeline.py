@@ -16,7 +16,7 @@ from fillmask.arrays import FloatArray
 from fillmask.bundles.description import Sparse
 from fillmask.engine.batcher import Batcher
 from fillmask.engine.passes import ModelPass, SparseVector
-from fillmask.observability.tracing import Tracer
+from fillmask.observability.request_context import Tracer
 from fillmask.tasks.classify.pipeline import PASS_BYTES
 from fillmask.tasks.pipeline import Inputs, Pipeline, Size
 from fillmask.tasks.result import RejectedText

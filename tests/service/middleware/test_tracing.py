@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode, format_span_id, format_trace_id
 
 from fillmask.app import create_app
-from fillmask.observability import opentelemetry
+from fillmask.middleware import tracing
 from fillmask.settings import Settings, read_settings
 from tests.service.conftest import StartServer
 from tests.service.server_process import run_process
@@ -29,7 +29,7 @@ WRITTEN = "what the user wrote"
 def exporter(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
     """Exporter that keeps the service's spans in memory."""
     kept = InMemorySpanExporter()
-    monkeypatch.setattr(opentelemetry, "OTLPSpanExporter", lambda: kept)
+    monkeypatch.setattr(tracing, "OTLPSpanExporter", lambda: kept)
     return kept
 
 
@@ -257,7 +257,7 @@ from fillmask.settings import Settings
 with TestClient(create_app(Settings(bundle=Path(sys.argv[1]), threads=1))) as client:
     for path in ("/fill-mask", "/score"):
         client.post(path + "?q=written", json={"inputs": "the dog"})
-name = "fillmask.observability.opentelemetry"
+name = "fillmask.middleware.tracing"
 print(json.dumps([len(exporter.get_finished_spans()), name in sys.modules]))
 """
 
