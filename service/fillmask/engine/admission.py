@@ -161,11 +161,8 @@ class Admission:
             self._workers,
         )
 
-    def accept(self, tokens: int, *, bulk: bool, parts: RequestParts | None = None) -> None:
+    def accept(self, tokens: int, *, bulk: bool, parts: RequestParts) -> None:
         """Accept a request or a part of it, and count its tokens.
-
-        Args:
-            parts: state of the request. By default the request has one part and no deadline.
 
         Raises:
             OverloadedError: the lane is too full, or the estimated wait is too long.
@@ -173,12 +170,12 @@ class Admission:
         """
         self.check(tokens, bulk=bulk, parts=parts)
         self._accepted[bulk] += tokens
-        if parts is not None and not parts.admitted:
+        if not parts.admitted:
             parts.admitted = True
             if bulk:
                 self._promise(parts, max(tokens, parts.expected_tokens))
 
-    def check(self, tokens: int, *, bulk: bool, parts: RequestParts | None = None) -> None:
+    def check(self, tokens: int, *, bulk: bool, parts: RequestParts) -> None:
         """Raise the errors of `accept` without counting the tokens."""
         max_tokens = self._max_tokens[bulk]
         if tokens > max_tokens:
@@ -187,17 +184,18 @@ class Admission:
                 f"The request must have at most {max_tokens} tokens {scope} (got {tokens}); "
                 f"send fewer or shorter texts, or raise FILLMASK_MAX_{setting}_TOKENS."
             )
-        if self._is_overloaded(tokens, bulk=bulk, parts=parts):
+        if reason := self._overload(tokens, bulk=bulk, parts=parts):
+            if self._metrics is not None:
+                self._metrics.record_rejection(reason)
             retry_after_s = self._retry_after_s(bulk=bulk)
             raise OverloadedError(
                 f"The service is overloaded; try again in {retry_after_s} s.", retry_after_s
             )
 
-    def release(self, tokens: int, *, bulk: bool, parts: RequestParts | None = None) -> None:
+    def release(self, tokens: int, *, bulk: bool, parts: RequestParts) -> None:
         """Give back the tokens of completed or cancelled passes."""
         self._accepted[bulk] -= tokens
-        if parts is not None:
-            self._fulfil(parts, tokens)
+        self._fulfil(parts, tokens)
 
     def forget(self, parts: RequestParts) -> None:
         self._fulfil(parts, parts.left_tokens)
@@ -253,23 +251,18 @@ class Admission:
         all_s = alone_s + self._bulk_seconds_for(self._promised_tokens)
         return self._promised_tokens > 0 and all_s > _BULK_SHARE * left_s
 
-    def _is_overloaded(self, tokens: int, *, bulk: bool, parts: RequestParts | None) -> bool:
-        """Record a rejection and return True if the tokens exceed a limit of the lane."""
+    def _overload(self, tokens: int, *, bulk: bool, parts: RequestParts) -> str | None:
+        """Return the limit of the lane that the tokens exceed, as the metrics name it."""
         if self._accepted[bulk] + tokens > self._max_tokens[bulk]:
-            reason = "queue_full"
-        elif parts is not None and parts.admitted:
-            return False
-        elif bulk:
-            if parts is None or not self._is_too_late(tokens, parts):
-                return False
-            reason = "wait_too_long"
-        elif self._seconds_for(self._accepted[False]) > self._max_wait_s * (1 - self._share):
-            reason = "wait_too_long"
+            return "queue_full"
+        if parts.admitted:
+            return None
+        if bulk:
+            waits = self._is_too_late(tokens, parts)
         else:
-            return False
-        if self._metrics is not None:
-            self._metrics.record_rejection(reason)
-        return True
+            wait_s = self._seconds_for(self._accepted[False])
+            waits = wait_s > self._max_wait_s * (1 - self._share)
+        return "wait_too_long" if waits else None
 
     def _retry_after_s(self, *, bulk: bool) -> int:
         tokens = self._accepted[False] + bulk * self._accepted[True]

@@ -45,6 +45,10 @@ class Batcher:
         max_waiting_tokens: limit of `Admission`, as are the next two arguments.
         on_failure: function that receives an error message on the event loop after a worker thread
             has failed.
+
+    Attributes:
+        last_batch_s: end of the last batch or creation of the batcher, in seconds of the monotonic
+            clock.
     """
 
     def __init__(
@@ -75,7 +79,7 @@ class Batcher:
         )
         self._closing = False
         self._failure: str | None = None
-        self._last_batch_s = time.monotonic()
+        self.last_batch_s = time.monotonic()
         self._workers = [
             threading.Thread(target=self._work, name=f"fillmask-worker-{i}", daemon=True)
             for i in range(workers)
@@ -158,11 +162,6 @@ class Batcher:
         if parts.number:
             with self._lock:
                 self._admission.forget(parts)
-
-    @property
-    def last_batch_s(self) -> float:
-        """End of the last batch or creation of the batcher, in seconds of the monotonic clock."""
-        return self._last_batch_s
 
     @property
     def load(self) -> QueueLoad:
@@ -260,7 +259,7 @@ class Batcher:
     def _release(self, batch: Sequence[QueuedPass]) -> None:
         with self._lock:
             self._release_tokens(batch)
-            self._last_batch_s = time.monotonic()
+            self.last_batch_s = time.monotonic()
 
     def _release_tokens(self, passes: Iterable[QueuedPass]) -> None:
         for queued in passes:

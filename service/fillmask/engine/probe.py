@@ -22,6 +22,9 @@ class Probe:
     Args:
         token_id: id of the only token in the test pass.
         fills: whether the model fills masks. Without fills, the test pass computes labels.
+
+    Attributes:
+        last_failure: result of the last check, None if it succeeded.
     """
 
     def __init__(self, batcher: Batcher, token_id: int, *, fills: bool = True) -> None:
@@ -34,16 +37,12 @@ class Probe:
             else ModelPass.for_labels(input_ids, None, "first")
         )
         self._running: asyncio.Task[str | None] | None = None
-        self._last_failure: str | None = None
-
-    @property
-    def last_failure(self) -> str | None:
-        return self._last_failure
+        self.last_failure: str | None = None
 
     async def failure_reason(self) -> str | None:
         """Check that the model computes batches, and return why it doesn't, or None."""
         if time.monotonic() - self._batcher.last_batch_s < RECENT_S:
-            self._last_failure = None
+            self.last_failure = None
             return None
         if self._running is None:
             self._running = asyncio.create_task(self._run_test_pass())
@@ -66,4 +65,4 @@ class Probe:
     def _store_failure(self, task: asyncio.Task[str | None]) -> None:
         self._running = None
         if not task.cancelled():
-            self._last_failure = task.result()
+            self.last_failure = task.result()

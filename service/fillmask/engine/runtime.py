@@ -134,14 +134,11 @@ class Runtime:
     def run(self, batch: Batch) -> BatchOutputs:
         feed = {name: getattr(batch, name) for name in self._inputs}
         names = list(self._outputs)
-        if self._helpers is None:
-            threads, outputs = 1, self._session.run(names, feed, self._run_options)
-        else:
-            threads = self._helpers.start_run()
-            try:
-                outputs = self._session.run(names, feed, self._run_options)
-            finally:
-                self._helpers.end_run()
+        threads = self._helpers.start_run()
+        try:
+            outputs = self._session.run(names, feed, self._run_options)
+        finally:
+            self._helpers.end_run()
         return BatchOutputs(**dict(zip(names, outputs, strict=True)), threads=threads)
 
     def stop(self) -> None:
@@ -165,17 +162,12 @@ class Runtime:
 
     def close(self) -> None:
         """Free the weights. No run may be in progress."""
-        if self._helpers is not None:
-            self._helpers.close()
+        self._helpers.close()
         del self._helpers, self._session
         return_free_memory()
 
 
-def _helper_threads(
-    session: ort.InferenceSession, inputs: _Nodes, threads: int
-) -> HelperThreads | None:
-    if threads == 1:
-        return None
+def _helper_threads(session: ort.InferenceSession, inputs: _Nodes, threads: int) -> HelperThreads:
     # A run that ends before its first operator calls a function on a pool thread within 0.1 ms.
     ended = ort.RunOptions()
     ended.terminate = True

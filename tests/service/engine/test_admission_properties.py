@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from fillmask.engine.admission import MAX_RETRY_AFTER_S, Admission, Throughput
+from fillmask.engine.request_queue import RequestParts
 from fillmask.errors import InvalidRequestError, OverloadedError
 
 MAX_WAIT_S = 2.0
@@ -35,15 +36,15 @@ class Lanes(RuleBasedStateMachine):
             scope = "over all its passes" if bulk else "in all"
             sentence = rf"have at most {self.most[bulk]} tokens {scope} \(got {tokens}\); send"
             with pytest.raises(InvalidRequestError, match=sentence):
-                method(tokens, bulk=bulk)
+                method(tokens, bulk=bulk, parts=RequestParts())
         elif held + tokens > self.most[bulk] or (not bulk and wait_s > MAX_WAIT_S):
             with pytest.raises(OverloadedError) as caught:
-                method(tokens, bulk=bulk)
+                method(tokens, bulk=bulk, parts=RequestParts())
             ahead = sum(self.accepted[False]) + (held if bulk else 0)
             seconds = math.ceil(self.seconds_for(ahead))
             assert caught.value.retry_after_s == min(max(seconds, 1), MAX_RETRY_AFTER_S)
         else:
-            method(tokens, bulk=bulk)
+            method(tokens, bulk=bulk, parts=RequestParts())
             if counts:
                 self.accepted[bulk].append(tokens)
 
@@ -59,7 +60,7 @@ class Lanes(RuleBasedStateMachine):
         held = self.accepted[bulk]
         place = data.draw(st.integers(0, len(held) - 1))
         tokens = data.draw(st.integers(1, held[place]))
-        self.admission.release(tokens, bulk=bulk)
+        self.admission.release(tokens, bulk=bulk, parts=RequestParts())
         held[place] -= tokens
         if not held[place]:
             held.pop(place)
