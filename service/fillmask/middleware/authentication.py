@@ -124,8 +124,7 @@ class ApiKeys:
         except OSError:  # reading the file reports the reason
             return ()
         if not stat.S_ISREG(found.st_mode):
-            # without the time, which use of a directory or a device changes
-            return stat.S_IFMT(found.st_mode), found.st_ino
+            return (found.st_ino,)  # without the time, which use of a directory or a device changes
         return found.st_ino, found.st_mtime_ns, found.st_size
 
 

@@ -79,7 +79,14 @@ class DeadlineMiddleware:
             if not timeout.expired():
                 raise
         if timeout.expired():
-            raise _late(timeout_ms) if arrived else _slow()
+            if not arrived:
+                raise SlowRequestError(
+                    f"The request must arrive within {RECEIVE_TIMEOUT_S} s; send it faster."
+                )
+            raise DeadlineError(
+                f"The response takes longer than {timeout_ms} ms; allow more time in "
+                "X-Request-Timeout-Ms or send fewer texts."
+            )
 
     def _timeout_ms(self, headers: Iterable[tuple[bytes, bytes]]) -> int:
         timeout_ms = self._default_ms
@@ -90,10 +97,10 @@ class DeadlineMiddleware:
                 # any number of ten digits is above the maximum
                 timeout_ms = int(digits) if digits.isdigit() and len(digits) < 10 else 0
                 if not 1 <= timeout_ms <= MAX_TIMEOUT_MS:
-                    allowed = f"a whole number from 1 to {MAX_TIMEOUT_MS}"
                     found = quote(bytes(digits).decode("latin-1"))
                     raise MalformedRequestError(
-                        f"X-Request-Timeout-Ms must be {allowed} (got {found})."
+                        f"X-Request-Timeout-Ms must be a whole number from 1 to {MAX_TIMEOUT_MS} "
+                        f"(got {found})."
                     )
         return timeout_ms
 
@@ -103,17 +110,6 @@ def _allow_time_to_leave(message: Message, timeout: asyncio.Timeout) -> None:
         timeout.reschedule(None)
     elif message.get("more_body") or len(message.get("body", b"")) >= PART_BYTES:
         timeout.reschedule(asyncio.get_running_loop().time() + SEND_TIMEOUT_S)
-
-
-def _late(timeout_ms: int) -> DeadlineError:
-    advice = "allow more time in X-Request-Timeout-Ms or send fewer texts"
-    return DeadlineError(f"The response takes longer than {timeout_ms} ms; {advice}.")
-
-
-def _slow() -> SlowRequestError:
-    return SlowRequestError(
-        f"The request must arrive within {RECEIVE_TIMEOUT_S} s; send it faster."
-    )
 
 
 class CancelOnDisconnect:

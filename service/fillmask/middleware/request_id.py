@@ -4,7 +4,6 @@ The body of an error response is {"error": MESSAGE}.
 """
 
 import asyncio
-import functools
 import logging
 import random
 import re
@@ -31,19 +30,13 @@ def error_response(
 
 
 def response_to(error: FillMaskError) -> JSONResponse:
-    if isinstance(error, OverloadedError):
-        return _overloaded(error.text, error.retry_after_s)
     headers = {}
+    if isinstance(error, OverloadedError):
+        headers["Retry-After"] = str(error.retry_after_s)
     if isinstance(error, UnauthorizedError):
         headers["WWW-Authenticate"] = "Bearer"
         headers["Connection"] = "close"  # strangers pay for each request with a new connection
     return error_response(error.status, error.text, headers)
-
-
-# An overloaded service sends the same few responses thousands of times per second.
-@functools.lru_cache(maxsize=64)
-def _overloaded(text: str, retry_after_s: int) -> JSONResponse:
-    return error_response(OverloadedError.status, text, {"Retry-After": str(retry_after_s)})
 
 
 class RequestIdMiddleware:
