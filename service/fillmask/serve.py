@@ -10,6 +10,7 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import uvicorn
 
@@ -37,6 +38,9 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 # connections behind those of a client that connects at full speed, a shorter one cuts off bursts.
 _BACKLOG = 512
 _GC_THRESHOLD = 10_000  # new objects between two garbage collections
+_server_config = partial(
+    uvicorn.Config, http="h11", ws="none", log_config=None, access_log=False, server_header=False
+)
 
 
 def serve(arguments: Sequence[str], reload_requested: threading.Event) -> int:
@@ -79,14 +83,9 @@ def _serve(settings: Settings, reload_requested: threading.Event) -> int:
         app = create_app(settings)
         if metrics_listener:
             closing.enter_context(_metrics_server(app, metrics_listener))
-        config = uvicorn.Config(
+        config = _server_config(
             app,
-            http="h11",
             lifespan="off",  # _run enters the lifespan
-            ws="none",
-            log_config=None,
-            access_log=False,
-            server_header=False,
             proxy_headers=False,  # the service does not use the client's address or the scheme
             backlog=_BACKLOG,
             timeout_keep_alive=KEEP_ALIVE_S,
@@ -100,16 +99,8 @@ def _serve(settings: Settings, reload_requested: threading.Event) -> int:
 @contextlib.contextmanager
 def _metrics_server(app: FillMaskApp, listener: socket.socket) -> Iterator[None]:
     """Serve the metrics and the liveness on another thread within the `with` block."""
-    config = uvicorn.Config(
-        create_metrics_app(app.state.metrics, app.state.health),
-        http="h11",
-        loop="asyncio",
-        ws="none",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=1,
-    )
+    metrics_app = create_metrics_app(app.state.metrics, app.state.health)
+    config = _server_config(metrics_app, loop="asyncio", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     thread = threading.Thread(
         target=server.run, kwargs={"sockets": [listener]}, name="fillmask-metrics", daemon=True

@@ -11,7 +11,7 @@ from fastapi import Request, Response
 from fillmask.api.json_body import MAX_VALUES
 from fillmask.api.models import TaskRoute, get_registry
 from fillmask.errors import ContentTypeError, InvalidRequestError, quote
-from fillmask.middleware.cancellation import CancelOnDisconnect
+from fillmask.middleware.cancellation import cancel_on_disconnect
 from fillmask.middleware.transfer import Claim
 from fillmask.models.served_model import ServedModel
 from fillmask.observability.request_context import CLAIM, MODEL
@@ -148,7 +148,7 @@ async def task_call(request: Request) -> AsyncIterator[TaskCall]:
     route: TaskRoute = request.scope["route"]
     # after the body, because a reload may have replaced the model in the meantime
     served = route.find_model(request.app, request.path_params.get("name"))
-    with served.in_use, CancelOnDisconnect(request.receive):
+    with served.in_use, cancel_on_disconnect(request.receive):
         yield TaskCall(request, served, body, claim)
 
 

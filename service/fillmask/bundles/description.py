@@ -6,8 +6,15 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import AfterValidator, ConfigDict, Field, field_validator, model_validator
 
 from fillmask.bundles.golden import Golden, GoldenLabels, GoldenPrompt
-from fillmask.bundles.strict_model import FilledList, List, Size, Strict, TokenId
-from fillmask.bundles.validation import EXPORT_AGAIN, check_name
+from fillmask.bundles.validation import (
+    EXPORT_AGAIN,
+    FilledList,
+    List,
+    Size,
+    Strict,
+    TokenId,
+    check_name,
+)
 from fillmask.errors import quote
 
 SCHEMA_VERSION = 4

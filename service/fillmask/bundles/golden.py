@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from fillmask.bundles.strict_model import FilledList, List, Strict, TokenId
+from fillmask.bundles.validation import FilledList, List, Strict, TokenId
 
 
 class GoldenFill(Strict):

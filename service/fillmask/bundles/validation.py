@@ -1,12 +1,12 @@
-"""Validation of parsed JSON by pydantic models, with error messages that name the field."""
+"""Validation of bundle.json by strict pydantic models, with errors that name the field."""
 
 import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NoReturn, TypeVar
+from typing import Annotated, NoReturn, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from fillmask.errors import BundleError, escape_unprintable, quote
@@ -33,6 +33,33 @@ MAX_NAME_CHARS = 200
 EXPORT_AGAIN = "export the checkpoint with this release of fillmask"
 
 _Model = TypeVar("_Model", bound=BaseModel)
+_Entry = TypeVar("_Entry")
+Size = Annotated[int, Field(ge=1)]
+TokenId = Annotated[int, Field(ge=0)]
+# JSON has no tuples. fail_fast stops at the first invalid entry, because millions of errors take
+# gigabytes of memory.
+List = Annotated[tuple[_Entry, ...], Field(strict=False, fail_fast=True)]
+FilledList = Annotated[tuple[_Entry, ...], Field(strict=False, fail_fast=True, min_length=1)]
+
+
+class Strict(BaseModel):
+    """Model that converts no values, such as the text "1" to a number, and ignores no fields."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_fields(cls, value: object) -> object:
+        """Reject an object with too many fields, because pydantic creates one error per field."""
+        allowed = {field.alias or name for name, field in cls.model_fields.items()}
+        if (
+            cls.model_config["extra"] == "forbid"
+            and isinstance(value, dict)
+            and len(value) > len(allowed)
+        ):
+            unknown = next(name for name in value if name not in allowed)
+            raise PydanticCustomError(_UNKNOWN_FIELD, "unknown field", {"name": unknown})
+        return value
 
 
 def refuse(reason: str) -> NoReturn:
@@ -64,10 +91,6 @@ def check_name(name: str) -> str:
         "or end, and without a part of a path that leads elsewhere "
         f"(got {quote(escape_unprintable(name))})"
     )
-
-
-def unknown_field(name: str) -> PydanticCustomError:
-    return PydanticCustomError(_UNKNOWN_FIELD, "unknown field", {"name": name})
 
 
 def read_model(

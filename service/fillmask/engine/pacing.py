@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from fillmask.engine.batcher import Batcher
 
@@ -87,12 +87,7 @@ class QueueFeed:
                 results.append(await started[0])
                 started.popleft()
         finally:
-            await _cancel(started)
+            for task in started:
+                task.cancel()
+            await asyncio.gather(*started, return_exceptions=True)
         return results
-
-
-async def _cancel(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    unfinished = list(tasks)
-    for task in unfinished:
-        task.cancel()
-    await asyncio.gather(*unfinished, return_exceptions=True)

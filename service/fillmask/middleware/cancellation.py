@@ -1,9 +1,8 @@
 """Cancellation of requests that take too long or whose clients disconnect."""
 
 import asyncio
-from collections.abc import Awaitable, Iterable
-from types import TracebackType
-from typing import Self
+from collections.abc import Awaitable, Iterable, Iterator
+from contextlib import contextmanager
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -112,49 +111,40 @@ def _allow_time_to_leave(message: Message, timeout: asyncio.Timeout) -> None:
         timeout.reschedule(asyncio.get_running_loop().time() + SEND_TIMEOUT_S)
 
 
-class CancelOnDisconnect:
-    """Context manager that cancels its `with` block when the client disconnects.
-
-    The end of a cancelled block raises ClientDisconnectedError, as `asyncio.timeout` raises
-    TimeoutError.
+@contextmanager
+def cancel_on_disconnect(receive: Receive) -> Iterator[None]:
+    """Cancel the `with` block when the client disconnects.
 
     Args:
         receive: ASGI receive function of a request, after its complete body.
+
+    Raises:
+        ClientDisconnectedError: the block has been cancelled.
     """
+    task = asyncio.current_task()
+    assert task is not None  # noqa: S101 - servers run each request in a task
+    loop, cancelling = task.get_loop(), task.cancelling()
+    disconnected = False
+    watch: asyncio.Task[None] | None = None
 
-    __slots__ = ("_cancelling", "_disconnected", "_receive", "_task", "_timer", "_watch")
-
-    def __init__(self, receive: Receive) -> None:
-        self._receive = receive
-        self._disconnected = False
-        self._watch: asyncio.Task[None] | None = None
-
-    def __enter__(self) -> Self:
-        task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - servers run each request in a task
-        self._task = task
-        self._cancelling = task.cancelling()
-        self._timer = task.get_loop().call_later(WATCH_AFTER_S, self._start_watching)
-        return self
-
-    def __exit__(
-        self,
-        exception_type: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._timer.cancel()
-        if self._watch is not None:
-            self._watch.cancel()
-        # a cancellation by the server is not a disconnect, even when both happen
-        if self._disconnected and self._task.uncancel() <= self._cancelling:
-            raise ClientDisconnectedError from exception
-
-    def _start_watching(self) -> None:
-        self._watch = self._task.get_loop().create_task(self._cancel_on_disconnect())
-
-    async def _cancel_on_disconnect(self) -> None:
-        while (await self._receive())["type"] != "http.disconnect":
+    async def watch_client() -> None:
+        nonlocal disconnected
+        while (await receive())["type"] != "http.disconnect":
             pass
-        self._disconnected = True
-        self._task.cancel()
+        disconnected = True
+        task.cancel()
+
+    def start_watching() -> None:
+        nonlocal watch
+        watch = loop.create_task(watch_client())
+
+    timer = loop.call_later(WATCH_AFTER_S, start_watching)
+    try:
+        yield
+    finally:
+        timer.cancel()
+        if watch is not None:
+            watch.cancel()
+        # a cancellation by the server is not a disconnect, even when both happen
+        if disconnected and task.uncancel() <= cancelling:
+            raise ClientDisconnectedError

@@ -14,27 +14,16 @@ from typing import Any, Literal, ParamSpec, Protocol, TypeVar
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
-HEADER = b"traceparent"
-_TRACEPARENT = re.compile(
-    rb"(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(-.*)?"
-)
+# W3C Trace Context. Later versions may append fields.
+_TRACEPARENT = re.compile(rb"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?")
 
 
 def trace_id(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
-    """Return the trace id of a valid traceparent header.
-
-    Args:
-        headers: headers of the request, with names in lower case.
-
-    Returns:
-        The 32 hexadecimal digits of the id, or None without a valid header.
-    """
-    found = [value for name, value in headers if name == HEADER]
-    match = _TRACEPARENT.fullmatch(found[0].strip()) if len(found) == 1 else None
-    # only versions after 00 may append fields
-    if match is None or (match[1] == b"00" and match[3] is not None):
-        return None
-    return match[2].decode()
+    """Return the 32 hexadecimal digits of the header traceparent, None without a valid one."""
+    for name, value in headers:
+        if name == b"traceparent" and (match := _TRACEPARENT.fullmatch(value.strip())):
+            return match[1].decode()
+    return None
 
 
 # keys of an ASGI scope

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from tokenizers import Tokenizer as TokenizersTokenizer
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
-from fillmask.bundles.strict_model import List, Size, TokenId
+from fillmask.bundles.validation import List, Size, TokenId
 from fillmask.errors import BundleError, InvalidRequestError
 from fillmask.parameters.texts import InputText, TextPair
 from fillmask.tokenization.encoded_text import EncodedText

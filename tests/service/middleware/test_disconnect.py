@@ -7,7 +7,7 @@ from starlette.types import Message
 
 from fillmask.concurrency import gather_or_cancel
 from fillmask.middleware import cancellation
-from fillmask.middleware.cancellation import CancelOnDisconnect
+from fillmask.middleware.cancellation import cancel_on_disconnect
 from fillmask.middleware.transfer import ClientDisconnectedError
 
 
@@ -41,7 +41,7 @@ def connection() -> Connection:
 
 async def test_fast_answer_starts_no_watch(connection: Connection) -> None:
     async with asyncio.timeout(20):
-        with CancelOnDisconnect(connection.receive):
+        with cancel_on_disconnect(connection.receive):
             await asyncio.sleep(0)
         await asyncio.sleep(2 * cancellation.WATCH_AFTER_S)
         assert not connection.watched.is_set()
@@ -54,7 +54,7 @@ async def test_work_for_a_disconnected_client_is_cancelled(connection: Connectio
     async with asyncio.timeout(20):
         work = asyncio.get_running_loop().create_future()
         connection.ended.set()
-        with pytest.raises(ClientDisconnectedError), CancelOnDisconnect(connection.receive):
+        with pytest.raises(ClientDisconnectedError), cancel_on_disconnect(connection.receive):
             await work
         assert work.cancelled()
         task = asyncio.current_task()
@@ -66,7 +66,7 @@ async def test_work_for_a_disconnected_client_is_cancelled(connection: Connectio
 @pytest.mark.usefixtures("_no_patience")
 async def test_watch_ends_with_the_work(connection: Connection) -> None:
     async with asyncio.timeout(20):
-        with CancelOnDisconnect(connection.receive):
+        with cancel_on_disconnect(connection.receive):
             await connection.watched.wait()
         await asyncio.sleep(0)
         assert connection.watch_is_over
@@ -81,7 +81,7 @@ async def test_disconnect_at_the_time_of_an_error_is_a_disconnect(connection: Co
         raise LookupError
 
     async with asyncio.timeout(20):
-        with pytest.raises(ClientDisconnectedError), CancelOnDisconnect(connection.receive):
+        with pytest.raises(ClientDisconnectedError), cancel_on_disconnect(connection.receive):
             await gather_or_cancel([asyncio.Event().wait(), fail()])
         task = asyncio.current_task()
         assert task is not None
@@ -98,7 +98,7 @@ async def test_cancellation_by_the_server_is_not_a_disconnect(
     async with asyncio.timeout(20):
 
         async def request() -> None:
-            with CancelOnDisconnect(connection.receive):
+            with cancel_on_disconnect(connection.receive):
                 await asyncio.get_running_loop().create_future()
 
         task = asyncio.create_task(request())
