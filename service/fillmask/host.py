@@ -7,15 +7,15 @@ from pathlib import Path
 
 
 def usable_cpus(root: Path = Path("/")) -> int:
-    """Return the number of CPUs that the process may use, at least 1.
-
-    The number is the minimum of the CPUs in the affinity mask and the cgroup quotas, rounded down.
+    """Return the minimum of the CPUs in the affinity mask and the cgroup quotas, at least 1.
 
     Args:
-        root: directory that contains /proc and /sys.
+        root: directory that contains /proc and /sys, as in the other functions.
     """
-    quotas = [_affinity(), *_cgroup_quotas(root)]
-    return max(1, int(min(quotas)))
+    affinity = os.cpu_count() or 1
+    if hasattr(os, "sched_getaffinity"):  # not on macOS
+        affinity = len(os.sched_getaffinity(0))
+    return max(1, int(min([affinity, *_cgroup_quotas(root)])))
 
 
 def may_saturate_int8(root: Path = Path("/")) -> bool:
@@ -23,20 +23,11 @@ def may_saturate_int8(root: Path = Path("/")) -> bool:
 
     x86 CPUs without VNNI instructions add pairs of products in 16 bits. An x86 CPU with unknown
     instructions counts as a CPU without VNNI.
-
-    Args:
-        root: directory that contains /proc.
     """
     if platform.machine().lower() not in {"x86_64", "amd64"}:
         return False
     flags = read_text(root / "proc/cpuinfo").partition("\nflags")[2].partition("\n")[0].split()
     return not {"avx512_vnni", "avx_vnni"} & set(flags)
-
-
-def _affinity() -> int:
-    if hasattr(os, "sched_getaffinity"):  # not on macOS
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _cgroup_quotas(root: Path) -> Iterator[float]:
@@ -55,14 +46,7 @@ _NO_LIMIT_BYTES = 2**60
 
 
 def memory_limit_bytes(root: Path = Path("/")) -> int | None:
-    """Return the smallest memory limit of the process's cgroups and their parents.
-
-    Args:
-        root: directory that contains /proc and /sys.
-
-    Returns:
-        The limit in bytes, or None without a limit.
-    """
+    """Return the smallest limit of the process's cgroups and their parents, None without one."""
     values = [
         read_text(directory / file).strip()
         for directory in cgroup_directories("memory", root)
@@ -73,14 +57,10 @@ def memory_limit_bytes(root: Path = Path("/")) -> int | None:
 
 
 def cgroup_directories(controller: str, root: Path) -> Iterator[Path]:
-    """Yield the cgroup directories that may limit the process, the innermost first.
+    """Yield the directories of a controller that may limit the process, the innermost first.
 
-    Some of the directories may not exist, because a container often sees the path of its cgroup on
-    the host. The existing directories contain the limits of the container.
-
-    Args:
-        controller: `cpu` or `memory`.
-        root: directory that contains /proc and /sys.
+    Some may not exist, because a container often sees the path of its cgroup on the host. The
+    existing ones contain the limits of the container.
     """
     mounts = root / "sys/fs/cgroup"
     # if the list of cgroups is missing, assume the root of the mounted hierarchy

@@ -17,6 +17,7 @@ from fillmask.bundles.description import (
     Architecture,
     Description,
     FileRecord,
+    FileRecords,
     Int8Figures,
     LabelInt8Figures,
     VectorInt8Figures,
@@ -40,9 +41,8 @@ __all__ = [
     "read_bundle",
 ]
 
-# Size limits in bytes of the files. The built-in bundle.json has 27 KB. The largest known graph has
-# 150 KB, and the largest known tokenizer has 20 MB. The weights of XLM-RoBERTa XXL
-# have 43 GB. Hashing a larger file would take minutes.
+# Size limits in bytes of the files. The built-in bundle.json has 27 KB, the largest known graph
+# 150 KB, the largest known tokenizer 20 MB. The weights of XLM-RoBERTa XXL have 43 GB.
 MAX_BYTES = {
     DESCRIPTION_FILE: 2**24,
     MODEL_FILE: 2**26,
@@ -121,12 +121,10 @@ def read_bundle(path: Path) -> Bundle:
     if not path.is_dir():
         refuse(f"{path} is not a directory; set bundle to the directory of a bundle")
     bundle = read_model(Bundle, _read_json(_inside(path, DESCRIPTION_FILE)), context=path)
-    records = bundle.files
-    files = (MODEL_FILE, records.model), (WEIGHTS_FILE, records.weights)
-    more = (TOKENIZER_FILE, records.tokenizer), (FUSED_FILE, records.fused)
-    for name, recorded in (*files, *more):
+    for field, file in FileRecords.model_fields.items():
+        recorded: FileRecord | None = getattr(bundle.files, field)
         if recorded is not None:
-            _verify_file(path, name, recorded)
+            _verify_file(path, str(file.alias), recorded)
     return bundle
 
 

@@ -34,9 +34,8 @@ Fingerprint = dict[str, FileState | None]
 def find_bundles(path: Path) -> list[Path]:
     """Return the directories of the bundles at a path, sorted by name.
 
-    The path is the directory of one bundle or the parent of several such directories. The function
-    ignores hidden directories, which Kubernetes volumes have. It also ignores directories without
-    bundle.json, such as incomplete copies.
+    The path is the directory of one bundle or the parent of several. Hidden directories, which
+    Kubernetes volumes have, and those without bundle.json, such as incomplete copies, do not count.
 
     Raises:
         BundleError: the directory contains no bundle or is unreadable.
@@ -99,10 +98,7 @@ def _has_description(directory: Path) -> bool:
 
 
 def fingerprint(path: Path) -> Fingerprint:
-    """Return the states of the files of a bundle, without reading the files.
-
-    The result changes if a file is written, replaced or removed.
-    """
+    """Return the states of the files of a bundle, which change if a file is written or replaced."""
     return {name: file_state(path / name) for name in (DESCRIPTION_FILE, *FILES, FUSED_FILE)}
 
 

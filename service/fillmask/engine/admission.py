@@ -22,13 +22,10 @@ _MAX_SLOWDOWN = 4
 class Throughput:
     """Recent throughput of a worker in tokens per second, in large batches on one thread.
 
-    The throughput predicts the duration of a long queue, which workers compute in such batches.
-    All other batches have a lower throughput per thread, down to a third with one short text. The
-    estimate is therefore the larger of two means, one over recent large batches and one over all
-    recent batches. If the first mean is too low for the admission of large batches, the second one
-    still follows the batches that run, so that no wrong estimate can last. In both means a batch
-    counts as at most _MAX_SLOWDOWN times slower than before, because its duration may include a
-    freeze of the whole process.
+    Workers compute a long queue in such batches. All others have a lower throughput per thread,
+    down to a third with one short text. The estimate is the larger of two means, over the recent
+    large batches and over all. If the first one is too low for the admission of large batches, the
+    second one still follows the batches that run, so that no wrong estimate lasts.
 
     Args:
         min_batch_tokens: tokens of the smallest large batch.
@@ -52,7 +49,7 @@ class Throughput:
 
     @property
     def tokens_per_s(self) -> float | None:
-        """Recent throughput in tokens per second, or None before the first large batch."""
+        """Tokens per second, or None before the first large batch."""
         large = self._large.tokens_per_s
         return max(large, self._all.tokens_per_s) if large else None
 
@@ -65,7 +62,7 @@ class _RecentMean:
         self._seconds = 0.0
 
     def add(self, tokens: int, seconds: float) -> None:
-        """Add a batch, as at most _MAX_SLOWDOWN times slower than the mean."""
+        """Add a batch, as at most _MAX_SLOWDOWN times slower, because the process may freeze."""
         if self._seconds:
             seconds = min(seconds, _MAX_SLOWDOWN * tokens / self.tokens_per_s)
         self._tokens += tokens - _DECAY * self._tokens
@@ -118,10 +115,6 @@ class Admission:
         max_waiting_tokens: limit on the tokens that wait or run in the interactive lane.
         max_bulk_tokens: the same for the bulk lane.
         max_wait_s: maximum estimated wait in the interactive lane, in seconds.
-        metrics: counters of rejections, by default none.
-
-    Attributes:
-        throughput: recent throughput of one worker.
     """
 
     def __init__(

@@ -30,15 +30,13 @@ _log = logging.getLogger(__name__)
 class Batcher:
     """A queue of model passes with worker threads that compute the passes in batches.
 
-    An idle worker immediately takes the oldest passes of one lane, up to the token budget.
-    Each worker also takes at most an equal share of all accepted tokens, so that the workers share
-    a long queue. Workers never delay a batch to fill it. A pass with more tokens than the share or
-    the budget runs alone. The queue does not sort passes by length, because long and short texts
-    share attention rows with little padding (`RowPacking`).
+    An idle worker immediately takes the oldest passes of one lane, up to the token budget and to an
+    equal share of all accepted tokens. Workers never delay a batch to fill it. The queue does not
+    sort passes by length, because long and short texts share attention rows with little padding
+    (`RowPacking`).
 
     Requests of many passes wait in the bulk lane, so that they do not delay interactive requests.
-    The bulk lane has its own limit on tokens. The caller creates and closes the batcher on the
-    event loop that calls `submit`.
+    The caller creates and closes the batcher on the event loop that calls `submit`.
 
     Args:
         run: function that computes a batch. Several workers call the function at the same time.
@@ -106,12 +104,10 @@ class Batcher:
     ) -> list[PassOutputs]:
         """Compute the passes of one request, or of a part of it, and return their outputs.
 
-        The queue accepts or rejects the passes together. Cancellation of the call removes
-        the passes from the queue.
+        The queue accepts or rejects the passes together. A cancellation removes them from it.
 
         Args:
-            bulk: whether the passes join the bulk lane. Requests that are too long for the
-                interactive lane (`exceeds_interactive_lane`) always join the bulk lane.
+            bulk: whether the passes join the bulk lane, as requests of many tokens always do.
             parts: state of the request if it has other parts.
 
         Raises:

@@ -44,11 +44,7 @@ class ModelPass:
     def for_labels(
         cls, input_ids: IntArray, token_types: IntArray | None, pooling: Pooling
     ) -> "ModelPass":
-        """Return a pass without masks, whose output is the logits of the labels.
-
-        Args:
-            pooling: tokens that the classification head reads, only the first token or all tokens.
-        """
+        """Return a pass without masks, whose output is the logits of the labels."""
         pooled = np.arange(len(input_ids) if pooling == "mean" else 1)
         return cls(input_ids, NO_POSITIONS, 1, no_targets(0), token_types, pooled)
 
@@ -56,11 +52,7 @@ class ModelPass:
     def for_vector(
         cls, input_ids: IntArray, token_types: IntArray | None, most: int
     ) -> "ModelPass":
-        """Return a pass without masks, whose output is a sparse vector.
-
-        Args:
-            most: maximum number of dimensions of the vector, at least 1.
-        """
+        """Return a pass whose output is a sparse vector of at most `most` dimensions."""
         pooled = np.arange(len(input_ids))
         return cls(input_ids, NO_POSITIONS, most, no_targets(0), token_types, pooled)
 

@@ -26,12 +26,8 @@ def exceeds_interactive_lane(tokens: int, max_batch_tokens: int) -> bool:
 def batch_budget(unanswered_tokens: int, workers: int, max_batch_tokens: int) -> int:
     """Return the token limit of a worker's next batch.
 
-    The limit is an equal share of the unanswered tokens, up to the token budget. With equal shares,
-    the workers finish at about the same time. If one worker takes a full batch instead, the other
-    workers may be idle.
-
-    Args:
-        unanswered_tokens: number of waiting and running tokens in both lanes.
+    It is an equal share of all waiting and running tokens, up to the token budget, because other
+    workers may be idle if one takes a full batch.
     """
     return min(math.ceil(unanswered_tokens / workers), max_batch_tokens)
 
@@ -39,8 +35,8 @@ def batch_budget(unanswered_tokens: int, workers: int, max_batch_tokens: int) ->
 class LaneQueue(Generic[Item]):
     """A queue with two first-in-first-out lanes, interactive and bulk. It is not thread-safe.
 
-    A long request may have hundreds of passes, such as one pass per token for the scores of a
-    text. In a queue with a single lane, each later request waits for all these passes.
+    A long request may have hundreds of passes, such as one per token for the scores of a text,
+    which later requests would wait for in a single lane.
 
     Args:
         tokens: function that returns the number of tokens of an item.
@@ -137,9 +133,6 @@ class PendingRequest:
         arrived_s: in seconds of the performance counter, as are the next two.
         started_s: start of the first batch with a pass of the request.
         ended_s: end of the last batch with a pass of the request.
-
-    Args:
-        count: number of passes.
     """
 
     def __init__(

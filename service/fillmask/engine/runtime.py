@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 
 # onnxruntime sends telemetry to Microsoft and stores a telemetry id under the home directory. Only
-# this variable prevents the telemetry and the id. The variable has no effect after the import. The
-# function disable_telemetry_events() becomes available after the import, which is too late.
+# this variable prevents both, if it is set before the import.
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 import onnxruntime as ort
@@ -61,11 +60,10 @@ class Runtime:
     """A loaded graph that any number of threads may run at the same time.
 
     Args:
-        threads: number of CPUs for all runs together. With one thread, each run stays on its
-            calling thread. With more threads, a run uses the CPUs that have no run of their own
-            (`fillmask.engine.linux.helper_threads`).
-        pack: whether to repack the weights for faster matrix products. The repacked copy takes as
-            much memory as the weights themselves.
+        threads: number of CPUs for all runs together. A run uses the CPUs that have no run of their
+            own (`HelperThreads`).
+        pack: whether to repack the weights for faster matrix products. The copy takes as much
+            memory as the weights themselves.
         operators: operators of a fused graph. None for other graphs.
         packed: offsets and sizes in bytes of the weights that only these operators read. They have
             their own copy.
@@ -95,10 +93,9 @@ class Runtime:
         options.inter_op_num_threads = 1
         # logs errors only, because users cannot act on warnings
         options.log_severity_level = 3
-        # Masked attention produces denormal weights. Intel CPUs compute denormals in microcode, so
-        # that attention takes 4 times as long. The first session of the process turns denormals
-        # into zeros in its own thread. New threads inherit this mode from the thread that starts
-        # them.
+        # Masked attention produces denormal weights, which Intel CPUs compute in microcode, so that
+        # attention takes 4 times as long. The first session of the process turns them into zeros in
+        # its own thread, from which new threads inherit this mode.
         options.add_session_config_entry("session.set_denormal_as_zero", "1")
         # onnxruntime's memory plan is valid for one input shape, but the shapes of batches differ
         options.enable_mem_pattern = False

@@ -34,13 +34,12 @@ _log = logging.getLogger(__name__)
 class AccessLogMiddleware:
     """Middleware that counts, times and logs requests.
 
-    The log omits paths, queries and headers, which may contain text of clients.
-    The header Server-Timing of a response without an error has the milliseconds from the request's
-    head to the response, and of these the milliseconds of each step (W3C Server Timing). X-Warnings
-    counts what the model did not read as written.
+    The log omits paths, queries and headers, which may contain text of clients. The header
+    Server-Timing of a response without an error has the milliseconds from the request's head to the
+    response, and of these the milliseconds of each step (W3C Server Timing). X-Warnings counts what
+    the model did not read as written.
 
     Args:
-        app: next ASGI application.
         logged: requests to log, where "errors" means a status of 500 or above.
     """
 
@@ -61,11 +60,11 @@ class AccessLogMiddleware:
                 status = message["status"]
                 start = message
                 if status < 400:
-                    timing = (b"server-timing", times.header(time.perf_counter() - begun_s))
-                    message["headers"] = [*message.get("headers", ()), timing]
+                    timing = times.header(time.perf_counter() - begun_s)
+                    headers = [*message.get("headers", ()), (b"server-timing", timing)]
                     if NOTICES in scope:
-                        header = (b"x-warnings", notices_header(scope[NOTICES]))
-                        message["headers"].append(header)
+                        headers.append((b"x-warnings", notices_header(scope[NOTICES])))
+                    message["headers"] = headers
             return send(message)
 
         try:

@@ -29,14 +29,12 @@ class _NoKeyError(SettingsError):
 class ApiKeys:
     """API keys from a file with one key per line, empty lines and # comments.
 
-    Only SHA-256 digests of the keys stay in memory. An instance checks the file for changes at most
-    every half second, so that operators can replace keys without a restart. If the file is missing,
-    has no key or is no regular file, all keys are invalid until the file has a key again. If the
-    file is unreadable or too large or has an invalid line, the previous keys stay valid.
+    Only their SHA-256 digests stay in memory. The file is checked for changes at most every half
+    second. If it is missing, has no key or is no regular file, all keys are invalid until it has a
+    key again. If it is unreadable, too large or invalid, the previous keys stay valid.
 
     Raises:
-        SettingsError: the file is unreadable, too large or no regular file, has no key, or has a
-            key that is too short.
+        SettingsError: the file is one of these.
     """
 
     def __init__(self, path: Path) -> None:
@@ -145,24 +143,14 @@ _SCHEME = b"bearer "
 
 
 class AuthenticationMiddleware:
-    """Middleware that rejects requests without a valid API key, before reading their body.
-
-    Health checks, metrics, the documentation and the playground need no key.
-
-    Args:
-        app: next ASGI application.
-    """
+    """Middleware that rejects requests without a valid API key, before reading their body."""
 
     def __init__(self, app: ASGIApp, keys: ApiKeys) -> None:
         self._app = app
         self._keys = keys
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Check the API key of one request.
-
-        Raises:
-            UnauthorizedError: the request needs a key and has no valid one.
-        """
+        """Handle one request, or raise an UnauthorizedError if it needs a key and has none."""
         public = is_public(scope["method"], scope["path"])
         if not public and not self._keys.is_valid(_bearer_token(scope)):
             raise UnauthorizedError(

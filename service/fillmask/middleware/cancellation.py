@@ -22,14 +22,13 @@ WATCH_AFTER_S = 0.1
 
 
 class DeadlineMiddleware:
-    """Middleware that cancels a request at its deadline.
+    """Middleware that cancels a request, with its work in the queue, at its deadline.
 
-    The cancellation removes the request's work from the queue. The header X-Request-Timeout-Ms sets
-    the time limit, which starts when the complete request has arrived. A body has RECEIVE_TIMEOUT_S
-    to arrive. A large response that starts before the deadline has SEND_TIMEOUT_S to leave.
+    The header X-Request-Timeout-Ms sets the time limit, which starts when the complete request has
+    arrived. A body has RECEIVE_TIMEOUT_S to arrive. A large response that starts before the
+    deadline has SEND_TIMEOUT_S to leave.
 
     Args:
-        app: next ASGI application.
         default_ms: time limit of requests without the header, in milliseconds.
     """
 

@@ -4,11 +4,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
 class HeadMiddleware:
-    """Middleware that handles HEAD requests as GET requests and omits the response bodies.
-
-    Args:
-        app: next ASGI application, without HEAD routes of its own.
-    """
+    """Middleware that handles HEAD requests as GET requests and omits the response bodies."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

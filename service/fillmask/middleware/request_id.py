@@ -45,9 +45,6 @@ class RequestIdMiddleware:
     The id is the client's X-Request-ID header. Without a valid header, the id is a random number.
     A FillMaskError is its own response. Of any other exception, the log has the id, the type and
     the traceback, and the response has only the id. Its message may quote text of a client.
-
-    Args:
-        app: next ASGI application.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -89,6 +86,5 @@ def request_id_of(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
     for name, value in headers:
         if name == _HEADER and _VALID_ID.fullmatch(value):
             return bytes(value)
-    # The id is not a secret, so os.urandom is not needed. The system call of
-    # os.urandom releases the interpreter lock.
+    # not os.urandom, because its system call releases the interpreter lock, and this is no secret
     return b"%032x" % random.getrandbits(128)

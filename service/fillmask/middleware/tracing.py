@@ -139,11 +139,7 @@ def _record_route(span: Span, scope: Scope) -> None:
 
 
 class TracingMiddleware:
-    """Middleware that runs each request in a span, except requests of probes and scrapers.
-
-    Args:
-        app: next ASGI application.
-    """
+    """Middleware that runs each request in a span, except requests of probes and scrapers."""
 
     def __init__(self, app: ASGIApp, tracer: OpenTelemetryTracer) -> None:
         self._app = app

@@ -96,7 +96,7 @@ class TransferMiddleware:
     counts until its client has read most of it.
 
     Args:
-        app: next ASGI application. scope[CLAIM] is the request's claim on the budget.
+        app: next ASGI application, for which scope[CLAIM] is the claim on the budget.
         max_body_bytes: maximum size of each body, in bytes.
         is_stopping: function that returns whether the service no longer keeps connections open.
     """
@@ -145,12 +145,7 @@ class _Transfer:
         self._unread = chunked or self._declared > 0
 
     async def receive(self) -> Message:
-        """Return the next message, with a part of the body.
-
-        Raises:
-            TooLargeError: the body exceeds the limit.
-            OverloadedError: the budget has too few free bytes.
-        """
+        """Return the next message, or raise a TooLargeError or an OverloadedError (`Claim.add`)."""
         self._check_size(self._declared)
         message = await self._receive()
         if message["type"] == "http.request":
@@ -162,11 +157,7 @@ class _Transfer:
         return message
 
     def send(self, message: Message) -> Awaitable[None]:
-        """Send a part of the response, in smaller parts if it is large.
-
-        Raises:
-            ClientDisconnectedError: the server cannot send to this client any more.
-        """
+        """Send a part of the response, in smaller parts if it is large."""
         if message["type"] == "http.response.start":
             if self._unread or self._limits.is_stopping():
                 message = {**message, "headers": [*message.get("headers", ()), _CLOSE]}

@@ -8,10 +8,7 @@ _DEAD_AFTER_S = 60
 
 
 class Health:
-    """Readiness of the service.
-
-    The service is not ready until the first call of `ready`. After a stop or a failure, the service
-    does not become ready again.
+    """Readiness of the service, which is final after a stop or a failure.
 
     Attributes:
         not_ready_reason: reason why the service is not ready, None if it is ready.
@@ -26,7 +23,6 @@ class Health:
 
     @property
     def stopping(self) -> bool:
-        """True after a stop or a failure."""
         return self._stopping.is_set()
 
     async def wait_until_stopping(self) -> None:

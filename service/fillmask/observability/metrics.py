@@ -145,9 +145,8 @@ class Metrics:
         """Count a completed request.
 
         Args:
-            method: HTTP method.
-            route: template such as `/models/{name}`. Paths with text of clients are not allowed,
-                because the metrics keep all routes.
+            route: template such as `/models/{name}` and never a path, because the metrics keep all
+                routes.
             seconds: time from the head of the request to the end of its response.
         """
         key = known_method(method), route, status
@@ -193,10 +192,8 @@ class ModelMetrics:
         """Count a computed batch.
 
         Args:
-            tokens: number of tokens in all passes of the batch.
             slots: number of slots in the attention rows of the batch, including padding.
             queue_s: wait of each pass from its admission to the start of the batch, in seconds.
-            compute_s: duration of the computation, in seconds.
             threads: number of threads that the batch could use at its start.
         """
         for seconds in queue_s:

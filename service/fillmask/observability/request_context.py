@@ -45,10 +45,7 @@ CURRENT_SCOPE: ContextVar[MutableMapping[str, Any] | None] = ContextVar(
 
 
 def current_deadline_s() -> float:
-    """Return the deadline of the current request, in seconds of the monotonic clock.
-
-    Without a deadline, as outside of HTTP requests, the result is infinite.
-    """
+    """Return the deadline in seconds of the monotonic clock, infinite outside of HTTP requests."""
     scope = CURRENT_SCOPE.get()
     deadline_s: float = math.inf if scope is None else scope.get(DEADLINE, math.inf)
     return deadline_s
@@ -169,9 +166,8 @@ class Tracer(Protocol):
         ended_s: float,
         attributes: Mapping[str, int],
     ) -> None:
-        """Record the spans of a batch. The thread that computed the batch calls this method.
+        """Record the spans of a batch, on the thread that has computed it.
 
         Args:
             requests: trace context and arrival time of each request in the batch.
-            attributes: span attributes of the batch.
         """

@@ -16,14 +16,12 @@ _PAUSE_S = 0.01
 class HelperThreads:
     """Pool threads of an inference session that help the calling threads with their runs.
 
-    onnxruntime divides each run between its calling thread and the pool threads. With two threads
-    instead of one, a single text takes 55 to 75 % of the time. Under load, the throughput is higher
-    if each run stays on its calling thread (docs/decisions/006).
+    With two threads instead of one, a single text takes 55 to 75 % of the time. Under load, the
+    throughput is higher if each run stays on its calling thread (docs/decisions/006).
 
     onnxruntime cannot change the number of threads between runs, so this class keeps pool threads
     busy with a function that waits. Each new run leaves one helper for each CPU that has had no run
-    of its own for RECENT_S. Under load the CPUs between two runs stay free for the event loop and
-    for clients on the same machine. The counts include the runs of all sessions in the process.
+    of its own for RECENT_S, in all sessions of the process.
 
     Args:
         count: number of pool threads.

@@ -32,11 +32,8 @@ def move_to_huge_pages(before: Sequence[Mapping]) -> int:
     """Ask Linux to move the memory that was mapped since then into huge pages.
 
     With the weights in huge pages, eight HTTP clients together got 760 and 724 requests/s instead
-    of 693 and 679, with the same peak memory. `GLIBC_TUNABLES=glibc.malloc.hugetlb=1` gives half of
-    this gain, but a process cannot set the variable for itself.
-
-    The function has no effect on systems other than Linux, on kernels before Linux 6.1 and without
-    free huge pages.
+    of 693 and 679, with the same peak memory. The function has no effect before Linux 6.1, on other
+    systems and without free huge pages.
 
     Args:
         before: `anonymous_mappings` of an earlier moment. They may be the gigabytes of a program
@@ -79,11 +76,7 @@ BURST_BYTES = 32 * 2**20
 
 
 def return_free_memory() -> None:
-    """Ask glibc to return free memory to the system.
-
-    By default, glibc keeps free memory between used blocks. The function has no effect with
-    other C libraries.
-    """
+    """Ask glibc to return free memory between used blocks, which other C libraries ignore."""
     if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "malloc_trim"):
         libc.malloc_trim(0)
 
@@ -91,8 +84,7 @@ def return_free_memory() -> None:
 async def return_after_bursts(taken_bytes: Callable[[], int]) -> None:
     """Return free memory to the system after each burst of requests until cancellation.
 
-    Bursts of different requests leave free blocks of different sizes, which add up. Without this
-    function, the memory of a process grew to 530 MB under a mix of attacks.
+    Bursts leave free blocks of different sizes, which added up to 530 MB under a mix of attacks.
 
     Args:
         taken_bytes: function that returns the bytes that all requests so far have reserved.
@@ -108,10 +100,9 @@ async def return_after_bursts(taken_bytes: Callable[[], int]) -> None:
 _FILE_MAPPING = re.compile(
     r"^([0-9a-f]+)-([0-9a-f]+) \S{3}p ([0-9a-f]+) \S+ \S+ +(/.*)$", re.MULTILINE
 )
-# The size of an embedding table with 768 bytes for each of 85,000 tokens. A service reads only a
-# few rows of a larger table. The system can remove the other rows from memory if the file is
-# mapped, but not if the rows are a copy. A copy adds 200 MB to the memory of an XLM-RoBERTa model
-# in int8.
+# An embedding table with 768 bytes for each of 85,000 tokens. A service reads only a few rows of a
+# larger one. The system can drop the others if the file is mapped, but not if they are a copy,
+# which adds 200 MB to an XLM-RoBERTa model in int8.
 MAX_COPIED_BYTES = 2**26
 _MAP_FAILED = ctypes.c_void_p(-1).value
 _MREMAP_MAYMOVE, _MREMAP_FIXED = 1, 2
