@@ -23,13 +23,13 @@ from fillmask.api.wire.hugging_face import add_hugging_face_routes
 from fillmask.api.wire.kserve_v1 import add_predict_routes
 from fillmask.api.wire.open_inference.routes import add_open_inference_routes
 from fillmask.api.wire.tei import add_tei_routes
+from fillmask.concurrency import LONG_WORK_THREADS
 from fillmask.engine.linux.memory import return_after_bursts
-from fillmask.errors import SettingsError
+from fillmask.errors import SHUTTING_DOWN, SettingsError
 from fillmask.middleware.access_log import AccessLogMiddleware, BodyLogMiddleware
 from fillmask.middleware.authentication import ApiKeys, AuthenticationMiddleware
 from fillmask.middleware.cancellation import DeadlineMiddleware
-from fillmask.middleware.head_requests import HeadMiddleware
-from fillmask.middleware.request_id import RequestIdMiddleware
+from fillmask.middleware.responses import HeadMiddleware, RequestIdMiddleware
 from fillmask.middleware.transfer import MemoryBudget, TransferMiddleware
 from fillmask.models.registry import ModelRegistry
 from fillmask.models.served_model import ServedModel
@@ -40,10 +40,6 @@ from fillmask.settings import Settings
 
 if TYPE_CHECKING:
     from fillmask.middleware.tracing import OpenTelemetryTracer
-
-# Number of threads for work that takes too long for the event loop. Two threads are enough, because
-# such work is rare. Each additional thread takes memory.
-LONG_WORK_THREADS = 2
 
 # Memory budget in bytes of the bodies and responses of all requests together. The first bytes of
 # each request are free. docs/operations.md lists all budgets.
@@ -123,7 +119,7 @@ def create_app(settings: Settings) -> FillMaskApp:
             health.ready()
             yield
         finally:
-            health.stop("The service is shutting down; wait until it is ready again.")
+            health.stop(SHUTTING_DOWN)
             for task in background:
                 task.cancel()
             await models.close()

@@ -12,13 +12,10 @@ T = TypeVar("T")
 
 
 async def gather_or_cancel(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Run coroutines concurrently and return their results in order.
+    """Run coroutines concurrently and return their results in order, or the first error in order.
 
-    The first error cancels the other coroutines. A cancellation of the call has priority over
+    The first failure cancels the other coroutines. A cancellation of the call has priority over
     errors. The call ends after all coroutines.
-
-    Raises:
-        BaseException: the error of the first coroutine, in order, among those that have failed.
     """
     pending = list(coroutines)
     if len(pending) < 2:  # saves the creation of a task
@@ -38,10 +35,7 @@ async def gather_or_cancel(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list
 
 
 class UseCounter:
-    """A reference count that can be awaited until it reaches zero.
-
-    Each `with` block is one reference. The counter belongs to one event loop.
-    """
+    """A count of `with` blocks on one event loop, which can be awaited until it is zero."""
 
     __slots__ = ("_count", "_unused")
 
@@ -64,20 +58,19 @@ class UseCounter:
             await self._unused
 
 
-# work that takes too long for the loop, such as tokenizing a very long text
-_LONG_WORK_THREADS = 2
+# for rare work that takes too long for the loop, such as tokenizing a very long text
+LONG_WORK_THREADS = 2
 
 
 class BackgroundLoop:
-    """An event loop on a daemon thread, which runs the coroutines of any number of threads.
+    """An event loop on a daemon thread, for callers that have no event loop or another one.
 
-    It serves callers that have no event loop or another one. A process that has been forked from
-    the loop's process has no such thread.
+    A process that has been forked from the loop's process has no such thread.
     """
 
     def __init__(self, name: str) -> None:
         self._loop = asyncio.new_event_loop()
-        self._executor = ThreadPoolExecutor(_LONG_WORK_THREADS, thread_name_prefix=f"{name}-work")
+        self._executor = ThreadPoolExecutor(LONG_WORK_THREADS, thread_name_prefix=f"{name}-work")
         self._loop.set_default_executor(self._executor)
         self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
         self._process = os.getpid()

@@ -5,6 +5,7 @@ import traceback
 from typing import ClassVar
 
 MAX_QUOTED_CHARS = 80
+SHUTTING_DOWN = "The service is shutting down; wait until it is ready again."
 
 
 class FillMaskError(Exception):

@@ -16,7 +16,7 @@ _UNREAD_TIMEOUT_MS = 30_000
 
 
 def bound_socket(host: str, port: int) -> socket.socket:
-    """Return a TCP socket with the address. Its accepted connections inherit its options.
+    """Return a TCP socket with the address, whose options its accepted connections inherit.
 
     Args:
         host: `::` means all addresses of IPv6 and IPv4, also on a machine without IPv6.
@@ -52,7 +52,6 @@ async def stop_listening(
     """Close the listener when no connection waits in it, because the kernel would reset it.
 
     Args:
-        server: the server that accepts the connections of the listener.
         patience_s: seconds until the listener is closed in any case.
     """
     # From now on the kernel answers no further client while one waits. It tries again, and learns

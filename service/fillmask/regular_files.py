@@ -57,9 +57,8 @@ def read_regular_file(path: Path, most_bytes: int) -> bytes:
     """Return the content of a regular file.
 
     Raises:
-        IrregularFileError: the path leads to something other than a regular file.
         FileTooLargeError: the file has more than `most_bytes` bytes.
-        OSError: the file is missing or unreadable.
+        OSError: as from `open_regular_file`.
     """
     with open_regular_file(path) as stream:
         content = stream.read(most_bytes + 1)

@@ -18,7 +18,7 @@ from fillmask import __version__
 from fillmask.api.metrics_page import create_metrics_app
 from fillmask.app import FillMaskApp, create_app
 from fillmask.bundles.cache import exported_bundle
-from fillmask.errors import SettingsError, StartupError
+from fillmask.errors import SHUTTING_DOWN, SettingsError, StartupError
 from fillmask.listener import bound_socket, stop_listening
 from fillmask.models.registry import ModelRegistry
 from fillmask.observability.background_output import in_background, keep_native_code_from_waiting
@@ -34,8 +34,8 @@ KEEP_ALIVE_S = 75
 # interval between two checks for the start, and time for requests on their way
 _CHECK_EVERY_S, _LAST_REQUESTS_S = 0.05, 0.5
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-# New connections beyond these wait a second for their next try (TCP). A longer queue delays all new
-# connections behind those of a client that connects at full speed, a shorter one cuts off bursts.
+# New connections beyond these wait a second for their next try (TCP). A longer queue delays all
+# behind a client that connects at full speed, a shorter one cuts off bursts.
 _BACKLOG = 512
 _GC_THRESHOLD = 10_000  # new objects between two garbage collections
 _server_config = partial(
@@ -136,9 +136,8 @@ async def _run(
             loop.add_signal_handler(signal.SIGHUP, reload)
             if reload_requested.is_set():
                 reload()
-        # The current objects live as long as the process. Scanning these objects in each garbage
-        # collection delays requests. A request creates hundreds of objects, so that with the
-        # default threshold every few requests start a collection.
+        # The current objects live as long as the process, and scanning them in each garbage
+        # collection delays requests. With the default threshold, every few requests start one.
         gc.collect()
         gc.freeze()
         gc.set_threshold(_GC_THRESHOLD)
@@ -169,15 +168,15 @@ async def _stop(
 ) -> None:
     """Print a message when the server has started, and stop it after a signal or a failure.
 
-    After a signal, the service reports that it is not ready and still responds for the drain delay,
-    so that load balancers have time to notice. Each response closes its connection. A second signal
-    ends the process. After a failure there is no delay.
+    After a signal, the service reports that it is not ready and still responds for the drain delay.
+    Each response closes its connection. A second signal ends the process. After a failure there is
+    no delay.
     """
 
     def stop() -> None:
         for number in _SIGNALS:
             signal.signal(number, signal.SIG_DFL)
-        health.stop("The service is shutting down; wait until it is ready again.")
+        health.stop(SHUTTING_DOWN)
 
     while not server.started:  # noqa: ASYNC110 - uvicorn has no event for it
         await asyncio.sleep(_CHECK_EVERY_S)
@@ -195,7 +194,6 @@ async def _stop(
 
 
 def _bind(settings: Settings, name: str) -> socket.socket:
-    """Return a socket with the address of the setting `port` or `metrics_port`."""
     with _readable_errors(settings, name):
         return bound_socket(settings.host, getattr(settings, name))
 

@@ -8,7 +8,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match, Route
 
 from fillmask.api.models import endpoints_of
-from fillmask.middleware.request_id import error_response
+from fillmask.middleware.responses import error_response
 from fillmask.models.registry import ModelRegistry
 
 # paths of health checks of other servers and of Kubernetes

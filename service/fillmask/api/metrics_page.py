@@ -8,7 +8,7 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from fillmask.middleware.request_id import error_response
+from fillmask.middleware.responses import error_response
 from fillmask.observability.health import Health
 from fillmask.observability.metrics import Metrics
 

@@ -97,7 +97,7 @@ def _state(path: Path, known: Sequence[object] = ()) -> list[object]:
 
 
 def exported_bundle(checkpoint: str) -> Path:
-    """Return the cached bundle of a checkpoint, which is exported in int8 if the cache lacks it.
+    """Return the cached bundle of a checkpoint, after an export in int8 if the cache lacks it.
 
     Raises:
         StartupError: the export is not installed or fails.

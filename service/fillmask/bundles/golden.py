@@ -31,8 +31,6 @@ class GoldenLabels(Strict):
 
 
 class GoldenWeight(Strict):
-    """A token and its weight in a sparse vector."""
-
     token: TokenId
     weight: float
 

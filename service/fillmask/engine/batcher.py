@@ -18,7 +18,7 @@ from fillmask.engine.request_queue import (
     batch_budget,
     exceeds_interactive_lane,
 )
-from fillmask.errors import NotReadyError, safe_traceback
+from fillmask.errors import SHUTTING_DOWN, NotReadyError, safe_traceback
 from fillmask.observability.request_context import Tracer, current_times
 
 if TYPE_CHECKING:  # an import of prometheus-client takes 50 ms, and the library has no metrics
@@ -180,7 +180,7 @@ class Batcher:
         if self._failure is not None:
             raise NotReadyError(self._failure)
         if self._closing:
-            raise NotReadyError("The service is shutting down; wait until it is ready again.")
+            raise NotReadyError(SHUTTING_DOWN)
 
     def _discard(self, request: PendingRequest) -> None:
         with self._lock:

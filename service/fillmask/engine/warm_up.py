@@ -31,9 +31,7 @@ def warm_up(
 
     Args:
         token_id: id of every token in the texts.
-        max_batch_tokens: token budget of a batch. A longer text forms a batch alone.
-        max_masks: maximum number of masks in the first batch.
-        top_k: number of ids to return for each mask in the first batch.
+        max_masks: maximum number of masks in the first batch, as `top_k` is for its ids.
         pooling: pooling of the classification head. None for a model without labels.
         fills: whether the model fills masks. Without fills, the batches have no masks.
 

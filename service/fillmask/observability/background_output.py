@@ -92,12 +92,10 @@ def in_background(stream: TextIO | None) -> TextIO:
 
 
 def keep_native_code_from_waiting() -> None:
-    """Let what onnxruntime and a crash print be lost if a pipe or terminal does not take it.
-
-    The flag is set on a description of its own, because other processes share the given one.
-    """
+    """Let what onnxruntime and a crash print be lost if a pipe or terminal does not take it."""
     with contextlib.suppress(OSError):
         if not stat.S_ISREG(os.fstat(2).st_mode):
+            # a description of its own, because other processes share the given one
             own = os.open("/proc/self/fd/2", os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
             os.dup2(own, 2)
             os.close(own)

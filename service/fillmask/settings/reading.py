@@ -27,7 +27,7 @@ _MAX_FLAG_COLUMNS = 30  # a longer flag has its help on the next line
 
 
 def read_settings(arguments: Sequence[str]) -> Settings:
-    """Read the settings from the environment and from flags such as `["--max-texts", "8"]`.
+    """Read the settings, with flags such as `["--max-texts", "8"]`.
 
     Raises:
         SettingsError: a flag or a FILLMASK_ variable is unknown or has an invalid value.

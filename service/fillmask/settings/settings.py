@@ -128,9 +128,8 @@ class Settings(BaseSettings):
         "model's input lose their end, unless the request says otherwise. Texts to fill or score "
         "are never cut",
     )
-    # A measurement with 32 clients on two CPUs gave the default (docs/decisions/005). A budget of
-    # 128 tokens gave 10 % fewer requests/s. A budget of 256 tokens gave the same number of
-    # requests/s, with higher latency and 3 MB more memory.
+    # With 32 clients on two CPUs (docs/decisions/005), 128 tokens gave 10 % fewer requests/s, and
+    # 256 tokens the same number with higher latency and 3 MB more memory.
     max_batch_tokens: int = Field(
         default=192,
         ge=1,

@@ -13,7 +13,7 @@ from fillmask.concurrency import gather_or_cancel
 from fillmask.errors import quote
 from fillmask.middleware import cancellation
 from fillmask.middleware.cancellation import MAX_TIMEOUT_MS, DeadlineMiddleware
-from fillmask.middleware.request_id import RequestIdMiddleware
+from fillmask.middleware.responses import RequestIdMiddleware
 from fillmask.middleware.transfer import PART_BYTES
 from tests.service.middleware.asgi import call, respond
 

@@ -7,7 +7,7 @@ import re
 import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from fillmask.middleware.request_id import RequestIdMiddleware
+from fillmask.middleware.responses import RequestIdMiddleware
 from tests.service.middleware.asgi import call, fine
 
 USER_TEXT = "what the user wrote"

@@ -1,6 +1,6 @@
-"""ASGI middleware that adds a request id to responses and turns every exception into one.
+"""ASGI middleware for what all responses have in common: a request id, errors, and HEAD.
 
-The body of an error response is {"error": MESSAGE}.
+The body of an error is {"error": MESSAGE}. Every GET route takes HEAD (RFC 9110, 9.3.2).
 """
 
 import asyncio
@@ -88,3 +88,27 @@ def request_id_of(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
             return bytes(value)
     # not os.urandom, because its system call releases the interpreter lock, and this is no secret
     return b"%032x" % random.getrandbits(128)
+
+
+class HeadMiddleware:
+    """Middleware that handles HEAD requests as GET requests and omits the response bodies."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] != "HEAD":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_without_body(message: Message) -> None:
+            if message["type"] == "http.response.body":
+                message = {**message, "body": b""}
+            await send(message)
+
+        # a copy, because the server also reads the method and sends no body for HEAD
+        as_get = {**scope, "method": "GET"}
+        try:
+            await self._app(as_get, receive, send_without_body)
+        finally:
+            scope.update({**as_get, "method": "HEAD"})  # keeps the values that routing has added
