@@ -45,7 +45,7 @@ def test_every_log_field_is_named_and_no_other() -> None:
     assert named("Logs") == LOG_FIELDS | set(FIELDS)
 
 
-# tests/service/observability/test_opentelemetry.py finds these names in real traces
+# tests/service/middleware/test_tracing.py finds these names in real traces
 @pytest.mark.parametrize("span", ["tokenize", "queue", "compute"])
 def test_every_span_is_named(span: str) -> None:
     assert span in named("Traces")

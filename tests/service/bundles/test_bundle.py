@@ -1,38 +1,15 @@
 """Reading of valid and invalid bundles."""
 
-import json
 import os
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
 from fillmask.bundles.bundle import FUSED_FILE, MAX_BYTES, read_bundle
 from fillmask.errors import BundleError
 from tests.service.conftest import EditBundle
-
-
-def test_reads_what_was_written(bundle_copy: Path) -> None:
-    written = json.loads((bundle_copy / "bundle.json").read_text())
-    bundle = read_bundle(bundle_copy)
-    for name in ("name", "license", "description", "created_with", "max_tokens", "mask_token"):
-        assert getattr(bundle, name) == written[name]
-    assert bundle.architecture.vocab_size == written["architecture"]["vocab_size"]
-    assert bundle.architecture.tied is True
-    assert bundle.special_token_ids == (0, 1, 2, 3, 4)
-    assert bundle.verification == written["verification"]
-    assert [prompt.text for prompt in bundle.golden.prompts] == [
-        prompt["text"] for prompt in written["golden"]["prompts"]
-    ]
-    assert (
-        bundle.golden.prompts[1].fills[0][0].token
-        == (written["golden"]["prompts"][1]["fills"][0][0]["token"])
-    )
-    assert bundle.model_path.is_file()
-    assert bundle.tokenizer_path.is_file()
-
 
 COPY_AGAIN = "; copy or export the bundle again"
 
@@ -50,12 +27,6 @@ def test_a_hash_in_capital_letters_is_the_same(edit_bundle: EditBundle) -> None:
             record["sha256"] = record["sha256"].upper()
 
     assert read_bundle(edit_bundle(capitals)).name == "tiny"
-
-
-def test_a_bundle_cannot_be_changed(bundle_copy: Path) -> None:
-    bundle = read_bundle(bundle_copy)
-    with pytest.raises(ValidationError, match="frozen"):
-        bundle.max_tokens = 1
 
 
 @pytest.mark.parametrize("more", [-1, 1])
@@ -179,9 +150,3 @@ def test_refuses_what_is_not_json(content: bytes, reason: str, bundle_copy: Path
     with pytest.raises(BundleError) as caught:
         read_bundle(bundle_copy)
     assert str(caught.value) == f"The bundle is invalid: {reason}{COPY_AGAIN}."
-
-
-def test_refuses_a_list(bundle_copy: Path) -> None:
-    (bundle_copy / "bundle.json").write_text("[]")
-    with pytest.raises(BundleError, match=r"bundle.json must be an object"):
-        read_bundle(bundle_copy)

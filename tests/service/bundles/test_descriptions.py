@@ -322,6 +322,12 @@ def test_refuses(
     assert str(caught.value) == f"The bundle is invalid: {reason}."
 
 
+def test_refuses_a_list(bundle_copy: Path) -> None:
+    (bundle_copy / "bundle.json").write_text("[]")
+    with pytest.raises(BundleError, match=r"bundle.json must be an object"):
+        read_bundle(bundle_copy)
+
+
 def test_refuses_a_golden_pair_without_pairs(edit_bundle: EditBundle) -> None:
     def change(bundle: dict[str, Any]) -> None:
         _labels(bundle)

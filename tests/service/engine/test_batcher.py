@@ -206,6 +206,8 @@ async def test_batches_are_counted() -> None:
     assert value(found, "fillmask_failed_batches_total", model="m") == 2
     assert value(found, "fillmask_passes_total", model="m") == 2
     assert value(found, "fillmask_batch_tokens_sum", model="m") == 5
+    assert value(found, "fillmask_batch_sequences_sum", model="m") == 2
+    assert value(found, "fillmask_queue_seconds_count", model="m") == 2
     assert value(found, "fillmask_attention_slots_total", model="m") == 2 * 16
     assert value(found, "fillmask_queue_seconds_sum", model="m") >= 0.05
     assert value(found, "fillmask_compute_seconds_sum", model="m") >= 0.05

@@ -59,26 +59,6 @@ def test_rejections_have_a_reason() -> None:
     assert value(found, name, reason="deadline", model="") == 2
 
 
-def test_batches() -> None:
-    # Each pass of a batch has its own wait. The metrics count slots without a token as padding.
-    metrics = Metrics()
-    model = metrics.for_model("m")
-    model.record_batch(30, 40, queue_s=[0.1, 0.2], compute_s=0.5, threads=3)
-    model.record_batch(5, 16, queue_s=[0.3], compute_s=0.25)
-    model.record_failure()
-    found = rendered(metrics)
-    assert value(found, "fillmask_attention_slots_total", model="m") == 56
-    assert value(found, "fillmask_batch_tokens_sum", model="m") == 35
-    assert value(found, "fillmask_batch_sequences_sum", model="m") == 3
-    assert value(found, "fillmask_batch_threads_sum", model="m") == 4
-    assert value(found, "fillmask_passes_total", model="m") == 3
-    assert value(found, "fillmask_queue_seconds_count", model="m") == 3
-    assert value(found, "fillmask_queue_seconds_sum", model="m") == pytest.approx(0.6)
-    assert value(found, "fillmask_compute_seconds_count", model="m") == 2
-    assert value(found, "fillmask_compute_seconds_sum", model="m") == 0.75
-    assert value(found, "fillmask_failed_batches_total", model="m") == 1
-
-
 @pytest.mark.parametrize("accept", ["", OPENMETRICS])
 def test_both_formats(accept: str) -> None:
     # A scraper that accepts OpenMetrics gets this stricter format. No series has its creation time.
