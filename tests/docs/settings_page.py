@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from fillmask.settings import ENV_PREFIX, Settings, allowed, default_text, settings_by_group
+from fillmask.settings import ENV_PREFIX, Settings
+from fillmask.settings.settings import allowed, default_text, settings_by_group
 from tests.docs.pages import DOCS
 
 PAGE = DOCS / "settings.md"

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from fillmask.errors import SettingsError
-from fillmask.settings import flag, read_settings, settings_by_group
+from fillmask.settings import flag, read_settings
+from fillmask.settings.settings import settings_by_group
 
 
 def test_environment_and_flags(monkeypatch: pytest.MonkeyPatch) -> None:

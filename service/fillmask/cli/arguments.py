@@ -22,7 +22,8 @@ from fillmask.cli.formats.base import is_encodable
 from fillmask.cli.formats.by_extension import COMPRESSED, READ, WRITTEN
 from fillmask.cli.tasks import DEFAULT_TASK
 from fillmask.errors import quote
-from fillmask.settings import Settings, help_text, metavar
+from fillmask.settings import Settings
+from fillmask.settings.settings import help_text, metavar
 from fillmask.tables.delimited import DEFAULT, Dialect
 from fillmask.tables.streams import COMPRESSIONS
 from fillmask.tasks.task import TASKS

@@ -42,18 +42,24 @@ _TEXT_INPUTS: _Nodes = {
     "query_texts": (_INT64, 2),
 }
 _TOKEN_TYPES: _Nodes = {"token_types": (_INT64, 1)}
-_FILL_INPUTS: _Nodes = {"mask_slots": (_INT64, 1), "top_k": (_INT64, 1), "target_ids": (_INT64, 2)}
-_FILL_OUTPUTS: _Nodes = {
-    "top_ids": (_INT64, 2),
-    "top_log_probs": (_FLOAT32, 2),
-    "target_log_probs": (_FLOAT32, 2),
-}
-_LABEL_INPUTS: _Nodes = {"label_slots": (_INT64, 1)}
-# inputs of a head that reads the mean of all tokens
+# inputs of a classification head that reads the mean of all tokens
 _MEAN_INPUTS: _Nodes = {"label_texts": (_INT64, 1), "label_lengths": (_INT64, 1)}
-_LABEL_OUTPUTS: _Nodes = {"label_logits": (_FLOAT32, 2)}
-_SPARSE_INPUTS: _Nodes = {"sparse_slots": (_INT64, 1), "sparse_lengths": (_INT64, 1)}
-_SPARSE_OUTPUTS: _Nodes = {"sparse_weights": (_FLOAT32, 2)}
+# further inputs, and outputs, by task
+_TASKS: dict[Task, tuple[_Nodes, _Nodes]] = {
+    "fill-mask": (
+        {"mask_slots": (_INT64, 1), "top_k": (_INT64, 1), "target_ids": (_INT64, 2)},
+        {
+            "top_ids": (_INT64, 2),
+            "top_log_probs": (_FLOAT32, 2),
+            "target_log_probs": (_FLOAT32, 2),
+        },
+    ),
+    "text-classification": ({"label_slots": (_INT64, 1)}, {"label_logits": (_FLOAT32, 2)}),
+    "sparse": (
+        {"sparse_slots": (_INT64, 1), "sparse_lengths": (_INT64, 1)},
+        {"sparse_weights": (_FLOAT32, 2)},
+    ),
+}
 
 
 class Runtime:
@@ -69,6 +75,7 @@ class Runtime:
             their own copy.
 
     Attributes:
+        tasks: tasks of the graph's outputs.
         weights_copied: whether all weights are in memory, so that changes of the file cannot
             change results.
 
@@ -120,7 +127,10 @@ class Runtime:
                 f"The bundle is invalid: onnxruntime cannot load {model_path.name}; "
                 "export the bundle again."
             ) from error
-        self._inputs, self._outputs = _contract(self._session)
+        outputs = {node.name for node in self._session.get_outputs()}
+        found = tuple(task for task, (_, made) in _TASKS.items() if outputs & made.keys())
+        self.tasks: tuple[Task, ...] = found or ("fill-mask",)
+        self._inputs, self._outputs = _contract(self._session, self.tasks)
         _check_nodes(model_path.name, "input", self._session.get_inputs(), self._inputs)
         _check_nodes(model_path.name, "output", self._session.get_outputs(), self._outputs)
         self._run_options = ort.RunOptions()
@@ -141,15 +151,6 @@ class Runtime:
     def stop(self) -> None:
         """Make later runs fail, and runs in progress before their next operator."""
         self._run_options.terminate = True
-
-    @property
-    def tasks(self) -> tuple[Task, ...]:
-        by_output: dict[str, Task] = {
-            "top_ids": "fill-mask",
-            "label_logits": "text-classification",
-            "sparse_weights": "sparse",
-        }
-        return tuple(task for output, task in by_output.items() if output in self._outputs)
 
     @property
     def pooling(self) -> Pooling | None:
@@ -195,28 +196,19 @@ def _register_arena() -> None:
     ort.create_and_register_allocator(memory, ort.OrtArenaCfg(config))
 
 
-def _contract(session: ort.InferenceSession) -> tuple[_Nodes, _Nodes]:
-    """Return the inputs and outputs that the graph must have for the tasks of its outputs."""
-    inputs = {node.name for node in session.get_inputs()}
-    outputs = {node.name for node in session.get_outputs()}
-    classifies = outputs >= _LABEL_OUTPUTS.keys()
-    embeds = outputs >= _SPARSE_OUTPUTS.keys()
-    fills = not (classifies or embeds) or bool(outputs & _FILL_OUTPUTS.keys())
-    expected_inputs, expected_outputs = dict(_TEXT_INPUTS), _Nodes()
-    if inputs & _TOKEN_TYPES.keys():
-        expected_inputs |= _TOKEN_TYPES
-    if fills:
-        expected_inputs |= _FILL_INPUTS
-        expected_outputs |= _FILL_OUTPUTS
-    if classifies:
-        expected_inputs |= _LABEL_INPUTS
-        expected_outputs |= _LABEL_OUTPUTS
-        if inputs & _MEAN_INPUTS.keys():
-            expected_inputs |= _MEAN_INPUTS
-    if embeds:
-        expected_inputs |= _SPARSE_INPUTS
-        expected_outputs |= _SPARSE_OUTPUTS
-    return expected_inputs, expected_outputs
+def _contract(session: ort.InferenceSession, tasks: Sequence[Task]) -> tuple[_Nodes, _Nodes]:
+    """Return the inputs and outputs that the graph must have for its tasks."""
+    given = {node.name for node in session.get_inputs()}
+    inputs, outputs = dict(_TEXT_INPUTS), _Nodes()
+    for task in tasks:
+        read, made = _TASKS[task]
+        inputs |= read
+        outputs |= made
+    if given & _TOKEN_TYPES.keys():
+        inputs |= _TOKEN_TYPES
+    if "text-classification" in tasks and given & _MEAN_INPUTS.keys():
+        inputs |= _MEAN_INPUTS
+    return inputs, outputs
 
 
 def _check_nodes(file: str, kind: str, nodes: list[ort.NodeArg], contract: _Nodes) -> None:
