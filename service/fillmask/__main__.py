@@ -8,12 +8,7 @@ import threading
 
 
 def main() -> int:
-    """Run the server.
-
-    Returns:
-        The exit code, which is 0 after SIGTERM or SIGINT, 1 if the service fails and 2 if the
-        service cannot start.
-    """
+    """Run the server and return its exit code (`serve`)."""
     # prints the traceback of a crash in native code
     if sys.stderr is not None:  # not closed
         faulthandler.enable()

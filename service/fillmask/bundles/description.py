@@ -219,12 +219,8 @@ class Description(Strict):
 
     def _check_tasks(self, golden: Golden, where: str) -> None:
         _check_distinct("tasks", self.tasks)
-        head: tuple[tuple[str, Task, object], ...] = (
-            ("classification", "text-classification", self.classification),
-            ("sparse", "sparse", self.sparse),
-        )
-        for name, task, given in head:
-            if (task in self.tasks) != (given is not None):
+        for name, task in (("classification", "text-classification"), ("sparse", "sparse")):
+            if (task in self.tasks) != (getattr(self, name) is not None):
                 raise ValueError(
                     f"{name} must be present if and only if tasks contains {task} "
                     f"(got the tasks {', '.join(self.tasks)})"

@@ -80,8 +80,7 @@ def check_name(name: str) -> str:
     """Return the name of a model, which stands in lines of output, in paths and in metrics.
 
     Raises:
-        ValueError: the name is empty or too long, or has a character that cannot be printed, a
-            blank at its start or end, or an empty part, "." or ".." between slashes.
+        ValueError: the name does not fit these places.
     """
     fits = name.isprintable() and name == name.strip() and 1 <= len(name) <= MAX_NAME_CHARS
     if fits and not {"", ".", ".."} & set(name.split("/")):

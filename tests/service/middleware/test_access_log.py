@@ -1,4 +1,4 @@
-"""Access log, metrics of requests, and the log of bodies."""
+"""Access log, and metrics of requests."""
 
 import contextlib
 import logging
