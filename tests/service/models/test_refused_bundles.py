@@ -7,6 +7,7 @@ import hashlib
 import logging
 import os
 import re
+import shutil
 import threading
 import time
 import weakref
@@ -92,17 +93,34 @@ KINDS = ["panic at a text", "endless runs"]
 
 
 @contextmanager
-def harmed(harm: Harm | BaseException, path: Path) -> Iterator[None]:
-    """Harm the files or the reading of a bundle. A bundle that loops gets little time."""
+def harmed(harm: Harm | BaseException | str, path: Path) -> Iterator[None]:
+    """Harm the files of a bundle, their reading, or a part of the registry by its name.
+
+    A bundle that loops gets little time.
+    """
     with pytest.MonkeyPatch.context() as patch:
         if harm is loop_in_every_run:
             patch.setattr(loader, "VERIFICATION_LIMIT_S", LIMIT_S)
-        if isinstance(harm, BaseException):
+        if isinstance(harm, str):
+            patch.setattr(registry, harm, _defect(getattr(registry, harm), path))
+            yield
+        elif isinstance(harm, BaseException):
             with failing_reads(harm):
                 yield
         else:
             harm(path)
             yield
+
+
+def _defect(whole: Callable[[Path], Any], bundle: Path) -> Callable[[Path], Any]:
+    """Return a function of the registry that fails for a bundle and for the directory around it."""
+
+    def call(path: Path) -> Any:
+        if path in {bundle, bundle.parent}:
+            raise KeyError(WORDS)
+        return whole(path)
+
+    return call
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -167,60 +185,63 @@ def _reload(client: TestClient, service: FastAPI) -> None:
     client.portal.call(service.state.models.reload)
 
 
-@pytest.mark.parametrize("case", KINDS)
+def _flip_a_bit(bundle: Path) -> None:
+    weights = bundle / "weights.bin"
+    content = weights.read_bytes()
+    weights.write_bytes(bytes([content[0] ^ 1]) + content[1:])
+
+
+UNCHANGED = r"the registry does not reload the bundle a, so the models do not change\. "
+# new name of a bundle, its harm, and the line of the log
+CHANGES: dict[str, tuple[str, Harm | str, str]] = {
+    "no file": ("new", lambda one: (one / "weights.bin").unlink(), f"{UNCHANGED}The bundle .*"),
+    "other weights": ("first", _flip_a_bit, f"{UNCHANGED}The bundle is invalid: the SHA-256 of .*"),
+    "a name twice": ("org/second", lambda _: None, f"{UNCHANGED}The bundles .* the same name .*"),
+    "all gone": (
+        "new",
+        lambda one: shutil.rmtree(one.parent),
+        r"the registry does not reload the bundle bundles, .* is not a directory; set bundle to .*",
+    ),
+    "a panic": ("new", panic_at_a_text, UNCHANGED + HARMS["panic at a text"][1]),
+    "endless runs": ("new", loop_in_every_run, UNCHANGED + HARMS["endless runs"][1]),
+    # the log has the traceback of an error of the service itself, without its words
+    "a defect": ("new", "fingerprint", rf"{UNCHANGED}\n(.*\n)*KeyError\n?"),
+    "a defect of the search": (
+        "new",
+        "find_bundles",
+        r"the registry does not reload any bundle\. \n(.*\n)*KeyError\n?",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CHANGES)
 def test_reloads_go_on_after_any_failure(
     case: str, tiny: Tiny, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     # Each failure is counted and logged. A later valid bundle replaces the model.
-    harm, message = HARMS[case]
-    bundle = tmp_path / "bundle"
-    put_bundle(tiny.path, bundle, "old")
-    service = create_app(Settings(bundle=bundle, threads=1))
+    name, harm, message = CHANGES[case]
+    bundle = tmp_path / "bundles" / "a"
+    bundle.parent.mkdir()
+    put_bundle(tiny.path, bundle, "first")
+    put_bundle(tiny.path, bundle.with_name("b"), "org/second")
+    service = create_app(Settings(bundle=bundle.parent, threads=1))
     with TestClient(service) as client, caplog.at_level(logging.ERROR):
-        harmful = tmp_path / "harmful"
-        put_bundle(tiny.path, harmful, "bad")
-        with harmed(harm, harmful):
-            put_bundle(harmful, bundle, "bad")
+        put_bundle(tiny.path, bundle, name)
+        with harmed(harm, bundle):
             _reload(client, service)
-        assert reloads(service, "refused") == 1
-        assert client.get("/info").json()["name"] == "old"
-        assert client.post("/fill-mask", json=BODY).is_success
-        lines = [record.getMessage() for record in caplog.records]
-        line = next(line for line in lines if "does not reload" in line)
-        unchanged = "the registry does not reload the bundle bundle, so the models do not change. "
-        assert re.fullmatch(unchanged + message, line)
+        assert (reloads(service, "refused"), reloads(service, "taken")) == (1, 0)
+        assert client.get("/info").json()["name"] == "first"
+        assert client.post("/models/first", json=BODY).is_success
+        lines = [one.getMessage() for one in caplog.records if one.name.startswith("fillmask")]
+        [line] = [line for line in lines if "does not reload" in line]
+        assert re.fullmatch(message, line)
+        assert WORDS not in caplog.text
+        bundle.parent.mkdir(exist_ok=True)
         put_bundle(tiny.path, bundle, "new")
         _reload(client, service)
         assert client.get("/info").json()["name"] == "new"
         assert reloads(service, "taken") == 1
         assert service.state.health.not_ready_reason is None
-
-
-@pytest.mark.parametrize("part", ["find_bundles", "fingerprint"])
-def test_reloads_go_on_after_a_defect(
-    part: str,
-    tiny: Tiny,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    # The log has the traceback of an error of the service itself, without its words.
-    bundle = tmp_path / "bundle"
-    put_bundle(tiny.path, bundle, "old")
-    service = create_app(Settings(bundle=bundle, threads=1))
-    with TestClient(service) as client, caplog.at_level(logging.ERROR):
-
-        def fail(*_: Any, **__: Any) -> None:
-            raise KeyError(WORDS)
-
-        put_bundle(tiny.path, bundle, "new")
-        with monkeypatch.context() as patch:
-            patch.setattr(registry, part, fail)
-            _reload(client, service)
-        assert reloads(service, "refused") == 1
-        assert client.get("/info").json()["name"] == "old"
-        assert "KeyError" in caplog.text
-        assert WORDS not in caplog.text
 
 
 def test_a_directory_that_cannot_be_searched_does_not_stop_the_others(

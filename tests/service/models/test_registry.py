@@ -1,9 +1,7 @@
 """Several models in one process and changes of their bundles during use."""
 
 import json
-import logging
 import os
-import shutil
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +16,6 @@ from fillmask.errors import StartupError
 from fillmask.settings import Settings
 from tests.service.conftest import StartServer
 from tests.service.put_bundle import put_bundle, until
-from tests.service.scrape import scrape, value
 from tests.service.tiny import Tiny
 
 BODY = {"inputs": "the [MASK]", "parameters": {"top_k": 2}}
@@ -133,39 +130,3 @@ def test_bundle_that_was_moved_into_the_one_to_replace(
     [line] = [one.getMessage() for one in caplog.records if " contains " in one.getMessage()]
     used = inner if is_used else outer
     assert line.startswith(f"the bundle {outer} contains the bundle {inner}, so {used} is used;")
-
-
-@pytest.mark.parametrize(
-    "harm", ["no file", "a name twice", "all gone", "other weights of the size"]
-)
-def test_bad_change_is_ignored(
-    harm: str, bundles: Path, tiny: Tiny, caplog: pytest.LogCaptureFixture
-) -> None:
-    # The log has the reason for the rejection. A later valid bundle replaces the old model.
-    settings = Settings(bundle=bundles, threads=1)
-    service = create_app(settings)
-    with TestClient(service) as client, caplog.at_level(logging.ERROR):
-        name = {"a name twice": "org/second", "other weights of the size": "first"}
-        put_bundle(tiny.path, bundles / "a", name.get(harm, "changed"))
-        file = bundles / "a" / "weights.bin"
-        if harm == "other weights of the size":
-            file.write_bytes(bytes([file.read_bytes()[0] ^ 1]) + file.read_bytes()[1:])
-        elif harm == "no file":
-            file.unlink()
-        elif harm == "all gone":
-            shutil.rmtree(bundles)
-        assert client.portal is not None
-        client.portal.call(service.state.models.reload)
-        assert client.get("/info").json()["name"] == "first"
-        assert client.post("/models/first", json=BODY).is_success
-        assert "does not reload" in caplog.text
-
-        def reloads(outcome: str) -> float:
-            return value(scrape(client), "fillmask_reloads_total", outcome=outcome)
-
-        assert (reloads("refused"), reloads("taken")) == (1, 0)
-        bundles.mkdir(exist_ok=True)
-        put_bundle(tiny.path, bundles / "a", "good")
-        client.portal.call(service.state.models.reload)
-        assert client.get("/info").json()["name"] == "good"
-        assert reloads("taken") >= 1
