@@ -7,7 +7,6 @@ are the mistakes of earlier releases.
 """
 
 import argparse
-import asyncio
 import math
 import sys
 import time
@@ -20,14 +19,9 @@ from fillmask.engine import admission
 from fillmask.engine.admission import Admission, Throughput
 from fillmask.engine.batcher import Batcher
 from fillmask.engine.passes import PassOutputs
-from fillmask.engine.probe import Probe
 from fillmask.engine.request_queue import LaneQueue, PendingRequest
-from fillmask.errors import OverloadedError
 from fillmask.middleware.cancellation import DeadlineMiddleware
 from fillmask.middleware.transfer import Claim
-from fillmask.models import registry
-from fillmask.models.served_model import ServedModel
-from fillmask.observability.health import Health
 from tests.simulation.seeds import first_seed, run_seeds
 
 LIMIT_S = 60.0
@@ -51,18 +45,9 @@ def _wake_if_all_sleep(self: Batcher, workers: int) -> None:
         _wake(self, workers)
 
 
-def _wake_one_at_the_end(self: Batcher, workers: int) -> None:
-    _wake(self, 1 if self._closing else workers)
-
-
 def _discard_without_release(self: Batcher, request: PendingRequest) -> None:
     with self._lock:
         self._queue.remove(lambda queued: queued.request is request)
-
-
-def _release_to_interactive(self: Batcher, passes: Any) -> None:
-    for queued in passes:
-        self._admission.release(queued.model_pass.tokens, bulk=False, parts=queued.parts)
 
 
 def _swap_two_results(self: Batcher, batch: Any, results: Any) -> None:
@@ -84,14 +69,6 @@ def _set_late_result(self: PendingRequest, index: int, result: PassOutputs | Exc
         self.future.set_result([self._results[i] for i in range(self._count)])
 
 
-def _count_rejected(self: Admission, tokens: int, *, bulk: bool, parts: Any = None) -> None:
-    try:
-        _accept(self, tokens, bulk=bulk, parts=parts)
-    except OverloadedError:
-        self._accepted[bulk] += tokens
-        raise
-
-
 def _forget_the_first_part(self: Admission, tokens: int, *, bulk: bool, parts: Any = None) -> None:
     _accept(self, tokens, bulk=bulk, parts=parts)
     if parts is not None:
@@ -111,18 +88,8 @@ def _keep_large_claims(self: Claim, *_: object) -> None:
     self._budget.held_bytes -= min(self._counted_bytes, 2**16)
 
 
-def _keep_failed_uses(self: UseCounter, kind: object, *_: object) -> None:
-    self._count -= kind is None
-    if not self._count and self._unused is not None and not self._unused.done():
-        self._unused.set_result(None)
-
-
 async def _do_nothing(_: object) -> None:
     """Stand for a method that ends at once."""
-
-
-async def _wait_for_ever(_: object) -> None:
-    await asyncio.get_running_loop().create_future()
 
 
 # name -> owner, attribute and replacement of each edit
@@ -136,24 +103,14 @@ BUGS: dict[str, Sequence[tuple[Any, str, Any]]] = {
         (Admission, "accept", _forget_the_first_part)
     ],
     "a wake-up is lost": [(Batcher, "_wake", _wake_if_all_sleep)],
-    "closing wakes only one worker": [(Batcher, "_wake", _wake_one_at_the_end)],
     "a cancelled request keeps its tokens": [(Batcher, "_discard", _discard_without_release)],
-    "tokens return to the wrong lane": [(Batcher, "_release_tokens", _release_to_interactive)],
     "passes swap their results": [(Batcher, "_deliver", _swap_two_results)],
     "one bad pass fails its whole batch": [(Batcher, "_compute", _fail_all)],
     "a late result meets a cancelled request": [(PendingRequest, "set_result", _set_late_result)],
-    "rejected requests count as load": [(Admission, "accept", _count_rejected)],
-    "Retry-After is zero": [(Admission, "_retry_after_s", lambda *_, **__: 0)],
     "the bulk lane never gets a turn": [(LaneQueue, "next_batch", _never_bulk)],
     "a deadline is a second late": [(DeadlineMiddleware, "_timeout_ms", _a_second_late)],
     "a large request keeps some of its memory": [(Claim, "__exit__", _keep_large_claims)],
-    "a failed request keeps its model in use": [(UseCounter, "__exit__", _keep_failed_uses)],
     "an old model closes while it is in use": [(UseCounter, "wait_until_unused", _do_nothing)],
-    "an old model stays": [(ServedModel, "retire", _do_nothing)],
-    "a failed reload ends all later ones": [(registry, "NOT_FAILURES", (BaseException,))],
-    "SIGTERM does not end the process": [(Health, "wait_until_stopping", _wait_for_ever)],
-    "a failure ends the process like a stop": [(Health, "fail", Health.stop)],
-    "a probe without an answer fails for ever": [(Probe, "_store_failure", lambda *_: None)],
 }
 
 

@@ -197,30 +197,6 @@ async def answered_share(world: World, seconds: float) -> float:
     return world.ends["fill", "answered"] / world.ends.total()
 
 
-def test_fills_are_answered_again_after_a_freeze() -> None:
-    # SIGSTOP, `docker pause` and the migration of a virtual machine freeze a process.
-    async def live(world: World) -> None:
-        frozen = asyncio.create_task(answered_share(world, 1))
-        await asyncio.sleep(0.1)
-        world.loop.freeze(20)
-        await frozen
-        await answered_share(world, 1)
-        assert await answered_share(world, 4) == 1
-
-    in_world(live)
-
-
-@pytest.mark.parametrize("estimate", [1e-6, 1e6])
-def test_fills_correct_a_wrong_estimate(estimate: float) -> None:
-    # Each batch corrects the estimate by about a tenth, so the number of batches is logarithmic.
-    async def live(world: World) -> None:
-        await answered_share(world, 15)
-        assert await answered_share(world, 4) == 1
-        assert world.batcher.load.tokens_per_s == pytest.approx(2000, rel=0.2)
-
-    in_world(live, estimate=estimate)
-
-
 def test_a_slower_machine_rejects_more_at_once() -> None:
     async def live(world: World) -> None:
         assert await answered_share(world, 2) == 1

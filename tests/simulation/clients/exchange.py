@@ -1,7 +1,7 @@
 """One request and its response, from the client's side of an ASGI server such as uvicorn."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from starlette.types import Message, Scope
@@ -155,16 +155,5 @@ class Exchange:
 
 def describe(exchange: Exchange) -> str:
     """Return one line about an exchange, for the trace."""
-    client = exchange.client
-    more = "".join(
-        f" {name}={value}"
-        for name, value in (
-            ("timeout_ms", client.timeout_ms),
-            ("body_s", client.body_s or None),
-            ("leaves_after_s", client.leaves_after_s),
-            ("reads_s", client.reads_s or None),
-            ("breaks", client.breaks or None),
-        )
-        if value is not None
-    )
-    return f"request {exchange.number} {exchange.question.label}{more}"
+    habits = {name: value for name, value in asdict(exchange.client).items() if value}
+    return f"request {exchange.number} {exchange.question.label} {habits}"
