@@ -8,6 +8,8 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 
+from tests.chaos.requests import post
+
 BODY = json.dumps({"inputs": "Paris is the [MASK] of France, on the river Seine."}).encode()
 PATIENCE_S = 40.0
 
@@ -45,11 +47,7 @@ class Client:
     def __init__(self, host: str, port: int, outcome: Outcome, body: bytes = BODY) -> None:
         self._address = host, port
         self._outcome = outcome
-        head = (
-            b"POST /fill-mask HTTP/1.1\r\nHost: fillmask\r\nContent-Type: application/json\r\n"
-            b"Content-Length: %d\r\n\r\n"
-        )
-        self._request = head % len(body) + body
+        self._request = post("/fill-mask", body)
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def ask(self) -> bool:

@@ -12,7 +12,6 @@ from tests.chaos.process import serving
 
 LIMIT_BYTES = 512 * 2**20
 ATTACK_S = 5.0
-FLOODS = ["chunk floods", "head floods"]
 CLIENTS = 8
 # longer during other tests, which also use the CPUs
 SLOWEST_S = 5.0
@@ -24,20 +23,11 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("flood", FLOODS)
-async def test_other_clients_are_answered_beside_a_flood(flood: str) -> None:
-    # alone, since a flood takes whatever time of the event loop it can get
-    await _attack([flood], ATTACK_S, SLOWEST_S)
-
-
 async def test_other_clients_are_answered_beside_all_attacks_on_memory() -> None:
-    names = [name for name in ATTACKS if name not in FLOODS]
+    # without floods, which take whatever time of the event loop they can get (test_memory.py)
+    names = [name for name in ATTACKS if not name.endswith("floods")]
     # `make attack-check` sets 60 s
     alone_s = float(os.environ.get("ATTACK_S", "0"))
-    await _attack(names, alone_s or ATTACK_S, 1.0 if alone_s else SLOWEST_S)
-
-
-async def _attack(names: list[str], seconds: float, slowest_s: float) -> None:
     stop = asyncio.Event()
     with memory_group("fillmask-attacks", LIMIT_BYTES) as group:
         async with (
@@ -46,7 +36,7 @@ async def _attack(names: list[str], seconds: float, slowest_s: float) -> None:
         ):
             asking = ask_until(stop, "127.0.0.1", port, CLIENTS, pause_s=0.05)
             polite = asyncio.create_task(asking)
-            await asyncio.sleep(seconds)
+            await asyncio.sleep(alone_s or ATTACK_S)
             sockets = group.socket_bytes
             stop.set()
             outcome = await polite
@@ -60,5 +50,5 @@ async def _attack(names: list[str], seconds: float, slowest_s: float) -> None:
     assert oom_kills == 0
     assert set(outcome.statuses) == {200}
     assert outcome.lost == outcome.refused == 0
-    assert outcome.percentile_s(0.99) < slowest_s
+    assert outcome.percentile_s(0.99) < (1.0 if alone_s else SLOWEST_S)
     assert peak_bytes <= LIMIT_BYTES

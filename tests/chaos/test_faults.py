@@ -9,6 +9,7 @@ import pytest
 
 from tests.chaos.load import BODY, Client, Outcome, ask_until
 from tests.chaos.process import serving
+from tests.chaos.requests import post
 
 pytestmark = [pytest.mark.processes, pytest.mark.slow]
 VANISHING = 8
@@ -41,8 +42,7 @@ sys.exit(main())
 
 async def vanish(port: int) -> None:
     """Connect, send all or half of a request and disconnect, again and again."""
-    head = b"POST /fill-mask HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-    request = head + b"Content-Length: %d\r\n\r\n" % len(BODY) + BODY
+    request = post("/fill-mask", BODY)
     for times in range(ATTEMPTS):
         with contextlib.suppress(OSError):
             _, writer = await asyncio.open_connection("127.0.0.1", port)

@@ -9,9 +9,11 @@ import re
 import subprocess
 import sys
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 from tests.environments import python_of
+from tests.service.server_process import start_process
 
 KSERVE = "from kserve import"
 BLOCK = re.compile(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)
@@ -24,6 +26,13 @@ def python_script(page: str) -> tuple[str, list[str]]:
     blocks = BLOCK.findall(page)
     script = "".join(f"{code}\nprint({END!r}, end='')\n" for code, _ in blocks)
     return script, [shown for _, shown in blocks]
+
+
+@contextlib.contextmanager
+def serving(*flags: str) -> Iterator[str]:
+    """Start the service with flags and yield its host and port."""
+    with start_process("--threads=1", *flags) as (_, url):
+        yield url.removeprefix("http://")
 
 
 def run_client(language: str, code: str) -> str:

@@ -16,11 +16,12 @@ from fillmask_model.checkpoints.checkpoint import save_checkpoint
 from fillmask_model.commands import main as train_main
 from fillmask_model.tokenizers.word_pieces import train_word_pieces
 from tests.docs import pages
-from tests.docs.code_examples import run_client
-from tests.docs.local_service import serving
+from tests.docs.code_examples import run_client, serving
 from tests.docs.test_examples import HOST, answer
 from tests.model.samples import VERSES, random_encoder, small_config
 from tests.service.api.labels.bundles import write_label_bundle
+
+pytestmark = pytest.mark.processes
 
 PAGE = pages.DOCS / "classification.md"
 TEXT = pages.read(PAGE)
@@ -31,7 +32,7 @@ BLOCKS = re.findall(r"```(python|bash)\n(.*?)```", TEXT, re.DOTALL)
 def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Host and port of a service with a small classifier."""
     bundle = write_label_bundle(tmp_path_factory.mktemp("page") / "labels")
-    with serving(bundle) as host:
+    with serving(f"--bundle={bundle}") as host:
         yield host
 
 

@@ -16,11 +16,19 @@ import pytest
 
 from fillmask import FillMask
 from tests.docs import pages
-from tests.docs.code_examples import END, KSERVE, python_script, run_client, run_python
-from tests.docs.local_service import serving
+from tests.docs.code_examples import (
+    END,
+    KSERVE,
+    python_script,
+    run_client,
+    run_python,
+    serving,
+)
 from tests.docs.shell_examples import TOLERANCE, check_shell_examples, numbers, words
 from tests.service.api.labels.bundles import write_label_bundle
 from tests.service.sparse_bundles import write_sparse_bundle
+
+pytestmark = pytest.mark.processes
 
 README = pages.read(pages.ROOT / "README.md")
 PAGES = {  # with the languages of their examples
@@ -49,17 +57,15 @@ def answer(code: str, host: str) -> Any:
     return httpx.post(url, json=json.loads(body)).raise_for_status().json()
 
 
-def mark(language: str, code: str) -> list[pytest.MarkDecorator]:
-    # KServe's client has an environment of its own
-    is_kserve = KSERVE in code
-    processes = is_kserve or language == "javascript"
-    return [pytest.mark.slow] * is_kserve + [pytest.mark.processes] * processes
-
-
 @pytest.mark.parametrize(
     ("language", "code"),
     [
-        pytest.param(language, code, id=f"{page} {number}, {language}", marks=mark(language, code))
+        pytest.param(
+            language,
+            code,
+            id=f"{page} {number}, {language}",
+            marks=[pytest.mark.slow] * (KSERVE in code),  # whose client has an own environment
+        )
         for page, text in TEXTS.items()
         for number, (language, code) in enumerate(BLOCK.findall(text))
     ],
@@ -97,7 +103,6 @@ def test_python_page_prints_what_is_shown() -> None:
         assert words(found) == words(expected)
 
 
-@pytest.mark.processes
 def test_commands_print_what_is_shown(tmp_path: Path) -> None:
     text = README + pages.read(pages.DOCS / "whole-files.md")
     assert check_shell_examples(text, tmp_path) >= 6
@@ -109,7 +114,7 @@ def test_reranking_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     bundle = tmp_path / "ms-marco-MiniLM-L6-v2"
     write_label_bundle(bundle, fills=False, labels=["relevant"], scale=5)
     [(_, request), (_, client)] = BLOCK.findall(page)
-    with serving(bundle) as host:
+    with serving(f"--bundle={bundle}") as host:
         assert sorted(one["index"] for one in answer(request, host)) == [0, 1]
         index, relevance = run_python(client.replace(HOST, host)).split()
     assert int(index) in {0, 1}
@@ -119,7 +124,8 @@ def test_reranking_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 def test_sparse_vectors_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     page = pages.read(pages.DOCS / "sparse.md")
-    with serving(write_sparse_bundle(tmp_path / "bundles" / "Splade_PP_en_v1")) as host:
+    bundle = write_sparse_bundle(tmp_path / "bundles" / "Splade_PP_en_v1")
+    with serving(f"--bundle={bundle}") as host:
         [vector] = answer(page, host)
     assert len(vector) == 10
     monkeypatch.chdir(tmp_path)

@@ -15,17 +15,6 @@ from tests.service.cli.conftest import Pipe
 from tests.service.tiny import Tiny
 
 
-def test_a_table_has_the_same_fills(tiny: Tiny) -> None:
-    arguments = ("the [MASK] of [MASK]", "--top-k=3", "--bundle", tiny.path)
-    table, answer = fillmask(*arguments).out, json.loads(fillmask(*arguments, "--json").out)
-    lines = [line for line in table.splitlines() if line and not line.startswith("Mask ")]
-    assert len(lines) == 6
-    for line, fill in zip(lines, answer[0] + answer[1], strict=True):
-        assert line.split()[0] == f"{fill['score']:.4f}"
-        assert line.endswith(f"  {fill['sequence']}")
-        assert f"  {fill['token_str']} " in line
-
-
 @pytest.mark.parametrize(
     ("text", "flags", "sentence"),
     [
