@@ -45,15 +45,6 @@ def test_a_stall_counts_little_unless_it_comes_again() -> None:
     assert throughput.tokens_per_s == pytest.approx(mean, rel=0.2)
 
 
-@pytest.mark.parametrize(("tokens", "threads"), [(8, 1), (8, 2), (192, 2)])
-def test_other_batches_correct_an_estimate_that_is_too_low(tokens: int, threads: int) -> None:
-    # The estimate is their mean, because the fastest of them may be an exception.
-    throughput = wrong(1)
-    for tokens_per_s in (1100, 900) * 100:
-        throughput.record(tokens, tokens / (tokens_per_s * threads), threads)
-    assert throughput.tokens_per_s == pytest.approx(1000, rel=0.05)
-
-
 async def test_a_request_is_accepted_whole_or_rejected_at_once() -> None:
     # Waiting and running tokens count. A rejected request leaves nothing in the queue.
     fake = FakeRuntime()

@@ -17,14 +17,12 @@ from fastapi.testclient import TestClient
 
 from fillmask.app import create_app
 from fillmask.bundles.bundle import default_bundle_path
-from fillmask.engine.linux.memory import copy_mapped_file
 from fillmask.engine.runtime import Runtime
 from fillmask.errors import StartupError
 from fillmask.models import loader
 from fillmask.settings import Settings
 from tests.service.conftest import StartServer
 from tests.service.put_bundle import until
-from tests.service.tiny import Tiny
 
 WORDS = ["king", "river", "gold", "winter", "train", "doctor"]
 
@@ -73,15 +71,6 @@ def test_weights_that_change_under_the_process(start_server: StartServer, tmp_pa
             assert answers(client) == found
     with TestClient(create_app(Settings(threads=1))) as client:
         assert answers(client) == found
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the weights stay mapped")
-def test_nothing_of_the_file_is_mapped(tiny: Tiny) -> None:
-    runtime = Runtime(tiny.path / "model.onnx")
-    assert str(tiny.path) not in Path("/proc/self/maps").read_text()
-    assert runtime.weights_copied
-    assert copy_mapped_file(tiny.path / "weights.bin")
-    runtime.close()
 
 
 # the service with every model too large for a copy

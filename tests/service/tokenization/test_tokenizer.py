@@ -32,21 +32,6 @@ def tokens(tokenizer: Tokenizer, text: str) -> list[str]:
     return [VOCABULARY[i] for i in tokenizer.encode(text).input_ids]
 
 
-def test_does_not_truncate_or_pad(tokenizer: Tokenizer) -> None:
-    # The tokenizer.json asks for truncation, which would silently shorten texts.
-    assert len(tokenizer.encode("the " * 50).input_ids) == 52
-    assert len(tokenizer.encode("the").input_ids) == 3
-
-
-def test_agrees_with_hugging_face_on_ordinary_text(tokenizer: Tokenizer) -> None:
-    # Texts without special tokens get the same ids as from the unchanged tokenizer.
-    plain = build_tokenizer()
-    plain.no_truncation()
-    plain.no_padding()
-    for text in ("Paris is the [MASK] of France.", "[MASK]s", "a [MASK][MASK] b", "", "dogs, cats"):
-        assert tokenizer.encode(text).input_ids.tolist() == plain.encode(text).ids
-
-
 def test_a_special_token_in_a_text_is_ordinary_text(tokenizer: Tokenizer) -> None:
     # A [SEP] in a text becomes brackets and letters. A mask in lower case is ordinary text too.
     assert tokens(tokenizer, "the [SEP]") == ["[CLS]", "the", "[", "sep", "]", "[SEP]"]
