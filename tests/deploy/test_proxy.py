@@ -252,14 +252,6 @@ def test_slow_clients_and_idle_connections_are_closed(
         assert 0.5 < seconds_until_close(used) < 5
 
 
-def test_flood_of_connections_keeps_no_client_out(start: Start) -> None:
-    port = start({"worker_connections 2048": "worker_connections 64"})
-    with contextlib.ExitStack() as stack:
-        for _ in range(300):
-            stack.enter_context(socket.create_connection(("127.0.0.1", port)))
-        assert [ask(port).status for _ in range(5)] == [200] * 5
-
-
 @pytest.mark.parametrize("has_ipv6", [True, False])
 def test_start_listens_on_ipv6_where_the_kernel_has_it(tmp_path: Path, *, has_ipv6: bool) -> None:
     # the script runs with a directory in place of /tmp, and prints the command of nginx
