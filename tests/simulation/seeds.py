@@ -10,11 +10,9 @@ from datetime import UTC, datetime
 from itertools import count
 
 from tests.simulation.trace import Trace, ViolationError
-from tests.simulation.worlds.batcher import BatcherWorld
 from tests.simulation.worlds.service import ServiceWorld
 
-# The worlds need about the same time for these numbers of requests.
-SERVICE_REQUESTS, BATCHER_REQUESTS = 4_000, 10_000
+REQUESTS = 4_000  # of one seed
 _SEEDS_PER_DAY = 100_000
 
 
@@ -23,7 +21,7 @@ class Outcome:
     """What has happened in a world.
 
     Attributes:
-        statuses: number of requests by status or by their end.
+        statuses: number of requests by status, 0 without a response.
         faults: number of faults by kind.
         digest: digest of all events, the same for the same seed.
         violation: the broken promise, or None.
@@ -44,17 +42,13 @@ def first_seed() -> int:
 
 
 def run_seed(seed: int, *, show: bool = False) -> Outcome:
-    """Run the world of a seed: the whole application for an even one, the batcher for an odd one.
+    """Run the world of a seed.
 
     Args:
         show: whether to print each event.
     """
     trace = Trace(show=show)
-    world = (
-        BatcherWorld(seed, BATCHER_REQUESTS, trace)
-        if seed % 2
-        else ServiceWorld(seed, SERVICE_REQUESTS, trace)
-    )
+    world = ServiceWorld(seed, REQUESTS, trace)
     violation = None
     try:
         world.run()

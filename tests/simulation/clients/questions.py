@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from random import Random
 from typing import Any
@@ -40,11 +40,7 @@ def questions() -> list[Question]:
     random = Random("questions")
     found = [*_fills(random), *_lists(random), *_scores(random), *_labels(random)]
     found += [*_long(random), *_other_protocols(random), *_refused()]
-    return [Question(f"{number}:{one.label}", *_rest(one)) for number, one in enumerate(found)]
-
-
-def _rest(one: Question) -> tuple[str, bytes, str, str, bool, bool]:
-    return one.path, one.body, one.model, one.method, one.light, one.bulk
+    return [replace(one, label=f"{number}:{one.label}") for number, one in enumerate(found)]
 
 
 @cache
