@@ -60,11 +60,8 @@ def test_dependencies_are_those_of_pyproject(name: str, argument: str, extras: l
     assert output.decode().splitlines() == PROJECT["dependencies"] + added
 
 
-def test_serving_image_is_the_last_stage_and_has_nothing_of_the_export() -> None:
-    copied = " ".join(files.values(IMAGE, "COPY"))
-    assert {*re.findall(r"--from=(\w+)", copied)} == {"dependencies", "code", "native"}
-    assert files.values(stage("code"), "COPY") == ["LICENSE ./", "service/fillmask/ fillmask/"]
-    assert "dev.txt" not in " ".join(files.values(stage("dependencies"), "COPY"))
+def test_serving_image_is_the_last_stage_and_runs_on_any_cpu() -> None:
+    # `make image-check` looks at the files of the image and at its processes
     assert json.loads(files.values(IMAGE, "ENTRYPOINT")[0]) == ["python", "-m", "fillmask"]
     # without a target, zig compiles for the very CPU that it runs on
     (run,) = (run for run in files.values(stage("native"), "RUN") if "ziglang" in run)
