@@ -1,6 +1,7 @@
 """What the service promises, checked at every step and at the end of each request."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fillmask.middleware.cancellation import RECEIVE_TIMEOUT_S, SEND_TIMEOUT_S
@@ -11,7 +12,7 @@ from tests.simulation.machine.loop import VirtualLoop
 from tests.simulation.machine.process import Process
 from tests.simulation.worlds.faults import MAX_STALL_S, Faults
 
-# no question takes half of this time, even on the slowest simulated machine
+# a time limit that is long for most questions, even on the slowest simulated machine
 LONG_TIMEOUT_S = 2.0
 # time that a response may take beyond its deadline
 LATE_S = 1.0
@@ -24,6 +25,7 @@ class Checks:
     """Promises to the clients of a process.
 
     Attributes:
+        costs: cost of each question by its label, in tokens.
         statuses: number of ended exchanges by status, 0 without a response.
         versions: salts of the served models, one dictionary after each load.
         in_progress: exchanges whose response is not complete.
@@ -34,6 +36,7 @@ class Checks:
     process: Process
     settings: Settings
     faults: Faults
+    costs: Mapping[str, int]
     statuses: Counter[int] = field(default_factory=Counter)
     versions: list[dict[str, int]] = field(default_factory=list)
     in_progress: dict[int, Exchange] = field(default_factory=dict)
@@ -127,7 +130,8 @@ class Checks:
             case 429:
                 return self._problem_of_rejection(exchange)
             case 422 if b"time limit" in exchange.body:
-                long = self._timeout_s(exchange) > LONG_TIMEOUT_S
+                needed_s = self.costs[exchange.question.label] / self.faults.speed.tokens_per_s
+                long = self._timeout_s(exchange) > max(LONG_TIMEOUT_S, 2 * needed_s)
                 return "a request is too long for a long time limit" if long else None
             case 500:
                 return None if self.faults.failing_s >= exchange.begun_s else "an internal error"

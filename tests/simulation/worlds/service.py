@@ -81,7 +81,7 @@ class ServiceWorld:
         self._disk.mapped = random.random() < 0.2
         budget_bytes = random.choice([SMALLEST_BUDGET_BYTES, 100 * SMALLEST_BUDGET_BYTES])
         self._process = process = Process(self._loop, self._disk, settings, budget_bytes)
-        self._checks = Checks(self._loop, process, settings, self._faults)
+        self._checks = Checks(self._loop, process, settings, self._faults, self._costs)
         self._note(f"start {settings.threads} threads, {settings.max_batch_tokens} tokens a batch")
         running = self._loop.create_task(process.run())
         await process.ready.wait()
