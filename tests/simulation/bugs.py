@@ -19,30 +19,21 @@ from fillmask.engine import admission
 from fillmask.engine.admission import Admission, Throughput
 from fillmask.engine.batcher import Batcher
 from fillmask.engine.passes import PassOutputs
-from fillmask.engine.request_queue import LaneQueue, PendingRequest
+from fillmask.engine.request_queue import PendingRequest
 from fillmask.middleware.cancellation import DeadlineMiddleware
 from fillmask.middleware.transfer import Claim
+from fillmask.models.served_model import ServedModel
+from fillmask.observability.health import Health
 from tests.simulation.seeds import first_seed, run_seeds
 
 LIMIT_S = 60.0
 # what the bugs replace
-_accept, _next_batch, _timeout_ms = (
-    Admission.accept,
-    LaneQueue.next_batch,
-    DeadlineMiddleware._timeout_ms,
-)
-_compute, _deliver, _fail, _wake = Batcher._compute, Batcher._deliver, Batcher._fail, Batcher._wake
+_accept, _timeout_ms = Admission.accept, DeadlineMiddleware._timeout_ms
+_deliver, _wake = Batcher._deliver, Batcher._wake
 
 
-def _release_twice(self: Batcher, batch: Any, error: BaseException) -> None:
-    _fail(self, batch, error)
-    with self._lock:
-        self._release_tokens(batch)
-
-
-def _wake_if_all_sleep(self: Batcher, workers: int) -> None:
-    if self._closing or len(self._idle) == len(self._workers):
-        _wake(self, workers)
+def _wake_one_at_the_end(self: Batcher, workers: int) -> None:
+    _wake(self, 1 if self._closing else workers)
 
 
 def _discard_without_release(self: Batcher, request: PendingRequest) -> None:
@@ -50,14 +41,13 @@ def _discard_without_release(self: Batcher, request: PendingRequest) -> None:
         self._queue.remove(lambda queued: queued.request is request)
 
 
+def _release_to_interactive(self: Batcher, passes: Any) -> None:
+    for queued in passes:
+        self._admission.release(queued.model_pass.tokens, bulk=False, parts=queued.parts)
+
+
 def _swap_two_results(self: Batcher, batch: Any, results: Any) -> None:
     _deliver(self, batch, results[::-1] if len(batch) == 3 else results)
-
-
-def _fail_all(self: Batcher, queued: Any) -> Any:
-    results = _compute(self, queued)
-    failed = [one for one in results if isinstance(one, Exception)]
-    return failed[:1] * len(results) if failed else results
 
 
 def _set_late_result(self: PendingRequest, index: int, result: PassOutputs | Exception) -> None:
@@ -75,17 +65,18 @@ def _forget_the_first_part(self: Admission, tokens: int, *, bulk: bool, parts: A
         parts.admitted = False
 
 
-def _never_bulk(self: LaneQueue[Any], budget_tokens: int, _: object = None) -> list[Any]:
-    self._bulk_credit = 0.0 if self._interactive else 1.0
-    return _next_batch(self, budget_tokens, lambda: 0.0)
-
-
 def _a_second_late(self: DeadlineMiddleware, headers: Any) -> int:
     return _timeout_ms(self, headers) + 1000
 
 
 def _keep_large_claims(self: Claim, *_: object) -> None:
     self._budget.held_bytes -= min(self._counted_bytes, 2**16)
+
+
+def _keep_failed_uses(self: UseCounter, kind: object, *_: object) -> None:
+    self._count -= kind is None
+    if not self._count and self._unused is not None and not self._unused.done():
+        self._unused.set_result(None)
 
 
 async def _do_nothing(_: object) -> None:
@@ -98,19 +89,19 @@ BUGS: dict[str, Sequence[tuple[Any, str, Any]]] = {
         (admission, "_MAX_SLOWDOWN", math.inf),
         (Throughput, "tokens_per_s", property(lambda self: self._large.tokens_per_s or None)),
     ],
-    "known: the tokens of a failed worker are released twice": [(Batcher, "_fail", _release_twice)],
     "known: the parts of a request reject each other": [
         (Admission, "accept", _forget_the_first_part)
     ],
-    "a wake-up is lost": [(Batcher, "_wake", _wake_if_all_sleep)],
+    "closing wakes only one worker": [(Batcher, "_wake", _wake_one_at_the_end)],
     "a cancelled request keeps its tokens": [(Batcher, "_discard", _discard_without_release)],
+    "tokens return to the wrong lane": [(Batcher, "_release_tokens", _release_to_interactive)],
     "passes swap their results": [(Batcher, "_deliver", _swap_two_results)],
-    "one bad pass fails its whole batch": [(Batcher, "_compute", _fail_all)],
     "a late result meets a cancelled request": [(PendingRequest, "set_result", _set_late_result)],
-    "the bulk lane never gets a turn": [(LaneQueue, "next_batch", _never_bulk)],
     "a deadline is a second late": [(DeadlineMiddleware, "_timeout_ms", _a_second_late)],
     "a large request keeps some of its memory": [(Claim, "__exit__", _keep_large_claims)],
-    "an old model closes while it is in use": [(UseCounter, "wait_until_unused", _do_nothing)],
+    "a failed request keeps its model in use": [(UseCounter, "__exit__", _keep_failed_uses)],
+    "an old model stays": [(ServedModel, "retire", _do_nothing)],
+    "a failure ends the process like a stop": [(Health, "fail", Health.stop)],
 }
 
 
