@@ -1,22 +1,30 @@
 """Runs of `fillmask` in the test's process and the files of the runs."""
 
 import csv
+import gzip
 import io
 import json
+import lzma
 import random
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fillmask.cli.__main__ import execute
 from fillmask.cli.formats.base import Block, Row, Rows
 from tests.service.tiny import MAX_TOKENS, WORDS
 
+COMPRESS: dict[str, Callable[[bytes], bytes]] = {
+    ".gz": gzip.compress,
+    ".zst": lambda content: pa.compress(content, "zstd", asbytes=True),
+    ".xz": lzma.compress,
+}
 WHOLE_WORDS = [word for word in WORDS if word.isalpha()]
 
 
@@ -27,6 +35,26 @@ class Done:
     code: int
     out: str
     err: str
+
+
+class Trickle(io.RawIOBase):
+    """File that returns at most `most` bytes per read."""
+
+    def __init__(self, content: bytes, most: int) -> None:
+        self._content = io.BytesIO(content)
+        self._most = most
+
+    def read(self, size: int = -1, /) -> bytes:
+        return self._content.read(min(size, self._most))
+
+
+class Terminal(io.StringIO):
+    """Stream that is a terminal."""
+
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        return True
 
 
 def fillmask(*arguments: object) -> Done:
@@ -59,6 +87,24 @@ def random_texts(count: int, seed: int = 0) -> list[str]:
 def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
     """Write rows as JSONL and return the path."""
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def write_texts(path: Path, texts: Sequence[str]) -> Path:
+    """Write texts as the field `inputs`, in the format and the compression of the path."""
+    endings = path.suffixes
+    if path.suffix == ".parquet":
+        pq.write_table(pa.table({"inputs": pa.array(texts, pa.string())}), path, row_group_size=100)
+        return path
+    if endings[0] in {".jsonl", ".ndjson", ".json"}:
+        rows = [json.dumps({"inputs": text}) for text in texts]
+        content = "".join(f"{row}\n" for row in rows)
+        content = f"[{','.join(rows)}]" if endings[0] == ".json" else content
+    else:
+        content = "".join(f"{text}\n" for text in texts)
+        content = content if endings[0] == ".txt" else f"inputs\n{content}"
+    compress = COMPRESS[path.suffix] if len(endings) > 1 else bytes
+    path.write_bytes(compress(content.encode()))
     return path
 
 

@@ -141,60 +141,40 @@ async def test_rows_that_cannot_be_filled_are_problems() -> None:
     assert written.answers == [answer_of(0), *problems, answer_of(3)]
 
 
-async def test_no_more_rows_begin_while_enough_waits() -> None:
+@pytest.mark.parametrize(("accepted_tokens", "max_chars"), [(10**9, 2**25), (0, 1)])
+async def test_no_more_rows_begin_while_enough_waits(
+    monkeypatch: pytest.MonkeyPatch, accepted_tokens: int, max_chars: int
+) -> None:
     # Two rows are in progress, so that the workers have passes when the first row ends.
-    fake = FakeFillMask()
-    fake.accepted_tokens = 10**9
-    fake._answering = lambda _text: asyncio.sleep(0.001)
+    monkeypatch.setattr(pipeline, "_MAX_CHARS", max_chars)
+    fake = FakeFillMask(lambda _text: asyncio.sleep(0.001))
+    fake.accepted_tokens = accepted_tokens
     written = Written()
     await run(fake, blocks(questions(40), 8), written.write)
     assert fake.most_at_work == 2
     assert written.numbers == list(range(40))
 
 
-@pytest.mark.parametrize(
-    ("limit", "most", "text"),
-    [("_MAX_ROWS", 20, "x"), ("_MAX_CHARS", 20_000, "[MASK]" * 10 + "x" * 100)],
-)
+@pytest.mark.parametrize("item", [RowRequest("x", FillMaskParameters()), "an invalid row"])
 async def test_rows_that_are_not_written_are_bounded(
-    monkeypatch: pytest.MonkeyPatch, limit: str, most: int, text: str
+    monkeypatch: pytest.MonkeyPatch, item: Item
 ) -> None:
-    # The number of unwritten rows and the sum of their characters are limited.
-    monkeypatch.setattr(pipeline, limit, most)
-    begun = 0
-    written = Written()
-    ahead = []
+    monkeypatch.setattr(pipeline, "_MAX_ROWS", 20)
+    written, ahead = Written(), []
 
-    async def answering(_text: str) -> None:
-        nonlocal begun
-        begun += 1
-        ahead.append(begun - len(written.numbers))
-        await asyncio.sleep(0.0001)
+    def asked() -> Iterator[RequestBlock]:
+        for block, some in blocks([item] * 200, 5):
+            ahead.append(block.first + len(some) - len(written.numbers))
+            yield block, some
 
     def write(block: Block, answers: Sequence[bytes]) -> None:
         threading.Event().wait(0.002)
         written.write(block, answers)
 
-    items: list[Item] = [RowRequest(text, FillMaskParameters())] * 200
-    await run(FakeFillMask(answering), blocks(items, 5), write)
-    assert written.numbers == list(range(200))
-    # invalid rows count like others
-    bad: list[Item] = ["bad"] * 200
-    seen = 0
-
-    def asked() -> Iterator[RequestBlock]:
-        nonlocal seen
-        for block, some in blocks(bad, 5):
-            seen += len(some)
-            ahead.append(seen - len(written.numbers))
-            yield block, some
-
-    written = Written()
-    await run(FakeFillMask(), asked(), write)
+    await run(FakeFillMask(lambda _text: asyncio.sleep(0.0001)), asked(), write)
     assert written.numbers == list(range(200))
     # the reader is up to two blocks ahead of the pipeline
-    bound = 20 if limit == "_MAX_ROWS" else 200
-    assert max(ahead) <= bound + 3 * 5
+    assert max(ahead) <= 20 + 3 * 5
 
 
 async def test_long_answers_do_not_wait_for_their_block(monkeypatch: pytest.MonkeyPatch) -> None:

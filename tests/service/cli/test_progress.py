@@ -5,13 +5,7 @@ import io
 import pytest
 
 from fillmask.cli.progress import ProgressLines, show_progress
-
-
-class Terminal(io.StringIO):
-    """Stream that is a terminal."""
-
-    def isatty(self) -> bool:
-        return True
+from tests.service.cli.command_line import Terminal
 
 
 def test_a_bar_on_a_terminal() -> None:

@@ -1,32 +1,16 @@
-"""Compressed inputs, equal to the same inputs without compression."""
+"""Compressed inputs: what tells the compression, damage, bounded memory."""
 
 import gzip
 import json
-import lzma
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from fillmask.cli.formats.by_extension import open_rows
 from fillmask.tables.streams import TableError
-from tests.service.cli.command_line import fields_in
-
-COMPRESS: dict[str, Callable[[bytes], bytes]] = {
-    ".gz": gzip.compress,
-    ".zst": lambda content: pa.compress(content, "zstd", asbytes=True),
-    ".xz": lzma.compress,
-}
-CONTENT = {
-    ".jsonl": b'{"inputs": "a"}\n{"inputs": "b"}\n',
-    ".csv": b"inputs\na\nb\n",
-    ".tsv": b"inputs\na\nb\n",
-    ".json": b'["a", {"inputs": "b"}]',
-    ".txt": b"a\nb\n",
-}
+from tests.service.cli.command_line import COMPRESS, fields_in
 
 
 def fields_of(path: Path) -> list[Any]:
@@ -37,14 +21,9 @@ def fields_of(path: Path) -> list[Any]:
 def test_the_content_and_not_the_name_tells_the_compression(
     tmp_path: Path, compression: str
 ) -> None:
-    # The case of the suffixes does not matter.
-    for ending, content in CONTENT.items():
-        path = tmp_path / f"rows{ending}{compression}".upper()
-        path.write_bytes(COMPRESS[compression](content))
-        assert fields_of(path) == [{"inputs": "a"}, {"inputs": "b"}]
     packed, plain = tmp_path / "packed.csv", tmp_path / f"plain.csv{compression}"
-    packed.write_bytes(COMPRESS[compression](CONTENT[".csv"]))
-    plain.write_bytes(CONTENT[".csv"])
+    packed.write_bytes(COMPRESS[compression](b"inputs\na\nb\n"))
+    plain.write_bytes(b"inputs\na\nb\n")
     assert fields_of(packed) == fields_of(plain) == [{"inputs": "a"}, {"inputs": "b"}]
 
 

@@ -1,6 +1,5 @@
 """Tables of the fills of each mask, for terminals and pipes."""
 
-import io
 import math
 import os
 from dataclasses import replace
@@ -13,6 +12,7 @@ from fillmask.cli.terminal.tables import format_fills, format_labels, format_sco
 from fillmask.tasks.classify.results import LabelScore
 from fillmask.tasks.fill_mask.results import Fill, TargetFill
 from fillmask.tasks.score.results import TextScore, TokenScore
+from tests.service.cli.command_line import Terminal
 
 TEXT = "Paris is the [MASK] of France."
 
@@ -119,15 +119,6 @@ def test_the_highest_surprisal_has_a_full_bar(surprisals: list[float], bars: lis
         "Log-probability -2.5000, pseudo-perplexity 3.5000. Surprisal of each token in bits:"
     )
     assert lines == [f"{bits:7.2f}  {bar}  t" for bits, bar in zip(surprisals, bars, strict=True)]
-
-
-class Terminal(io.StringIO):
-    """Stream that is a terminal."""
-
-    encoding = "utf-8"
-
-    def isatty(self) -> bool:
-        return True
 
 
 @pytest.mark.parametrize(
