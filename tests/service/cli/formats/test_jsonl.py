@@ -8,9 +8,9 @@ import pytest
 from fillmask.cli.formats import lines
 from fillmask.cli.formats.base import BLOCK_ROWS
 from fillmask.cli.formats.by_extension import open_rows
-from fillmask.cli.formats.lines import drop_trailing_blanks
+from fillmask.tables import streams
 from fillmask.tables.streams import ENCODE, read_lines
-from tests.service.cli.command_line import dice, fields_in, rows_in
+from tests.service.cli.command_line import fields_in, rows_in
 from tests.service.cli.formats.written import write
 
 EMPTY = "The line is empty; it must be a JSON object."
@@ -91,48 +91,22 @@ def test_text_lines(tmp_path: Path) -> None:
     assert rows.columns == ("text",)
 
 
-def test_any_part_of_a_file(tmp_path: Path) -> None:
-    path = tmp_path / "rows.jsonl"
-    count = 3 * BLOCK_ROWS
-    path.write_text("".join(f"{json.dumps({'n': n})}\n" for n in range(count)))
-    rows = open_rows(path, "text")
-    whole = [{"n": n} for n in range(count)]
-    for start, stop in [(0, 5), (0, 0), (BLOCK_ROWS - 1, BLOCK_ROWS + 1), (700, None), (9, 9)]:
-        assert fields_in(rows, start, stop) == whole[start:stop]
-        blocks = list(rows.blocks(start, stop))
-        assert all(0 < len(block) <= BLOCK_ROWS for block in blocks)
-        assert [block.rows()[0].fields["n"] for block in blocks] == [one.first for one in blocks]
-    [block] = rows.blocks(10, 20)
-    part = block.slice(3, 5)
-    assert (part.first, [row.fields for row in part.rows()]) == (13, [{"n": 13}, {"n": 14}])
-
-
+@pytest.mark.parametrize("blank", [2, 2 * BLOCK_ROWS + 3])
 @pytest.mark.parametrize("end", [b"\n", b"\r\n\r\n", b"\n \t\r\n  ", b"\n" * 1000])
 @pytest.mark.parametrize("name", ["rows.jsonl", "texts.txt"])
-def test_blank_lines_at_the_end_are_no_rows(tmp_path: Path, name: str, end: bytes) -> None:
-    # A blank line before other rows is an unreadable row.
+def test_blank_lines_at_the_end_are_no_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, end: bytes, blank: int
+) -> None:
+    # A blank line before other rows is an unreadable row, or an empty text, also in another read.
+    monkeypatch.setattr(streams, "_CHUNK_BYTES", 7)
     path = tmp_path / name
-    path.write_bytes(b'{"text": 1}\n\n \n{"text": 2}' + end)
+    path.write_bytes(b'{"text": 1}\n' + b"\n \n" * (blank // 2) + b"\n" * (blank % 2))
+    with path.open("ab") as stream:
+        stream.write(b'{"text": 2}\n{"text": 3}' + end)
     rows = open_rows(path, "text")
-    assert rows.count() == 4
-    first, *blank, last = fields_in(rows)
-    assert blank == [EMPTY if name == "rows.jsonl" else {"text": ""}] * 2
-    assert ("1" in str(first), "2" in str(last)) == (True, True)
+    assert rows.count() == blank + 3
+    first, *middle, second, last = fields_in(rows)
+    assert middle == [EMPTY if name == "rows.jsonl" else {"text": ""}] * blank
+    assert ["1" in str(first), "2" in str(second), "3" in str(last)] == [True] * 3
     path.write_bytes(b"\xef\xbb\xbf" + end)
     assert (rows.count(), fields_in(rows)) == (0, [])
-
-
-def test_blank_lines_are_dropped_only_at_the_end() -> None:
-    rng = dice()
-    for _ in range(50):
-        items = rng.choices([b"", b"", b"", b"1"], k=rng.randint(0, 9))
-        items += [b""] * rng.choice([0, 3, 2 * BLOCK_ROWS, 2 * BLOCK_ROWS + 3])
-        items += rng.choices([b"", b"1"], k=rng.randint(0, 3))
-        rest, batches = items, []
-        while rest:
-            size = rng.randint(1, 200)
-            batches.append(rest[:size])
-            rest = rest[size:]
-        expected = b"".join(item or b"0" for item in items).rstrip(b"0")
-        found = list(drop_trailing_blanks(batches))
-        assert b"".join(item or b"0" for batch in found for item in batch) == expected
