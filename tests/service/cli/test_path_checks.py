@@ -1,107 +1,67 @@
-"""Checks of the input's and the output's path before a job begins."""
+"""Checks of the output's path before a job begins. Those of the input are in formats."""
 
 from pathlib import Path
 
 import pytest
 
 from fillmask.cli.errors import CommandError
-from fillmask.cli.formats.by_extension import open_rows
 from fillmask.cli.job import answers_file
-from fillmask.cli.whole_file import check_new, check_output
+from fillmask.cli.whole_file import check_output
+
+ENDING = (
+    "the name must end in .jsonl, .ndjson, .csv, .tsv or .parquet. After the others than .parquet, "
+    "it may have .gz."
+)
+INPUT = "is the input file; choose another --output."
 
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
+    """Input, beside a link to it, a directory, and outputs of a user and of a job."""
     path = tmp_path / "in.jsonl"
-    path.touch()
+    (tmp_path / "link.jsonl").symlink_to(path)
+    for file in (path, tmp_path / "there.csv", tmp_path / "begun.csv"):
+        file.touch()
+    answers_file(tmp_path / "begun.csv").touch()
+    (tmp_path / "d.csv").mkdir()
     return path
 
 
-def test_inputs_that_cannot_be_read(tmp_path: Path) -> None:
-    for folder in ("d.csv", "two", "part=1/b.parquet"):
-        (tmp_path / folder).mkdir(parents=True)
-    for name in ("a.csv", "b.parquet", "_SUCCESS", ".b.crc"):
-        (tmp_path / "two" / name).touch()
-    for name, sentence in (
-        (
-            "none.csv",
-            "none.csv (no such file or directory); give a readable file.",
-        ),
-        ("d.csv", "d.csv has no files; set --input to a file, a folder or a pattern."),
-        ("*.parquet", "*.parquet has no files; set --input to a file, a folder or a pattern."),
-        (
-            "two",
-            (
-                "two has several files, of which a.csv is not Parquet; set --input to one file, "
-                "or to "
-                "a pattern such as '*.parquet'."
-            ),
-        ),
-        ("part=1", "part=1/b.parquet is not a file; set --input to a file."),
-        (
-            "a.xml",
-            (
-                'The command cannot read "a.xml"; the name must end in .jsonl, .ndjson, .csv, '
-                ".tsv, .json, .txt or .parquet. After .jsonl, .ndjson, .csv, .tsv, .json or .txt, "
-                "it may have .gz, .zst or .xz."
-            ),
-        ),
-    ):
-        with pytest.raises(CommandError) as caught:
-            open_rows(tmp_path / name, "inputs")
-        assert str(caught.value).endswith(sentence)
+@pytest.mark.parametrize(
+    ("name", "overwrite", "sentence"),
+    [
+        *((name, False, ENDING) for name in ("a.txt", "a.json", "a.jsonl.zst", "a.parquet.gz")),
+        ("none/a.csv", False, "none/a.csv; {}/none must be a directory."),
+        ("in.jsonl", False, INPUT),
+        ("in.jsonl", True, INPUT),
+        ("link.jsonl", True, INPUT),
+        ("there.csv", False, "there.csv already exists; use --overwrite to replace it."),
+        ("there.csv", True, None),
+        ("begun.csv", False, None),  # the job rejects it if it belongs to another job
+        ("d.csv", True, "d.csv is a directory; set --output to a file."),
+    ],
+)
+def test_an_output(source: Path, name: str, sentence: str | None, *, overwrite: bool) -> None:
+    path = source.parent / name
+    if sentence is None:
+        check_output(path, source, [source], overwrite=overwrite)
+        return
+    with pytest.raises(CommandError) as caught:
+        check_output(path, source, [source], overwrite=overwrite)
+    assert str(caught.value).endswith(sentence.replace("{}", str(source.parent)))
 
 
-def test_outputs_that_must_not_be_written(tmp_path: Path, source: Path) -> None:
-    there = tmp_path / "there.csv"
-    there.touch()
-    link = tmp_path / "link.jsonl"
-    link.symlink_to(source)
-    for path, sentence in (
-        (
-            tmp_path / "a.txt",
-            (
-                "the name must end in .jsonl, .ndjson, .csv, .tsv or .parquet. After the others "
-                "than .parquet, it may have .gz."
-            ),
-        ),
-        (
-            tmp_path / "none/a.csv",
-            f"{tmp_path}/none/a.csv; {tmp_path}/none must be a directory.",
-        ),
-        (source, "in.jsonl is the input file; choose another --output."),
-        (link, "link.jsonl is the input file; choose another --output."),
-        (there, "there.csv already exists; use --overwrite to replace it."),
-    ):
-        with pytest.raises(CommandError) as caught:
-            check_output(path, source, [source], overwrite=False)
-        assert str(caught.value).endswith(sentence)
-    check_output(there, source, [source], overwrite=True)
-    with pytest.raises(CommandError, match="is the input"):
-        check_output(source, source, [source], overwrite=True)
-
-
-@pytest.mark.parametrize("source", ["", "part-*.jsonl"])
-def test_an_output_among_the_next_inputs_is_refused(tmp_path: Path, source: str) -> None:
+@pytest.mark.parametrize(
+    ("source", "first", "sentence"),
+    [
+        ("", "part-0.jsonl", "The next run would read {} as input"),
+        ("part-*.jsonl", "part-0.jsonl", "The next run would read {} as input"),
+    ],
+)
+def test_an_output_that_harms_the_inputs(
+    tmp_path: Path, source: str, first: str, sentence: str
+) -> None:
     path = tmp_path / "part-9.jsonl"
-    with pytest.raises(CommandError, match=r"The next run would read .*part-9.jsonl as input"):
-        check_output(path, tmp_path / source, [tmp_path / "part-0.jsonl"], overwrite=True)
-
-
-def test_output_beside_its_parts_is_left_to_the_job(tmp_path: Path, source: Path) -> None:
-    # The job, not this check, rejects an output that belongs to another job.
-    there = tmp_path / "there.csv"
-    there.touch()
-    with pytest.raises(CommandError, match="already exists"):  # no job has written it
-        check_output(there, source, [source], overwrite=False)
-    answers_file(there).touch()
-    check_output(there, source, [source], overwrite=False)
-    with pytest.raises(CommandError, match="already exists"):
-        check_new(there, overwrite=False)
-
-
-def test_overwrite_does_not_replace_a_directory(tmp_path: Path) -> None:
-    path = tmp_path / "d.csv"
-    path.mkdir()
-    with pytest.raises(CommandError, match=r"d.csv is a directory"):
-        check_new(path, overwrite=True)
+    with pytest.raises(CommandError) as caught:
+        check_output(path, tmp_path / source, [tmp_path / first], overwrite=True)
+    assert str(caught.value).startswith(sentence.replace("{}", str(path)))
