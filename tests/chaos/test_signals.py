@@ -43,7 +43,7 @@ async def test_next_process_starts_after_sigkill(bundle_flag: str) -> None:
         stop = asyncio.Event()
         async with serving(bundle_flag, port=port) as (process, _):
             asking = asyncio.create_task(ask_until(stop, "127.0.0.1", port, CLIENTS))
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.5)
             process.kill()
             await process.wait()
             stop.set()
