@@ -28,7 +28,6 @@ from tests.service.cli.command_line import fillmask
 
 CHECKPOINT = ("config.json", "tokenizer.json", "model.safetensors")
 BUNDLE = ("bundle.json", "weights.bin")
-PART = "000000000000-000000000001.jsonl"
 MINE = "a text of the user\n"
 
 
@@ -259,10 +258,6 @@ REFUSED: dict[str, tuple[Callable[[], object], Callable[[], int]]] = {
     "a bundle of another program": (unknown_bundle, convert("start", *OVERWRITE)),
     "a directory in place of weights": (bundle_with_a_directory, convert("start", *OVERWRITE)),
     "the bundle of a restored checkpoint": (copy("bundle", "out"), restore),
-    "an input in the parts": (
-        copy("in.jsonl", f"out.jsonl.parts/{PART}"),
-        fill("out.jsonl", f"out.jsonl.parts/{PART}", "--restart"),
-    ),
 }
 
 
