@@ -22,6 +22,7 @@ from fillmask.parameters.validation import (
     BODY,
     PARAMETERS,
     ClientObject,
+    TaskParameters,
     ValidationContext,
     check_same_length,
     described,
@@ -73,6 +74,7 @@ class TextsRequest(InputsRequest):
     """Base class of requests with one or more texts."""
 
     task: ClassVar[Task]
+    defaults: ClassVar[TaskParameters]
     missing_cure = f"; it must be {_FORM}"
 
     parameters: Any = None
@@ -100,7 +102,7 @@ class TextsRequest(InputsRequest):
         """Return the texts with their parameters, which are the default ones without any."""
         each = self.parameters
         if not isinstance(each, list):
-            each = [each or self.task.parameters()] * len(self.texts)
+            each = [each or self.defaults] * len(self.texts)
         return Inputs(self.texts, each, label, self.on_error == "report")
 
 
@@ -158,7 +160,7 @@ def body_of(
         __cls_kwargs__={"json_schema_extra": described(*examples)},
         **fields,
     )
-    made.task = task
+    made.task, made.defaults = task, own()
     return made
 
 

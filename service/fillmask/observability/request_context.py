@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import wraps
 from typing import Any, Literal, ParamSpec, Protocol, TypeVar
 
 Arguments = ParamSpec("Arguments")
@@ -90,19 +89,14 @@ def current_times() -> RequestTimes | None:
     return times
 
 
-def timed_tokenization(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Return a function that adds the duration of each call to the current request."""
-
-    @wraps(function)
-    def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        began_s = time.perf_counter()
-        try:
-            return function(*args, **kwargs)
-        finally:
-            if (times := current_times()) is not None:
-                times.add("tokenization", began_s, time.perf_counter())
-
-    return call
+def timed_tokenization(function: Callable[[], Result]) -> Result:
+    """Call a function and add its duration to the current request."""
+    began_s = time.perf_counter()
+    try:
+        return function()
+    finally:
+        if (times := current_times()) is not None:
+            times.add("tokenization", began_s, time.perf_counter())
 
 
 # What an answer says beside its results: what the model did not read in the texts as written. HTTP

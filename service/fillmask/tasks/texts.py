@@ -5,6 +5,7 @@ Work below these bounds takes at most 0.3 ms. A switch to another thread and bac
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol, TypeVar
 
 from fillmask.observability.request_context import Tracer, timed_tokenization
@@ -40,7 +41,7 @@ async def tokenize(plan: Callable[[], T], chars: int, tracer: Tracer | None) -> 
     Args:
         chars: number of characters to tokenize.
     """
-    plan = timed_tokenization(plan)
+    plan = partial(timed_tokenization, plan)
     if tracer is not None:
         plan = tracer.traced("tokenize", plan)
     return plan() if chars < LONG_TEXT_CHARS else await asyncio.to_thread(plan)

@@ -157,10 +157,12 @@ class FillMaskPipeline(Pipeline[FillMaskParameters, PlannedFills, TextFills]):
 
 
 def _group_by_parameters(plans: Mapping[int, FillPlan]) -> list[list[int]]:
-    groups: dict[FillMaskParameters, list[int]] = {}
-    last: FillMaskParameters | None = None
+    by_id: dict[int, list[int]] = {}
     for index, plan in plans.items():
-        if plan.parameters is not last:  # as in `plan`
-            last, group = plan.parameters, groups.setdefault(plan.parameters, [])
-        group.append(index)
+        by_id.setdefault(id(plan.parameters), []).append(index)
+    if len(by_id) == 1:  # as in `plan`
+        return list(by_id.values())
+    groups: dict[FillMaskParameters, list[int]] = {}
+    for group in by_id.values():
+        groups.setdefault(plans[group[0]].parameters, []).extend(group)
     return list(groups.values())

@@ -40,27 +40,27 @@ class FillPlan:
     targets: Targets | None
     windows: Sequence[Window]
 
-    @cached_property
+    @property
     def encoded(self) -> list[EncodedText]:
         return [window.encoded for window in self.windows]
 
-    @cached_property
+    @property
     def masks(self) -> int:
         return sum(len(one.mask_spans) for one in self.encoded)
 
-    @cached_property
+    @property
     def top_k(self) -> int:
         """Maximum number of fills per mask."""
         if self.targets is not None:
             return min(self.parameters.top_k or len(self.targets), len(self.targets))
         return self.parameters.top_k or DEFAULT_TOP_K
 
-    @cached_property
+    @property
     def lists(self) -> int:
         """Number of lists of fills. The joint strategy returns one list for all masks."""
         return 1 if self.parameters.strategy == "joint" else self.masks
 
-    @cached_property
+    @property
     def tokens(self) -> int:
         """Number of tokens in all windows."""
         return sum(len(one.input_ids) for one in self.encoded)
