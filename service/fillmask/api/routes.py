@@ -1,6 +1,5 @@
 """The endpoints of the tasks, which one function serves."""
 
-from collections.abc import Awaitable, Callable
 from functools import partial
 
 from fastapi import APIRouter, Response
@@ -19,7 +18,7 @@ def add_task_routes(router: APIRouter) -> None:
                 router,
                 route_of(task.of_bundle, bulk=endpoint.bulk),
                 endpoint.path,
-                with_call(serving(task)),
+                with_call(partial(serve, task)),
                 name=task.name.replace("-", "_"),
                 reads=[request_of(task)],
                 responds=endpoint.response,
@@ -29,12 +28,8 @@ def add_task_routes(router: APIRouter) -> None:
             )
 
 
-def serving(task: Task) -> Callable[[TaskCall], Awaitable[Response]]:
-    """Return the function that serves a task in our own format."""
-    return partial(_serve, task)
-
-
-async def _serve(task: Task, call: TaskCall) -> Response:
+async def serve(task: Task, call: TaskCall) -> Response:
+    """Serve a task in our own format."""
     body = await call.read(request_of(task).read)
     results, large = await call.run(task, body.asked())
     return await json_response(lambda: task.response(results, single=body.single), large=large)

@@ -17,7 +17,7 @@ from fillmask.cli.commands import (
     TextCommand,
 )
 from fillmask.cli.errors import CommandError, reason
-from fillmask.cli.flags import parameter_flags
+from fillmask.cli.flags import Parameter, parameter_flags
 from fillmask.cli.formats.base import is_encodable
 from fillmask.cli.formats.by_extension import COMPRESSED, READ, WRITTEN
 from fillmask.cli.tasks import DEFAULT_TASK
@@ -88,9 +88,10 @@ def parse_arguments(arguments: Sequence[str]) -> Arguments:
         CommandError: an argument is unknown, invalid or missing, or two arguments conflict.
         SystemExit: an argument is --help or --version.
     """
-    given = vars(_parser().parse_args(arguments))
+    flags = parameter_flags()
+    given = vars(_parser(flags).parse_args(arguments))
     settings = tuple(f"{_flag(name)}={given.pop(name)}" for name in _SETTINGS if name in given)
-    parameters = _parameters(given)
+    parameters = _parameters(given, flags)
     task = given.get("task", DEFAULT_TASK)
     _check_parameters(task, parameters)
     text, text_pair = given.pop("text", None), given.pop("text_pair", None)
@@ -137,11 +138,9 @@ def _rows_command(given: dict[str, Any], parameters: dict[str, Any]) -> RowsComm
     )
 
 
-def _parameters(given: dict[str, Any]) -> dict[str, Any]:
+def _parameters(given: dict[str, Any], flags: Mapping[str, Parameter]) -> dict[str, Any]:
     """Remove the request parameters from the arguments and return them as JSON values."""
-    parameters = {
-        name: one.read(given.pop(name)) for name, one in parameter_flags().items() if name in given
-    }
+    parameters = {name: one.read(given.pop(name)) for name, one in flags.items() if name in given}
     targets = given.pop("target", [])
     texts = [("--target", target) for target in targets]
     prefixes = [("--output-prefix", given.get("output_prefix", ""))]
@@ -191,7 +190,7 @@ class _Parser(argparse.ArgumentParser):
         raise CommandError(f"{message}; run {self.prog} --help for the arguments.")
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(flags: Mapping[str, Parameter]) -> argparse.ArgumentParser:
     parser = _Parser(
         prog="fillmask",
         description="Fill, score or classify a text, or all texts in a file.",
@@ -217,7 +216,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--json", action="store_true", help="print the JSON response of the HTTP API"
     )
-    _add_parameters(parser.add_argument_group("parameters of the tasks"))
+    _add_parameters(parser.add_argument_group("parameters of the tasks"), flags)
     _add_files(parser.add_argument_group("files"))
     model = parser.add_argument_group("model")
     for name in _SETTINGS:
@@ -226,8 +225,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_parameters(options: argparse._ArgumentGroup) -> None:
-    for name, one in parameter_flags().items():
+def _add_parameters(options: argparse._ArgumentGroup, flags: Mapping[str, Parameter]) -> None:
+    for name, one in flags.items():
         options.add_argument(_flag(name), metavar=one.metavar, help=one.help)
     options.add_argument(
         "--target",

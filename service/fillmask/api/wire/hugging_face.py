@@ -9,7 +9,7 @@ from fastapi import APIRouter, Response
 from fillmask.api.models import TaskRoute, endpoints_of
 from fillmask.api.operations import add_route, with_call
 from fillmask.api.request_body import request_of
-from fillmask.api.routes import serving
+from fillmask.api.routes import serve
 from fillmask.api.task_call import TaskCall
 from fillmask.errors import InvalidRequestError, quote
 from fillmask.tasks.task import CLASSIFY, TASKS
@@ -48,7 +48,7 @@ async def _run_first_task(call: TaskCall) -> Response:
     info = call.served.info
     task = next((task for task in _TASKS if task.of_bundle == info.tasks[0]), CLASSIFY)
     try:
-        return await serving(task)(call)
+        return await serve(task, call)
     except InvalidRequestError as error:
         if info.mask_token.encode() in call.body:
             raise
