@@ -19,9 +19,9 @@ from fillmask.models.served_model import ServedModel
 from fillmask.observability.metrics import Metrics
 from fillmask.parameters.texts import TextPair
 from fillmask.settings import Settings
+from fillmask.tasks.classify.golden import logit_tolerance
 from fillmask.tasks.classify.parameters import ClassifyParameters
 from fillmask.tasks.classify.pipeline import ClassificationPipeline
-from fillmask.tasks.golden import GoldenTolerance
 from fillmask.tasks.result import accepted
 from fillmask.tasks.task import CLASSIFY
 from tests.broken_bundles import copy_bundle, edit_description
@@ -167,7 +167,7 @@ def test_bounds_of_int8_labels_come_from_the_figures(int8_bundle: Path) -> None:
     # The bound on the mean allows for the rounding of two CPUs and for few golden texts.
     bundle = read_bundle(int8_bundle)
     figures = bundle.verification["labels"]["int8"]
-    found = GoldenTolerance.of_labels(bundle)
+    found = logit_tolerance(bundle)
     texts = len(bundle.golden.labels)
     mean = 2**0.5 * (1 + 4 * 1.2 / texts**0.5) * figures["mean_logit_difference"]
     assert found.mean == pytest.approx(mean)
@@ -178,7 +178,7 @@ async def test_a_small_error_in_every_logit_is_rejected(int8_bundle: Path, tmp_p
     # Each difference is below its bound, but their mean is above the bound for the mean.
     path = copy_bundle(tmp_path / "copy", int8_bundle)
     bundle = read_bundle(path)
-    bounds = GoldenTolerance.of_labels(bundle)
+    bounds = logit_tolerance(bundle)
     by = (bounds.mean + bounds.largest) / 2
     assert bounds.mean < by < bounds.largest
 

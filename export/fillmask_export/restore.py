@@ -31,7 +31,7 @@ from fillmask.bundles.bundle import Bundle, read_bundle
 from fillmask.engine.passes import ModelPass, no_targets
 from fillmask.errors import StartupError
 from fillmask.parameters.texts import TextPair
-from fillmask.tasks.golden import GoldenTolerance
+from fillmask.tasks.fill_mask.golden import fill_tolerance
 from fillmask.tokenization.tokenizer import Tokenizer
 from fillmask_export.graph.weights import POSITIONS
 from fillmask_export.heads.fill_mask import encoder_log_probs
@@ -74,7 +74,7 @@ def restore(bundle: Bundle) -> TiedEncoder:
         raise ValueError(
             f"{bundle.path} must be a bundle of BERT's architecture ({' '.join(reason.split())})"
         ) from error
-    difference, bound = _golden_difference(model, bundle), GoldenTolerance.of(bundle).largest
+    difference, bound = _golden_difference(model, bundle), fill_tolerance(bundle).largest
     if not difference <= bound:
         raise ValueError(
             f"{bundle.path} must be a bundle of BERT's architecture, whose golden prompts the "

@@ -51,9 +51,9 @@ def test_fills_without_numbers_are_refused() -> None:
 def test_the_bound_on_labels_grows_with_the_logits(
     exact: list[float], found: list[float], *, refused: bool
 ) -> None:
-    request = ModelPass.for_labels(IDS, None, "first")
+    request = ModelPass.for_head(IDS, None, "first")
     expected = ExpectedLabels([request], 1, np.array([exact], np.float32))
-    runtime = returning(label_logits=[found])
+    runtime = returning(pooled=[found])
     if refused:
         with pytest.raises(VerificationError, match="logits of int8 must differ from fp32's by at"):
             expected.measure(runtime)
@@ -63,15 +63,15 @@ def test_the_bound_on_labels_grows_with_the_logits(
 
 def test_labels_that_tie_may_swap() -> None:
     # The share of texts with the same best label still counts them.
-    request = ModelPass.for_labels(IDS, None, "first")
+    request = ModelPass.for_head(IDS, None, "first")
     expected = ExpectedLabels([request], 1, np.array([[0.1, 0.05]], np.float32))
-    assert expected.measure(returning(label_logits=[[0.05, 0.1]]))["best_label_agreement"] == 0
+    assert expected.measure(returning(pooled=[[0.05, 0.1]]))["best_label_agreement"] == 0
 
 
 def test_a_dimension_of_weight_zero_is_not_strong() -> None:
     # The vector has fewer than a hundred dimensions, of which int8 has another one.
-    request = ModelPass.for_vector(IDS, None, 5)
+    request = ModelPass.for_head(IDS, None, "mean")
     expected = ExpectedVectors([request], 1, np.array([[0, 0, 3, 0.1, 0]], np.float32))
-    runtime = returning(sparse_weights=[[0, 0, 3, 0, 0.1]])
+    runtime = returning(pooled=[[0, 0, 3, 0, 0.1]])
     with pytest.raises(VerificationError, match=r"strongest dimensions \(got 50\.0 %\)"):
         expected.measure(runtime)

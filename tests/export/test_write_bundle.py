@@ -294,8 +294,7 @@ def test_int8_figures_of_labels_describe_the_differences(tmp_path: Path) -> None
     assert found.real == figures["texts"] == len(inputs)
     np.testing.assert_allclose(found.exact[: found.real], expected, atol=1e-5)
     logits = [
-        runtime.run(Batch.pack([request])).label_logits[0]
-        for request in found.requests[: found.real]
+        runtime.run(Batch.pack([request])).pooled[0] for request in found.requests[: found.real]
     ]
     difference = np.abs(np.stack(logits) - expected)
     assert figures["mean_logit_difference"] == pytest.approx(difference.mean(), abs=1e-6)

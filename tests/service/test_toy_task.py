@@ -14,9 +14,9 @@ from fillmask.engine.passes import ModelPass, no_targets
 from fillmask.parameters.texts import InputText
 from fillmask.parameters.validation import TaskParameters
 from fillmask.settings import Settings
-from fillmask.tasks.pipeline import Inputs, Pipeline, Size
+from fillmask.tasks.pipeline import Inputs, Parts, Pipeline, Size
 from fillmask.tasks.result import RejectedText, accepted
-from fillmask.tasks.task import TASKS, Endpoint, Parts, Task
+from fillmask.tasks.task import TASKS, Endpoint, Task
 from fillmask.tokenization.reader import TextReader
 from tests.service.cli.command_line import fillmask
 from tests.service.tiny import Tiny

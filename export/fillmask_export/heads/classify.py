@@ -21,7 +21,7 @@ from onnx import TensorProto, numpy_helper
 from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import ModelPass
 from fillmask.engine.runtime import Runtime
-from fillmask.tasks.golden import GoldenTolerance
+from fillmask.tasks.classify.golden import logit_tolerance
 from fillmask_export.graph.nodes import float_tensor, integer_tensor
 from fillmask_export.graph.operators import GraphBuilder
 from fillmask_export.graph.served import Ends
@@ -50,7 +50,7 @@ class Classify(Head):
 
     slots = "label_slots"
     field, records = "labels", "labels"
-    tolerance = staticmethod(GoldenTolerance.of_labels)
+    tolerance = staticmethod(logit_tolerance)
     config: ClassifierConfig
 
     @classmethod
@@ -93,7 +93,7 @@ class Classify(Head):
     ) -> dict[str, Any]:
         labels: list[dict[str, Any]] = []
         for text, one in samples.golden(masked=False):
-            request = ModelPass.for_labels(one.input_ids, one.token_types, samples.pooling)
+            request = ModelPass.for_head(one.input_ids, one.token_types, samples.pooling)
             [logits] = ExpectedLabels.found(runtime, [request])
             rounded = [round(logit, 5) for logit in logits.tolist()]
             labels.append({**text_fields(text), "logits": rounded})
@@ -141,13 +141,13 @@ class ExpectedLabels(ExpectedNumbers):
             raise samples.all_too_long()
         inputs = [(one.input_ids, one.token_types) for one in encoded]
         inputs += samples.random(np.random.default_rng(1))
-        requests = [ModelPass.for_labels(ids, types, samples.pooling) for ids, types in inputs]
+        requests = [ModelPass.for_head(ids, types, samples.pooling) for ids, types in inputs]
         return cls(requests, len(encoded), _encoder_logits(model, requests))
 
     @staticmethod
     def found(runtime: Runtime, requests: Sequence[ModelPass]) -> NDArray[np.float32]:
         parts = [
-            runtime.run(Batch.pack(requests[start : start + REQUESTS_AT_ONCE])).label_logits
+            runtime.run(Batch.pack(requests[start : start + REQUESTS_AT_ONCE])).pooled
             for start in range(0, len(requests), REQUESTS_AT_ONCE)
         ]
         return np.concatenate(parts)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import ModelPass, no_targets
 from fillmask.engine.runtime import Runtime
-from fillmask.tasks.golden import GoldenTolerance
+from fillmask.tasks.fill_mask.golden import fill_tolerance
 from fillmask.tokenization.encoded_text import EncodedText
 from fillmask_export.graph.nodes import float_tensor, integer_tensor
 from fillmask_export.graph.operators import GraphBuilder
@@ -45,7 +45,7 @@ class FillMask(Head):
 
     slots = "mask_slots"
     field, records = "", "prompts"
-    tolerance = staticmethod(GoldenTolerance.of)
+    tolerance = staticmethod(fill_tolerance)
 
     @classmethod
     def of(cls, checkpoint: Checkpoint) -> Self:  # noqa: ARG003 - other heads need it

@@ -23,7 +23,8 @@ from onnx import numpy_helper
 from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import ModelPass
 from fillmask.engine.runtime import Runtime
-from fillmask.tasks.golden import GoldenTolerance
+from fillmask.tasks.sparse.golden import weight_tolerance
+from fillmask.tasks.sparse.results import SparseVector
 from fillmask_export.graph.nodes import float_tensor, integer_tensor
 from fillmask_export.graph.operators import GraphBuilder
 from fillmask_export.graph.served import Ends
@@ -50,7 +51,7 @@ class Sparse(Head):
 
     slots = "sparse_slots"
     field, records = "vectors", "vectors"
-    tolerance = staticmethod(GoldenTolerance.of_vectors)
+    tolerance = staticmethod(weight_tolerance)
     settings: SparseSettings
 
     @classmethod
@@ -95,10 +96,9 @@ class Sparse(Head):
 
 def _largest_weights(runtime: Runtime, input_ids: NDArray[np.int64]) -> list[dict[str, Any]]:
     """Return the largest weights of the sparse vector of a text, largest first."""
-    batch = Batch.pack([ModelPass.for_vector(input_ids, None, GOLDEN_WEIGHTS)])
-    [output] = batch.unpack(runtime.run(batch))
-    assert output.vector is not None  # noqa: S101 - the graph has vectors
-    pairs = zip(output.vector.indices.tolist(), output.vector.values.tolist(), strict=True)
+    [weights_V] = runtime.run(Batch.pack([ModelPass.for_head(input_ids, None, "mean")])).pooled
+    vector = SparseVector.from_weights(weights_V, GOLDEN_WEIGHTS)
+    pairs = zip(vector.indices.tolist(), vector.values.tolist(), strict=True)
     ranked = sorted(pairs, key=lambda one: -one[1])
     return [{"token": token, "weight": round(weight, 5)} for token, weight in ranked]
 
@@ -225,13 +225,13 @@ class ExpectedVectors(ExpectedNumbers):
         ids = [one.input_ids for one in encoded]
         ids += [one for one, _ in samples.random(np.random.default_rng(1))]
         weights = [_pooled(model, pooling, one) for one in ids]
-        requests = [ModelPass.for_vector(one, None, samples.vocab_size) for one in ids]
+        requests = [ModelPass.for_head(one, None, "mean") for one in ids]
         return cls(requests, len(encoded), np.stack(weights))
 
     @staticmethod
     def found(runtime: Runtime, requests: Sequence[ModelPass]) -> Iterator[NDArray[np.float32]]:
         # one at a time, because each has V weights
-        return (runtime.run(Batch.pack([one])).sparse_weights[0] for one in requests)
+        return (runtime.run(Batch.pack([one])).pooled[0] for one in requests)
 
     def compare(self, runtime: Runtime) -> dict[str, Any]:
         """Return the number of texts, and the largest difference over all dimensions."""

@@ -13,7 +13,7 @@ from fillmask.cli.tasks.base import TaskRows
 from fillmask.engine.pacing import QueueFeed
 from fillmask.errors import InvalidRequestError
 from fillmask.models.served_model import ServedModel
-from fillmask.tasks.texts import is_large
+from fillmask.tasks.pipeline import is_large
 
 # limits for started rows without a written answer, in rows and in characters of texts and answers
 _MAX_ROWS = 4096

@@ -9,11 +9,9 @@ Shape legend:
     Q: largest number of masks and pooled tokens in one attention row, at least MIN_QUERIES
     M: masks of all texts, ordered by text and position
     m: masks of one text
-    C: pooled tokens of all texts, which the classification head or a sparse vector reads, ordered
-        by text and position
+    C: pooled tokens of all texts, which the head reads, ordered by text and position
     c: pooled tokens of one text
-    N': texts whose labels or sparse vectors the graph computes
-    L: labels of the classification head
+    N': texts that the head reads
     K: targets of the mask with the most targets
     k: largest top_k of the passes
 """
@@ -25,13 +23,7 @@ from itertools import accumulate
 import numpy as np
 
 from fillmask.arrays import IntArray, int_array
-from fillmask.engine.passes import (
-    NO_POSITIONS,
-    BatchOutputs,
-    ModelPass,
-    PassOutputs,
-    SparseVector,
-)
+from fillmask.engine.passes import NO_POSITIONS, BatchOutputs, ModelPass, PassOutputs
 
 # Number of float32 values in the widest vector register. Each text starts at a multiple of
 # this number, so that vector instructions add its values in the same order as in a row of its own.
@@ -99,9 +91,9 @@ class Batch:
             pooled token (0 in unused entries).
         query_texts: (B, Q) index of the text of the same token (-1 in unused entries).
         mask_slots: (M,) flat entry b*Q + q of each mask.
-        label_slots: (C,) flat entry b*Q + q of each pooled token.
-        label_texts: (C,) index of each pooled token's text among the texts with labels.
-        label_lengths: (N',) number of pooled tokens of each text with labels.
+        pooled_slots: (C,) flat entry b*Q + q of each pooled token.
+        pooled_texts: (C,) index of each pooled token's text among the texts that the head reads.
+        pooled_lengths: (N',) number of pooled tokens of each text that the head reads.
         top_k: (1,) the largest top_k of the passes.
         target_ids: (M, K) ids to score (0 in unused entries).
     """
@@ -115,9 +107,9 @@ class Batch:
     query_index: IntArray
     query_texts: IntArray
     mask_slots: IntArray
-    label_slots: IntArray
-    label_texts: IntArray
-    label_lengths: IntArray
+    pooled_slots: IntArray
+    pooled_texts: IntArray
+    pooled_lengths: IntArray
     top_k: IntArray
     target_ids: IntArray
 
@@ -140,14 +132,14 @@ class Batch:
 
         positions = [p.mask_positions for p in passes]
         texts = list(range(len(passes)))
-        label_texts, label_lengths = NO_POSITIONS, NO_POSITIONS
-        labelled = [text for text, p in enumerate(passes) if len(p.pooled_positions)]
-        if labelled:  # after the masks of all texts
-            pooled = [passes[text].pooled_positions for text in labelled]
-            label_lengths = int_array(list(map(len, pooled)))
-            label_texts = np.arange(len(labelled)).repeat(label_lengths)
+        pooled_texts, pooled_lengths = NO_POSITIONS, NO_POSITIONS
+        read = [text for text, p in enumerate(passes) if len(p.pooled_positions)]
+        if read:  # after the masks of all texts
+            pooled = [passes[text].pooled_positions for text in read]
+            pooled_lengths = int_array(list(map(len, pooled)))
+            pooled_texts = np.arange(len(read)).repeat(pooled_lengths)
             positions += pooled
-            texts += labelled
+            texts += read
         counts = list(map(len, positions))
         masks = sum(counts[: len(passes)])
         queries, most_queries = _query_slots([rows[text] for text in texts], counts, packing.count)
@@ -166,9 +158,9 @@ class Batch:
             query_index=query_index,
             query_texts=query_texts,
             mask_slots=queries[:masks],
-            label_slots=queries[masks:],
-            label_texts=label_texts,
-            label_lengths=label_lengths,
+            pooled_slots=queries[masks:],
+            pooled_texts=pooled_texts,
+            pooled_lengths=pooled_lengths,
             top_k=int_array([max(p.top_k for p in passes)]),
             target_ids=_stack_targets(passes, masks),
         )
@@ -188,16 +180,6 @@ class Batch:
         )
 
     @property
-    def sparse_slots(self) -> IntArray:
-        """Entry (C,) of each token whose logits a sparse vector pools."""
-        return self.label_slots
-
-    @property
-    def sparse_lengths(self) -> IntArray:
-        """Number (N',) of tokens of each sparse vector."""
-        return self.label_lengths
-
-    @property
     def slots(self) -> int:
         """Number of slots that attention computes, B * W, including padding."""
         return self.pad_index.size
@@ -205,26 +187,20 @@ class Batch:
     def unpack(self, outputs: BatchOutputs) -> list[PassOutputs]:
         """Return the outputs of each pass, in the order of `passes`."""
         unpacked = []
-        start = label = 0
-        labels = slice(0)
+        start = 0
+        heads = iter(outputs.pooled)
         for model_pass in self.passes:
             masks = slice(start, start + len(model_pass.mask_positions))
             targets = model_pass.target_ids.shape[1]
-            vector = None
-            if len(self.label_slots):
-                labels = slice(label, label + (len(model_pass.pooled_positions) > 0))
-                label = labels.stop
-                if len(outputs.sparse_weights):
-                    # here, on the worker's thread, because most weights are 0
-                    [weights_V] = outputs.sparse_weights[labels]
-                    vector = SparseVector.from_weights(weights_V, model_pass.top_k)
+            pooled = next(heads) if len(model_pass.pooled_positions) else None
+            if pooled is not None and model_pass.reduce is not None:
+                pooled = model_pass.reduce(pooled)
             unpacked.append(
                 PassOutputs(
                     outputs.top_ids[masks, : model_pass.top_k],
                     outputs.top_log_probs[masks, : model_pass.top_k],
                     outputs.target_log_probs[masks, :targets],
-                    outputs.label_logits[labels],
-                    vector,
+                    pooled,
                 )
             )
             start = masks.stop

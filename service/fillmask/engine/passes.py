@@ -1,16 +1,17 @@
 """Model passes and their outputs.
 
 Shapes, as in `fillmask.engine.batch_arrays`: T tokens of one text, m masks of one text, c pooled
-tokens of one text, M masks of all texts, N' texts whose labels or sparse vectors the graph
-computes, L labels, V vocabulary, K targets, k top_k.
+tokens of one text, M masks of all texts, N' texts that the head reads, V' values of the head for
+one text, such as its labels, K targets, k top_k.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from fillmask.arrays import FloatArray, IntArray, check_finite
+from fillmask.arrays import FloatArray, IntArray
 from fillmask.bundles.description import Pooling
 
 NO_POSITIONS = np.empty(0, dtype=np.int64)
@@ -20,17 +21,18 @@ _NO_LOGITS = np.empty((0, 0), dtype=np.float32)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelPass:
-    """Input of one pass, for the masks, the labels or the sparse vector of a text.
+    """Input of one pass, for the masks of a text or for a head that reads the text.
 
     Attributes:
         input_ids: (T,) int64, including special tokens.
         mask_positions: (m,) int64, ascending positions in input_ids.
-        top_k: number of ids to return for each mask or sparse vector, at least 1.
+        top_k: number of ids to return for each mask, at least 1.
         target_ids: (m, K) int64, token ids to score. K may be 0.
         token_types: (T,) int64, the part of a pair to which each token belongs. None if all
             tokens have type 0.
-        pooled_positions: (c,) int64, ascending positions in input_ids that the classification head
-            or a sparse vector reads. Empty for a pass with masks.
+        pooled_positions: (c,) int64, ascending positions in input_ids that the head reads. Empty
+            for a pass with masks.
+        reduce: function that the worker calls with the values (V',) of the head, by default none.
     """
 
     input_ids: IntArray
@@ -39,22 +41,23 @@ class ModelPass:
     target_ids: IntArray
     token_types: IntArray | None = None
     pooled_positions: IntArray = field(default_factory=lambda: NO_POSITIONS)
+    reduce: Callable[[FloatArray], Any] | None = None
 
     @classmethod
-    def for_labels(
-        cls, input_ids: IntArray, token_types: IntArray | None, pooling: Pooling
+    def for_head(
+        cls,
+        input_ids: IntArray,
+        token_types: IntArray | None,
+        pooling: Pooling,
+        reduce: Callable[[FloatArray], Any] | None = None,
     ) -> "ModelPass":
-        """Return a pass without masks, whose output is the logits of the labels."""
+        """Return a pass without masks, whose output is that of the head.
+
+        Args:
+            pooling: "first" for a head that reads only the first token, "mean" for all tokens.
+        """
         pooled = np.arange(len(input_ids) if pooling == "mean" else 1)
-        return cls(input_ids, NO_POSITIONS, 1, no_targets(0), token_types, pooled)
-
-    @classmethod
-    def for_vector(
-        cls, input_ids: IntArray, token_types: IntArray | None, most: int
-    ) -> "ModelPass":
-        """Return a pass whose output is a sparse vector of at most `most` dimensions."""
-        pooled = np.arange(len(input_ids))
-        return cls(input_ids, NO_POSITIONS, most, no_targets(0), token_types, pooled)
+        return cls(input_ids, NO_POSITIONS, 1, no_targets(0), token_types, pooled, reduce)
 
     @property
     def tokens(self) -> int:
@@ -68,50 +71,21 @@ def no_targets(masks: int) -> IntArray:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SparseVector:
-    """The dimensions of a vector over the vocabulary whose weights are above 0.
-
-    Attributes:
-        indices: (n,) int64, ascending token ids.
-        values: (n,) float32 weights.
-    """
-
-    indices: IntArray
-    values: FloatArray
-
-    @classmethod
-    def from_weights(cls, weights_V: FloatArray, most: int) -> "SparseVector":
-        """Select the weights above 0, at most the largest `most` of them.
-
-        Raises:
-            ValueError: a weight is NaN or infinite.
-        """
-        check_finite(weights_V)
-        indices = np.flatnonzero(weights_V > 0)
-        if len(indices) > most:
-            # by falling weight, and by id among equal weights
-            best = np.argsort(-weights_V[indices], kind="stable")[:most]
-            indices = np.sort(indices[best])
-        return cls(indices, weights_V[indices])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class PassOutputs:
-    """Outputs of the served graph for one pass. N' is 0 or 1.
+    """Outputs of the served graph for one pass.
 
     Attributes:
         top_ids: (M, k) int64, by descending log-probability.
         top_log_probs: (M, k) float32.
         target_log_probs: (M, K) float32.
-        label_logits: (N', L) float32.
-        vector: the sparse vector of a text, None for other passes.
+        pooled: (V',) float32 values of the head, or what the pass reduces them to. None if the
+            head doesn't read the text.
     """
 
     top_ids: IntArray = field(default_factory=lambda: _NO_IDS)
     top_log_probs: FloatArray = field(default_factory=lambda: _NO_LOGITS)
     target_log_probs: FloatArray = field(default_factory=lambda: _NO_LOGITS)
-    label_logits: FloatArray = field(default_factory=lambda: _NO_LOGITS)
-    vector: SparseVector | None = None
+    pooled: Any = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,11 +93,11 @@ class BatchOutputs(PassOutputs):
     """Outputs of the served graph for all passes of a batch.
 
     Attributes:
-        sparse_weights: (N', V) float32 weights of the sparse vectors.
+        pooled: (N', V') float32.
         threads: number of threads that the run could use at its start.
     """
 
-    sparse_weights: FloatArray = field(default_factory=lambda: _NO_LOGITS)
+    pooled: FloatArray = field(default_factory=lambda: _NO_LOGITS)
     threads: int = 1
 
 

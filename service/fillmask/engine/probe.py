@@ -34,7 +34,7 @@ class Probe:
         self._test_pass = (
             ModelPass(input_ids, first, top_k=1, target_ids=no_targets(1))
             if fills
-            else ModelPass.for_labels(input_ids, None, "first")
+            else ModelPass.for_head(input_ids, None, "first")
         )
         self._running: asyncio.Task[str | None] | None = None
         self.last_failure: str | None = None

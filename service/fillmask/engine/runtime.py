@@ -30,7 +30,7 @@ from fillmask.host import may_saturate_int8
 
 _INT64, _FLOAT32 = "tensor(int64)", "tensor(float)"
 # Element type and number of axes of each input and output. fillmask.engine.batch_arrays explains
-# the axes.
+# the axes, and its fields are the inputs.
 _Nodes = dict[str, tuple[str, int]]
 _TEXT_INPUTS: _Nodes = {
     "input_ids": (_INT64, 1),
@@ -59,6 +59,17 @@ _TASKS: dict[Task, tuple[_Nodes, _Nodes]] = {
         {"sparse_slots": (_INT64, 1), "sparse_lengths": (_INT64, 1)},
         {"sparse_weights": (_FLOAT32, 2)},
     ),
+}
+
+# the arrays of a head, which each graph calls after its own head
+_FIELDS = {
+    "label_slots": "pooled_slots",
+    "label_texts": "pooled_texts",
+    "label_lengths": "pooled_lengths",
+    "label_logits": "pooled",
+    "sparse_slots": "pooled_slots",
+    "sparse_lengths": "pooled_lengths",
+    "sparse_weights": "pooled",
 }
 
 
@@ -139,14 +150,15 @@ class Runtime:
         move_to_huge_pages(before)  # after the weights have their final addresses
 
     def run(self, batch: Batch) -> BatchOutputs:
-        feed = {name: getattr(batch, name) for name in self._inputs}
+        feed = {name: getattr(batch, _FIELDS.get(name, name)) for name in self._inputs}
         names = list(self._outputs)
         threads = self._helpers.start_run()
         try:
             outputs = self._session.run(names, feed, self._run_options)
         finally:
             self._helpers.end_run()
-        return BatchOutputs(**dict(zip(names, outputs, strict=True)), threads=threads)
+        fields = [_FIELDS.get(name, name) for name in names]
+        return BatchOutputs(**dict(zip(fields, outputs, strict=True)), threads=threads)
 
     def stop(self) -> None:
         """Make later runs fail, and runs in progress before their next operator."""

@@ -68,6 +68,6 @@ def _batch(
     positions = np.arange(masks, dtype=np.int64)
     passes = [ModelPass(input_ids, positions, top_k, np.zeros((masks, 1), dtype=np.int64))]
     if pooling is not None:
-        labels = ModelPass.for_labels(input_ids, None, pooling)
+        labels = ModelPass.for_head(input_ids, None, pooling)
         passes = [*passes, labels] if masks else [labels]
     return Batch.pack([passes[text % len(passes)] for text in range(texts)])

@@ -28,7 +28,8 @@ from fillmask.models.weights_watch import watch_weights
 from fillmask.observability.request_context import Tracer, reading_golden_texts
 from fillmask.parameters.limits import Limits
 from fillmask.settings import Settings
-from fillmask.tasks.task import Parts, tasks_of
+from fillmask.tasks.pipeline import Parts
+from fillmask.tasks.task import tasks_of
 from fillmask.tokenization.tokenizer import Tokenizer
 
 if TYPE_CHECKING:  # an import of prometheus-client takes 50 ms, and the library has no metrics
@@ -131,7 +132,15 @@ async def _load(
                 )
                 closing.callback(watching.cancel)
             with reading_golden_texts():
-                parts = Parts(bundle, tokenizer, batcher, settings, tracer)
+                parts = Parts(
+                    bundle,
+                    tokenizer,
+                    batcher,
+                    settings.max_masks,
+                    settings.max_passes,
+                    settings.auto_truncate,
+                    tracer,
+                )
                 pipelines = {task.name: await task.load(parts) for task in tasks_of(bundle.tasks)}
         return ServedModel(
             bundle,

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import NamedTuple, Self
 
-from fillmask.bundles.bundle import Bundle
 from fillmask.bundles.golden import GoldenLabels, GoldenPrompt
 from fillmask.errors import BundleError, FillMaskError
 from fillmask.parameters.texts import InputText, TextPair
@@ -40,50 +39,7 @@ class GoldenTolerance:
     largest: float
 
     @classmethod
-    def of(cls, bundle: Bundle) -> Self:
-        """Return the bounds for the fills of a bundle with the task fill-mask.
-
-        Raises:
-            BundleError: the bundle has verification figures of int8, but a figure is missing or not
-                a number.
-        """
-        named = bundle.golden.log_prob_tolerance or 0.0
-        figures = bundle.int8_figures()
-        if figures is None:
-            return cls(mean=named, largest=named)
-        masks = sum(len(prompt.fills) for prompt in bundle.golden.prompts)
-        mean, p99 = figures.mean_log_prob_difference, figures.p99_log_prob_difference
-        found = cls._of_int8(mean, p99, MASK_DEVIATION, masks)
-        return cls(mean=found.mean, largest=max(named, found.largest))
-
-    @classmethod
-    def of_labels(cls, bundle: Bundle) -> Self:
-        """Return the bounds for the logits of a bundle with the task text-classification.
-
-        Raises:
-            BundleError: a verification figure of int8 is missing or not a number.
-        """
-        if bundle.precision != "int8":
-            return cls(*[bundle.golden.logit_tolerance or 0.0] * 2)
-        figures = bundle.label_int8_figures()
-        mean, p99 = figures.mean_logit_difference, figures.p99_logit_difference
-        return cls._of_int8(mean, p99, TEXT_DEVIATION, len(bundle.golden.labels))
-
-    @classmethod
-    def of_vectors(cls, bundle: Bundle) -> Self:
-        """Return the bounds for the weights of a bundle with the task sparse.
-
-        Raises:
-            BundleError: a verification figure of int8 is missing or not a number.
-        """
-        if bundle.precision != "int8":
-            return cls(*[bundle.golden.weight_tolerance or 0.0] * 2)
-        figures = bundle.vector_int8_figures()
-        mean, p99 = figures.mean_weight_difference, figures.p99_weight_difference
-        return cls._of_int8(mean, p99, TEXT_DEVIATION, len(bundle.golden.vectors))
-
-    @classmethod
-    def _of_int8(cls, mean: float, p99: float, deviation: float, samples: int) -> Self:
+    def of_int8(cls, mean: float, p99: float, deviation: float, samples: int) -> Self:
         """Return the bounds on differences between two CPUs.
 
         Args:

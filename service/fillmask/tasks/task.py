@@ -10,40 +10,22 @@ from typing import Any, NamedTuple
 
 from pydantic import JsonValue
 
-from fillmask.bundles.bundle import Bundle
 from fillmask.bundles.description import Task as BundleTask
-from fillmask.engine.batcher import Batcher
-from fillmask.observability.request_context import Tracer
 from fillmask.parameters.validation import TaskParameters
-from fillmask.settings import Settings
-from fillmask.tasks.classify.golden import check_golden_labels
+from fillmask.tasks.classify.golden import load_labels
 from fillmask.tasks.classify.parameters import ClassifyParameters
-from fillmask.tasks.classify.pipeline import ClassificationPipeline
 from fillmask.tasks.classify.results import ClassifyResponse, labels_to_json
-from fillmask.tasks.fill_mask.golden import check_golden_prompts
+from fillmask.tasks.fill_mask.golden import load_fills
 from fillmask.tasks.fill_mask.parameters import FillMaskParameters
-from fillmask.tasks.fill_mask.pipeline import FillMaskPipeline
 from fillmask.tasks.fill_mask.results import FillMaskResponse, TextFills, fills_to_json
-from fillmask.tasks.pipeline import Pipeline
+from fillmask.tasks.pipeline import Parts, Pipeline
 from fillmask.tasks.result import response_parts
 from fillmask.tasks.score.parameters import ScoreParameters
-from fillmask.tasks.score.pipeline import ScoringPipeline
+from fillmask.tasks.score.pipeline import load_scores
 from fillmask.tasks.score.results import ScoreResponse, rank_scores, score_to_json
-from fillmask.tasks.sparse.golden import check_golden_vectors
+from fillmask.tasks.sparse.golden import load_vectors
 from fillmask.tasks.sparse.parameters import SparseParameters
-from fillmask.tasks.sparse.pipeline import SparsePipeline
 from fillmask.tasks.sparse.results import vector_to_json
-from fillmask.tokenization.tokenizer import Tokenizer
-
-
-class Parts(NamedTuple):
-    """What a pipeline is made of."""
-
-    bundle: Bundle
-    tokenizer: Tokenizer
-    batcher: Batcher
-    settings: Settings
-    tracer: Tracer | None
 
 
 class Endpoint(NamedTuple):
@@ -98,71 +80,11 @@ class Task:
         return b"".join([b"[", *parts, b"]"] if single and self.listed else parts)
 
 
-async def _load_fills(parts: Parts) -> FillMaskPipeline:
-    bundle, tokenizer, batcher, settings, tracer = parts
-
-    def fills(max_masks: int, max_passes: int) -> FillMaskPipeline:
-        return FillMaskPipeline(
-            tokenizer,
-            batcher,
-            max_tokens=bundle.max_tokens,
-            vocab_size=bundle.architecture.vocab_size,
-            max_masks=max_masks,
-            max_passes=max_passes,
-            tracer=tracer,
-        )
-
-    # without the request limits, because a golden prompt may have more masks than a request
-    await check_golden_prompts(bundle, fills(bundle.max_tokens, 1))
-    return fills(settings.max_masks, settings.max_passes)
-
-
-async def _load_scores(parts: Parts) -> ScoringPipeline:
-    bundle, tokenizer, batcher, settings, tracer = parts
-    return ScoringPipeline(tokenizer, batcher, bundle.max_tokens, settings.max_passes, tracer)
-
-
-async def _load_labels(parts: Parts) -> ClassificationPipeline:
-    bundle, tokenizer, batcher, settings, tracer = parts
-    assert bundle.classification is not None  # noqa: S101 - a bundle of this task has a head
-    found = ClassificationPipeline(
-        tokenizer,
-        batcher,
-        bundle.classification,
-        bundle.max_tokens,
-        tracer,
-        truncates=settings.auto_truncate,
-    )
-    await check_golden_labels(bundle, found)
-    return found
-
-
-async def _load_vectors(parts: Parts) -> SparsePipeline:
-    bundle, tokenizer, batcher, settings, tracer = parts
-    assert bundle.sparse is not None  # noqa: S101 - a bundle of this task has a head
-    # with all dimensions, because others may be the strongest on this machine
-    whole = bundle.sparse.model_copy(update={"max_active_dims": None})
-    checked, found = (
-        SparsePipeline(
-            tokenizer,
-            batcher,
-            head,
-            bundle.max_tokens,
-            bundle.architecture.vocab_size,
-            tracer,
-            truncates=bundle.truncates or settings.auto_truncate,
-        )
-        for head in (whole, bundle.sparse)
-    )
-    await check_golden_vectors(bundle, checked)
-    return found
-
-
 FILL_MASK = Task(
     name="fill-mask",
     of_bundle="fill-mask",
     parameters=FillMaskParameters,
-    load=_load_fills,
+    load=load_fills,
     to_json=fills_to_json,
     value=TextFills.nested,
     endpoint=Endpoint(
@@ -183,7 +105,7 @@ SCORE = Task(
     name="score",
     of_bundle="fill-mask",
     parameters=ScoreParameters,
-    load=_load_scores,
+    load=load_scores,
     to_json=score_to_json,
     together=rank_scores,
     endpoint=Endpoint(
@@ -208,7 +130,7 @@ CLASSIFY = Task(
     name="classify",
     of_bundle="text-classification",
     parameters=ClassifyParameters,
-    load=_load_labels,
+    load=load_labels,
     to_json=labels_to_json,
     listed=True,
     endpoint=Endpoint(
@@ -228,7 +150,7 @@ SPARSE = Task(
     name="sparse",
     of_bundle="sparse",
     parameters=SparseParameters,
-    load=_load_vectors,
+    load=load_vectors,
     to_json=vector_to_json,
     listed=True,
 )

@@ -146,7 +146,7 @@ def test_sparse_vectors(strategy: str, tmp_path: Path) -> None:
     stock, fused = _runtimes(write_graph(tmp_path, checkpoint, int8=True), config)
     generator = np.random.default_rng(5)
     texts = [
-        ModelPass.for_vector(generator.integers(0, config.vocab_size, length), None, 20)
+        ModelPass.for_head(generator.integers(0, config.vocab_size, length), None, "mean")
         for length in (1, 3, 17, 9)
     ]
     expected, found = _vectors(stock, texts), _vectors(fused, texts)
@@ -154,7 +154,7 @@ def test_sparse_vectors(strategy: str, tmp_path: Path) -> None:
 
 
 def _vectors(runtime: Runtime, texts: list[ModelPass]) -> NDArray[np.float32]:
-    vectors: NDArray[np.float32] = runtime.run(Batch.pack(texts)).sparse_weights
+    vectors: NDArray[np.float32] = runtime.run(Batch.pack(texts)).pooled
     return vectors
 
 

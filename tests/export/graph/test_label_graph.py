@@ -79,7 +79,7 @@ class Sampler:
         return write_graph(directory, checkpoint, int8=int8, token_types=self.token_types)
 
     def labels(self, tokens: int) -> ModelPass:
-        return ModelPass.for_labels(self._ids(tokens), self._types(tokens), self.head.pooling)
+        return ModelPass.for_head(self._ids(tokens), self._types(tokens), self.head.pooling)
 
     def fills(self, tokens: int) -> ModelPass:
         positions = np.array([0, tokens - 1])
@@ -88,12 +88,12 @@ class Sampler:
 
     def check(self, text: ModelPass, outputs: PassOutputs) -> None:
         if not len(text.pooled_positions):
-            assert outputs.label_logits.shape[0] == 0
+            assert outputs.pooled is None
             top = np.take_along_axis(self.log_probs(text), outputs.top_ids, 1)
             np.testing.assert_allclose(outputs.top_log_probs, top, atol=TOLERANCE)
             return
         assert outputs.top_ids.shape[0] == 0
-        np.testing.assert_allclose(outputs.label_logits, self.logits(text), atol=TOLERANCE)
+        np.testing.assert_allclose(outputs.pooled, self.logits(text)[0], atol=TOLERANCE)
 
     @torch.inference_mode()
     def logits(self, text: ModelPass) -> NDArray[np.float32]:
@@ -176,7 +176,7 @@ def test_neighbours_change_no_labels(
     # A text gets the same logits alone and at every place among 32 other texts.
     sampler, runtime = graph_of(name, head, fills=fills, int8=int8)
     ours = sampler.labels(9)
-    alone = runtime.run(Batch.pack([ours])).label_logits
+    [alone] = runtime.run(Batch.pack([ours])).pooled
     generator = np.random.default_rng(2)
     strangers = [
         sampler.fills(tokens) if fills and tokens % 2 else sampler.labels(tokens)
@@ -184,7 +184,7 @@ def test_neighbours_change_no_labels(
     ]
     for place in (0, 1, 16, 31, 32):
         among = Batch.pack([*strangers[:place], ours, *strangers[place:]])
-        found = among.unpack(runtime.run(among))[place].label_logits
+        found = among.unpack(runtime.run(among))[place].pooled
         np.testing.assert_allclose(found, alone, atol=NEIGHBOUR_TOLERANCES[int8])
 
 
@@ -196,7 +196,7 @@ def test_int8_comes_close_to_pytorch(name: str, head: str, fills: bool, graph_of
     # The mean error is below 5 % of the logits' root mean square.
     sampler, runtime = graph_of(name, head, fills=fills, int8=True)
     texts = [sampler.labels(tokens) for tokens in range(2, 18)]
-    found = runtime.run(Batch.pack(texts)).label_logits
+    found = runtime.run(Batch.pack(texts)).pooled
     expected = np.concatenate([sampler.logits(text) for text in texts])
     scale = np.sqrt(np.square(expected).mean())
     assert np.abs(found - expected).mean() < 0.05 * scale

@@ -14,7 +14,7 @@ from fillmask.api.request_body import request_of
 from fillmask.app import create_app
 from fillmask.engine.batcher import Batcher
 from fillmask.settings import Settings
-from fillmask.tasks import texts as task_texts
+from fillmask.tasks import pipeline as task_texts
 from fillmask.tasks.fill_mask import strategies
 from fillmask.tasks.fill_mask.strategies import rank_targets
 from fillmask.tasks.task import FILL_MASK, Task

@@ -55,7 +55,7 @@ def run(batch: Batch) -> BatchOutputs:
     rng = np.random.default_rng(batch.tokens)
     top = -np.sort(rng.exponential(50, ids.shape), axis=1).astype(np.float32)
     targets = -rng.exponential(50, batch.target_ids.shape).astype(np.float32)
-    logits = rng.normal(size=(len(batch.label_lengths), 4)).astype(np.float32)
+    logits = rng.normal(size=(len(batch.pooled_lengths), 4)).astype(np.float32)
     return BatchOutputs(ids, top, targets, logits)
 
 

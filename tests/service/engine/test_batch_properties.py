@@ -113,15 +113,15 @@ def run_graph(batch: Batch) -> BatchOutputs:
     features = batch.input_ids * 10_000 + batch.positions * 10 + batch.token_types
     sums = (seen * features[None, :]).sum(axis=1) * 100 + batch.positions[tokens[masks]]
     ranks = np.arange(int(batch.top_k[0]))
-    pooled = batch.input_ids[tokens[batch.label_slots]]
-    logits = np.zeros((len(batch.label_lengths), 3), dtype=np.float32)
-    np.add.at(logits, batch.label_texts, np.stack([pooled, pooled**2, 0 * pooled], axis=1))
-    logits[:, 2] = batch.label_lengths
+    pooled = batch.input_ids[tokens[batch.pooled_slots]]
+    logits = np.zeros((len(batch.pooled_lengths), 3), dtype=np.float32)
+    np.add.at(logits, batch.pooled_texts, np.stack([pooled, pooled**2, 0 * pooled], axis=1))
+    logits[:, 2] = batch.pooled_lengths
     return BatchOutputs(
         top_ids=sums[:, None] * 10 + ranks,
         top_log_probs=-(sums[:, None] * 10.0 + ranks).astype(np.float64),
         target_log_probs=(sums[:, None] + batch.target_ids).astype(np.float64),
-        label_logits=logits,
+        pooled=logits,
     )
 
 
@@ -139,8 +139,10 @@ def test_outputs_of_a_batch_are_those_of_each_text_alone(drawn: list[ModelPass])
         assert found.top_log_probs.tolist() == (-1.0 * top_ids).tolist()
         assert found.target_log_probs.tolist() == (sums[:, None] + one.target_ids).tolist()
         pooled = one.input_ids[one.pooled_positions].astype(np.float64)
-        logits = [[pooled.sum(), (pooled**2).sum(), len(pooled)]] if len(pooled) else []
-        assert found.label_logits.tolist() == logits
+        if not len(pooled):
+            assert found.pooled is None
+        else:
+            assert found.pooled.tolist() == [pooled.sum(), (pooled**2).sum(), len(pooled)]
 
 
 @given(st.integers(1, 10_000), st.integers(1, 64), st.integers(1, 512))

@@ -100,7 +100,7 @@ async def test_model_without_fills_is_probed_with_labels() -> None:
 
     def run(batch: Batch) -> BatchOutputs:
         passes.extend(batch.passes)
-        return BatchOutputs(label_logits=np.zeros((len(batch.label_lengths), 2), np.float32))
+        return BatchOutputs(pooled=np.zeros((len(batch.pooled_lengths), 2), np.float32))
 
     batcher = Batcher(run, 1, 192, 4096, 4096, 1e3, pytest.fail)
     try:

@@ -75,7 +75,7 @@ def test_a_model_without_fills_computes_labels(pooling: Pooling, read: int) -> N
     assert len(recorder.batches) == 2
     for batch in recorder.batches:
         assert len(batch.mask_slots) == 0
-        assert batch.label_lengths.tolist() == [read] * 8
+        assert batch.pooled_lengths.tolist() == [read] * 8
 
 
 def test_a_model_with_both_heads_computes_both() -> None:
@@ -84,7 +84,7 @@ def test_a_model_with_both_heads_computes_both() -> None:
     warm_up(recorder.run, 4, 32, 256, 128, top_k=5, pooling="first")
     for batch, masks in zip(recorder.batches, (16, 1), strict=True):
         assert [len(one.mask_positions) for one in batch.passes] == [masks, 0] * 4
-        assert batch.label_lengths.tolist() == [1] * 4
+        assert batch.pooled_lengths.tolist() == [1] * 4
 
 
 @pytest.mark.parametrize(("fills", "masks"), [(True, 4), (False, 0)])

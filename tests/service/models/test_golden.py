@@ -11,7 +11,7 @@ from fillmask.bundles.golden import GoldenFill
 from fillmask.engine.batcher import Batcher
 from fillmask.engine.runtime import Runtime
 from fillmask.errors import BundleError
-from fillmask.tasks.fill_mask.golden import check_golden_prompts
+from fillmask.tasks.fill_mask.golden import check_golden_prompts, fill_tolerance
 from fillmask.tasks.fill_mask.parameters import FillMaskParameters
 from fillmask.tasks.fill_mask.pipeline import FillMaskPipeline
 from fillmask.tasks.fill_mask.results import Fill
@@ -48,7 +48,7 @@ def test_tolerance(
         bundle.update(precision=precision, verification=verification)
         bundle["golden"]["log_prob_tolerance"] = named
 
-    found = GoldenTolerance.of(read_bundle(edit_bundle(change)))
+    found = fill_tolerance(read_bundle(edit_bundle(change)))
     assert (found.mean, found.largest) == pytest.approx((expected.mean, expected.largest))
 
 
@@ -67,7 +67,7 @@ def test_figures_that_are_not_numbers_are_rejected(
         lambda bundle: bundle.update(precision="int8", verification={"int8": figures})
     )
     with pytest.raises(BundleError, match=message):
-        GoldenTolerance.of(read_bundle(path))
+        fill_tolerance(read_bundle(path))
 
 
 async def check_bundle(bundle: Bundle, top_k: int | None = None) -> Sequence[Fill]:

@@ -181,11 +181,11 @@ def _outputs(batch: Batch, salt: int) -> dict[str, Any]:
         for owner, place in zip(owners, places, strict=True)
     ]
     outputs = _fills(batch, keys)
-    if len(batch.label_slots):
-        first = np.searchsorted(batch.label_texts, np.arange(len(batch.label_lengths)))
-        pooled = batch.query_texts.ravel()[batch.label_slots[first]].tolist()
+    if len(batch.pooled_slots):
+        first = np.searchsorted(batch.pooled_texts, np.arange(len(batch.pooled_lengths)))
+        pooled = batch.query_texts.ravel()[batch.pooled_slots[first]].tolist()
         logits = [label_logits_of(answer_key(texts[owner], 0, salt)) for owner in pooled]
-        outputs["label_logits"] = np.stack(logits)
+        outputs["pooled"] = np.stack(logits)
     return outputs
 
 

@@ -1,4 +1,4 @@
-"""The golden check of labels."""
+"""The load of the task classify: its pipeline, once it reproduces the golden logits."""
 
 from collections.abc import AsyncIterator
 
@@ -7,6 +7,7 @@ import numpy as np
 from fillmask.bundles.bundle import Bundle
 from fillmask.tasks.classify.pipeline import ClassificationPipeline
 from fillmask.tasks.golden import (
+    TEXT_DEVIATION,
     Difference,
     GoldenTolerance,
     Wording,
@@ -15,12 +16,37 @@ from fillmask.tasks.golden import (
     golden_input,
     mismatch,
 )
+from fillmask.tasks.pipeline import Parts
 
 
-async def check_golden_labels(bundle: Bundle, classification: ClassificationPipeline) -> None:
-    """Check that a pipeline reproduces the logits of the golden texts, or raise BundleError."""
-    differences = _differences(bundle, classification)
-    await check_golden(differences, GoldenTolerance.of_labels(bundle), Wording("texts", "logits"))
+async def load_labels(parts: Parts) -> ClassificationPipeline:
+    """Return the pipeline of a model, or raise BundleError if a golden text has other logits."""
+    bundle = parts.bundle
+    assert bundle.classification is not None  # noqa: S101 - a bundle of this task has a head
+    found = ClassificationPipeline(
+        parts.tokenizer,
+        parts.batcher,
+        bundle.classification,
+        bundle.max_tokens,
+        parts.tracer,
+        truncates=parts.truncates,
+    )
+    differences = _differences(bundle, found)
+    await check_golden(differences, logit_tolerance(bundle), Wording("texts", "logits"))
+    return found
+
+
+def logit_tolerance(bundle: Bundle) -> GoldenTolerance:
+    """Return the bounds for the logits of golden texts.
+
+    Raises:
+        BundleError: a verification figure of int8 is missing or not a number.
+    """
+    if bundle.precision != "int8":
+        return GoldenTolerance(*[bundle.golden.logit_tolerance or 0.0] * 2)
+    figures = bundle.label_int8_figures()
+    mean, p99 = figures.mean_logit_difference, figures.p99_logit_difference
+    return GoldenTolerance.of_int8(mean, p99, TEXT_DEVIATION, len(bundle.golden.labels))
 
 
 async def _differences(

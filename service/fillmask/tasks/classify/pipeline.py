@@ -18,9 +18,16 @@ from fillmask.observability.request_context import Tracer
 from fillmask.parameters.texts import InputText
 from fillmask.tasks.classify.parameters import FunctionToApply
 from fillmask.tasks.classify.results import LabelScore
-from fillmask.tasks.pipeline import Inputs, Pipeline, Size, largest_sums
+from fillmask.tasks.pipeline import (
+    HasTruncation,
+    Inputs,
+    Pipeline,
+    PlainTexts,
+    Size,
+    is_large,
+    largest_sums,
+)
 from fillmask.tasks.result import RejectedText, accepted
-from fillmask.tasks.texts import HasTruncation, PlainTexts, is_large
 from fillmask.tokenization.encoded_text import EncodedText
 from fillmask.tokenization.tokenizer import Tokenizer
 
@@ -136,11 +143,10 @@ class ClassificationPipeline(Pipeline[ClassifyOptions, PlannedLabels, list[Label
         self, texts: Sequence[EncodedText], *, bulk: bool = False
     ) -> list[FloatArray]:
         passes = [
-            ModelPass.for_labels(one.input_ids, one.token_types, self._head.pooling)
-            for one in texts
+            ModelPass.for_head(one.input_ids, one.token_types, self._head.pooling) for one in texts
         ]
         outputs = await self._batcher.submit(passes, bulk=bulk) if passes else []
-        return [output.label_logits[0] for output in outputs]
+        return [output.pooled for output in outputs]
 
     def _rank(
         self, planned: PlannedLabels, logits: Sequence[FloatArray]

@@ -1,4 +1,4 @@
-"""The golden check of fills."""
+"""The load of the task fill-mask: its pipeline, once it reproduces the golden prompts."""
 
 import math
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -9,6 +9,7 @@ from fillmask.tasks.fill_mask.parameters import FillMaskParameters
 from fillmask.tasks.fill_mask.pipeline import FillMaskPipeline
 from fillmask.tasks.fill_mask.results import Fill
 from fillmask.tasks.golden import (
+    MASK_DEVIATION,
     Difference,
     GoldenTolerance,
     Wording,
@@ -17,14 +18,41 @@ from fillmask.tasks.golden import (
     golden_input,
     mismatch,
 )
+from fillmask.tasks.pipeline import Parts
 from fillmask.tasks.result import accepted
 
 _WORDING = Wording("prompts", "log-probabilities", " nats", "tokens")
 
 
+async def load_fills(parts: Parts) -> FillMaskPipeline:
+    """Return the pipeline of a model, or raise BundleError if a golden prompt has other fills."""
+    bundle = parts.bundle
+    # without the request limits, because a golden prompt may have more masks than a request
+    unlimited = parts._replace(max_masks=bundle.max_tokens, max_passes=1)
+    await check_golden_prompts(bundle, FillMaskPipeline.of(unlimited))
+    return FillMaskPipeline.of(parts)
+
+
 async def check_golden_prompts(bundle: Bundle, fill_mask: FillMaskPipeline) -> None:
     """Check that a pipeline reproduces the golden prompts, or raise BundleError."""
-    await check_golden(_differences(bundle, fill_mask), GoldenTolerance.of(bundle), _WORDING)
+    await check_golden(_differences(bundle, fill_mask), fill_tolerance(bundle), _WORDING)
+
+
+def fill_tolerance(bundle: Bundle) -> GoldenTolerance:
+    """Return the bounds for the log-probabilities of golden prompts.
+
+    Raises:
+        BundleError: the bundle has verification figures of int8, but a figure is missing or not a
+            number.
+    """
+    named = bundle.golden.log_prob_tolerance or 0.0
+    figures = bundle.int8_figures()
+    if figures is None:
+        return GoldenTolerance(mean=named, largest=named)
+    masks = sum(len(prompt.fills) for prompt in bundle.golden.prompts)
+    mean, p99 = figures.mean_log_prob_difference, figures.p99_log_prob_difference
+    found = GoldenTolerance.of_int8(mean, p99, MASK_DEVIATION, masks)
+    return GoldenTolerance(mean=found.mean, largest=max(named, found.largest))
 
 
 async def _differences(bundle: Bundle, fill_mask: FillMaskPipeline) -> AsyncIterator[Difference]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from functools import partial
+from typing import Self
 
 from fillmask.concurrency import gather_or_cancel
 from fillmask.engine.batcher import Batcher
@@ -14,9 +15,8 @@ from fillmask.tasks.fill_mask.plan import FillPlan, PlannedFills
 from fillmask.tasks.fill_mask.results import TextFills
 from fillmask.tasks.fill_mask.strategies import FillStrategies
 from fillmask.tasks.fill_mask.targets import Targets, check_targets_size
-from fillmask.tasks.pipeline import Inputs, Pipeline
+from fillmask.tasks.pipeline import Inputs, Parts, Pipeline, tokenize
 from fillmask.tasks.result import RejectedText
-from fillmask.tasks.texts import tokenize
 from fillmask.tokenization.byte_cache import ByteCache
 from fillmask.tokenization.reader import TextReader
 from fillmask.tokenization.tokenizer import Tokenizer
@@ -59,6 +59,18 @@ class FillMaskPipeline(Pipeline[FillMaskParameters, PlannedFills, TextFills]):
         self._max_masks = max_masks
         self._max_passes = max_passes
         self._tracer = tracer
+
+    @classmethod
+    def of(cls, parts: Parts) -> Self:
+        return cls(
+            parts.tokenizer,
+            parts.batcher,
+            max_tokens=parts.bundle.max_tokens,
+            vocab_size=parts.bundle.architecture.vocab_size,
+            max_masks=parts.max_masks,
+            max_passes=parts.max_passes,
+            tracer=parts.tracer,
+        )
 
     def check(self, parameters: FillMaskParameters) -> None:
         check_targets_size([parameters.targets or ()])

@@ -18,9 +18,8 @@ from fillmask.tasks.fill_mask.parameters import (
 from fillmask.tasks.fill_mask.target_passes import count_target_passes
 from fillmask.tasks.fill_mask.targets import Targets
 from fillmask.tasks.fill_mask.words import max_word_passes
-from fillmask.tasks.pipeline import Size, largest_sums
+from fillmask.tasks.pipeline import Size, is_large, largest_sums
 from fillmask.tasks.result import RejectedText
-from fillmask.tasks.texts import is_large
 from fillmask.tokenization.encoded_text import EncodedText
 from fillmask.tokenization.windows import Window
 

@@ -23,14 +23,20 @@ from fillmask.observability.request_context import Tracer
 from fillmask.parameters.limits import told_passes
 from fillmask.parameters.texts import InputText, TextPair
 from fillmask.tasks.fill_mask.targets import check_targets_size
-from fillmask.tasks.pipeline import Inputs, Pipeline
+from fillmask.tasks.pipeline import Inputs, Parts, Pipeline, tokenize
 from fillmask.tasks.result import RejectedText
 from fillmask.tasks.score.parameters import Part, ScoreParameters
 from fillmask.tasks.score.plan import PlannedScores, ScorePlan, plan_scores
 from fillmask.tasks.score.results import TextScore, TokenScore, rank_scores
-from fillmask.tasks.texts import tokenize
 from fillmask.tokenization.reader import TextReader
 from fillmask.tokenization.tokenizer import Tokenizer
+
+
+async def load_scores(parts: Parts) -> "ScoringPipeline":
+    """Return the pipeline of a model, whose fills are right."""
+    return ScoringPipeline(
+        parts.tokenizer, parts.batcher, parts.bundle.max_tokens, parts.max_passes, parts.tracer
+    )
 
 
 class ScoringPipeline(Pipeline[ScoreParameters, PlannedScores, TextScore]):

@@ -15,14 +15,13 @@ import numpy as np
 from fillmask.arrays import FloatArray
 from fillmask.bundles.description import Sparse
 from fillmask.engine.batcher import Batcher
-from fillmask.engine.passes import ModelPass, SparseVector
+from fillmask.engine.passes import ModelPass
 from fillmask.observability.request_context import Tracer
 from fillmask.tasks.classify.pipeline import PASS_BYTES
-from fillmask.tasks.pipeline import Inputs, Pipeline, Size
+from fillmask.tasks.pipeline import HasTruncation, Inputs, Pipeline, PlainTexts, Size
 from fillmask.tasks.result import RejectedText
 from fillmask.tasks.sparse.parameters import InputType
-from fillmask.tasks.sparse.results import SparseEmbedding
-from fillmask.tasks.texts import HasTruncation, PlainTexts
+from fillmask.tasks.sparse.results import SparseEmbedding, SparseVector
 from fillmask.tokenization.encoded_text import EncodedText
 from fillmask.tokenization.tokenizer import Tokenizer
 
@@ -83,7 +82,8 @@ class PlannedVectors:
     @property
     def passes(self) -> list[ModelPass]:
         return [
-            ModelPass.for_vector(one.input_ids, one.token_types, most)
+            # reduced on the worker's thread, because most weights are 0
+            ModelPass.for_head(one.input_ids, one.token_types, "mean", SparseVector.reducer(most))
             for one, most in zip(self.texts, self.dimensions, strict=True)
             if isinstance(one, EncodedText)
         ]
@@ -141,8 +141,7 @@ class SparsePipeline(Pipeline[SparseOptions, PlannedVectors, SparseEmbedding]):
             if isinstance(one, RejectedText):
                 results.append(one)
                 continue
-            vector = next(outputs).vector if isinstance(one, EncodedText) else one
-            assert vector is not None  # noqa: S101 - the graph of this task has vectors
+            vector: SparseVector = next(outputs).pooled if isinstance(one, EncodedText) else one
             kept = vector.values >= (chosen.min_weight or 0.0)
             results.append(
                 SparseEmbedding(
@@ -157,4 +156,4 @@ class SparsePipeline(Pipeline[SparseOptions, PlannedVectors, SparseEmbedding]):
             return text
         weights_V = np.zeros_like(self._query_weights_V)
         weights_V[text.input_ids] = self._query_weights_V[text.input_ids]
-        return SparseVector.from_weights(weights_V, most)
+        return SparseVector.reducer(most)(weights_V)

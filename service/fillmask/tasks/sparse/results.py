@@ -2,15 +2,47 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from functools import partial
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic_core import to_json
 
-from fillmask.arrays import FloatArray, IntArray
+from fillmask.arrays import FloatArray, IntArray, check_finite
 from fillmask.tasks.result import Result
 
 VectorFormat = Literal["pairs", "tokens", "arrays"]
+
+
+class SparseVector(NamedTuple):
+    """The dimensions of a vector over the vocabulary whose weights are above 0.
+
+    Attributes:
+        indices: (n,) int64, ascending token ids.
+        values: (n,) float32 weights.
+    """
+
+    indices: IntArray
+    values: FloatArray
+
+    @classmethod
+    def from_weights(cls, weights_V: FloatArray, most: int) -> "SparseVector":
+        """Select the weights above 0, at most the largest `most` of them.
+
+        Raises:
+            ValueError: a weight is NaN or infinite.
+        """
+        check_finite(weights_V)
+        indices = np.flatnonzero(weights_V > 0)
+        if len(indices) > most:
+            # by falling weight, and by id among equal weights
+            best = np.argsort(-weights_V[indices], kind="stable")[:most]
+            indices = np.sort(indices[best])
+        return cls(indices, weights_V[indices])
+
+    @classmethod
+    def reducer(cls, most: int) -> Callable[[FloatArray], "SparseVector"]:
+        return partial(cls.from_weights, most=most)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

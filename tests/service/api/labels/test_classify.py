@@ -13,7 +13,7 @@ from fillmask.api import task_call
 from fillmask.api.request_body import request_of
 from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import BatchOutputs
-from fillmask.tasks import texts as task_texts
+from fillmask.tasks import pipeline as task_texts
 from fillmask.tasks.classify.pipeline import ClassificationPipeline
 from fillmask.tasks.task import CLASSIFY, Task
 from fillmask.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
@@ -80,7 +80,7 @@ def test_large_logits_do_not_overflow(
 
     def enlarge_logits(batch: Batch) -> BatchOutputs:
         outputs: BatchOutputs = run(batch)
-        outputs.label_logits[:] = [1e6, 0, -1e6]
+        outputs.pooled[:] = [1e6, 0, -1e6]
         return outputs
 
     monkeypatch.setattr(batcher, "_run", enlarge_logits)
@@ -125,7 +125,7 @@ def test_a_wrong_logit_is_an_internal_error(
 
         def break_logits(batch: Batch, wrong: float = wrong) -> BatchOutputs:
             outputs: BatchOutputs = run(batch)
-            outputs.label_logits[0, 1] = wrong
+            outputs.pooled[0, 1] = wrong
             return outputs
 
         monkeypatch.setattr(batcher, "_run", break_logits)

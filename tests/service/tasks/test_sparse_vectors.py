@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from fillmask.arrays import FloatArray
-from fillmask.engine.passes import SparseVector
+from fillmask.tasks.sparse.results import SparseVector
 
 
 @given(
