@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from fillmask.api.json_body import MAX_VALUES
 from fillmask.api.task_call import MAX_RESPONSE_BYTES
 from fillmask.app import BUDGET_BYTES, FREE_BYTES
 from fillmask.observability.logs import FIELDS
 from fillmask.observability.metrics import REJECTED_BY_QUEUE, REJECTED_BY_STATUS
+from fillmask.strict_json import MAX_VALUES
 from fillmask.tasks.fill_mask.pipeline import CACHED_TARGETS_BYTES
 from fillmask.tasks.fill_mask.targets import MAX_TARGETS_BYTES
 from fillmask.tokenization.unigram import CACHED_WORDS_BYTES

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fillmask.api.json_body import read_json
+from fillmask.api.request_body import read_json
 from fillmask.errors import FillMaskError
 from fillmask.strict_json import parse_json
 

@@ -13,6 +13,8 @@ from fillmask.models.served_model import ServedModel
 from fillmask.observability.request_context import MODEL
 from fillmask.tasks.task import tasks_of
 
+SERVED = "fillmask.served"  # key of the scope, for the model that a request uses to its end
+
 
 def get_registry(app: Starlette) -> ModelRegistry:
     """Return the model registry, or raise NotReadyError while no model is loaded."""
@@ -64,10 +66,13 @@ class TaskRoute(APIRoute):
     body_names_model: ClassVar[bool] = False
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["method"] == "POST":
-            name = scope["path_params"].get("name")
-            served = self.find_model(scope["app"], name)
-            scope[MODEL] = served.info.name
+        if scope["method"] != "POST":
+            await super().handle(scope, receive, send)
+            return
+        name = scope["path_params"].get("name")
+        scope[SERVED] = served = self.find_model(scope["app"], name)
+        scope[MODEL] = served.info.name
+        with served.in_use:
             is_known = name is not None or not self.body_names_model
             try:
                 if is_known or len(get_registry(scope["app"]).by_name) == 1:
@@ -75,7 +80,7 @@ class TaskRoute(APIRoute):
             except OverloadedError:
                 await receive()  # an unread body would close the connection
                 raise
-        await super().handle(scope, receive, send)
+            await super().handle(scope, receive, send)
 
     def find_model(self, app: Starlette, name: str | None) -> ServedModel:
         """Return the named model, or the default model of the task.

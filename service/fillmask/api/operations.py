@@ -4,12 +4,12 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
 from fillmask.api.models import TaskRoute
-from fillmask.api.task_call import TaskCall, task_call
+from fillmask.api.task_call import TaskCall, endpoint_of
 from fillmask.middleware.cancellation import MAX_TIMEOUT_MS
 from fillmask.tasks.result import ErrorResponse
 
@@ -65,7 +65,7 @@ def add_route(
     router: APIRouter,
     route: type[TaskRoute],
     path: str,
-    endpoint: Callable[[Request], Awaitable[Response]],
+    answer: Callable[[TaskCall], Awaitable[Response]],
     *,
     reads: Sequence[type[BaseModel]],
     responds: Any,
@@ -78,6 +78,7 @@ def add_route(
     of the model.
 
     Args:
+        answer: function that answers a call.
         responds: type of the response, or its description.
         with_model: whether the endpoint also is below the name of a model.
         keywords: arguments of `APIRouter.add_api_route`.
@@ -89,7 +90,7 @@ def add_route(
     for one in (path, f"{_MODEL}{path}") if with_model else (path,):
         router.add_api_route(
             one,
-            endpoint,
+            endpoint_of(answer),
             methods=["POST"],
             route_class_override=route,
             responses={200: described, **error_responses(_BODY_ERRORS)},
@@ -116,15 +117,3 @@ def path_parameters(path: str) -> list[dict[str, Any]]:
         }
         for name in re.findall(r"{(\w+)", path)
     ]
-
-
-def with_call(
-    serve: Callable[[TaskCall], Awaitable[Response]],
-) -> Callable[[Request], Awaitable[Response]]:
-    """Return the endpoint of a function that answers a call."""
-
-    async def endpoint(request: Request) -> Response:
-        async with task_call(request) as call:
-            return await serve(call)
-
-    return endpoint

@@ -14,7 +14,7 @@ from pydantic import (
     model_validator,
 )
 
-from fillmask.api.json_body import read_json
+from fillmask.errors import ContentTypeError, MalformedRequestError, quote
 from fillmask.parameters.limits import Limits
 from fillmask.parameters.texts import PAIR, InputText, Pair, read_inputs
 from fillmask.parameters.types import Flag, OnErrorField
@@ -28,8 +28,29 @@ from fillmask.parameters.validation import (
     described,
     validation_context,
 )
+from fillmask.strict_json import check_value_count, parse_json
 from fillmask.tasks.pipeline import Inputs
 from fillmask.tasks.task import Task
+
+
+def read_json(body: bytes, content_type: str | None) -> object:
+    """Parse the JSON of a request body.
+
+    Raises:
+        ContentTypeError: the content type is not application/json.
+        MalformedRequestError: the body is empty, or `parse_json` raises this error.
+        InvalidRequestError: the body has more values than any valid request, a duplicate field or
+            an unpaired surrogate. Such fields and surrogates are ambiguous.
+    """
+    if (content_type or "").partition(";")[0].strip().lower() != "application/json":
+        raise ContentTypeError(
+            f"The content type must be application/json (got {quote(content_type or '')})."
+        )
+    if not body or body.isspace():
+        raise MalformedRequestError("The body is empty; it must be a JSON object.")
+    check_value_count(body, "The body")
+    return parse_json(body, "The body")
+
 
 # the types of texts in JSON schemas
 _Text = Annotated[str, Field(min_length=1)]

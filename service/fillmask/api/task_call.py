@@ -1,15 +1,15 @@
 """What every request for a task goes through: body, model, memory and disconnect."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
 from fastapi import Request, Response
 
-from fillmask.api.json_body import MAX_VALUES
-from fillmask.api.models import TaskRoute, get_registry
+from fillmask.api.models import SERVED, TaskRoute, get_registry
+from fillmask.api.request_body import request_of
 from fillmask.errors import ContentTypeError, InvalidRequestError, quote
 from fillmask.middleware.cancellation import cancel_on_disconnect
 from fillmask.middleware.transfer import Claim
@@ -17,6 +17,7 @@ from fillmask.models.served_model import ServedModel
 from fillmask.observability.request_context import CLAIM, MODEL
 from fillmask.parameters.limits import Limits
 from fillmask.parameters.texts import TextPair
+from fillmask.strict_json import MAX_VALUES
 from fillmask.tasks.classify.results import LabelScore
 from fillmask.tasks.pipeline import Inputs, Pipeline, Size
 from fillmask.tasks.result import accepted
@@ -135,21 +136,35 @@ class TaskCall:
 async def task_call(request: Request) -> AsyncIterator[TaskCall]:
     """Run a `with` block for a request of a TaskRoute, which its client's disconnect cancels.
 
-    The model is the one that the path names, else the default model of the route's task.
-
     Raises:
-        FillMaskError: the body is too large or encoded, or the model is no longer served.
+        FillMaskError: the body is too large or encoded.
         ClientDisconnectedError: the client has disconnected.
     """
     _check_encoding(request)
     body = await request.body()
     claim: Claim = request.scope[CLAIM]
     claim.add(_parsed_bytes(body))
-    route: TaskRoute = request.scope["route"]
-    # after the body, because a reload may have replaced the model in the meantime
-    served = route.find_model(request.app, request.path_params.get("name"))
-    with served.in_use, cancel_on_disconnect(request.receive):
-        yield TaskCall(request, served, body, claim)
+    with cancel_on_disconnect(request.receive):
+        yield TaskCall(request, request.scope[SERVED], body, claim)
+
+
+def endpoint_of(
+    answer: Callable[[TaskCall], Awaitable[Response]],
+) -> Callable[[Request], Awaitable[Response]]:
+    """Return the endpoint of a function that answers a call."""
+
+    async def endpoint(request: Request) -> Response:
+        async with task_call(request) as call:
+            return await answer(call)
+
+    return endpoint
+
+
+async def serve(task: Task, call: TaskCall) -> Response:
+    """Answer a call for a task in our own format."""
+    body = await call.read(request_of(task).read)
+    results, large = await call.run(task, body.asked())
+    return await json_response(lambda: task.response(results, single=body.single), large=large)
 
 
 async def json_response(write: Callable[[], bytes], *, large: bool = False) -> Response:

@@ -6,8 +6,9 @@ import tracemalloc
 
 import pytest
 
-from fillmask.api.json_body import MAX_VALUES, check_value_count, read_json
+from fillmask.api.request_body import read_json
 from fillmask.errors import InvalidRequestError
+from fillmask.strict_json import MAX_VALUES, check_value_count
 
 MIB = 2**20
 # each body becomes 15 to 30 MB of Python objects when it is parsed

@@ -142,7 +142,7 @@ async def test_no_cycle_holds_an_old_model(tiny: Tiny, tmp_path: Path) -> None:
 
 
 async def test_a_body_may_arrive_after_the_reload(tiny: Tiny, tmp_path: Path) -> None:
-    # The model that the request found at its head is closed by then.
+    # The model that the request found at its head answers it and is then closed.
     bundle = tmp_path / "bundle"
     put_bundle(tiny.path, bundle, "old")
     service = create_app(Settings(bundle=bundle, threads=1))
@@ -151,7 +151,7 @@ async def test_a_body_may_arrive_after_the_reload(tiny: Tiny, tmp_path: Path) ->
         yield b'{"inputs": '
         put_bundle(tiny.path, bundle, "new")
         await service.state.models.reload()
-        await asyncio.gather(*service.state.models._retiring)
+        assert service.state.models._retiring
         yield b'"the [MASK]"}'
 
     async with service.router.lifespan_context(service):
@@ -159,6 +159,7 @@ async def test_a_body_may_arrive_after_the_reload(tiny: Tiny, tmp_path: Path) ->
         async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
             headers = {"Content-Type": "application/json"}
             answer = await client.post("/fill-mask", content=body(), headers=headers)
+        await asyncio.gather(*service.state.models._retiring)
         assert service.state.models.default.info.name == "new"
     assert answer.status_code == 200, answer.text
 

@@ -9,10 +9,9 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationInfo, field_validator
 from pydantic_core import to_json
 
-from fillmask.api.json_body import read_json
 from fillmask.api.models import RerankRoute
-from fillmask.api.operations import add_route, with_call
-from fillmask.api.request_body import only
+from fillmask.api.operations import add_route
+from fillmask.api.request_body import only, read_json
 from fillmask.api.task_call import TaskCall, json_response
 from fillmask.api.wire.tei import BEST, QUERY, QueryRequest, RankBody, RerankRequest
 from fillmask.errors import InvalidRequestError
@@ -149,7 +148,7 @@ def add_rerank_routes(router: APIRouter) -> None:
         router,
         RerankRoute,
         "/rerank",
-        with_call(_rerank),
+        _rerank,
         name="rerank",
         reads=[RerankRequest, RankDocumentsRequest],
         responds=list[RankBody] | RankedDocumentsResponse,
@@ -162,7 +161,7 @@ def add_rerank_routes(router: APIRouter) -> None:
             router,
             RerankRoute,
             path,
-            with_call(_rerank_documents),
+            _rerank_documents,
             name=path.strip("/").replace("/", "_"),
             reads=[RankDocumentsRequest],
             responds=RankedDocumentsResponse,

@@ -7,10 +7,9 @@ from typing import Any
 from fastapi import APIRouter, Response
 
 from fillmask.api.models import TaskRoute, endpoints_of
-from fillmask.api.operations import add_route, with_call
+from fillmask.api.operations import add_route
 from fillmask.api.request_body import request_of
-from fillmask.api.routes import serve
-from fillmask.api.task_call import TaskCall
+from fillmask.api.task_call import TaskCall, serve
 from fillmask.errors import InvalidRequestError, quote
 from fillmask.tasks.task import CLASSIFY, TASKS
 
@@ -29,7 +28,7 @@ def add_hugging_face_routes(router: APIRouter) -> None:
             router,
             TaskRoute,
             path,
-            with_call(_run_first_task),
+            _run_first_task,
             name=name,
             reads=[request_of(task) for task in _TASKS],
             responds=reduce(or_, responses),

@@ -6,10 +6,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field, ValidationInfo, field_validator
 
-from fillmask.api.json_body import read_json
 from fillmask.api.models import TaskRoute, get_ready_model, get_registry
-from fillmask.api.operations import add_route, with_call
-from fillmask.api.request_body import TextsRequest, body_of, title_of
+from fillmask.api.operations import add_route
+from fillmask.api.request_body import TextsRequest, body_of, read_json, title_of
 from fillmask.api.task_call import TaskCall, json_response
 from fillmask.bundles.description import Task as BundleTask
 from fillmask.errors import InvalidRequestError
@@ -83,7 +82,7 @@ def add_predict_routes(router: APIRouter) -> None:
         router,
         TaskRoute,
         "/v1/models/{name}:predict",
-        with_call(_predict),
+        _predict,
         name="predict",
         reads=[*_REQUESTS.values()],
         responds=PredictFillMaskResponse | PredictClassifyResponse,

@@ -14,7 +14,7 @@ from pydantic import (
 )
 
 from fillmask.api.models import route_of
-from fillmask.api.operations import add_route, with_call
+from fillmask.api.operations import add_route
 from fillmask.api.request_body import InputsRequest, JsonRequest, only
 from fillmask.api.task_call import TaskCall, json_response
 from fillmask.errors import InvalidRequestError
@@ -207,7 +207,7 @@ def add_tei_routes(router: APIRouter) -> None:
         router,
         route_of(CLASSIFY.of_bundle),
         "/predict",
-        with_call(_predict),
+        _predict,
         name="predict_labels",
         reads=[TeiPredictRequest],
         responds=TeiPredictResponse,
@@ -219,7 +219,7 @@ def add_tei_routes(router: APIRouter) -> None:
         router,
         route_of(SPARSE.of_bundle),
         "/embed_sparse",
-        with_call(_embed),
+        _embed,
         name="embed_sparse",
         reads=[EmbedSparseRequest],
         responds=EmbedSparseResponse,

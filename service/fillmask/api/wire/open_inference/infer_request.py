@@ -17,8 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from fillmask.api.json_body import read_json
-from fillmask.api.request_body import TextsRequest, request_of
+from fillmask.api.request_body import TextsRequest, read_json, request_of
 from fillmask.api.wire.open_inference.tensors import (
     OUTPUTS,
     TARGETS,

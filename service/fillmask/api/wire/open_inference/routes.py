@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request, Response
 from fillmask import __version__
 from fillmask.api.models import TaskRoute, get_ready_model, get_registry
 from fillmask.api.operations import MODEL_VERSION, add_route, path_parameters
-from fillmask.api.task_call import task_call
+from fillmask.api.task_call import TaskCall
 from fillmask.api.wire.open_inference.infer_request import InferRequest
 from fillmask.api.wire.open_inference.infer_response import InferResponse, response_to
 from fillmask.api.wire.open_inference.infer_schema import InferClassifyRequest, InferFillMaskRequest
@@ -94,20 +94,20 @@ def _add_infer(router: APIRouter, tags: list[Any]) -> None:
         )
 
 
-async def _infer(request: Request) -> Response:
+async def _infer(call: TaskCall) -> Response:
+    request = call.request
     _check_version(request)
     name = request.path_params["name"]
-    async with task_call(request) as call:
-        json_bytes = request.headers.get(_JSON_BYTES)
-        parsed = await call.read(
-            lambda body, _type, limits: InferRequest.read(
-                body, json_bytes, limits, call.served.info.tasks[0]
-            )
+    json_bytes = request.headers.get(_JSON_BYTES)
+    parsed = await call.read(
+        lambda body, _type, limits: InferRequest.read(
+            body, json_bytes, limits, call.served.info.tasks[0]
         )
-        call.check_named("model_name", parsed.model_name)
-        get_registry(request.app).get(name, parsed.body.task.of_bundle)
-        results, _ = await call.run(parsed.body.task, parsed.body.asked(parsed.label))
-        content, head_bytes = await asyncio.to_thread(response_to, parsed, name, results)
+    )
+    call.check_named("model_name", parsed.model_name)
+    get_registry(request.app).get(name, parsed.body.task.of_bundle)
+    results, _ = await call.run(parsed.body.task, parsed.body.asked(parsed.label))
+    content, head_bytes = await asyncio.to_thread(response_to, parsed, name, results)
     if head_bytes is None:
         return Response(content, media_type="application/json")
     headers = {_JSON_BYTES: str(head_bytes)}
