@@ -203,10 +203,10 @@ class Calls:
             return result if isinstance(result, RejectedText) else value(result)
 
         with self._model.in_use:
-            feed = QueueFeed(self._model.batcher, self._batch_tokens)
-            results = finish(await feed.map(run_one, range(len(call.texts))))
-        if not call.single:
-            return results
-        if isinstance(results[0], RejectedText):
-            raise InvalidRequestError(results[0].error)
-        return results[0]
+            if not call.single:
+                feed = QueueFeed(self._model.batcher, self._batch_tokens)
+                return finish(await feed.map(run_one, range(len(call.texts))))
+            [result] = finish([await run_one(0)])
+        if isinstance(result, RejectedText):
+            raise InvalidRequestError(result.error)
+        return result

@@ -1,4 +1,4 @@
-"""asyncio helpers for concurrent coroutines, reference counts and an event loop on a thread."""
+"""asyncio helpers for concurrent coroutines and an event loop on a thread."""
 
 import asyncio
 import os
@@ -32,30 +32,6 @@ async def gather_or_cancel(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list
         # raises nothing but a cancellation, which then replaces the error
         await asyncio.gather(*tasks, return_exceptions=True)
         raise
-
-
-class UseCounter:
-    """A count of `with` blocks on one event loop, which can be awaited until it is zero."""
-
-    __slots__ = ("_count", "_unused")
-
-    def __init__(self) -> None:
-        self._count = 0
-        self._unused: asyncio.Future[None] | None = None
-
-    def __enter__(self) -> None:
-        self._count += 1
-
-    def __exit__(self, *_: object) -> None:
-        self._count -= 1
-        if not self._count and self._unused is not None and not self._unused.done():
-            self._unused.set_result(None)
-
-    async def wait_until_unused(self) -> None:
-        """Wait until the count is zero. No new `with` block may start during the wait."""
-        if self._count:
-            self._unused = asyncio.get_running_loop().create_future()
-            await self._unused
 
 
 # for rare work that takes too long for the loop, such as tokenizing a very long text

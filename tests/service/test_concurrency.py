@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fillmask.concurrency import BackgroundLoop, UseCounter, gather_or_cancel
+from fillmask.concurrency import BackgroundLoop, gather_or_cancel
+from fillmask.models.served_model import UseCounter
 
 
 class ChildError(Exception):

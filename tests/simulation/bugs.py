@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from fillmask.concurrency import UseCounter
 from fillmask.engine import admission
 from fillmask.engine.admission import Admission, Throughput
 from fillmask.engine.batcher import Batcher
@@ -22,7 +21,7 @@ from fillmask.engine.passes import PassOutputs
 from fillmask.engine.request_queue import PendingRequest
 from fillmask.middleware.cancellation import DeadlineMiddleware
 from fillmask.middleware.transfer import Claim
-from fillmask.models.served_model import ServedModel
+from fillmask.models.served_model import ServedModel, UseCounter
 from fillmask.observability.health import Health
 from tests.simulation.seeds import first_seed, run_seeds
 

@@ -1,5 +1,6 @@
 """The served model, which the endpoints and the fillmask command use."""
 
+import asyncio
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -11,7 +12,6 @@ from fillmask.bundles.bundle import Architecture, Bundle
 from fillmask.bundles.description import ProblemType
 from fillmask.bundles.description import Task as BundleTask
 from fillmask.bundles.discovery import Fingerprint
-from fillmask.concurrency import UseCounter
 from fillmask.engine.batcher import Batcher
 from fillmask.engine.probe import Probe
 from fillmask.errors import InvalidRequestError, quote
@@ -59,6 +59,30 @@ class ModelInfo(BaseModel):
     max_client_batch_size: int
     auto_truncate: bool
     tokenization_workers: int
+
+
+class UseCounter:
+    """A count of `with` blocks on one event loop, which can be awaited until it is zero."""
+
+    __slots__ = ("_count", "_unused")
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._unused: asyncio.Future[None] | None = None
+
+    def __enter__(self) -> None:
+        self._count += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._count -= 1
+        if not self._count and self._unused is not None and not self._unused.done():
+            self._unused.set_result(None)
+
+    async def wait_until_unused(self) -> None:
+        """Wait until the count is zero. No new `with` block may start during the wait."""
+        if self._count:
+            self._unused = asyncio.get_running_loop().create_future()
+            await self._unused
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,20 +13,18 @@ class Health:
     Attributes:
         not_ready_reason: reason why the service is not ready, None if it is ready.
         failed: whether a failure must end the process.
+        stopping: whether the service stops, because of a failure or a signal.
     """
 
     def __init__(self) -> None:
         self.not_ready_reason: str | None = "The service is starting; wait until it is ready."
         self.failed = False
-        self._stopping = asyncio.Event()
+        self.stopping = False
+        self._stop_event = asyncio.Event()
         self._beat_s = time.monotonic()
 
-    @property
-    def stopping(self) -> bool:
-        return self._stopping.is_set()
-
     async def wait_until_stopping(self) -> None:
-        await self._stopping.wait()
+        await self._stop_event.wait()
 
     @property
     def not_alive_reason(self) -> str | None:
@@ -48,7 +46,8 @@ class Health:
     def stop(self, reason: str) -> None:
         """Mark the service as stopping. A later call does not change the reason."""
         if not self.stopping:
-            self._stopping.set()
+            self.stopping = True
+            self._stop_event.set()
             self.not_ready_reason = reason
 
     def fail(self, reason: str) -> None:

@@ -82,7 +82,8 @@ class FillMaskPipeline(Pipeline[FillMaskParameters, PlannedFills, TextFills]):
         # texts often share their parameters, and hashing targets is slow
         distinct = {id(one): one for one in inputs.parameters}.values()
         lists = {one.targets for one in distinct if one.targets}
-        check_targets_size(lists)
+        if lists:
+            check_targets_size(lists)
         chars = sum(_TARGET_COST_CHARS + len(target) for targets in lists for target in targets)
         read = partial(self._plan_text, report_errors=inputs.report_errors)
         planned = await tokenize(
