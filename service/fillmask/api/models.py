@@ -1,7 +1,9 @@
 """The models of requests: their registry, and the routes of tasks, which refuse an overload."""
 
-from typing import ClassVar
+from collections.abc import Callable, Coroutine
+from typing import Any, ClassVar
 
+from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from starlette.applications import Starlette
 from starlette.types import Receive, Scope, Send
@@ -64,6 +66,10 @@ class TaskRoute(APIRoute):
     task: ClassVar[Task | None] = None
     bulk: ClassVar[bool] = False
     body_names_model: ClassVar[bool] = False
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the endpoint, which has no dependencies for FastAPI's handler to solve."""
+        return self.endpoint
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] != "POST":

@@ -1,8 +1,8 @@
 """What every request for a task goes through: body, model, memory and disconnect."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -132,30 +132,22 @@ class TaskCall:
             yield replace(self, served=served)
 
 
-@asynccontextmanager
-async def task_call(request: Request) -> AsyncIterator[TaskCall]:
-    """Run a `with` block for a request of a TaskRoute, which its client's disconnect cancels.
-
-    Raises:
-        FillMaskError: the body is too large or encoded.
-        ClientDisconnectedError: the client has disconnected.
-    """
-    _check_encoding(request)
-    body = await request.body()
-    claim: Claim = request.scope[CLAIM]
-    claim.add(_parsed_bytes(body))
-    with cancel_on_disconnect(request.receive):
-        yield TaskCall(request, request.scope[SERVED], body, claim)
-
-
 def endpoint_of(
     answer: Callable[[TaskCall], Awaitable[Response]],
 ) -> Callable[[Request], Awaitable[Response]]:
-    """Return the endpoint of a function that answers a call."""
+    """Return the endpoint of a TaskRoute from a function that answers a call.
+
+    The client's disconnect cancels the function. The endpoint raises a FillMaskError if the body is
+    too large or encoded.
+    """
 
     async def endpoint(request: Request) -> Response:
-        async with task_call(request) as call:
-            return await answer(call)
+        _check_encoding(request)
+        body = await request.body()
+        claim: Claim = request.scope[CLAIM]
+        claim.add(_parsed_bytes(body))
+        with cancel_on_disconnect(request.receive):
+            return await answer(TaskCall(request, request.scope[SERVED], body, claim))
 
     return endpoint
 

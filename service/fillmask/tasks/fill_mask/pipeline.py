@@ -139,12 +139,12 @@ class FillMaskPipeline(Pipeline[FillMaskParameters, PlannedFills, TextFills]):
                     f"{label} has masks too far apart for joint filling; use a shorter text or "
                     'strategy "independent".'
                 )
-            return FillPlan(str(text), own, targets, windows)
+            return FillPlan.of(str(text), own, targets, windows)
         encoded = self._reader.read_masked(text, label)
         if longest > 1:
             tokens = len(encoded.input_ids) - 1 + longest
             self._reader.check_tokens(tokens, label, cause=f" with {longest} in place of a mask")
-        return FillPlan(str(text), own, targets, [Window(encoded)])
+        return FillPlan.of(str(text), own, targets, [Window(encoded)])
 
     def _resolve(self, texts: tuple[str, ...]) -> Targets:
         targets = self._cached.get(texts)

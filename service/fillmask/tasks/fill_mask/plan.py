@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -24,7 +23,7 @@ from fillmask.tokenization.encoded_text import EncodedText
 from fillmask.tokenization.windows import Window
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class FillPlan:
     """A tokenized text with its parameters, and the numbers that follow from them.
 
@@ -32,53 +31,50 @@ class FillPlan:
         text: the client's text, or the joined text of a pair.
         targets: the only words and phrases to rank. None means the whole vocabulary.
         windows: one or more parts of the text, which the model reads.
+        encoded: the tokens of each window.
+        masks: number of masks in all windows.
+        top_k: maximum number of fills per mask.
+        lists: number of lists of fills. The joint strategy returns one list for all masks.
+        tokens: number of tokens in all windows.
+        passes: maximum number of model passes. The pass of a plain fill does not count.
     """
 
     text: str
     parameters: FillMaskParameters
     targets: Targets | None
     windows: Sequence[Window]
+    encoded: Sequence[EncodedText]
+    masks: int
+    top_k: int
+    lists: int
+    tokens: int
+    passes: int
 
-    @property
-    def encoded(self) -> list[EncodedText]:
-        return [window.encoded for window in self.windows]
-
-    @property
-    def masks(self) -> int:
-        return sum(len(one.mask_spans) for one in self.encoded)
-
-    @property
-    def top_k(self) -> int:
-        """Maximum number of fills per mask."""
-        if self.targets is not None:
-            return min(self.parameters.top_k or len(self.targets), len(self.targets))
-        return self.parameters.top_k or DEFAULT_TOP_K
-
-    @property
-    def lists(self) -> int:
-        """Number of lists of fills. The joint strategy returns one list for all masks."""
-        return 1 if self.parameters.strategy == "joint" else self.masks
-
-    @property
-    def tokens(self) -> int:
-        """Number of tokens in all windows."""
-        return sum(len(one.input_ids) for one in self.encoded)
+    @classmethod
+    def of(
+        cls,
+        text: str,
+        parameters: FillMaskParameters,
+        targets: Targets | None,
+        windows: Sequence[Window],
+    ) -> "FillPlan":
+        encoded = [window.encoded for window in windows]
+        masks = sum([len(one.mask_spans) for one in encoded])
+        top_k, lists, passes = parameters.top_k or DEFAULT_TOP_K, masks, 0
+        if targets is not None:
+            top_k = min(parameters.top_k or len(targets), len(targets))
+            passes = sum(count_target_passes(one, targets) for one in encoded)
+        elif parameters.strategy == "joint":
+            lists, passes = 1, max_joint_passes(masks, top_k)
+        elif parameters.granularity == "word":
+            passes = masks * max_word_passes(parameters.max_word_tokens or DEFAULT_WORD_TOKENS)
+        tokens = sum([len(one.input_ids) for one in encoded])
+        return cls(text, parameters, targets, windows, encoded, masks, top_k, lists, tokens, passes)
 
     @property
     def pass_tokens(self) -> int:
         """Estimate of the tokens in all model passes, if the windows have equal numbers of them."""
         return self.tokens * max(1, self.passes // len(self.windows))
-
-    @cached_property
-    def passes(self) -> int:
-        """Maximum number of model passes. The pass of a plain fill does not count."""
-        if self.targets is not None:
-            return sum(count_target_passes(text, self.targets) for text in self.encoded)
-        if self.parameters.strategy == "joint":
-            return max_joint_passes(self.masks, self.top_k)
-        if self.parameters.granularity == "word":
-            return self.masks * max_word_passes(self.word_tokens)
-        return 0
 
     @property
     def word_tokens(self) -> int:
