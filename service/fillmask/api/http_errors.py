@@ -58,7 +58,7 @@ def _advice(app: FastAPI, path: str) -> str:
                 endpoint
                 for served in models.by_name.values()
                 for task in served.info.tasks
-                for endpoint in endpoints_of(served, task)
+                for endpoint in endpoints_of(app, served, task)
             )
             return f"this service {absent}; its models have {', '.join(dict.fromkeys(found))}"
     return "use an endpoint that GET /docs lists, such as POST /fill-mask"

@@ -13,7 +13,6 @@ from fillmask.errors import NotReadyError, OverloadedError
 from fillmask.models.registry import ModelRegistry
 from fillmask.models.served_model import ServedModel
 from fillmask.observability.request_context import MODEL
-from fillmask.tasks.task import tasks_of
 
 SERVED = "fillmask.served"  # key of the scope, for the model that a request uses to its end
 
@@ -43,14 +42,6 @@ async def get_ready_model(app: Starlette, name: str | None = None) -> ServedMode
     return served
 
 
-def endpoints_of(served: ServedModel, task: Task) -> list[str]:
-    """Return the endpoints of one of the model's tasks, such as POST /fill-mask."""
-    paths = [one.endpoint.path for one in tasks_of([task]) if one.endpoint is not None]
-    paths += ["/embed_sparse"] * (task == "sparse")
-    paths += ["/rerank"] * (task == "text-classification" and served.reranks)
-    return [f"POST {path}" for path in paths]
-
-
 class TaskRoute(APIRoute):
     """Route of a task.
 
@@ -60,11 +51,13 @@ class TaskRoute(APIRoute):
     Attributes:
         task: task that the model must have. None accepts any task.
         bulk: whether the work joins the bulk lane.
+        is_main: whether messages name the path as an endpoint of the task.
         body_names_model: whether the body may name another model than the path.
     """
 
     task: ClassVar[Task | None] = None
     bulk: ClassVar[bool] = False
+    is_main: ClassVar[bool] = False
     body_names_model: ClassVar[bool] = False
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -96,6 +89,10 @@ class TaskRoute(APIRoute):
         """
         return get_registry(app).get(name, self.task)
 
+    def serves(self, served: ServedModel) -> bool:  # noqa: ARG002 - of all routes
+        """Return whether a model with the task can answer."""
+        return True
+
 
 class RerankRoute(TaskRoute):
     """Route of reranking, whose body may name the model.
@@ -113,7 +110,24 @@ class RerankRoute(TaskRoute):
             return next((one for one in models.by_name.values() if one.reranks), served)
         return served
 
+    def serves(self, served: ServedModel) -> bool:
+        return served.reranks
 
-def route_of(of_bundle: Task, *, bulk: bool = False) -> type[TaskRoute]:
+
+class MainRerankRoute(RerankRoute):
+    """The route of reranking that messages name."""
+
+    is_main = True
+
+
+def route_of(of_bundle: Task, *, bulk: bool = False, is_main: bool = True) -> type[TaskRoute]:
     """Return the class of routes of a task of bundles."""
-    return type("TaskRoute", (TaskRoute,), {"task": of_bundle, "bulk": bulk})
+    fields = {"task": of_bundle, "bulk": bulk, "is_main": is_main}
+    return type("TaskRoute", (TaskRoute,), fields)
+
+
+def endpoints_of(app: Starlette, served: ServedModel, task: Task) -> list[str]:
+    """Return the main endpoints of one of the model's tasks, such as POST /fill-mask."""
+    main = [one for one in app.routes if isinstance(one, TaskRoute) and one.is_main]
+    found = [one.path for one in main if one.task == task and one.serves(served)]
+    return [f"POST {path}" for path in found if "{" not in path]

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationInfo, field_validator
 from pydantic_core import to_json
 
-from fillmask.api.models import RerankRoute
+from fillmask.api.models import MainRerankRoute, RerankRoute
 from fillmask.api.operations import add_route
 from fillmask.api.request_body import only, read_json
 from fillmask.api.task_call import TaskCall, json_response
@@ -146,7 +146,7 @@ class RankedDocumentsResponse(BaseModel):
 def add_rerank_routes(router: APIRouter) -> None:
     add_route(
         router,
-        RerankRoute,
+        MainRerankRoute,
         "/rerank",
         _rerank,
         name="rerank",

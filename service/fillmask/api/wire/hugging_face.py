@@ -51,8 +51,9 @@ async def _run_first_task(call: TaskCall) -> Response:
     except InvalidRequestError as error:
         if info.mask_token.encode() in call.body:
             raise
-        paths = [(one, ", ".join(endpoints_of(call.served, one))) for one in info.tasks]
-        tasks = " and ".join(f"{one} ({endpoints})" for one, endpoints in paths)
+        app = call.request.app
+        paths = {one: ", ".join(endpoints_of(app, call.served, one)) for one in info.tasks}
+        tasks = " and ".join(f"{one} ({endpoints})" for one, endpoints in paths.items())
         raise InvalidRequestError(
             f"{error.text.removesuffix('.')}; model {quote(info.name)} has the task {tasks}."
         ) from error

@@ -205,7 +205,7 @@ class EmbedSparseResponse(RootModel[list[list[WeightBody] | VectorBody | dict[st
 def add_tei_routes(router: APIRouter) -> None:
     add_route(
         router,
-        route_of(CLASSIFY.of_bundle),
+        route_of(CLASSIFY.of_bundle, is_main=False),
         "/predict",
         _predict,
         name="predict_labels",
