@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Any
 
 from fillmask.engine.pacing import QueueFeed
 from fillmask.errors import InvalidRequestError
@@ -12,64 +12,17 @@ from fillmask.parameters.texts import InputText, TextPair, plain_text, read_inpu
 from fillmask.parameters.types import OnErrorField
 from fillmask.parameters.validation import (
     ClientObject,
-    OnError,
     TaskParameters,
     ValidationContext,
     check_same_length,
 )
 from fillmask.parameters.values import merge_parameters
-from fillmask.tasks.classify.parameters import FunctionToApply, OnLongInput
-from fillmask.tasks.fill_mask.parameters import Granularity, OnLongText, Order, Strategy
 from fillmask.tasks.pipeline import Pipeline
 from fillmask.tasks.rerank.parameters import RerankParameters
 from fillmask.tasks.rerank.results import rank_texts
 from fillmask.tasks.result import RejectedText
-from fillmask.tasks.score.parameters import Part, Variant
-from fillmask.tasks.sparse.parameters import InputType
 from fillmask.tasks.task import Task
 from fillmask.tokenization.reader import text_label
-
-
-class CallKeywords(TypedDict, total=False):
-    parameters: Iterable[Mapping[str, Any] | None] | None
-    on_error: OnError | None
-
-
-class FillMaskKeywords(CallKeywords, total=False):
-    top_k: int | None
-    targets: Sequence[str] | None
-    granularity: Granularity | None
-    max_word_tokens: int | None
-    strategy: Strategy | None
-    order: Order | None
-    on_long_text: OnLongText | None
-
-
-class ScoreKeywords(CallKeywords, total=False):
-    variant: Variant | None
-    prefix: str | None
-    span: Sequence[int] | None
-    part: Part | None
-    targets: Sequence[str] | None
-
-
-class ClassifyKeywords(CallKeywords, total=False):
-    top_k: int | None
-    function_to_apply: FunctionToApply | None
-    on_long_text: OnLongInput | None
-
-
-class RerankKeywords(TypedDict, total=False):
-    top_n: int | None
-    raw_scores: bool | None
-    truncate: bool | None
-
-
-class SparseKeywords(CallKeywords, total=False):
-    input_type: InputType | None
-    top_n: int | None
-    min_weight: float | None
-    on_long_text: OnLongInput | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,14 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self, Unpack, overload
 
-from fillmask.calls import (
-    Calls,
-    ClassifyKeywords,
-    FillMaskKeywords,
-    RerankKeywords,
-    ScoreKeywords,
-    SparseKeywords,
-)
+from fillmask.calls import Calls
 from fillmask.concurrency import BackgroundLoop
 from fillmask.errors import InvalidRequestError
 from fillmask.models.limits import local_settings
@@ -28,9 +21,14 @@ from fillmask.models.loader import load_model
 from fillmask.models.served_model import ServedModel
 from fillmask.parameters.texts import TextPair
 from fillmask.parameters.values import describe
+from fillmask.tasks.classify.parameters import ClassifyKeywords
 from fillmask.tasks.classify.results import LabelScore
+from fillmask.tasks.fill_mask.parameters import FillMaskKeywords
+from fillmask.tasks.rerank.parameters import RerankKeywords
 from fillmask.tasks.rerank.results import RankedText
+from fillmask.tasks.score.parameters import ScoreKeywords
 from fillmask.tasks.score.results import TextScore, target_table
+from fillmask.tasks.sparse.parameters import SparseKeywords
 from fillmask.tasks.sparse.results import SparseEmbedding
 from fillmask.tasks.task import CLASSIFY, FILL_MASK, SCORE, SPARSE, TASKS
 

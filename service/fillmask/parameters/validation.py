@@ -4,9 +4,9 @@ HTTP, the command and Python validate here, so they refuse the same values in th
 stands once, as the type of a field: OpenAPI shows its JSON schema, and `_allowed` says it in words.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self, TypedDict
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError, ValidationInfo
 from pydantic_core import ErrorDetails
@@ -123,6 +123,13 @@ class TaskParameters(ClientObject):
             )
             for index, item in enumerate(value)
         ]
+
+
+class CallKeywords(TypedDict, total=False):
+    """Arguments of every task in Python, for type checkers."""
+
+    parameters: Iterable[Mapping[str, Any] | None] | None
+    on_error: OnError | None
 
 
 def check_same_length(parameters: object, texts: object, context: ValidationContext) -> None:

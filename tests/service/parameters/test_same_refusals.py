@@ -10,13 +10,13 @@ import pytest
 from fastapi.testclient import TestClient
 
 from fillmask.app import create_app
-from fillmask.calls import CallKeywords, ClassifyKeywords, FillMaskKeywords, ScoreKeywords
 from fillmask.errors import InvalidRequestError
 from fillmask.library import FillMask
+from fillmask.parameters.validation import CallKeywords
 from fillmask.settings import Settings
-from fillmask.tasks.classify.parameters import ClassifyParameters
-from fillmask.tasks.fill_mask.parameters import FillMaskParameters
-from fillmask.tasks.score.parameters import ScoreParameters
+from fillmask.tasks.classify.parameters import ClassifyKeywords, ClassifyParameters
+from fillmask.tasks.fill_mask.parameters import FillMaskKeywords, FillMaskParameters
+from fillmask.tasks.score.parameters import ScoreKeywords, ScoreParameters
 from tests.service.classifiers import write_classifier
 from tests.service.cli.command_line import fillmask, write_rows
 from tests.service.sparse_bundles import write_sparse_bundle

@@ -7,7 +7,7 @@ from typing_extensions import TypeAliasType
 
 from fillmask.parameters.texts import Truncation
 from fillmask.parameters.types import WholeNumber
-from fillmask.parameters.validation import TaskParameters
+from fillmask.parameters.validation import CallKeywords, TaskParameters
 
 FunctionToApply = TypeAliasType("FunctionToApply", Literal["softmax", "sigmoid", "none"])
 OnLongInput = TypeAliasType("OnLongInput", Literal["error", "truncate"])
@@ -39,3 +39,11 @@ class ClassifyParameters(TaskParameters):
     @property
     def truncation(self) -> Truncation:
         return Truncation(self.on_long_text and self.on_long_text == "truncate")
+
+
+class ClassifyKeywords(CallKeywords, total=False):
+    """The same in Python, for type checkers."""
+
+    top_k: int | None
+    function_to_apply: FunctionToApply | None
+    on_long_text: OnLongInput | None

@@ -1,5 +1,6 @@
 """Parameters of the task fill-mask."""
 
+from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -7,7 +8,7 @@ from typing_extensions import TypeAliasType
 
 from fillmask.errors import InvalidRequestError
 from fillmask.parameters.types import INTEGER, TargetList, WholeNumber
-from fillmask.parameters.validation import TaskParameters, ValidationContext
+from fillmask.parameters.validation import CallKeywords, TaskParameters, ValidationContext
 
 # named, because generators of clients need names for types that occur twice
 Granularity = TypeAliasType("Granularity", Literal["token", "word"])
@@ -78,3 +79,15 @@ class FillMaskParameters(TaskParameters):
             raise InvalidRequestError(
                 f"{chosen[0]} and {chosen[1]} exclude each other; choose one."
             )
+
+
+class FillMaskKeywords(CallKeywords, total=False):
+    """The same in Python, for type checkers."""
+
+    top_k: int | None
+    targets: Sequence[str] | None
+    granularity: Granularity | None
+    max_word_tokens: int | None
+    strategy: Strategy | None
+    order: Order | None
+    on_long_text: OnLongText | None

@@ -1,6 +1,6 @@
 """Parameters of reranking, over HTTP and in Python."""
 
-from typing import Annotated
+from typing import Annotated, TypedDict
 
 from pydantic import BaseModel, BeforeValidator, Field, ValidationInfo, field_validator
 
@@ -65,3 +65,11 @@ def read_ranked(value: object, label: str, max_texts: int, form: str = "a text")
     if not any(map(str.strip, texts)):
         raise InvalidRequestError(f"{label} has no tokens; write at least one word.")
     return texts
+
+
+class RerankKeywords(TypedDict, total=False):
+    """The same in Python, for type checkers."""
+
+    top_n: int | None
+    raw_scores: bool | None
+    truncate: bool | None

@@ -1,5 +1,6 @@
 """Parameters of the task score."""
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -7,7 +8,7 @@ from typing_extensions import TypeAliasType
 
 from fillmask.errors import InvalidRequestError
 from fillmask.parameters.types import INTEGER, TUPLE, TargetList
-from fillmask.parameters.validation import TaskParameters, ValidationContext
+from fillmask.parameters.validation import CallKeywords, TaskParameters, ValidationContext
 
 Variant = TypeAliasType("Variant", Literal["within_word", "original"])
 Part = TypeAliasType("Part", Literal["text", "text_pair"])
@@ -62,3 +63,13 @@ class ScoreParameters(TaskParameters):
     @property
     def chosen_variant(self) -> Variant:
         return self.variant or (DEFAULT_VARIANT if self.targets is None else "original")
+
+
+class ScoreKeywords(CallKeywords, total=False):
+    """The same in Python, for type checkers."""
+
+    variant: Variant | None
+    prefix: str | None
+    span: Sequence[int] | None
+    part: Part | None
+    targets: Sequence[str] | None

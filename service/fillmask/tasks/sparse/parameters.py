@@ -7,8 +7,8 @@ from typing_extensions import TypeAliasType
 
 from fillmask.parameters.texts import Truncation
 from fillmask.parameters.types import WholeNumber
-from fillmask.parameters.validation import TaskParameters
-from fillmask.tasks.classify.parameters import LongInputField
+from fillmask.parameters.validation import CallKeywords, TaskParameters
+from fillmask.tasks.classify.parameters import LongInputField, OnLongInput
 
 InputType = TypeAliasType("InputType", Literal["document", "query"])
 
@@ -44,3 +44,12 @@ class SparseParameters(SparseFields, TaskParameters):
     @property
     def truncation(self) -> Truncation:
         return Truncation(self.on_long_text and self.on_long_text == "truncate")
+
+
+class SparseKeywords(CallKeywords, total=False):
+    """The same in Python, for type checkers."""
+
+    input_type: InputType | None
+    top_n: int | None
+    min_weight: float | None
+    on_long_text: OnLongInput | None
