@@ -31,6 +31,7 @@ from tests.native.oracle import (
     Int8Linear,
     Layer,
     attention,
+    has_ties,
     load,
     operator_model,
     run,
@@ -116,7 +117,10 @@ class Fuzzer:
         assert len(outputs) == len(expected)
         for output, (y, tolerance) in zip(outputs, expected, strict=True):
             assert output.shape == y.shape
-            assert (np.abs(output - y) <= tolerance).all(), f"{case.attributes}, {y.shape}"
+            agrees = np.abs(output - y) <= tolerance
+            if operator is not None and isinstance(x := case.inputs[0], np.ndarray):
+                agrees = agrees[~has_ties(x, operator.factors, operator.zero_point)]
+            assert agrees.all(), f"{case.attributes}, {y.shape}"
 
     def _below(self, end: int) -> int:
         return int(self._random.integers(end))

@@ -1,6 +1,7 @@
 """The native operators in float64 NumPy, and ONNX models of one operator.
 
-Rows become bytes and sums of products are exact, so that these parts must agree bit for bit.
+Rows become bytes and sums of products are exact, so that these parts must agree bit for bit, but
+for rows with a tie.
 The float32 end of a layer and attention agree to a tolerance.
 """
 
@@ -29,6 +30,9 @@ SIGNED, AFTER_GELU = 128, 16  # zero points
 # PackedAttention relative to the largest value, for scores up to 1. Errors of random cases are
 # below 5e-7.
 TOLERANCE = 2e-6
+# Distance of a product from a half within which float32, with or without a fused addition, may
+# round it the other way. The unit in the last place of 255 is 1.5e-5.
+TIE = 2e-5
 
 Array = NDArray[Any]
 Floats = NDArray[np.float32]
@@ -189,6 +193,19 @@ class Int8Linear:
 
 def round_rows(x: Floats, factors: Floats | None, zero_point: int) -> tuple[Indices, Doubles]:
     """Return the bytes (R, K) of the rows, and the scales (R, 1)."""
+    products, scales = _divide_rows(x, factors, zero_point)
+    return np.clip(np.rint(products) + zero_point, 0, 255).astype(np.int64), scales
+
+
+def has_ties(x: Floats, factors: Floats | None, zero_point: int) -> NDArray[np.bool_]:
+    """Return which rows (R,) have a number so close to a half that float32 may round it to one."""
+    products, _ = _divide_rows(x, factors, zero_point)
+    distances: Doubles = np.abs(products - np.floor(products) - 0.5).min(axis=1)
+    return distances < TIE
+
+
+def _divide_rows(x: Floats, factors: Floats | None, zero_point: int) -> tuple[Doubles, Doubles]:
+    """Return the rows (R, K) divided by their scales, and the scales (R, 1)."""
     scaled = x if factors is None else x * factors
     if zero_point == SIGNED:
         steps = np.float32(127)
@@ -200,8 +217,7 @@ def round_rows(x: Floats, factors: Floats | None, zero_point: int) -> tuple[Indi
     # rows of tiny numbers are rows of zeros
     inverses = np.divide(steps, bounds, out=np.zeros_like(bounds), where=bounds >= 1e-36)
     products = scaled.astype(np.float64) * inverses.astype(np.float64)
-    rounded = np.clip(np.rint(products) + zero_point, 0, 255).astype(np.int64)
-    return rounded, (bounds / steps).astype(np.float64)
+    return products, (bounds / steps).astype(np.float64)
 
 
 def activate(x: Doubles, activation: int) -> Doubles:
