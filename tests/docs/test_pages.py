@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 
 import pytest
 from fastapi.testclient import TestClient
 
+from fillmask import FillMask
 from fillmask.app import create_app
 from fillmask.settings import Settings
 from fillmask_model.checkpoints.checkpoint import OWN_MODEL_TYPE
@@ -126,9 +131,44 @@ def test_every_package_and_module_of_the_architecture_exists() -> None:
     section = pages.section(ARCHITECTURE, "Packages")
     rows = dict(re.findall(r"^\| `([\w/]+)/` \|(.*)\|$", section, re.MULTILINE))
     for package in packages - set(map(Path, rows)):
-        assert f"`{package.name}/`" in rows.get(str(package.parent), ""), package
+        told = " ".join(rows.get(str(parent), "") for parent in package.parents)
+        assert f"`{package.name}/`" in told, package
     assert [row for row in rows if not (pages.ROOT / row).is_dir()] == []
     # Paths without a source root are below service/fillmask.
     named = set(re.findall(r"`([\w/]+\.py)`", ARCHITECTURE))
     service = pages.ROOT / "service" / "fillmask"
     assert [path for path in sorted(named) if not (service / path).is_file()] == []
+
+
+# that a warm fill passes over HTTP, and from Python. These numbers only fall, too.
+MOST_MODULES, MOST_MODULES_IN_PYTHON = 36, 26
+
+
+def test_the_life_of_a_request_names_every_module() -> None:
+    service, text = pages.ROOT / "service" / "fillmask", "Paris is the [MASK] of France."
+    passed: set[str] = set()
+
+    def record(frame: FrameType, *_: object) -> None:
+        passed.add(frame.f_code.co_filename)
+
+    def modules(call: Callable[[], object]) -> set[str]:
+        for _ in range(2):  # the first call is not warm
+            passed.clear()
+            call()
+        found = (Path(one) for one in passed.copy() if one.startswith(str(service)))
+        return {str(one.relative_to(service)) for one in found}
+
+    sys.setprofile(record)
+    threading.setprofile(record)  # of the threads from now on, such as the workers
+    try:
+        with TestClient(create_app(Settings(threads=1))) as client:
+            over_http = modules(lambda: client.post("/fill-mask", json={"inputs": text}))
+        with FillMask(threads=1) as model:
+            in_python = modules(lambda: model.fill(text))
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    section = pages.section(ARCHITECTURE, "Life of a request")
+    assert [one for one in sorted(over_http) if f"`{one}`" not in section] == []
+    assert len(over_http) <= MOST_MODULES
+    assert len(in_python) <= MOST_MODULES_IN_PYTHON
