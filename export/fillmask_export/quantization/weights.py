@@ -13,60 +13,9 @@ from numpy.typing import NDArray
 from fillmask_export.progress import stage
 from fillmask_export.quantization.rounding import Gram, QuantizedRows, quantize_rows
 from fillmask_model.checkpoints.checkpoint import FILL_MASK, SPARSE, TEXT_CLASSIFICATION, Checkpoint
-from fillmask_model.quantization.calibration import BlockwiseStatistics
+from fillmask_model.quantization.calibration import calibrate
 from fillmask_model.quantization.input_recorder import InputStatistics
 from fillmask_model.quantization.rounding_plan import RoundingPlan
-
-
-class SavingStatistics(Mapping[str, InputStatistics]):
-    """Input statistics that save the Gram matrices of each block at the first access.
-
-    All matrices together are too large for the memory.
-
-    Args:
-        statistics: statistics by layer.
-        scratch: directory for the files of the matrices. None to save nothing.
-    """
-
-    def __init__(self, statistics: Mapping[str, InputStatistics], scratch: Path | None) -> None:
-        self._statistics = statistics
-        self._seen: set[str] = set()
-        self._files: dict[str, Path] = {}
-        self._directory = None
-        if scratch is not None:
-            self._directory = Path(tempfile.mkdtemp(dir=scratch, prefix="grams-"))
-        self._bar = stage("smoothing", len(statistics))
-
-    def gram(self, name: str) -> NDArray[np.float32] | None:
-        """Return the saved matrix of a layer, if any."""
-        return np.load(self._files[name], mmap_mode="r") if name in self._files else None
-
-    def __getitem__(self, name: str) -> InputStatistics:
-        if name not in self._seen:
-            block = name.rpartition(".")[0]
-            names = [other for other in self._statistics if other.rpartition(".")[0] == block]
-            if self._directory is not None:
-                self._save(names, self._directory)
-            self._seen.update(names)
-            self._bar.update(len(names))
-            if len(self._seen) == len(self._statistics):
-                self._bar.close()
-        return self._statistics[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._statistics)
-
-    def __len__(self) -> int:
-        return len(self._statistics)
-
-    def _save(self, names: Sequence[str], directory: Path) -> None:
-        files: dict[int, Path] = {}  # layers with the same input share a file
-        for name in names:
-            gram = self._statistics[name].gram
-            if id(gram) not in files:
-                files[id(gram)] = directory / f"{name}.npy"
-                np.save(files[id(gram)], gram.astype(np.float32))
-            self._files[name] = files[id(gram)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,7 +77,7 @@ def int8_weights(
     if checkpoint.rounding:
         return Int8Weights(checkpoint.rounding, lambda _: None)
     model, tasks = checkpoint.model, checkpoint.tasks
-    statistics = BlockwiseStatistics(
+    statistics = calibrate(
         model,
         calibration,
         mask_token_id,
@@ -137,5 +86,34 @@ def int8_weights(
         sparse=SPARSE in tasks,
         grams=scratch is not None,
     )
-    saving = SavingStatistics(statistics, scratch)
-    return Int8Weights(RoundingPlan.from_statistics(model, saving), saving.gram)
+    files: dict[str, Path] = {}
+    directory = scratch and Path(tempfile.mkdtemp(dir=scratch, prefix="grams-"))
+
+    def gram(name: str) -> NDArray[np.float32] | None:
+        return np.load(files[name], mmap_mode="r") if name in files else None
+
+    with stage("smoothing", model.config.num_blocks) as bar:
+
+        def saved() -> Iterator[dict[str, InputStatistics]]:
+            for some in statistics:
+                if directory is not None:
+                    files.update(_save_grams(some, directory))
+                yield some
+                bar.update(sum(name.endswith(".query") for name in some))  # number of blocks
+
+        plan = RoundingPlan.from_statistics(model, saved())
+    return Int8Weights(plan, gram)
+
+
+def _save_grams(statistics: Mapping[str, InputStatistics], directory: Path) -> dict[str, Path]:
+    """Save the Gram matrices of some layers, since all together are too large for the memory.
+
+    Returns:
+        The file of each layer's matrix. Layers with the same input share a file.
+    """
+    files: dict[int, Path] = {}
+    for name, one in statistics.items():
+        if id(one) not in files:
+            files[id(one)] = directory / f"{name}.npy"
+            np.save(files[id(one)], one.gram.astype(np.float32))
+    return {name: files[id(one)] for name, one in statistics.items()}

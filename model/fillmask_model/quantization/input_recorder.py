@@ -104,15 +104,17 @@ class InputRecorder:
         self._own_query = own_query
         self.selected: Tensor | None = None
         self._inputs: dict[str, _InputAccumulator] = {}
+        self._sources: dict[str, str] = {}  # layer whose input is recorded, by layer
         self._hooks: list[RemovableHandle] = []
 
     def __enter__(self) -> Self:
         for name, module in self._model.named_modules():
-            recorded = name.startswith(self._modules) and is_int8_linear(name, module)
-            keys = f"{self._own_query.removesuffix('query')}key" if self._own_query else ""
-            if recorded and (shared_input_name(name) == name or name == keys):
-                self._hook_linear(name, module)
+            if name.startswith(self._modules) and is_int8_linear(name, module):
+                self._sources[name] = self._source(name)
+                if self._sources[name] == name:
+                    self._hook_linear(name, module)
         if HEAD in self._modules:
+            self._sources[VOCABULARY] = VOCABULARY
             head = self._model.head.register_forward_hook(
                 lambda _, __, output: self._add(VOCABULARY, output)
             )
@@ -124,7 +126,15 @@ class InputRecorder:
             hook.remove()
 
     def statistics(self) -> dict[str, InputStatistics]:
-        return {name: inputs.statistics() for name, inputs in self._inputs.items()}
+        """Return the statistics by layer. Layers with the same input share an object."""
+        recorded = {name: inputs.statistics() for name, inputs in self._inputs.items()}
+        return {name: recorded[source] for name, source in self._sources.items()}
+
+    def _source(self, name: str) -> str:
+        first = shared_input_name(name)
+        if first == self._own_query and name != first:
+            return f"{first.removesuffix('query')}key"
+        return first
 
     def _hook_linear(self, name: str, module: nn.Module) -> None:
         # the served graph folds the value bias into the output bias

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from fillmask_model.encoder.encoder import TiedEncoder
-from fillmask_model.quantization.calibration import BlockwiseStatistics
+from fillmask_model.quantization.calibration import calibrate
 from fillmask_model.quantization.input_recorder import InputStatistics
 from fillmask_model.quantization.layer_precision import (
     VOCABULARY,
@@ -62,7 +62,7 @@ class RoundingPlan:
 
     @classmethod
     def from_statistics(
-        cls, model: TiedEncoder, statistics: Mapping[str, InputStatistics]
+        cls, model: TiedEncoder, statistics: Iterable[Mapping[str, InputStatistics]]
     ) -> RoundingPlan:
         """Choose smoothing factors and float32 channels from weights and input statistics.
 
@@ -71,30 +71,17 @@ class RoundingPlan:
             statistics: statistics of `fillmask_model.quantization.calibration` by layer.
         """
         found: dict[str, Tensor] = {}
-        gate = ["ffn_gate"] if model.config.gated_ffn else []
-        for block in range(model.config.num_blocks):
-            parts = [
-                *((layers, FLOAT_CHANNELS) for layers in _attention_inputs(block, statistics)),
-                (["output"], 0),
-                (["ffn_in", *gate], 0),
-            ]
-            if gate:
-                parts.append((["ffn_out"], 0))
-            for maps, float_channels in parts:
-                names = [f"blocks.{block}.{part}" for part in maps]
-                factors = _linear_factors(model, names, statistics[names[0]], float_channels)
-                found |= dict.fromkeys(names, factors)
-            if not gate:
-                hidden = f"blocks.{block}.ffn_out"
-                found[hidden] = torch.ones(model.config.d_ff)
-                found[hidden][choose_float_channels(statistics[hidden], FLOAT_HIDDEN_CHANNELS)] = 0
-        if VOCABULARY not in statistics:
-            return cls(found)
-        for name, module in model.head.named_children():
-            if isinstance(module, nn.Linear):
-                rows = statistics[f"head.{name}"]
-                found[f"head.{name}"] = _factors(module.weight, rows, FLOAT_CHANNELS)
-        found[VOCABULARY] = _factors(model.output_projection(), statistics[VOCABULARY], 0)
+        for some in statistics:
+            for block in dict.fromkeys(name.rpartition(".")[0] for name in some):
+                if block.startswith("blocks."):
+                    found |= _block_factors(model, block, some)
+            if VOCABULARY not in some:
+                continue
+            for name, module in model.head.named_children():
+                if isinstance(module, nn.Linear):
+                    rows = some[f"head.{name}"]
+                    found[f"head.{name}"] = _factors(module.weight, rows, FLOAT_CHANNELS)
+            found[VOCABULARY] = _factors(model.output_projection(), some[VOCABULARY], 0)
         return cls(found)
 
     @classmethod
@@ -112,7 +99,7 @@ class RoundingPlan:
         chosen = generator.choice(len(rows), min(count, len(rows)), replace=False)
         there = copy.deepcopy(model).cpu().eval()
         texts = list(rows[chosen].astype(np.int64))
-        return cls.from_statistics(there, BlockwiseStatistics(there, texts, mask_token_id))
+        return cls.from_statistics(there, calibrate(there, texts, mask_token_id))
 
     def check(self, model: TiedEncoder) -> None:
         """Check that the factors fit the encoder's linear layers.
@@ -161,10 +148,26 @@ class RoundingPlan:
                 )
 
 
-def _attention_inputs(block: int, statistics: Mapping[str, InputStatistics]) -> list[list[str]]:
-    """Return the layers at the start of a block, grouped by their inputs."""
-    query, key = (statistics[f"blocks.{block}.{part}"] for part in ("query", "key"))
-    return [["query", "key", "value"]] if query is key else [["query"], ["key", "value"]]
+def _block_factors(
+    model: TiedEncoder, block: str, statistics: Mapping[str, InputStatistics]
+) -> dict[str, Tensor]:
+    """Return the factors of a block's layers, such as those of `blocks.0`."""
+    gated = model.config.gated_ffn
+    query, key = (statistics[f"{block}.{part}"] for part in ("query", "key"))
+    together = [["query", "key", "value"]] if query is key else [["query"], ["key", "value"]]
+    parts = [*((layers, FLOAT_CHANNELS) for layers in together), (["output"], 0)]
+    parts += [(["ffn_in", "ffn_gate"], 0), (["ffn_out"], 0)] if gated else [(["ffn_in"], 0)]
+    found: dict[str, Tensor] = {}
+    for layers, float_channels in parts:
+        names = [f"{block}.{layer}" for layer in layers]
+        weight = torch.cat([model.get_parameter(f"{name}.weight") for name in names])
+        factors = _factors(weight, statistics[names[0]], float_channels)
+        found |= dict.fromkeys(names, factors)
+    if not gated:
+        hidden = f"{block}.ffn_out"
+        found[hidden] = torch.ones(model.config.d_ff)
+        found[hidden][choose_float_channels(statistics[hidden], FLOAT_HIDDEN_CHANNELS)] = 0
+    return found
 
 
 def choose_float_channels(statistics: InputStatistics, count: int) -> NDArray[np.int64]:
@@ -192,13 +195,6 @@ def choose_float_channels(statistics: InputStatistics, count: int) -> NDArray[np
         chosen.append(int(gain.argmax()))
         rows[:, chosen[-1]] = 0
     return np.sort(np.array(chosen, np.int64))
-
-
-def _linear_factors(
-    model: TiedEncoder, names: list[str], statistics: InputStatistics, float_channels: int
-) -> Tensor:
-    weight = torch.cat([model.get_parameter(f"{name}.weight") for name in names])
-    return _factors(weight, statistics, float_channels)
 
 
 def _factors(weight: Tensor, statistics: InputStatistics, float_channels: int) -> Tensor:
