@@ -21,7 +21,7 @@ from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.runtime import Runtime
 from fillmask.parameters.texts import InputText, TextPair
 from fillmask.tokenization.tokenizer import Tokenizer
-from fillmask_export.bundle.reading import TextFormat
+from fillmask_export.bundle.reading import pair_fields
 from fillmask_export.bundle.write_bundle import write_bundle
 from fillmask_export.graph.weights import encoder_weights
 from fillmask_export.heads import agreement, classify
@@ -423,5 +423,5 @@ def test_pairs_and_types_come_from_the_tokenizer(
     tokenizer = TokenizerFile.from_str(content.decode())
     tokenizer.post_processor = template or processors.Sequence([])
     config = small_config(type_vocab_size=types)
-    found = TextFormat.from_tokenizer(tokenizer.to_str().encode(), "[MASK]", config)
-    assert found == TextFormat(pairs=pairs, token_types=token_types)
+    found = pair_fields(tokenizer.to_str().encode(), "[MASK]", config)
+    assert found == {"pairs": pairs, "token_types": token_types}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 from fillmask.bundles.description import SpecialTokens
@@ -14,39 +14,7 @@ from fillmask_export.sample_texts import MAX_UNKNOWN, GivenTexts, SampleTexts, u
 from fillmask_model.checkpoints.checkpoint import Checkpoint
 from fillmask_model.checkpoints.errors import CheckpointError
 from fillmask_model.encoder.config import EncoderConfig
-from fillmask_model.tokenizers.special_tokens import read_tokenizer
-
-
-@dataclass(frozen=True, slots=True)
-class TextFormat:
-    """Kinds of inputs that a model reads.
-
-    Attributes:
-        pairs: whether the model reads pairs of texts.
-        token_types: number of token types in pairs. 1 if all tokens have type 0.
-    """
-
-    pairs: bool
-    token_types: int
-
-    @classmethod
-    def from_tokenizer(cls, tokenizer_json: bytes, mask_token: str, config: EncoderConfig) -> Self:
-        """Find the format from the tokens of a pair.
-
-        A model reads pairs if its tokenizer separates the two texts by special tokens. The model
-        needs token types if the tokenizer gives the second text a type above 0 and the encoder has
-        an embedding for this type.
-
-        Args:
-            tokenizer_json: content of the checkpoint's tokenizer.json.
-        """
-        # the mask token is the only text that is one token with every vocabulary
-        pair = read_tokenizer(tokenizer_json).encode(mask_token, mask_token)
-        parts = pair.sequence_ids
-        if 0 not in parts or 1 not in parts or None not in parts[parts.index(0) : parts.index(1)]:
-            return cls(pairs=False, token_types=1)
-        has_types = 0 < max(pair.type_ids) < config.type_vocab_size
-        return cls(pairs=True, token_types=config.type_vocab_size if has_types else 1)
+from fillmask_model.tokenizers.special_tokens import read_tokenizer, separates_pairs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,17 +74,17 @@ class Reading:
                 f"--max-tokens allows up to {config.max_positions}"
             )
         special_texts, mask_id, special_ids = special_tokens(content, mask_token, config)
-        text_format = TextFormat(pairs=False, token_types=1)
+        options: dict[str, Any] = {"pairs": False, "token_types": 1}
         if checkpoint.sparse is None:
-            text_format = TextFormat.from_tokenizer(content, mask_token, config)
-        if text_format.token_types > 1 and _omits_types(reference):
-            text_format = replace(text_format, token_types=1)
+            options = pair_fields(content, mask_token, config)
+        if options["token_types"] > 1 and _omits_types(reference):
+            options["token_types"] = 1
             notes.append(
                 "the second text of a pair has token type 0, as in transformers' "
                 f"{type(reference).__name__}, although the model has another type for it; to use "
                 "that, add token_type_ids to model_input_names in tokenizer_config.json"
             )
-        options = asdict(text_format) | _options(special, reference, special_texts)
+        options |= _options(special, reference, special_texts)
         tokenizer = Tokenizer(content, mask_token, mask_id, special_ids, **options)
         figures: dict[str, Any] = {}
         if reference is not None:
@@ -143,6 +111,21 @@ class Reading:
             figures=figures | {"texts": texts.name, "unknown_share": unknown},
             notes=notes,
         )
+
+
+def pair_fields(tokenizer_json: bytes, mask_token: str, config: EncoderConfig) -> dict[str, Any]:
+    """Return `pairs`, whether the model reads pairs of texts, and `token_types` of their tokens.
+
+    A model reads pairs if its tokenizer separates the two texts by special tokens. The model
+    needs token types if the tokenizer gives the second text a type above 0 and the encoder has
+    an embedding for this type.
+    """
+    tokenizer = read_tokenizer(tokenizer_json)
+    # the mask token is the only text that is one token with every vocabulary
+    pairs = separates_pairs(tokenizer, mask_token)
+    highest = max(tokenizer.encode(mask_token, mask_token).type_ids)
+    has_types = pairs and 0 < highest < config.type_vocab_size
+    return {"pairs": pairs, "token_types": config.type_vocab_size if has_types else 1}
 
 
 def _tokenizer_of(checkpoint: Checkpoint) -> tuple[bytes, str]:

@@ -18,7 +18,7 @@ from tokenizers import Encoding, Tokenizer
 from torch import Tensor
 
 from fillmask_model.fine_tuning.tables import Dataset
-from fillmask_model.tokenizers.special_tokens import SpecialTokens
+from fillmask_model.tokenizers.special_tokens import SpecialTokens, separates_pairs
 
 # a multiple limits the number of shapes, because oneDNN compiles kernels per shape
 LENGTH_MULTIPLE = 8
@@ -105,15 +105,6 @@ def tokenize(
     if type_vocab_size > 1:
         types = [np.array(encoding.type_ids, np.int32) for encoding in encodings]
     return TokenizedTexts(ids, types, special.pad, max_tokens)
-
-
-def separates_pairs(tokenizer: Tokenizer) -> bool:
-    """Return whether the post-processor puts a special token between the texts of a pair."""
-    parts = tokenizer.encode("a", "a").sequence_ids
-    if 0 not in parts or 1 not in parts:
-        return False
-    last_of_first = len(parts) - 1 - parts[::-1].index(0)
-    return None in parts[last_of_first : parts.index(1)]
 
 
 def shuffled_batches(

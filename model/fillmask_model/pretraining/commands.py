@@ -29,7 +29,7 @@ from fillmask_model.pretraining.evaluation import evaluate
 from fillmask_model.pretraining.loop import Pretraining
 from fillmask_model.pretraining.masking import Masker
 from fillmask_model.pretraining.next_sentence import prepare_encoder
-from fillmask_model.pretraining.pairs import PairTemplate
+from fillmask_model.pretraining.pairs import pair_types
 from fillmask_model.pretraining.processes import Processes
 from fillmask_model.pretraining.row_files import load_or_build_arrays
 from fillmask_model.pretraining.rows import TokenRows, pack_rows
@@ -132,7 +132,7 @@ def _prepare_run(
         model = TiedEncoder(new_encoder_config(options.config, size, config.row_tokens))
     check_vocabulary(tokenizer, model.config.vocab_size)
     if config.next_sentence:
-        model = prepare_encoder(model, PairTemplate.from_tokenizer(tokenizer).token_types)
+        model = prepare_encoder(model, pair_types(tokenizer))
     print(f"{count_parameters(model.config).tied:,} parameters", flush=True)
     text = processes.in_turn(
         lambda: _text(output / ROWS_NAME, TextFiles(files, held_out), tokenizer, config, options)

@@ -5,14 +5,14 @@ All rows have the same length and need no padding.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache, partial
 from itertools import islice
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from tokenizers import Tokenizer
+from tokenizers import Encoding, Tokenizer
 
 from fillmask_model.tokenizers.special_tokens import SpecialTokens
 
@@ -29,10 +29,17 @@ def epoch_order(count: int, seed: int, epoch: int) -> NDArray[np.int64]:
 
 def tokenized(texts: Iterable[str], tokenizer: Tokenizer) -> Iterator[list[int]]:
     """Yield the token ids of texts without special tokens."""
+    encode = partial(tokenizer.encode_batch_fast, add_special_tokens=False)
+    return (encoding.ids for encoding in encodings(texts, encode))
+
+
+def encodings(
+    texts: Iterable[Any], encode: Callable[[list[Any]], list[Encoding]]
+) -> Iterator[Encoding]:
+    """Yield the encodings of texts or pairs by a method of a tokenizer that takes several."""
     stream = iter(texts)
     while call := list(islice(stream, _TEXTS_PER_CALL)):
-        for encoding in tokenizer.encode_batch_fast(call, add_special_tokens=False):
-            yield encoding.ids
+        yield from encode(call)
 
 
 def pack_rows(

@@ -73,6 +73,16 @@ def read_tokenizer(tokenizer_json: bytes) -> Tokenizer:
     return tokenizer
 
 
+def separates_pairs(tokenizer: Tokenizer, text: str = "a") -> bool:
+    """Return whether the post-processor puts a special token between the texts of a pair.
+
+    Args:
+        text: a text that has tokens.
+    """
+    parts = tokenizer.encode(text, text).sequence_ids
+    return {0, 1} <= set(parts) and None in parts[parts.index(0) : parts.index(1)]
+
+
 def check_vocabulary(tokenizer: Tokenizer, vocab_size: int) -> None:
     """Check that a checkpoint has an embedding for each token.
 

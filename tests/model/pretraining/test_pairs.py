@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import groupby, pairwise
+from itertools import accumulate, groupby
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from tokenizers import processors
 from tokenizers.processors import PostProcessor
 
@@ -14,10 +13,10 @@ from fillmask_model.encoder.classifier import NEXT_SENTENCE_LABELS
 from fillmask_model.pretraining.pairs import (
     IS_NEXT,
     NOT_NEXT,
-    Bounds,
-    PairTemplate,
+    Document,
     draw_pairs,
     make_pairs,
+    pair_types,
     read_sentences,
 )
 from fillmask_model.tokenizers.special_tokens import SpecialTokens
@@ -31,61 +30,52 @@ WORD_PIECES = train_word_pieces(DOCUMENTS, vocab_size=200)
 LONGEST = 29  # tokens of both segments
 
 
-def texts_of(documents: list[str]) -> list[list[str]]:
-    """Return the decoded sentences of each document."""
-    tokens, sentences = read_sentences(documents, WORD_PIECES, 99)
-    return [
-        [WORD_PIECES.decode(tokens[a:b].tolist()) for a, b in pairwise(bounds)]
-        for bounds in sentences
-    ]
-
-
-def written(texts: list[str]) -> list[str]:
-    """Return the texts after encoding and decoding."""
-    encode = WORD_PIECES.encode
-    return [WORD_PIECES.decode(encode(text, add_special_tokens=False).ids) for text in texts]
-
-
 def test_a_sentence_ends_at_a_stop_or_a_line_end() -> None:
-    # The stop of a title, such as "Mr.", does not end a sentence.
-    assert texts_of([*DOCUMENTS, "\u200b", " "]) == [
-        written(SENTENCES),
-        written([*SENTENCES, "a line without a stop", *SENTENCES]),
-        ["one."],
+    # The stop of a title, such as "Mr.", does not end a sentence. Documents without tokens go.
+    found = read_sentences([*DOCUMENTS, "\u200b", " "], WORD_PIECES, 99)
+    assert [document.sentences for document in found] == [
+        SENTENCES,
+        [*SENTENCES, "a line without a stop", *SENTENCES],
+        ["One."],
     ]
-    assert texts_of([]) == []
+    assert read_sentences([], WORD_PIECES, 99) == []
 
 
 def test_long_sentences_are_cut_into_parts() -> None:
-    tokens, [bounds] = read_sentences(["one " * 25 + "\n" + "one " * 10], WORD_PIECES, 10)
+    [document] = read_sentences(["one " * 25 + "\n" + "one " * 10], WORD_PIECES, 10)
     one = len(WORD_PIECES.encode("one", add_special_tokens=False).ids)
-    assert len(tokens) == bounds[-1] == 35 * one
-    assert np.diff(bounds).max() == 10
-    assert 25 * one in bounds
+    assert document.bounds[-1] == 35 * one
+    assert np.diff(document.bounds).max() == 10
+    assert 25 * one in document.bounds
+    assert "".join("".join(document.sentences).split()) == "one" * 35
 
 
-def sentences_of(lengths: list[list[int]]) -> list[Bounds]:
-    """Return documents with sentences of these lengths."""
-    ends = np.cumsum([0, *map(sum, lengths)])
-    return [first + np.cumsum([0, *one]) for first, one in zip(ends, lengths, strict=False)]
+def documents_of(lengths: list[list[int]]) -> list[Document]:
+    """Return documents with sentences of these lengths, each named by its places and its length."""
+    return [
+        Document(
+            [f"{number}.{place}.{length}" for place, length in enumerate(own)],
+            [*accumulate(own, initial=0)],
+        )
+        for number, own in enumerate(lengths)
+    ]
 
 
-def corpus(documents: int = 400) -> list[Bounds]:
+def corpus(documents: int = 400) -> list[Document]:
     """Return documents with random numbers of sentences and of tokens per sentence."""
     generator = np.random.default_rng(0)
-    return sentences_of(
+    return documents_of(
         [generator.integers(1, 17, generator.integers(1, 31)).tolist() for _ in range(documents)]
     )
 
 
-def document_of(sentences: list[Bounds], token: int) -> int:
-    """Return the number, from 0, of the document with the token at this position."""
-    return int(np.searchsorted([bounds[-1] for bounds in sentences], token, side="right"))
+def places(segment: str) -> list[tuple[int, int]]:
+    """Return the document and the place of each sentence."""
+    return [(int(one.split(".")[0]), int(one.split(".")[1])) for one in segment.split()]
 
 
-def lengths_of(pairs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the lengths (N,) of the first and of the second segments."""
-    return pairs[:, 1] - pairs[:, 0], pairs[:, 3] - pairs[:, 2]
+def tokens(segment: str) -> int:
+    return sum(int(one.rpartition(".")[2]) for one in segment.split())
 
 
 @pytest.mark.parametrize("sentences", [2, 11])
@@ -94,67 +84,56 @@ def test_half_of_the_pairs_are_neighbours(sentences: int) -> None:
     assert (NEXT_SENTENCE_LABELS[IS_NEXT], NEXT_SENTENCE_LABELS[NOT_NEXT]) == (
         *("is_next", "not_next"),
     )
-    labels = draw_pairs(sentences_of([[6] * sentences] * (12_000 // sentences)), LONGEST, 0)[:, 4]
+    pairs = draw_pairs(documents_of([[6] * sentences] * (12_000 // sentences)), LONGEST, 0)
+    labels = np.array([label for _, _, label in pairs])
     assert len(labels) > 1_000
     assert abs(labels.mean() - 0.5) < 3.3 * 0.5 / len(labels) ** 0.5
 
 
 def test_segments_come_from_one_document_each_and_follow_each_other() -> None:
-    # In an uncut pair with the label is_next, the second segment starts where the first ends. The
-    # first segments and those that follow them have all tokens but cuts and last sentences.
+    # The first segments and those that follow them have all sentences but some last ones.
     text = corpus()
-    used = np.zeros(text[-1][-1], np.bool_)
-    uncut = 0
-    for a, b, c, d, label in draw_pairs(text, LONGEST, 0).tolist():
-        document = document_of(text, a)
-        assert document_of(text, b - 1) == document
-        assert document_of(text, c) == document_of(text, d - 1)
-        assert (document_of(text, c) == document) == (label == IS_NEXT)
-        for first, last in ((a, b), (c, d)) if label == IS_NEXT else ((a, b),):
-            assert not used[first:last].any()
-            used[first:last] = True
+    used: list[tuple[int, int]] = []
+    for first, second, label in draw_pairs(text, LONGEST, 0):
+        (document, start), ours = places(first)[0], places(first)
+        assert ours == [(document, start + i) for i in range(len(ours))]
+        other, begin = places(second)[0]
+        theirs = places(second)
+        assert theirs == [(other, begin + i) for i in range(len(theirs))]
+        assert (other == document) == (label == IS_NEXT)
         if label == IS_NEXT:
-            assert b <= c
-            if b - a + d - c < LONGEST:
-                assert b == c
-                uncut += 1
-    assert uncut > 100
-    assert used.mean() > 0.75
+            assert begin == start + len(ours)
+        used += ours + (theirs if label == IS_NEXT else [])
+    assert len(used) == len(set(used))
+    assert len(used) > 0.75 * sum(len(document.sentences) for document in text)
 
 
 def test_lengths_are_those_of_bert_and_do_not_tell_the_label() -> None:
     # One pair in ten has a random target length. The others have the maximum length.
     # Sentences of one token reach every target length exactly.
-    total = np.sum(lengths_of(draw_pairs(sentences_of([[1] * 50_000] * 3), LONGEST, 0)), axis=0)
+    pairs = draw_pairs(documents_of([[1] * 50_000] * 3), LONGEST, 0)
+    total = np.array([tokens(first) + tokens(second) for first, second, _ in pairs])
     # a random target is shorter than the longest in 27 of 28 draws
     assert (total < LONGEST).mean() == pytest.approx(0.1 * 27 / 28, abs=0.01)
     assert set(total.tolist()) == set(range(2, LONGEST + 1))
     # the mean lengths of the segments differ by at most half a token between the labels
-    pairs = draw_pairs(corpus(4_000), LONGEST, 0)
-    for lengths in lengths_of(pairs):
-        means = [lengths[pairs[:, 4] == label].mean() for label in (IS_NEXT, NOT_NEXT)]
-        assert means[0] == pytest.approx(means[1], abs=0.5)
-
-
-def test_long_segments_are_cut_at_both_ends() -> None:
-    # A cut shortens the longer segment, as often at its start as at its end.
-    pairs = draw_pairs(sentences_of([[16] * 40] * 200), LONGEST, 0)
-    first, second = lengths_of(pairs)
-    full = first + second == LONGEST
-    assert full.mean() > 0.95
-    assert set(zip(first[full].tolist(), second[full].tolist(), strict=True)) == {(15, 14)}
-    removed = pairs[full, 2] % 16
-    assert set(removed.tolist()) == {0, 1, 2}
-    assert removed.mean() == pytest.approx(1, abs=0.1)
+    means = []
+    for wanted in (IS_NEXT, NOT_NEXT):
+        pairs = [one for one in draw_pairs(corpus(4_000), LONGEST, 0) if one[2] == wanted]
+        a, b = (np.array([tokens(one[side]) for one in pairs]) for side in (0, 1))
+        # the input has no room for more
+        cut = np.minimum(a, np.maximum(LONGEST - b, (LONGEST + 1) // 2))
+        means.append((cut.mean(), np.minimum(b, LONGEST - cut).mean()))
+    assert means[0] == pytest.approx(means[1], abs=0.5)
 
 
 def test_the_second_document_is_any_other_one_and_the_seed_decides() -> None:
-    text = sentences_of([[5] * 300] * 4)
+    text = documents_of([[5] * 300] * 4)
     first, again, other = (draw_pairs(text, LONGEST, seed) for seed in (3, 3, 4))
-    seen = {tuple(document_of(text, start) for start in pair) for pair in first[:, [0, 2]]}
+    seen = {(places(one)[0][0], places(two)[0][0]) for one, two, _ in first}
     assert seen == {(a, b) for a in range(4) for b in range(4)}
-    assert np.array_equal(first, again)
-    assert len(set(map(tuple, first)) & set(map(tuple, other))) < 0.2 * len(first)
+    assert first == again
+    assert len(set(first) & set(other)) < 0.2 * len(first)
 
 
 PROCESSORS = {
@@ -176,7 +155,7 @@ def test_an_input_is_the_tokenizers_own(processor: PostProcessor | None, types: 
     tokenizer = verse_tokenizer()
     if processor is not None:
         tokenizer.post_processor = processor
-    assert PairTemplate.from_tokenizer(tokenizer).token_types == types
+    assert pair_types(tokenizer) == types
     special = SpecialTokens.from_tokenizer(tokenizer)
     pairs = make_pairs(["\n".join(VERSES)] * 9, tokenizer, 32, 0)
     batch = pairs.batch(np.arange(len(pairs.ids))[::-1])
@@ -213,7 +192,7 @@ def test_a_tokenizer_without_separators_is_refused(
         single="$A", pair=pair, special_tokens=special
     )
     with pytest.raises(ValueError, match="must have a template for pairs"):
-        PairTemplate.from_tokenizer(tokenizer)
+        pair_types(tokenizer)
 
 
 @pytest.mark.parametrize("documents", [["\n".join(VERSES)], list(VERSES), []])
