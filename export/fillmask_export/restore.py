@@ -37,13 +37,13 @@ from fillmask_export.graph.weights import POSITIONS
 from fillmask_export.heads.fill_mask import encoder_log_probs
 from fillmask_model.checkpoints.checkpoint import FILES, is_own_checkpoint, save_checkpoint
 from fillmask_model.encoder.config import EncoderConfig
-from fillmask_model.encoder.encoder import HEAD_BIAS, TABLE, TiedEncoder
+from fillmask_model.encoder.encoder import TABLE, TiedEncoder
 from fillmask_model.output_files import reject_foreign_files
 
 Floats = NDArray[np.float32]
 Arrays = Mapping[str, NDArray[Any]]
 Weights = dict[str, Floats]
-ATTENTION = ("query", "key", "value", "output")
+ATTENTION = ("query", "key", "value")
 _FACTORS = ".factors"
 
 
@@ -67,7 +67,7 @@ def restore(bundle: Bundle) -> TiedEncoder:
     stored = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in graph.initializer}
     try:
         model = TiedEncoder(_config(bundle, graph)).eval()
-        weights = _weights(stored, model.config)
+        weights = _weights(stored, model)
         model.load_state_dict({name: torch.from_numpy(a.copy()) for name, a in weights.items()})
     except (KeyError, RuntimeError, ValueError) as error:
         reason = f"no tensor {error.args[0]}" if isinstance(error, KeyError) else str(error)
@@ -86,15 +86,11 @@ def restore(bundle: Bundle) -> TiedEncoder:
 
 def _config(bundle: Bundle, graph: onnx.GraphProto) -> EncoderConfig:
     sizes = bundle.architecture
-    attributes: dict[str, list[Any]] = {"Gelu": [], "LayerNormalization": []}
-    for node in graph.node:
-        if node.op_type in attributes:
-            [name] = {"approximate", "epsilon"} & {one.name for one in node.attribute}
-            [value] = [one for one in node.attribute if one.name == name]
-            attributes[node.op_type].append(onnx.helper.get_attribute_value(value))
-    gelus, norms = attributes["Gelu"], attributes["LayerNormalization"]
-    if not gelus or not norms:
+    nodes = {node.op_type: node for node in graph.node}
+    if not {"Gelu", "LayerNormalization"} <= nodes.keys():
         raise ValueError("the graph has no Gelu or LayerNormalization node")
+    epsilon = onnx.helper.get_node_attr_value(nodes["LayerNormalization"], "epsilon")
+    approximate = onnx.helper.get_node_attr_value(nodes["Gelu"], "approximate")
     return EncoderConfig(
         vocab_size=sizes.vocab_size,
         d_model=sizes.d_model,
@@ -104,72 +100,65 @@ def _config(bundle: Bundle, graph: onnx.GraphProto) -> EncoderConfig:
         max_positions=bundle.max_tokens,
         type_vocab_size=0,
         # the shortest decimal number of the float32 value in the graph, such as 1e-12
-        norm_eps=float(str(np.float32(norms[0]))),
-        activation="gelu_tanh" if gelus[0] == b"tanh" else "gelu_erf",
+        norm_eps=float(str(np.float32(epsilon))),
+        activation="gelu_tanh" if approximate == b"tanh" else "gelu_erf",
     )
 
 
-def _weights(stored: Arrays, config: EncoderConfig) -> Weights:
+def _weights(stored: Arrays, model: TiedEncoder) -> Weights:
     """Return the tensors of the encoder by their names in PyTorch."""
     weights = {
         TABLE: stored[TABLE] * stored[f"{TABLE}.scales"][:, None] * stored[f"{TABLE}{_FACTORS}"],
-        HEAD_BIAS: stored.get(HEAD_BIAS, np.zeros(config.vocab_size, np.float32)),
         "embeddings.position.weight": stored[POSITIONS],
         "head.dense.weight": _smoothed(stored, "head.dense"),
     }
-    norms = ["embeddings.norm", "head.norm"]
-    biases = ["head.dense"]
-    for layer in range(config.num_layers):
-        block = f"blocks.{layer}"
-        weights |= _block(stored, block)
-        norms += [f"{block}.attention_norm", f"{block}.ffn_norm"]
-        biases += [f"{block}.{part}" for part in (*ATTENTION, "ffn_out")]
-    for norm in norms:
-        weights |= {f"{norm}.{part}": stored[f"{norm}.{part}"] for part in ("weight", "bias")}
-    for name in biases:
-        # the graph omits biases of zeros, the key bias and the value bias
-        zeros = np.zeros(config.d_model, np.float32)
-        weights[f"{name}.bias"] = stored.get(f"{name}.bias", zeros)
+    for layer in range(model.config.num_layers):
+        weights |= _block(stored, f"blocks.{layer}")
+    for name, tensor in model.state_dict().items():
+        if name.endswith("norm.weight"):
+            weights[name] = stored[name]
+        elif name not in weights:
+            # the graph omits biases of zeros, the key bias and the value bias
+            weights[name] = stored.get(name, np.zeros(tuple(tensor.shape), np.float32))
     return weights
 
 
 def _block(stored: Arrays, block: str) -> Weights:
-    weights = {
-        f"{block}.{part}.weight": _smoothed(stored, f"{block}.{part}") for part in ATTENTION[:3]
-    }
+    """Return the matrices of a block, and the bias of its feed-forward units."""
+    query, key, value = (_smoothed(stored, f"{block}.{part}") for part in ATTENTION)
+    output = _dequantized(stored, f"{block}.output")
     # the export merges the factors of `output` into the values, so equal norms are restored
-    value, output = weights[f"{block}.value.weight"], _dequantized(stored, f"{block}.output")
     norms = np.linalg.norm(value, axis=1), np.linalg.norm(output, axis=0)
     used = (norms[0] > 0) & (norms[1] > 0)
     balance = np.sqrt(np.divide(norms[1], norms[0], out=np.ones_like(norms[0]), where=used))
-    weights[f"{block}.value.weight"] = value * balance[:, None]
-    weights[f"{block}.output.weight"] = output / balance
     inner, outer = f"{block}.ffn_in", f"{block}.ffn_out"
     kinds = [k for k in ("float32", "int8") if f"{inner}.{k}.weight" in stored]
     rows = [_dequantized(stored, f"{inner}.{kind}") for kind in kinds]
-    weights[f"{inner}.weight"] = np.concatenate(rows) * stored[f"{inner}{_FACTORS}"]
-    weights[f"{inner}.bias"] = np.concatenate(
-        [
-            stored.get(f"{inner}.{kind}.bias", np.zeros(len(part), np.float32))
-            for kind, part in zip(kinds, rows, strict=True)
-        ]
-    )
+    biases = [
+        stored.get(f"{inner}.{kind}.bias", np.zeros(len(part), np.float32))
+        for kind, part in zip(kinds, rows, strict=True)
+    ]
     columns = [stored[f"{outer}.float32_weight"]] if "float32" in kinds else []
-    weights[f"{outer}.weight"] = np.concatenate([*columns, _dequantized(stored, outer)], axis=1)
-    return weights
+    return {
+        f"{block}.query.weight": query,
+        f"{block}.key.weight": key,
+        f"{block}.value.weight": value * balance[:, None],
+        f"{block}.output.weight": output / balance,
+        f"{inner}.weight": np.concatenate(rows) * stored[f"{inner}{_FACTORS}"],
+        f"{inner}.bias": np.concatenate(biases),
+        f"{outer}.weight": np.concatenate([*columns, _dequantized(stored, outer)], axis=1),
+    }
 
 
 def _smoothed(stored: Arrays, name: str) -> Floats:
     """Return the weight (out, in) of a layer with smoothed input and float32 channels."""
     # layers with the same input share their factors, under the joined names of the layers
-    shared = [key.removesuffix(_FACTORS) for key in stored if key.endswith(_FACTORS)]
-    for key in shared:
-        if name in key.split("+"):
-            weight = _dequantized(stored, name) * stored[f"{key}{_FACTORS}"]
-            if f"{key}.float32" in stored:
-                weight[:, stored[f"{key}.float32"]] = stored[f"{name}.float32_weight"]
-            return weight
-    raise KeyError(f"{name}{_FACTORS}")
+    keys = (key.removesuffix(_FACTORS) for key in stored if key.endswith(_FACTORS))
+    key = next((one for one in keys if name in one.split("+")), name)
+    weight = _dequantized(stored, name) * stored[f"{key}{_FACTORS}"]
+    if f"{key}.float32" in stored:
+        weight[:, stored[f"{key}.float32"]] = stored[f"{name}.float32_weight"]
+    return weight
 
 
 def _dequantized(stored: Arrays, name: str) -> Floats:
