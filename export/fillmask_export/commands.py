@@ -24,12 +24,7 @@ from fillmask_export.bundle.write_bundle import BundleMetadata, write_bundle
 from fillmask_export.graph.reference import reference_graph
 from fillmask_export.graph.weights import encoder_weights
 from fillmask_export.sample_texts import GivenTexts
-from fillmask_export.source import (
-    Source,
-    find_checkpoint,
-    load_source,
-    reject_download_options,
-)
+from fillmask_export.source import find_checkpoint, load_source, reject_download_options
 from fillmask_model.checkpoints.checkpoint import load_checkpoint
 from fillmask_model.files import atomic_replace, printable, read_text
 from fillmask_model.output_files import reject_inputs
@@ -80,7 +75,7 @@ def _write_bundle(options: argparse.Namespace) -> None:
     # before the files are read, so that the record never tells of a file what nobody has read
     record = export_record(options.checkpoint, choices) if options.cache else None
     texts = _read_texts(options)
-    source = _find_checkpoint(options)
+    source = find_checkpoint(options)
     names = (*FILES, DESCRIPTION_FILE)
     given = [file for file in (options.texts, options.calibrate) if file is not None]
     inputs = [*(source.directory / name for name in names), *given]
@@ -133,13 +128,6 @@ def _choices(options: argparse.Namespace) -> dict[str, object]:
     }
 
 
-def _find_checkpoint(options: argparse.Namespace) -> Source:
-    source = find_checkpoint(options)
-    if source.origin is not None:
-        print(f"checkpoint: {source.origin}")
-    return source
-
-
 def _fuse(options: argparse.Namespace) -> None:
     reject_download_options(options)
     bundle = read_bundle(Path(options.checkpoint))
@@ -167,7 +155,7 @@ def _write_reference(options: argparse.Namespace) -> None:
     file = options.reference
     if file.exists() and not options.overwrite:
         raise ValueError(f"{file} exists; add --overwrite to replace it, or choose another file")
-    checkpoint = load_checkpoint(_find_checkpoint(options).directory, options.checkpoint)
+    checkpoint = load_checkpoint(find_checkpoint(options).directory, options.checkpoint)
     checkpoint.require_head()
     model = checkpoint.model
     graph = reference_graph(model.config, encoder_weights(model))

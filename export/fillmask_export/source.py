@@ -26,6 +26,7 @@ class Source(NamedTuple):
 
 
 def find_checkpoint(options: argparse.Namespace) -> Source:
+    """Return the directory of the checkpoint, after a download of one that is on a hub."""
     path = Path(options.checkpoint)
     if path.exists():
         reject_download_options(options)
@@ -41,7 +42,9 @@ def find_checkpoint(options: argparse.Namespace) -> Source:
     snapshot = download_checkpoint(
         options.checkpoint, options.revision, sys.stderr, allow_pickle=options.allow_pickle
     )
-    return Source(snapshot.directory, f"{options.checkpoint} at commit {snapshot.commit}")
+    origin = f"{options.checkpoint} at commit {snapshot.commit}"
+    sys.stdout.write(f"checkpoint: {origin}\n")
+    return Source(snapshot.directory, origin)
 
 
 def reject_download_options(options: argparse.Namespace) -> None:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 def spin_briefly() -> None:
@@ -19,18 +21,25 @@ def spin_briefly() -> None:
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 
-def main() -> int:
-    spin_briefly()
+@contextmanager
+def naming_missing_packages(command: str) -> Iterator[None]:
+    """End the process with an installation command if an import in the `with` block fails."""
     try:
-        # imported here, because the serving install lacks the dependencies of this command
-        from fillmask_model import commands  # noqa: PLC0415
+        yield
     except ModuleNotFoundError as error:
         print(
-            f"fillmask-train needs {error.name}, which is not installed; run pip install "
+            f"{command} needs {error.name}, which is not installed; run pip install "
             "'.[train]' in a checkout, or pip install 'PATH/TO/WHEEL[train]'.",
             file=sys.stderr,
         )
-        return 2
+        raise SystemExit(2) from None
+
+
+def main() -> int:
+    spin_briefly()
+    with naming_missing_packages("fillmask-train"):
+        # imported here, because the serving install lacks the dependencies of this command
+        from fillmask_model import commands  # noqa: PLC0415
     return commands.main()
 
 

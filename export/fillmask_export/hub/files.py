@@ -15,11 +15,11 @@ from fillmask_export.hub.session import is_commit, limit_answers
 from fillmask_model.checkpoints.modules import MODULES_FILE, SparseModules
 from fillmask_model.checkpoints.sparse import IDF_FILE, MAIN_FILE
 from fillmask_model.checkpoints.tensor_files import (
-    INDEX_SUFFIX,
     PICKLED,
     SAFETENSORS,
     advise_on_form,
     find_weight_files,
+    preferred_weights,
 )
 from fillmask_model.tokenizers.loading import SETTINGS_FILES, TOKENIZER_FILE, VOCABULARY_FILES
 
@@ -67,16 +67,14 @@ def sparse_files(modules: SparseModules | None, names: Collection[str]) -> list[
 
 def select_weights(repository: str, names: Collection[str], *, allow_pickle: bool) -> str:
     """Return the file of weights that the reader prefers, or its index."""
-    for name in (SAFETENSORS, PICKLED):
-        for file in (name, f"{name}{INDEX_SUFFIX}"):
-            if file not in names:
-                continue
-            if name == PICKLED and not allow_pickle:
-                raise HubError(
-                    f"{repository} has no safetensors file, only the pickle file {file}; add "
-                    "--allow-pickle to use it. The export executes no code in it"
-                )
-            return file
+    file = preferred_weights(names)
+    if file is not None:
+        if file.startswith(PICKLED) and not allow_pickle:
+            raise HubError(
+                f"{repository} has no safetensors file, only the pickle file {file}; add "
+                "--allow-pickle to use it. The export executes no code in it"
+            )
+        return file
     if constants.is_offline_mode():
         raise LocalEntryNotFoundError(SAFETENSORS)
     raise HubError(

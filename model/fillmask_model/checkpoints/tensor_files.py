@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile, ZipFile, is_zipfile
@@ -77,14 +77,20 @@ def find_weight_files(directory: Path) -> tuple[list[Path], dict[str, str] | Non
     Raises:
         ValueError: the directory has no weight file, or the index is invalid.
     """
-    for name in (SAFETENSORS, PICKLED):
-        if (directory / name).is_file():
-            return [directory / name], None
-        index = _read_index(directory / f"{name}{INDEX_SUFFIX}")
-        if index is not None:
-            return [_shard(directory, part) for part in sorted(set(index.values()))], index
-    other = advise_on_form(path.name for path in directory.glob("*"))
-    raise ValueError(f"{directory} must contain {SAFETENSORS} or {PICKLED}{other}")
+    name = preferred_weights([path.name for path in directory.glob("*") if path.is_file()])
+    if name is None:
+        other = advise_on_form(path.name for path in directory.glob("*"))
+        raise ValueError(f"{directory} must contain {SAFETENSORS} or {PICKLED}{other}")
+    if not name.endswith(INDEX_SUFFIX):
+        return [directory / name], None
+    index = _read_index(directory / name)
+    return [_shard(directory, part) for part in sorted(set(index.values()))], index
+
+
+def preferred_weights(names: Collection[str]) -> str | None:
+    """Return the file of weights that the reader opens, or its index, if it is among the names."""
+    files = (f"{name}{suffix}" for name in (SAFETENSORS, PICKLED) for suffix in ("", INDEX_SUFFIX))
+    return next((file for file in files if file in names), None)
 
 
 def advise_on_form(names: Iterable[str]) -> str:
@@ -98,9 +104,7 @@ def advise_on_form(names: Iterable[str]) -> str:
     return ""
 
 
-def _read_index(path: Path) -> dict[str, str] | None:
-    if not path.is_file():
-        return None
+def _read_index(path: Path) -> dict[str, str]:
     parts = read_object(path).get("weight_map")
     if not isinstance(parts, dict):
         raise ValueError(  # noqa: TRY004 - an invalid file is a ValueError

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from fillmask_model.checkpoints.families import bert
+from fillmask_model.checkpoints.families.eurobert import LLAMA_BLOCKS
 from fillmask_model.checkpoints.families.roberta import (
     CLASSIFIERS,
     HEAD,
@@ -17,7 +18,6 @@ from fillmask_model.checkpoints.families.roberta import (
 )
 from fillmask_model.checkpoints.mapping.family import Family, ParsedConfig
 from fillmask_model.checkpoints.mapping.fields import Fields
-from fillmask_model.checkpoints.mapping.names import LLAMA_BLOCKS
 from fillmask_model.checkpoints.mapping.rotary import check_head_width, read_rotary
 from fillmask_model.encoder.config import EncoderConfig
 

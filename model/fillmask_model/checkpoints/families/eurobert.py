@@ -17,13 +17,28 @@ from fillmask_model.checkpoints.mapping.layer_types import (
     read_local_layers,
     read_rotary_bases,
 )
-from fillmask_model.checkpoints.mapping.names import LLAMA_BLOCKS
 from fillmask_model.checkpoints.mapping.rotary import check_head_width, read_rotary
 from fillmask_model.encoder.classifier import Pooling
 from fillmask_model.encoder.config import EncoderConfig
 
 _BASE = 10_000.0  # default of rope_theta
 _BASES = {LOCAL: 10_000.0, GLOBAL: 2_560_000.0}  # defaults of UltraBERT
+LLAMA_LINEARS = {
+    "layers.{}.self_attn.q_proj": "blocks.{}.query",
+    "layers.{}.self_attn.k_proj": "blocks.{}.key",
+    "layers.{}.self_attn.v_proj": "blocks.{}.value",
+    "layers.{}.self_attn.o_proj": "blocks.{}.output",
+    "layers.{}.mlp.gate_proj": "blocks.{}.ffn_in",
+    "layers.{}.mlp.up_proj": "blocks.{}.ffn_gate",
+    "layers.{}.mlp.down_proj": "blocks.{}.ffn_out",
+}
+LLAMA_BLOCKS = {
+    **LLAMA_LINEARS,
+    "embed_tokens": "embeddings.word",
+    "layers.{}.input_layernorm": "blocks.{}.attention_norm",
+    "layers.{}.post_attention_layernorm": "blocks.{}.ffn_norm",
+    "norm": "final_norm",
+}
 _POOLINGS: dict[str, Pooling] = {"bos": "first", "mean": "mean", "late": "mean"}
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from fillmask_model.checkpoints.families import bert
+from fillmask_model.checkpoints.families.eurobert import LLAMA_LINEARS
 from fillmask_model.checkpoints.mapping.family import Family, ParsedConfig
 from fillmask_model.checkpoints.mapping.fields import Fields
-from fillmask_model.checkpoints.mapping.names import LLAMA_LINEARS
 from fillmask_model.checkpoints.mapping.rotary import read_rotary
 from fillmask_model.encoder.config import EncoderConfig
 

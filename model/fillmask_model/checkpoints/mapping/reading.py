@@ -1,23 +1,30 @@
-"""Reader of the config.json of a Hugging Face checkpoint."""
+"""Reader of the config.json of a Hugging Face checkpoint, with its classification head."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from fillmask_model.checkpoints.mapping.classification import read_classifier, select_classifier
-from fillmask_model.checkpoints.mapping.family import Family, ParsedConfig
+from fillmask_model.checkpoints.mapping.family import ClassifierMapping, Family, ParsedConfig
 from fillmask_model.checkpoints.mapping.fields import Fields
 from fillmask_model.encoder.classifier import ClassifierConfig
+from fillmask_model.encoder.config import EncoderConfig
 
 _MODELS = "AutoModel"  # the start of the names of model classes in auto_map
+_OTHER_TASKS = (
+    "ForMultipleChoice",
+    "ForProteinFolding",
+    "ForQuestionAnswering",
+    "ForTokenClassification",
+)
+_SINGLE_LABEL, _MULTI_LABEL = "single_label_classification", "multi_label_classification"
+_DEFAULT_LABELS = 2  # default of num_labels in transformers
 
 
-@dataclass(frozen=True, slots=True)
-class FamilyConfig:
+class FamilyConfig(NamedTuple):
     """Configuration of a Hugging Face checkpoint from its config.json.
 
     Attributes:
@@ -42,12 +49,12 @@ def read_family_config(
     """
     fields = Fields(values)
     _check_storage(family, fields)
-    head = select_classifier(family, fields)
+    head = _select_classifier(family, fields)
     parsed = family.read(fields)
     classifier = None
     if head is not None and stored is not None:
         family = family.with_classifier(head)
-        classifier = read_classifier(head, fields, parsed.config, stored)
+        classifier = _read_classifier(head, fields, parsed.config, stored)
     return FamilyConfig(family, parsed, classifier)
 
 
@@ -69,3 +76,89 @@ def _check_storage(family: Family, fields: Fields) -> None:
             "quantization_config must be missing, because fillmask rounds weights itself; use the "
             "checkpoint before its quantization"
         )
+
+
+def _select_classifier(family: Family, fields: Fields) -> ClassifierMapping | None:
+    """Select the classification head that `architectures` names.
+
+    Returns:
+        The mapping of the head, or None for a checkpoint without a classification head.
+    """
+    architectures: Any = fields.get("architectures", [])
+    names = architectures if isinstance(architectures, list) else [architectures]
+    # the end of "BertForMaskedLM" is "ForMaskedLM"
+    ends = {f"For{name.partition('For')[2]}": name for name in names if isinstance(name, str)}
+    for end in ends:
+        if end in family.classifiers:
+            return family.classifiers[end]
+    if other := [name for end, name in ends.items() if end in _OTHER_TASKS]:
+        raise ValueError(
+            "architectures must name a class for masked language modelling or for classification "
+            f"of entire texts (got {other[0]!r})"
+        )
+    return None
+
+
+def _read_classifier(
+    head: ClassifierMapping, fields: Fields, config: EncoderConfig, stored: Mapping[str, Tensor]
+) -> ClassifierConfig:
+    """Read the configuration of a classification head.
+
+    A head with one label has the problem type "multi_label_classification" unless config.json names
+    "regression". By default the service then computes the scores with the sigmoid, as in the
+    pipeline of transformers.
+
+    Args:
+        stored: tensors by their names in the checkpoint.
+    """
+    choices: dict[str, Any] = {"activation": head.activation, "labels": head.labels}
+    if head.choices is not None:
+        choices |= head.choices(fields, config)
+    if not head.labels:
+        labels = _read_labels(fields, f"{head.output}.weight", stored)
+        problem_type = fields.get("problem_type", _SINGLE_LABEL)
+        if len(labels) == 1 and problem_type == _SINGLE_LABEL:
+            problem_type = _MULTI_LABEL
+        choices |= {"labels": labels, "problem_type": problem_type}
+    return ClassifierConfig(**choices)
+
+
+def _read_labels(fields: Fields, output: str, stored: Mapping[str, Tensor]) -> tuple[str, ...]:
+    """Return the names of the labels in the order of the rows of the tensor `output`."""
+    if output not in stored:
+        raise ValueError(
+            f"the weights must have the tensor {output} of the class in architectures; "
+            "correct architectures or add the tensor"
+        )
+    shape = stored[output].shape
+    if not shape or not all(shape):
+        raise ValueError(
+            f"{output} must be a matrix with a row for each label (got {tuple(shape)})"
+        )
+    rows = shape[0]
+    labels, number = fields.get("id2label", None), fields.get("num_labels", None)
+    # in transformers, a contradiction makes id2label void
+    if labels is None or (isinstance(labels, dict) and number not in (None, len(labels))):
+        if rows != (_DEFAULT_LABELS if number is None else number):
+            raise ValueError(
+                f"num_labels must be {rows}, the number of rows of {output} (got {number!r})"
+            )
+        return tuple(f"LABEL_{row}" for row in range(rows))
+    try:
+        by_row = {int(key): name for key, name in labels.items()}
+    except (AttributeError, ValueError):
+        by_row = {}
+    if by_row.keys() != set(range(rows)):
+        got = list(labels) if isinstance(labels, dict) else labels
+        raise ValueError(
+            f"id2label must be an object with the keys 0 to {rows - 1}, one for each row of "
+            f"{output} (got {got!r})"
+        )
+    for row, name in by_row.items():
+        if not isinstance(name, str | int | float) or not str(name).strip():
+            raise ValueError(f"id2label must have a non-blank text at {row} (got {name!r})")
+    names = tuple(str(by_row[row]) for row in range(rows))
+    if len(set(names)) < rows:
+        ((name, _),) = Counter(names).most_common(1)
+        raise ValueError(f"id2label must have a different text at each key (got {name!r} twice)")
+    return names
