@@ -10,8 +10,12 @@ from typing import NamedTuple
 
 from fillmask_export.arguments import SPARSE
 from fillmask_model.checkpoints.checkpoint import Checkpoint, load_checkpoint
-from fillmask_model.checkpoints.modules import ENCODER_FILE, read_max_length, read_modules
-from fillmask_model.checkpoints.sparse import with_sparse_settings
+from fillmask_model.checkpoints.sentence_transformers import (
+    ENCODER_FILE,
+    read_max_length,
+    read_modules,
+    with_sparse_settings,
+)
 
 
 class Source(NamedTuple):

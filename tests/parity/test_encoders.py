@@ -21,7 +21,7 @@ from fillmask_model.checkpoints.checkpoint import Checkpoint, load_checkpoint, s
 from fillmask_model.checkpoints.mapping.tensors import stored_name
 from fillmask_model.checkpoints.registry import FAMILIES
 from fillmask_model.checkpoints.tensor_files import TensorFiles
-from fillmask_model.encoder.counting import count_parameters
+from fillmask_model.encoder.empty import count_parameters
 from fillmask_model.encoder.encoder import TABLE
 from tests.model.checkpoints.families.samples import SAMPLES, TRANSLATED, Inputs, reading_tokens
 from tests.model.samples import assert_same_weights, change_tensors, random_ids

@@ -10,7 +10,7 @@ from typing import Any
 from fillmask_model.checkpoints.checkpoint import TEXT_CLASSIFICATION, Checkpoint
 from fillmask_model.checkpoints.errors import CheckpointError
 from fillmask_model.encoder.config import EncoderConfig
-from fillmask_model.encoder.counting import count_parameters
+from fillmask_model.encoder.empty import count_parameters
 from fillmask_model.files import atomic_replace
 from fillmask_model.tokenizers.special_tokens import read_tokenizer
 

@@ -31,7 +31,7 @@ from fillmask_export.hub.files import (
 )
 from fillmask_export.hub.session import check_content, limit_answers
 from fillmask_model.checkpoints.checkpoint import check_config
-from fillmask_model.checkpoints.modules import (
+from fillmask_model.checkpoints.sentence_transformers import (
     ENCODER_FILE,
     MODULES_FILE,
     ROUTER_FILE,

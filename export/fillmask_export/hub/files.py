@@ -12,8 +12,12 @@ from huggingface_hub.hf_api import RepoSibling
 
 from fillmask_export.hub.errors import HubError, hub_address
 from fillmask_export.hub.session import is_commit, limit_answers
-from fillmask_model.checkpoints.modules import MODULES_FILE, SparseModules
-from fillmask_model.checkpoints.sparse import IDF_FILE, MAIN_FILE
+from fillmask_model.checkpoints.sentence_transformers import (
+    IDF_FILE,
+    MAIN_FILE,
+    MODULES_FILE,
+    SparseModules,
+)
 from fillmask_model.checkpoints.tensor_files import (
     PICKLED,
     SAFETENSORS,

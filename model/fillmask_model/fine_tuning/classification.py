@@ -14,6 +14,7 @@ from torch.nn import functional as F
 
 from fillmask_model.encoder.classifier import ClassifierConfig, ProblemType
 from fillmask_model.encoder.encoder import TiedEncoder
+from fillmask_model.encoder.extension import extend_encoder
 from fillmask_model.fine_tuning.config import ClassifyConfig
 from fillmask_model.fine_tuning.labels import Targets
 from fillmask_model.fine_tuning.metrics import compute_metrics
@@ -32,6 +33,15 @@ _ROWS_AT_ONCE = 64
 class LabelledTexts:
     texts: TokenizedTexts
     targets: Targets
+
+
+def new_classifier(
+    start: TiedEncoder, head: ClassifierConfig, seed: int, *, from_scratch: bool
+) -> TiedEncoder:
+    """Return an encoder with a new head, and with random weights if it starts from scratch."""
+    torch.manual_seed(seed)
+    start.classifier = None  # a head of its own would stay
+    return TiedEncoder(start.config, head) if from_scratch else extend_encoder(start, head)
 
 
 class Classification:

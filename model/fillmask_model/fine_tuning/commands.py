@@ -11,13 +11,19 @@ from typing import Any
 from tokenizers import Tokenizer
 
 from fillmask.tables.delimited import Dialect
-from fillmask_model.checkpoints.checkpoint import FILES, is_own_checkpoint, save_checkpoint
-from fillmask_model.checkpoints.errors import prefix_errors
-from fillmask_model.checkpoints.modules import MODULES_FILE, write_sparse_modules
+from fillmask_model.checkpoints.checkpoint import (
+    FILES,
+    Checkpoint,
+    is_own_checkpoint,
+    load_checkpoint,
+    save_checkpoint,
+)
+from fillmask_model.checkpoints.errors import CheckpointError, prefix_errors
+from fillmask_model.checkpoints.sentence_transformers import MODULES_FILE, write_sparse_modules
 from fillmask_model.encoder.classifier import ClassifierConfig, ProblemType
 from fillmask_model.encoder.config import EncoderConfig
-from fillmask_model.encoder.counting import count_parameters
-from fillmask_model.fine_tuning.classification import Classification, LabelledTexts
+from fillmask_model.encoder.empty import count_parameters
+from fillmask_model.fine_tuning.classification import Classification, LabelledTexts, new_classifier
 from fillmask_model.fine_tuning.config import ClassifyConfig, FineTuneConfig, SparseConfig
 from fillmask_model.fine_tuning.labels import (
     Columns,
@@ -28,10 +34,15 @@ from fillmask_model.fine_tuning.labels import (
 from fillmask_model.fine_tuning.loop import HISTORY_NAME, Epoch, Objective, fine_tune
 from fillmask_model.fine_tuning.metrics import METRICS
 from fillmask_model.fine_tuning.pairs import Pairs, read_pairs
-from fillmask_model.fine_tuning.report import REPORT_NAMES, best_epoch, draw_curve, write_metrics
+from fillmask_model.fine_tuning.report import (
+    REPORT_NAMES,
+    best_epoch,
+    draw_curve,
+    summary,
+    write_metrics,
+)
 from fillmask_model.fine_tuning.sparse import SparseSearch
 from fillmask_model.fine_tuning.split import note_shared_texts, split_dataset
-from fillmask_model.fine_tuning.start import load_start, new_classifier
 from fillmask_model.fine_tuning.tables import Dataset
 from fillmask_model.fine_tuning.tokens import TokenizedTexts, tokenize
 from fillmask_model.hyperparameters import add_flags, from_flags
@@ -39,6 +50,7 @@ from fillmask_model.interruption import StopRequest
 from fillmask_model.memory import keep_freed_memory, limit_kernel_cache
 from fillmask_model.optimization import add_device_flag, choose_device
 from fillmask_model.output_files import reject_foreign_files, reject_inputs
+from fillmask_model.tokenizers.special_tokens import check_vocabulary, read_tokenizer
 
 PROBLEM_TYPES: dict[str, ProblemType] = {
     "single-label": "single_label_classification",
@@ -110,7 +122,7 @@ def classify_command(options: argparse.Namespace) -> None:
     config = from_flags(ClassifyConfig, options)
     _prepare_process(options, [options.test], REPORT_NAMES)
     training, validation, test = _read_rows(options, problem_type)
-    checkpoint, tokenizer = load_start(options.init)
+    checkpoint, tokenizer = _load_start(options.init)
     encoder = checkpoint.model
     labels = label_names(training, options.label_column, problem_type)
     head = ClassifierConfig(
@@ -143,7 +155,7 @@ def classify_command(options: argparse.Namespace) -> None:
         draw_curve(output, epochs, problem_type)
 
     epochs = _run(objective, config, output, save)
-    _note(_summary(write_metrics(output, objective, epochs, metric, test_rows), output))
+    _note(summary(write_metrics(output, objective, epochs, metric, test_rows), output))
 
 
 def sparse_command(options: argparse.Namespace) -> None:
@@ -152,7 +164,7 @@ def sparse_command(options: argparse.Namespace) -> None:
     _prepare_process(options, [], [MODULES_FILE, HISTORY_NAME])
     columns = (options.query_column, options.document_column, Dialect.of(options))
     files = [read_pairs(path, *columns) for path in (options.data, options.validation)]
-    checkpoint, tokenizer = load_start(options.init)
+    checkpoint, tokenizer = _load_start(options.init)
     with prefix_errors(options.init):
         checkpoint.require_head()
     model, tokenizer_json = checkpoint.model, tokenizer.to_str().encode()
@@ -171,6 +183,17 @@ def sparse_command(options: argparse.Namespace) -> None:
 
     epochs = _run(objective, config, output, save)
     _note(f"checkpoint after epoch {epochs[-1].epoch} of {config.epochs}: {output}")
+
+
+def _load_start(directory: Path) -> tuple[Checkpoint, Tokenizer]:
+    """Load a checkpoint and its tokenizer, with truncation and padding disabled."""
+    checkpoint = load_checkpoint(directory)
+    if checkpoint.tokenizer_json is None:
+        raise CheckpointError(f"{directory} has no tokenizer; add tokenizer.json")
+    tokenizer = read_tokenizer(checkpoint.tokenizer_json)
+    with prefix_errors(directory):
+        check_vocabulary(tokenizer, checkpoint.model.config.vocab_size)
+    return checkpoint, tokenizer
 
 
 def _prepare_process(
@@ -271,21 +294,6 @@ def _best_by(options: argparse.Namespace, problem_type: ProblemType) -> str:
             f"{options.problem_type} (got {chosen})"
         )
     return chosen
-
-
-def _summary(metrics: dict[str, Any], directory: Path) -> str:
-    lines = [f"best epoch {metrics['best_epoch']} of {metrics['epochs']}: {directory}"]
-    for name in ("validation", "test"):
-        if part := metrics.get(name):
-            figures = []
-            for metric in METRICS[metrics["problem_type"]]:
-                interval = ""
-                if "intervals" in part:
-                    low, high = part["intervals"][metric]
-                    interval = f" (95 % confidence interval {low:.4f} to {high:.4f})"
-                figures.append(f"{metric} {part[metric]:.4f}{interval}")
-            lines.append(f"{name}, {part['rows']:,} rows: {', '.join(figures)}")
-    return "\n".join(lines)
 
 
 def _note(text: str) -> None:

@@ -63,6 +63,22 @@ def write_metrics(
     return metrics
 
 
+def summary(metrics: dict[str, Any], directory: Path) -> str:
+    """Return the figures of metrics.json as lines for the terminal."""
+    lines = [f"best epoch {metrics['best_epoch']} of {metrics['epochs']}: {directory}"]
+    for name in ("validation", "test"):
+        if part := metrics.get(name):
+            figures = []
+            for metric in METRICS[metrics["problem_type"]]:
+                interval = ""
+                if "intervals" in part:
+                    low, high = part["intervals"][metric]
+                    interval = f" (95 % confidence interval {low:.4f} to {high:.4f})"
+                figures.append(f"{metric} {part[metric]:.4f}{interval}")
+            lines.append(f"{name}, {part['rows']:,} rows: {', '.join(figures)}")
+    return "\n".join(lines)
+
+
 def draw_curve(directory: Path, epochs: Sequence[Epoch], problem_type: ProblemType) -> None:
     """Plot the losses and the validation metrics by epoch to curve.png."""
 

@@ -18,7 +18,7 @@ from fillmask_model.checkpoints.checkpoint import load_checkpoint
 from fillmask_model.checkpoints.errors import CheckpointError
 from fillmask_model.documents import read_documents, text_files
 from fillmask_model.encoder.config import new_encoder_config
-from fillmask_model.encoder.counting import count_parameters
+from fillmask_model.encoder.empty import count_parameters
 from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.hyperparameters import add_flags, from_flags
 from fillmask_model.interruption import StopRequest

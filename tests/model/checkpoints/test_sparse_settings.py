@@ -15,8 +15,12 @@ from safetensors.torch import save_file
 
 from fillmask_model.checkpoints.checkpoint import Checkpoint
 from fillmask_model.checkpoints.errors import CheckpointError
-from fillmask_model.checkpoints.modules import SparseModules, read_max_length, read_modules
-from fillmask_model.checkpoints.sparse import with_sparse_settings
+from fillmask_model.checkpoints.sentence_transformers import (
+    SparseModules,
+    read_max_length,
+    read_modules,
+    with_sparse_settings,
+)
 from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.encoder.sparse import SparsePooling, SparseSettings
 from tests.model.samples import small_config, verse_tokenizer
@@ -194,7 +198,7 @@ def test_broken_weights_are_refused(tmp_path: Path) -> None:
     (tmp_path / STATIC).mkdir()
     file = tmp_path / STATIC / "model.safetensors"
     file.write_bytes(b"x" * 99)
-    with pytest.raises(CheckpointError, match="is not a safetensors file"):
+    with pytest.raises(CheckpointError, match="is not a valid safetensors file"):
         read(tmp_path)
     for tensors in ({"weight": torch.ones(10_000)}, {"w": torch.ones(3)}):
         save_file(tensors, file)

@@ -8,7 +8,7 @@ import pytest
 
 from fillmask_model.encoder.classifier import ClassifierConfig
 from fillmask_model.encoder.config import EncoderConfig
-from fillmask_model.encoder.counting import count_parameters
+from fillmask_model.encoder.empty import count_parameters
 from fillmask_model.encoder.encoder import TiedEncoder
 from tests.model.samples import small_config
 

@@ -18,13 +18,12 @@ from fillmask_model.checkpoints.checkpoint import save_checkpoint
 from fillmask_model.encoder.classifier import ClassifierConfig, ProblemType
 from fillmask_model.encoder.config import EncoderConfig
 from fillmask_model.encoder.encoder import TiedEncoder
-from fillmask_model.fine_tuning.classification import Classification, LabelledTexts
+from fillmask_model.fine_tuning.classification import Classification, LabelledTexts, new_classifier
 from fillmask_model.fine_tuning.config import ClassifyConfig, SparseConfig
 from fillmask_model.fine_tuning.labels import encode_targets, label_names
 from fillmask_model.fine_tuning.loop import Epoch, fine_tune
 from fillmask_model.fine_tuning.pairs import Pairs
 from fillmask_model.fine_tuning.sparse import SparseSearch
-from fillmask_model.fine_tuning.start import new_classifier
 from fillmask_model.fine_tuning.tables import Dataset, Example
 from fillmask_model.fine_tuning.tokens import TokenizedTexts, tokenize
 from fillmask_model.tokenizers.word_pieces import train_word_pieces

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 import torch
 
-from fillmask_model.fine_tuning.classification import label_loss, predict
+from fillmask_model.fine_tuning.classification import label_loss, new_classifier, predict
 from fillmask_model.fine_tuning.config import ClassifyConfig
 from fillmask_model.fine_tuning.loop import Epoch, fine_tune
 from fillmask_model.fine_tuning.metrics import compute_metrics
-from fillmask_model.fine_tuning.start import new_classifier
 from tests.model.fine_tuning.samples import (
     MULTI,
     SINGLE,

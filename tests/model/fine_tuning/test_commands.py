@@ -14,8 +14,7 @@ import torch
 from torch import Tensor
 
 from fillmask_model.checkpoints.checkpoint import load_checkpoint, save_checkpoint
-from fillmask_model.checkpoints.modules import read_modules
-from fillmask_model.checkpoints.sparse import with_sparse_settings
+from fillmask_model.checkpoints.sentence_transformers import read_modules, with_sparse_settings
 from fillmask_model.commands import main
 from fillmask_model.encoder.classifier import ClassifierConfig
 from fillmask_model.encoder.encoder import TiedEncoder
