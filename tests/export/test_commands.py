@@ -6,8 +6,7 @@ import json
 import shutil
 import sys
 import weakref
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,9 +22,7 @@ from fillmask_export.source import load_source
 from fillmask_model.checkpoints.checkpoint import Checkpoint, save_checkpoint
 from fillmask_model.encoder.encoder import TiedEncoder
 from tests.export.label_bundles import TEXTS, label_checkpoint
-from tests.model.checkpoints.families.samples import SAMPLES
-from tests.model.samples import VERSES, change_config
-from tests.model.tokenizers.tokenizer_directories import KINDS, write_directory
+from tests.model.samples import VERSES
 
 
 def lines(path: Path, texts: Sequence[str] = VERSES) -> str:
@@ -213,38 +210,3 @@ def test_an_error_is_one_sentence(
     with pytest.raises(SystemExit):
         main(["tiny"])
     assert "exactly one of --output" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("damage", "sentence"),
-    [
-        (
-            lambda path: change_config(path, auto_map={"AutoModelForMaskedLM": "modeling.Mine"}),
-            "auto_map names the code modeling.Mine, which fillmask never runs and does not know",
-        ),
-        (
-            lambda path: (path / "model.safetensors").unlink(),
-            "must contain model.safetensors or pytorch_model.bin",
-        ),
-    ],
-)
-def test_a_broken_checkpoint_is_refused(
-    damage: Callable[[Path], object],
-    sentence: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    # tests/model/checkpoints has the others.
-    path = tmp_path / "checkpoint"
-    write_directory(path, KINDS["BERT"], fast=False)
-    words = len((path / "vocab.txt").read_text(encoding="utf-8").splitlines())
-    bert = SAMPLES["BERT, three heads"]
-    sizes = {"vocab_size": words, "max_position_embeddings": 32}
-    replace(bert, fields=bert.fields | sizes).make().save_pretrained(path)
-    damage(path)
-    flags = ["--output", str(tmp_path / "bundle"), "--texts", lines(tmp_path / "texts.txt")]
-    assert main([str(path), *flags]) == 2
-    printed = capsys.readouterr().err.splitlines()
-    (line,) = [one for one in printed if one.startswith("fillmask-export")]
-    assert sentence in line
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["checkpoint", "texts.txt"]

@@ -9,7 +9,6 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 import torch
 from numpy.typing import NDArray
@@ -29,10 +28,9 @@ from fillmask_export.heads.classify import ExpectedLabels
 from fillmask_export.heads.errors import VerificationError
 from fillmask_export.heads.samples import Samples
 from fillmask_export.sample_texts import SampleTexts
-from fillmask_model.checkpoints.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from fillmask_model.checkpoints.checkpoint import Checkpoint
 from fillmask_model.checkpoints.errors import CheckpointError
 from fillmask_model.encoder.classifier import ClassifierConfig
-from fillmask_model.quantization.rounding import RoundedEncoder
 from fillmask_model.tokenizers.special_tokens import read_tokenizer
 from tests.export.label_bundles import (
     HEAD,
@@ -44,7 +42,7 @@ from tests.export.label_bundles import (
     metadata,
     write_label_bundle,
 )
-from tests.model.samples import plan_of, random_encoder, small_config
+from tests.model.samples import random_encoder, small_config
 
 OF_TASK = {
     "fills": ("embeddings.", "blocks.", "head.", "head_bias"),
@@ -152,43 +150,6 @@ def test_golden_results(head: ClassifierConfig, tmp_path: Path) -> None:
     # the last text has no neighbour for a pair
     two = Samples.of_bundle(bundle, TEXTS[:2]).golden(masked=True)
     assert all(isinstance(text, str) for text, _ in two)
-
-
-def test_weights_that_training_has_rounded_are_served_as_they_are(
-    checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path
-) -> None:
-    # The int8 weights equal the checkpoint's weights. Calibration does not run.
-    trained = RoundedEncoder(checkpoint.model, plan_of(checkpoint.model))
-    assert checkpoint.tokenizer_json is not None
-    tokenizer_json = checkpoint.tokenizer_json
-    save_checkpoint(tmp_path / "rounded_copy", trained.rounded_copy(), tokenizer_json, trained.plan)
-    rounded_copy = load_checkpoint(tmp_path / "rounded_copy")
-    no_calibration = SampleTexts(texts.verification, calibration=[])
-    write_bundle(rounded_copy, tmp_path / "bundle", metadata("int8"), no_calibration)
-    stored = onnx.load(tmp_path / "bundle" / "model.onnx").graph.initializer
-    arrays = {t.name: onnx.numpy_helper.to_array(t, str(tmp_path / "bundle")) for t in stored}
-
-    def in_file(name: str) -> NDArray[np.float32]:
-        values, scales = arrays[f"{name}.weight"], arrays[f"{name}.scales"]
-        found: NDArray[np.float32] = values.astype(np.float32).T * scales[:, None]
-        return found
-
-    weights = encoder_weights(rounded_copy.model)
-    table = arrays["embeddings.word.weight"] * arrays["embeddings.word.weight.scales"][:, None]
-    table = table * arrays["embeddings.word.weight.factors"]
-    np.testing.assert_allclose(table, weights["embeddings.word.weight"], rtol=1e-5, atol=1e-7)
-    plan = {name: factors.numpy() for name, factors in trained.plan.factors.items()}
-    output, value = "blocks.1.output", "blocks.1.value"
-    np.testing.assert_allclose(
-        in_file(output) * plan[output], weights[f"{output}.weight"], rtol=1e-5, atol=1e-7
-    )
-    # the output's weights are divided by these factors, the values' weights multiplied
-    expected = weights[f"{value}.weight"] * plan[output][:, None]
-    in_int8 = plan[value] > 0
-    np.testing.assert_allclose(
-        (in_file(value) * plan[value])[:, in_int8], expected[:, in_int8], rtol=1e-5, atol=1e-7
-    )
-    np.testing.assert_allclose(arrays[f"{value}.float32_weight"], expected[:, ~in_int8], rtol=1e-6)
 
 
 def test_replaces_a_bundle_and_keeps_other_files(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import re
 import subprocess
 import sys
@@ -17,7 +16,7 @@ from safetensors.torch import save_file
 
 from fillmask_model import memory
 from fillmask_model.checkpoints.tensor_files import TensorFiles
-from fillmask_model.memory import limit_kernel_cache, page_out_files, release_memory
+from fillmask_model.memory import page_out_files, release_memory
 
 VALUES = 8_000_000  # 32 MB
 
@@ -133,15 +132,3 @@ def test_what_is_kept_is_not_asked_of_linux_again() -> None:
     )
     asked, kept = map(int, done.stdout.split())
     assert kept < asked / 4
-
-
-def test_the_users_capacity_of_kernels_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    # oneDNN reads the variable before its first product.
-    name = "ONEDNN_PRIMITIVE_CACHE_CAPACITY"
-    monkeypatch.setenv(name, "7")
-    limit_kernel_cache()
-    assert os.environ[name] == "7"
-    monkeypatch.delenv(name)
-    limit_kernel_cache()
-    assert os.environ[name] == "32"
-    monkeypatch.delenv(name)

@@ -69,23 +69,6 @@ def read(directory: Path, *, modules: bool = True) -> SparseSettings:
     return settings
 
 
-def test_the_published_router_is_read(tmp_path: Path) -> None:
-    write_router(tmp_path)
-    assert read_modules(tmp_path) == SparseModules("", "document_1_SpladePooling", STATIC)
-    fields = {"pooling_strategy": "max", "activation_function": "log1p_relu"}
-    write(tmp_path, "document_1_SpladePooling/config.json", fields)
-    weight = torch.linspace(0, 1, verse_tokenizer().get_vocab_size())
-    write(tmp_path, f"{STATIC}/config.json", {"frozen": True})
-    save_file({"weight": weight}, tmp_path / STATIC / "model.safetensors")
-    settings = read(tmp_path)
-    assert settings.pooling == SparsePooling("max", "log1p_relu")
-    assert settings.max_active_dims is None
-    expected = weight.tolist() + [0.0] * 3
-    for index in verse_tokenizer().encode("").ids:
-        expected[index] = 0.0
-    assert settings.query_weights == expected
-
-
 def test_one_encoder_may_read_queries_and_documents(tmp_path: Path) -> None:
     structure = {"query": ["", "p"], "document": ["", "p"]}
     types = {"": f"{TYPES}.MLMTransformer", "p": f"{TYPES}.SpladePooling"}
@@ -93,14 +76,6 @@ def test_one_encoder_may_read_queries_and_documents(tmp_path: Path) -> None:
     write(tmp_path, "p/config.json", {})
     write(tmp_path, "config_sentence_transformers.json", {"max_active_dims": 64, "prompts": {}})
     assert read(tmp_path) == SparseSettings(SparsePooling(), 64, None)
-
-
-def test_a_plain_checkpoint_may_have_a_table(tmp_path: Path) -> None:
-    assert read(tmp_path, modules=False) == SparseSettings(SparsePooling())
-    write(tmp_path, "idf.json", {"the": 0.5, "cat": 3})
-    weights = read(tmp_path, modules=False).query_weights
-    assert weights is not None
-    assert sorted(weight for weight in weights if weight) == [0.5, 3.0]
 
 
 def _two_encoders() -> dict[str, Any]:

@@ -1,13 +1,14 @@
-"""Validation and round trips of configurations."""
+"""Validation of configurations, and the number of parameters."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
+from fillmask_model.encoder.classifier import ClassifierConfig
 from fillmask_model.encoder.config import EncoderConfig
+from fillmask_model.encoder.empty import count_parameters
 from tests.model.samples import SMALL, small_config
 
 
@@ -33,10 +34,9 @@ def test_a_bad_encoder_field_is_named(field: str, value: Any) -> None:
         small_config(**{field: value})
 
 
-def test_an_encoder_config_survives_json() -> None:
-    for config in (
-        small_config(),
-        small_config(norm_placement="pre", positions="fixed", norm_eps=1e-5, head_bias=False),
-        EncoderConfig.packed(vocab_size=9, d_model=4, num_layers=1, num_heads=2, max_positions=3),
-    ):
-        assert EncoderConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+def test_parameters_of_bert_base() -> None:
+    # The counts of Hugging Face's classes for masks and for two labels.
+    sizes = {"vocab_size": 30_522, "d_model": 768, "num_layers": 12, "num_heads": 12}
+    config = EncoderConfig(**sizes, d_ff=3072, max_positions=512)
+    count = count_parameters(config, ClassifierConfig(labels=("no", "yes")))
+    assert (count.tied, count.classifier) == (109_514_298, 109_483_778)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,7 +19,6 @@ from fillmask_model import optimization
 from fillmask_model.checkpoints.checkpoint import load_checkpoint
 from fillmask_model.encoder.classifier import ClassifierConfig
 from fillmask_model.encoder.encoder import TiedEncoder
-from fillmask_model.pretraining import texts
 from fillmask_model.pretraining.config import TrainConfig
 from fillmask_model.pretraining.loop import Pretraining
 from fillmask_model.pretraining.next_sentence import evaluate_pairs, prepare_encoder
@@ -159,6 +157,8 @@ def test_the_loss_is_that_of_transformers(run_of: MakeRun, tmp_path: Path) -> No
             next_sentence_label=pairs.labels,
         ).loss
     assert run._train_step() == pytest.approx(float(expected), abs=1e-5)
+    with pytest.raises(ValueError, match=r"number of pairs from the text must be .*, 9999 \(got"):
+        run_of(batch_rows=9999)
 
 
 def test_evaluation_reads_unmasked_pairs_in_any_number_of_batches(run_of: MakeRun) -> None:
@@ -176,29 +176,6 @@ def test_evaluation_reads_unmasked_pairs_in_any_number_of_batches(run_of: MakeRu
     expected = torch.nn.functional.nll_loss(log_probs, everything.labels)
     assert loss == pytest.approx(float(expected), abs=1e-5)
     assert run.model.training
-
-
-def test_pairs_and_short_texts_alternate(run_of: MakeRun) -> None:
-    # An epoch has every pair once, and short texts have no label.
-    run = run_of(short_share=0.5, batch_rows=8)
-    pairs = run.batches.pairs
-    assert pairs is not None
-    count = len(pairs.ids) // 8
-    seen: list[tuple[int, ...]] = []
-    for number in range(2 * count):
-        batch = run.batches.batch(number)[1]
-        assert (batch is None) == bool(number % 2)
-        if batch is not None:
-            masked = batch.input_ids * batch.attention_mask
-            seen += [tuple(row[row > 0].tolist()) for row in masked]
-        if number < 4:
-            run.step = number
-            assert math.isfinite(run._train_step())
-    everything = pairs.batch(slice(None)).input_ids
-    assert len(seen) == 8 * count
-    assert set(seen) <= {tuple(row[row > 0].tolist()) for row in everything}
-    with pytest.raises(ValueError, match=r"number of pairs from the text must be .*, 9999 \(got"):
-        run_of(batch_rows=9999)
 
 
 def test_an_encoder_gets_what_it_lacks_or_is_refused() -> None:
@@ -242,9 +219,9 @@ def pretrain_on_pairs(*arguments: str) -> int:
 
 @pytest.mark.usefixtures("no_curve")
 def test_the_command_adds_a_head_and_continues_bit_exact(
-    workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    workplace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # A resumed run does not tokenize the text again. A run without pairs keeps the head.
+    # A run without pairs keeps the head.
     (workplace / "held-out.txt").write_text(repetitive_text(30))
     arguments = ("--tokenizer=tokenizer.json", "--short-share=0.5", "--accumulate-passes=2")
     assert pretrain_on_pairs("--output=run", *arguments) == 0
@@ -252,9 +229,7 @@ def test_the_command_adds_a_head_and_continues_bit_exact(
     assert re.search(r"\d+ training pairs, \d+ held out, [\d,]+ tokens in short texts", said.out)
     assert re.search(r"held-out loss .* next sentence \d+\.\d %", said.out + said.err)
     assert pretrain_on_pairs("--output=halves", *arguments, "--until-step=2") == 0
-    with monkeypatch.context() as patch:
-        patch.setattr(texts, "make_pairs", None)
-        assert pretrain_on_pairs("--output=halves", *arguments, "--resume") == 0
+    assert pretrain_on_pairs("--output=halves", *arguments, "--resume") == 0
     weights = [Path(run, "model.safetensors").read_bytes() for run in ("run", "halves")]
     assert weights[0] == weights[1]
     assert pretrain("--init=run", "--output=more") == 0

@@ -175,6 +175,10 @@ BROKEN: list[tuple[str, str, Damage, str]] = [
             ("num_hidden_layers", "3"),
         )
     ),
+    (
+        *(BERT, FILLS, fields(auto_map={"AutoModelForMaskedLM": "modeling.Mine"})),
+        "auto_map names the code modeling.Mine, which fillmask never runs and does not know",
+    ),
     (BERT, FILLS, fields(hidden_size=32), r"config\.json: .*32"),
     (BERT, FILLS, fields(intermediate_size=None), r"config\.json: intermediate_size is missing"),
     (BERT, FILLS, fields(num_hidden_layers=HUGE), "num_layers must be"),
