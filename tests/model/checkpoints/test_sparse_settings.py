@@ -69,6 +69,18 @@ def read(directory: Path, *, modules: bool = True) -> SparseSettings:
     return settings
 
 
+def test_rows_without_a_token_have_no_weight(tmp_path: Path) -> None:
+    # The published table of weights is shorter than that of the embeddings.
+    write_router(tmp_path)
+    write(tmp_path, "document_1_SpladePooling/config.json", {})
+    (tmp_path / STATIC).mkdir()
+    weight = torch.ones(verse_tokenizer().get_vocab_size())
+    save_file({"weight": weight}, tmp_path / STATIC / "model.safetensors")
+    weights = read(tmp_path).query_weights
+    assert weights is not None
+    assert weights[len(weight) :] == [0.0] * 3
+
+
 def test_one_encoder_may_read_queries_and_documents(tmp_path: Path) -> None:
     structure = {"query": ["", "p"], "document": ["", "p"]}
     types = {"": f"{TYPES}.MLMTransformer", "p": f"{TYPES}.SpladePooling"}
