@@ -176,33 +176,6 @@ def test_a_file_of_the_user_survives_every_command(
     assert contents(workplace) == before
 
 
-def replaced_files(paths: Iterable[str]) -> list[str]:
-    """Return the files that a command replaces by a temporary file in the same directory."""
-    names = (*CHECKPOINT, *PRETRAINED, *FINE_TUNED)
-    return [path for path in paths if path.endswith(names)]
-
-
-BESIDE = {
-    name: (writer.run, replaced_files(writer.paths))
-    for name, writer in WRITERS.items()
-    if "export" not in name and "fillmask" not in name
-}
-
-
-@pytest.mark.parametrize(("run", "replaced"), BESIDE.values(), ids=BESIDE)
-def test_files_with_temporary_names_survive_every_command(
-    run: Callable[[], int], replaced: list[str], workplace: Path
-) -> None:
-    # The output directory exists already.
-    for name in replaced:
-        Path(name).parent.mkdir(exist_ok=True)
-        Path(f"{name}.tmp").write_text(MINE)
-        Path(f"{name}.1.tmp").mkdir()
-    before = contents(workplace)
-    assert run() == 0
-    assert keeps(before)
-
-
 def copy(source: str, target: str) -> Callable[[], object]:
     """Return a function that copies an input to a path in an output."""
     return lambda: copy_now(source, target)

@@ -6,6 +6,7 @@ import errno
 import hashlib
 import json
 import os
+import secrets
 import shutil
 import sys
 from collections.abc import Iterable, Iterator
@@ -107,7 +108,8 @@ def atomic_replace(path: Path) -> Iterator[Path]:
     The function syncs the temporary file to disk before the rename to `path`. The old file
     therefore survives an error, a killed process and a power failure.
     """
-    temporary = _create_beside(path)
+    temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}.tmp")
+    temporary.open("x").close()  # an OSError here, and the permissions of any new file
     try:
         with naming_a_full_disk(path):
             yield temporary
@@ -141,18 +143,6 @@ def naming_a_full_disk(output: Path) -> Iterator[None]:
             f"{output} cannot be written, because its disk is full; free some space, or choose "
             "another output"
         ) from error
-
-
-def _create_beside(path: Path) -> Path:
-    created, number = path.with_name(f"{path.name}.tmp"), 0
-    while True:
-        try:
-            created.open("x").close()
-        except FileExistsError:  # it may be the user's
-            number += 1
-            created = path.with_name(f"{path.name}.{number}.tmp")
-        else:
-            return created
 
 
 def _sync(path: Path) -> None:
