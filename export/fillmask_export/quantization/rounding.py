@@ -34,9 +34,6 @@ class QuantizedRows:
     values: NDArray[np.int8]
     scales: NDArray[np.float32]
 
-    def dequantized(self) -> NDArray[np.float32]:
-        return self.values.astype(np.float32) * self.scales[:, None]
-
 
 def quantize_rows(
     weight: NDArray[np.float32],
