@@ -49,11 +49,12 @@ async def process_text(command: TextCommand, settings: Settings) -> None:
     async with aclosing(await load_model(settings, lambda _: None)) as model:
         bundle = model.bundle
         check_bundle(rows.task, bundle, pairs=command.text_pair is not None)
+        pipeline = model.pipeline(rows.task)
         parameters = rows.read_parameters(command.parameters, limits_of(settings, bundle))
 
         async def process(text: str, number: int) -> None:
             given = text if command.text_pair is None else TextPair(text, command.text_pair)
-            result = await rows.run(model, given, parameters, _LABEL)
+            [result] = await pipeline.compute([given], [parameters], _LABEL)
             with name_in_errors(STANDARD_OUTPUT):
                 if command.as_json:
                     response = rows.task.response([result], single=True)

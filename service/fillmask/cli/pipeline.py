@@ -13,25 +13,25 @@ from fillmask.cli.tasks.base import TaskRows
 from fillmask.engine.pacing import QueueFeed
 from fillmask.errors import InvalidRequestError
 from fillmask.models.served_model import ServedModel
-from fillmask.tasks.pipeline import is_large
+from fillmask.tasks.pipeline import Inputs
 
-# limits for started rows without a written answer, in rows and in characters of texts and answers
+# limits for started rows without a written answer, in rows and in bytes
 _MAX_ROWS = 4096
-_MAX_CHARS = 2**25
+_MAX_BYTES = 2**27
+_BYTES_PER_CHAR = 10  # of a row, until its plan tells what it takes
 # The pipeline writes ready answers before the end of their block if they have this size or if the
 # last write is this old.
 _LONG_ANSWERS_BYTES = 2**20
 _WRITE_EVERY_S = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class _InFlightRow:
+@dataclass(slots=True)
+class _StartedRow:
     """A started row without a written answer."""
 
-    answer: asyncio.Task[bytes]
     block: Block
     place: int  # in its block
-    chars: int  # estimate for its text and answer
+    size_bytes: int  # what it takes with its plan, and in the end with its answer
 
 
 class RowPipeline:
@@ -43,14 +43,16 @@ class RowPipeline:
 
     def __init__(self, task: TaskRows, model: ServedModel, field: str, batch_tokens: int) -> None:
         self._task = task
-        self._model = model
+        self._pipeline = model.pipeline(task.task)
         self._field = field
         self._feed = QueueFeed(model.batcher, batch_tokens)
-        self._rows: asyncio.Queue[_InFlightRow | None] = asyncio.Queue()  # None marks the end
-        self._ready: list[tuple[_InFlightRow, bytes]] = []
+        # with a task for the answer of each row; None marks the end
+        self._rows: asyncio.Queue[tuple[_StartedRow, asyncio.Task[bytes]] | None] = asyncio.Queue()
+        self._ready: list[tuple[_StartedRow, bytes]] = []
         self._ready_bytes = 0
         self._last_write_s = -math.inf
-        self._unwritten = self._chars = 0
+        # started rows, what they take, and what those with an answer take
+        self._unwritten = self._bytes = self._done_bytes = 0
         # one thread for reading and one for writing, because reads and writes block the event loop
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="fillmask-files")
 
@@ -67,12 +69,12 @@ class RowPipeline:
         loop = asyncio.get_running_loop()
         starting = asyncio.create_task(self._start_rows(blocks))
         try:
-            while row := await self._rows.get():
-                if not row.answer.done() and loop.time() - self._last_write_s >= _WRITE_EVERY_S:
+            while started := await self._rows.get():
+                row, running = started
+                if not running.done() and loop.time() - self._last_write_s >= _WRITE_EVERY_S:
                     await self._write_ready(write)
-                answer = await row.answer
-                self._ready.append((row, answer))
-                self._ready_bytes += len(answer)
+                self._ready.append((row, await running))
+                self._ready_bytes += row.size_bytes
                 is_last = row.place + 1 == len(row.block)
                 if is_last or self._ready_bytes >= _LONG_ANSWERS_BYTES:
                     await self._write_ready(write)
@@ -85,7 +87,8 @@ class RowPipeline:
 
     async def _write_ready(self, write: Write) -> None:
         """Write the ready answers, which belong to one block."""
-        ready, self._ready, self._ready_bytes = self._ready, [], 0
+        ready, written_bytes = self._ready, self._ready_bytes
+        self._ready, self._ready_bytes = [], 0
         if not ready:
             return
         (first, _), (last, _) = ready[0], ready[-1]
@@ -95,7 +98,8 @@ class RowPipeline:
         await loop.run_in_executor(self._threads, write, part, answers)
         self._last_write_s = loop.time()
         self._unwritten -= len(ready)
-        self._chars -= sum(row.chars for row, _ in ready)
+        self._bytes -= written_bytes
+        self._done_bytes -= written_bytes
         self._feed.changed.set()
 
     async def _start_rows(self, blocks: Iterator[RequestBlock]) -> None:
@@ -107,47 +111,57 @@ class RowPipeline:
                 upcoming = loop.run_in_executor(self._threads, next, blocks, None)
                 block, items = batch
                 for place, item in enumerate(items):
-                    chars = 0
-                    if isinstance(item, RowRequest):
-                        bundle = self._model.bundle
-                        chars = self._task.estimate_chars(bundle, item.text, item.parameters)
-                    await self._wait_for_room(chars)
+                    text_chars = 0 if isinstance(item, str) else len(item.text)
+                    row = _StartedRow(block, place, _BYTES_PER_CHAR * text_chars)
+                    await self._wait_for_room(row.size_bytes)
                     self._unwritten += 1
-                    self._chars += chars
-                    answer = asyncio.create_task(self._answer(item, chars))
-                    self._rows.put_nowait(_InFlightRow(answer, block, place, chars))
+                    self._bytes += row.size_bytes
+                    running = asyncio.create_task(self._answer(row, item))
+                    self._rows.put_nowait((row, running))
                     await asyncio.sleep(0)  # lets the row's task submit a short text to the batcher
         finally:
             self._rows.put_nowait(None)
             upcoming.cancel()
 
-    async def _answer(self, item: Item, chars: int) -> bytes:
+    async def _answer(self, row: _StartedRow, item: Item) -> bytes:
         if isinstance(item, str):
-            return problem_answer(item)
-        return await self._feed.run(self._compute(item, chars))
+            answer, text_chars = problem_answer(item), 0
+        else:
+            answer = await self._feed.run(self._compute(row, item))
+            text_chars = len(item.text)
+        self._resize(row, text_chars + len(answer))
+        self._done_bytes += row.size_bytes
+        return answer
 
-    async def _compute(self, item: RowRequest, chars: int) -> bytes:
+    async def _compute(self, row: _StartedRow, item: RowRequest) -> bytes:
+        inputs = Inputs([item.text], [item.parameters], self._field)
         try:
-            result = await self._task.run(self._model, item.text, item.parameters, self._field)
-            if is_large(0, chars):
-                return await asyncio.to_thread(self._task.answer, result)
-            return self._task.answer(result)
+            plan = await self._pipeline.plan(inputs)
+            self._resize(row, len(item.text) + plan.size.json_bytes + plan.size.work_bytes)
+            [result] = await self._pipeline.run(plan)
         except InvalidRequestError as error:
             return problem_answer(error.text)
+        if plan.is_large:
+            return await asyncio.to_thread(self._task.answer, result)
+        return self._task.answer(result)
 
-    async def _wait_for_room(self, chars: int) -> None:
+    def _resize(self, row: _StartedRow, size_bytes: int) -> None:
+        self._bytes += size_bytes - row.size_bytes
+        row.size_bytes = size_bytes
+
+    async def _wait_for_room(self, size_bytes: int) -> None:
         await self._feed.wait_for_room(
-            lambda: self._unwritten >= _MAX_ROWS,
-            lambda: self._chars + chars > _MAX_CHARS,
+            lambda: self._unwritten >= _MAX_ROWS or self._done_bytes >= _MAX_BYTES,
+            lambda: self._bytes + size_bytes > _MAX_BYTES,
         )
 
     async def _cancel(self, starting: asyncio.Task[None]) -> None:
         starting.cancel()
         answers = []
         while not self._rows.empty():
-            if row := self._rows.get_nowait():
-                answers.append(row.answer)
-                row.answer.cancel()
+            if started := self._rows.get_nowait():
+                answers.append(started[1])
+                started[1].cancel()
         await asyncio.gather(starting, *answers, return_exceptions=True)
         # no wait, because a thread may be blocked on standard input
         self._threads.shutdown(wait=False, cancel_futures=True)

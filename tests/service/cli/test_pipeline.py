@@ -19,14 +19,14 @@ from fillmask.errors import InvalidRequestError
 from fillmask.models.served_model import ServedModel
 from fillmask.tasks.fill_mask.parameters import FillMaskParameters
 from fillmask.tasks.fill_mask.results import Fill, TextFills
+from fillmask.tasks.pipeline import Inputs, Size
 from tests.service.cli.command_line import block_of, dice
 
-MASK = "[MASK]"
 Answering = Callable[[str], Any]
 
 
 class FakeFillMask:
-    """Pipeline whose only fill of a text is the text itself."""
+    """Pipeline whose only fill of a text is the text itself, and which plans a byte of JSON."""
 
     def __init__(self, answering: Answering | None = None) -> None:
         self.accepted_tokens = 0
@@ -34,18 +34,18 @@ class FakeFillMask:
         self.called: set[str] = set()
         self._answering = answering
 
-    async def compute(
-        self, texts: Sequence[str], _parameters: Sequence[FillMaskParameters], called: str
-    ) -> list[TextFills]:
-        """Return the text as its fill, as `Pipeline.compute` does."""
+    async def plan(self, inputs: Inputs[FillMaskParameters]) -> SimpleNamespace:
+        self.called.add(inputs.label)
+        [text] = inputs.texts
+        return SimpleNamespace(text=text, size=Size(1, 0, ""), is_large=False)
+
+    async def run(self, plan: SimpleNamespace) -> list[TextFills]:
         self.at_work += 1
         self.most_at_work = max(self.most_at_work, self.at_work)
-        self.called.add(called)
         try:
-            [text] = texts
             if self._answering is not None:
-                await self._answering(text)
-            return [TextFills([[Fill(0.5, 1, text, "")]])]
+                await self._answering(plan.text)
+            return [TextFills([[Fill(0.5, 1, plan.text, "")]])]
         finally:
             self.at_work -= 1
 
@@ -78,8 +78,7 @@ def questions(count: int) -> list[Item]:
 
 def make_pipeline(fake: FakeFillMask) -> RowPipeline:
     """Return a row pipeline whose model and batcher are fakes."""
-    bundle = SimpleNamespace(mask_token=MASK)
-    model = SimpleNamespace(pipeline=lambda _: fake, batcher=fake, bundle=bundle)
+    model = SimpleNamespace(pipeline=lambda _: fake, batcher=fake)
     return RowPipeline(rows_of("fill-mask"), cast("ServedModel", model), "text", batch_tokens=10)
 
 
@@ -141,12 +140,13 @@ async def test_rows_that_cannot_be_filled_are_problems() -> None:
     assert written.answers == [answer_of(0), *problems, answer_of(3)]
 
 
-@pytest.mark.parametrize(("accepted_tokens", "max_chars"), [(10**9, 2**25), (0, 1)])
+@pytest.mark.parametrize(("accepted_tokens", "max_bytes"), [(10**9, 2**27), (0, 2)])
 async def test_no_more_rows_begin_while_enough_waits(
-    monkeypatch: pytest.MonkeyPatch, accepted_tokens: int, max_chars: int
+    monkeypatch: pytest.MonkeyPatch, accepted_tokens: int, max_bytes: int
 ) -> None:
     # Two rows are in progress, so that the workers have passes when the first row ends.
-    monkeypatch.setattr(pipeline, "_MAX_CHARS", max_chars)
+    monkeypatch.setattr(pipeline, "_MAX_BYTES", max_bytes)
+    monkeypatch.setattr(pipeline, "_LONG_ANSWERS_BYTES", 1)
     fake = FakeFillMask(lambda _text: asyncio.sleep(0.001))
     fake.accepted_tokens = accepted_tokens
     written = Written()
@@ -156,10 +156,13 @@ async def test_no_more_rows_begin_while_enough_waits(
 
 
 @pytest.mark.parametrize("item", [RowRequest("x", FillMaskParameters()), "an invalid row"])
+@pytest.mark.parametrize("limits", [{"_MAX_ROWS": 20}, {"_MAX_BYTES": 20 * 18}])
 async def test_rows_that_are_not_written_are_bounded(
-    monkeypatch: pytest.MonkeyPatch, item: Item
+    monkeypatch: pytest.MonkeyPatch, item: Item, limits: dict[str, int]
 ) -> None:
-    monkeypatch.setattr(pipeline, "_MAX_ROWS", 20)
+    # The answer of any row has at least 18 bytes. Those that wait for a slow writer count too.
+    for name, limit in {"_LONG_ANSWERS_BYTES": 1, **limits}.items():
+        monkeypatch.setattr(pipeline, name, limit)
     written, ahead = Written(), []
 
     def asked() -> Iterator[RequestBlock]:

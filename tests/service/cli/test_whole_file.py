@@ -237,12 +237,12 @@ def test_failures_that_a_retry_may_cure(
         assert fill(source, output) == Done(1, "", f"{output}: no space left on device.\n")
     answer, calls = RowPipeline._answer, 0
 
-    async def fail(self: Any, item: Any, chars: int) -> bytes:
+    async def fail(self: Any, row: Any, item: Any) -> bytes:
         nonlocal calls
         calls += 1
         if calls == 590:
             raise MemoryError("no more")
-        return await answer(self, item, chars)
+        return await answer(self, row, item)
 
     with monkeypatch.context() as patch:
         patch.setattr(RowPipeline, "_answer", fail)

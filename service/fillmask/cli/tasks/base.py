@@ -8,13 +8,10 @@ from fillmask.cli.errors import CommandError
 from fillmask.cli.formats.output import Layout
 from fillmask.cli.terminal.style import Style
 from fillmask.errors import quote
-from fillmask.models.served_model import ServedModel
 from fillmask.parameters.limits import Limits
 from fillmask.parameters.texts import InputText
 from fillmask.parameters.validation import ValidationContext
 from fillmask.tasks.task import Task, tasks_of
-
-_CHARS_PER_RESULT = 1_000
 
 
 class Done(NamedTuple):
@@ -40,15 +37,6 @@ class TaskRows:
         """
         return self.task.parameters.read(parameters, ValidationContext(limits))
 
-    async def run(self, model: ServedModel, text: InputText, parameters: Any, label: str) -> Any:
-        """Return the result for a text or a pair, which messages call `label`.
-
-        Raises:
-            FillMaskError: the text is invalid, or the model has failed.
-        """
-        [result] = await model.pipeline(self.task).compute([text], [parameters], label)
-        return result
-
     def answer(self, result: Any) -> bytes:
         """Return a result as the answer of a row, one line of JSON."""
         return b"".join(self.task.to_json(result))
@@ -60,10 +48,6 @@ class TaskRows:
         but not on these, so that all shards have the same columns.
         """
         return Layout("result", {"result": str}, lambda one: {"result": one.decode()}, ("result",))
-
-    def estimate_chars(self, bundle: Bundle, text: InputText, parameters: Any) -> int:  # noqa: ARG002 - for labels
-        """Estimate the characters of a text and its answer, which bound the rows in flight."""
-        return len(text) + _CHARS_PER_RESULT
 
     def table(self, done: Done, style: Style) -> Iterator[str]:  # noqa: ARG002 - for tables
         """Format a result as the lines of a table for a terminal."""

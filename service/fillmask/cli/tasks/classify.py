@@ -3,19 +3,15 @@
 import json
 from collections.abc import Iterator
 
-from fillmask.bundles.bundle import Bundle
-from fillmask.bundles.description import Classification
 from fillmask.cli.formats.base import Fields
 from fillmask.cli.formats.output import Layout
 from fillmask.cli.tasks.base import Done, TaskRows
 from fillmask.cli.terminal.style import Style
 from fillmask.cli.terminal.tables import format_labels
-from fillmask.parameters.texts import InputText
 from fillmask.tasks.classify.parameters import ClassifyParameters
 from fillmask.tasks.classify.results import LabelScore
 
 Labels = list[LabelScore]
-_CHARS_PER_LABEL = 60  # characters of a label's JSON without its name
 _BEST = {"label": str, "score": float}
 
 
@@ -29,17 +25,11 @@ class ClassifyRows(TaskRows):
         cells = tuple(_BEST if parameters.top_k is None else types)
         return Layout(self._field, types, _values, cells)
 
-    def estimate_chars(
-        self, bundle: Bundle, text: InputText, parameters: ClassifyParameters
-    ) -> int:
-        names = _head(bundle).labels
-        labels = min(parameters.top_k or len(names), len(names))
-        return len(text) + labels * (max(map(len, names)) + _CHARS_PER_LABEL)
-
     def table(self, done: Done, style: Style) -> Iterator[str]:
+        head = done.bundle.classification
+        assert head is not None  # noqa: S101 - `check_bundle` rejects other bundles
         has_logits = done.parameters.function_to_apply == "none" or (
-            done.parameters.function_to_apply is None
-            and _head(done.bundle).problem_type == "regression"
+            done.parameters.function_to_apply is None and head.problem_type == "regression"
         )
         return format_labels(done.result, style, has_logits=has_logits)
 
@@ -48,8 +38,3 @@ def _values(answer: bytes) -> Fields:
     """Return the best label and all labels."""
     labels = json.loads(answer)
     return {**labels[0], "labels": labels}
-
-
-def _head(bundle: Bundle) -> Classification:
-    assert bundle.classification is not None  # noqa: S101 - `check_bundle` rejects other bundles
-    return bundle.classification

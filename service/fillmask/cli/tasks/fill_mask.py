@@ -5,14 +5,12 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
-from fillmask.bundles.bundle import Bundle
 from fillmask.cli.formats.base import Fields
 from fillmask.cli.formats.output import ROW, Layout
 from fillmask.cli.tasks.base import Done, TaskRows
 from fillmask.cli.terminal.style import Style
 from fillmask.cli.terminal.tables import format_fills
-from fillmask.parameters.texts import InputText
-from fillmask.tasks.fill_mask.parameters import DEFAULT_TOP_K, FillMaskParameters
+from fillmask.tasks.fill_mask.parameters import FillMaskParameters
 from fillmask.tasks.fill_mask.results import (
     FILL_FIELDS,
     Fill,
@@ -20,8 +18,6 @@ from fillmask.tasks.fill_mask.results import (
     TargetFill,
     WordFill,
 )
-
-_CHARS_PER_FILL = 150  # characters of a fill's JSON without its sequence
 
 
 class FillMaskRows(TaskRows):
@@ -41,13 +37,6 @@ class FillMaskRows(TaskRows):
         # Fills with any options have this type. Fields that a fill lacks are null.
         types = {"fills": [{"mask": int, **FILL_FIELDS}]}
         return Layout(self._field, types, _values, (ROW, "mask", "rank", *given), _lines)
-
-    def estimate_chars(
-        self, bundle: Bundle, text: InputText, parameters: FillMaskParameters
-    ) -> int:
-        masks = 1 if parameters.strategy == "joint" else str(text).count(bundle.mask_token)
-        fills = parameters.top_k or len(parameters.targets or ()) or DEFAULT_TOP_K
-        return len(text) + masks * fills * (len(text) + _CHARS_PER_FILL)
 
     def table(self, done: Done, style: Style) -> Iterator[str]:
         return format_fills(str(done.text), done.result.masks, style)

@@ -3,16 +3,13 @@
 import json
 from collections.abc import Iterator
 
-from fillmask.bundles.bundle import Bundle
 from fillmask.cli.formats.output import Layout
 from fillmask.cli.tasks.base import Done, TaskRows
 from fillmask.cli.terminal.style import Style
 from fillmask.cli.terminal.tables import format_scores
-from fillmask.parameters.texts import InputText
 from fillmask.tasks.score.parameters import ScoreParameters
 from fillmask.tasks.score.results import TextScore
 
-_CHARS_PER_TOKEN, _CHARS_PER_TARGET = 150, 22  # characters of a token's JSON, and of a target
 _TOKEN = {
     "token": int,
     "token_str": str,
@@ -38,11 +35,6 @@ class ScoreRows(TaskRows):
 
     def layout(self, parameters: ScoreParameters, *, row_parameters: bool) -> Layout:  # noqa: ARG002 - for fills
         return Layout(self._field, _TYPES, json.loads, ("log_prob", "pseudo_perplexity"))
-
-    def estimate_chars(self, bundle: Bundle, text: InputText, parameters: ScoreParameters) -> int:  # noqa: ARG002 - for masks
-        """Count one token per character."""
-        targets = _CHARS_PER_TARGET * len(parameters.targets or ())
-        return len(text) * (1 + _CHARS_PER_TOKEN + targets)
 
     def table(self, done: Done, style: Style) -> Iterator[str]:
         return format_scores(done.result, style)

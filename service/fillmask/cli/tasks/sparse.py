@@ -6,17 +6,13 @@ from collections.abc import Iterator
 import numpy as np
 from pydantic_core import to_json
 
-from fillmask.bundles.bundle import Bundle
 from fillmask.cli.formats.output import Layout
 from fillmask.cli.tasks.base import Done, TaskRows
 from fillmask.cli.terminal.style import Style
 from fillmask.cli.terminal.tables import format_weights
-from fillmask.parameters.texts import InputText
 from fillmask.tasks.sparse.parameters import SparseParameters
 from fillmask.tasks.sparse.results import SparseEmbedding
 
-# dimensions of a text of a trained model, and characters of a dimension's JSON
-_DIMENSIONS, _CHARS_PER_DIMENSION = 300, 30
 _TYPES = {"indices": [int], "values": [np.float32], "tokens": [str]}
 
 
@@ -31,9 +27,6 @@ class SparseRows(TaskRows):
 
     def layout(self, parameters: SparseParameters, *, row_parameters: bool) -> Layout:  # noqa: ARG002 - for fills
         return Layout(self._field, _TYPES, json.loads, tuple(_TYPES))
-
-    def estimate_chars(self, bundle: Bundle, text: InputText, parameters: SparseParameters) -> int:  # noqa: ARG002 - for masks
-        return len(text) + _CHARS_PER_DIMENSION * (parameters.top_n or _DIMENSIONS)
 
     def table(self, done: Done, style: Style) -> Iterator[str]:
         return format_weights(done.result, style)

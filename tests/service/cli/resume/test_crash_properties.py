@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,6 +24,7 @@ from fillmask.cli.whole_file import process_file
 from fillmask.errors import InvalidRequestError
 from fillmask.settings import Settings
 from fillmask.tasks.fill_mask.results import Fill, TextFills
+from fillmask.tasks.pipeline import Inputs, Size
 from tests.properties import examples
 from tests.service.cli.command_line import block_of, numbered, write_rows
 from tests.service.cli.resume.failing_disk import Disk, KilledError
@@ -36,7 +37,6 @@ class FakeModel:
     accepted_tokens = 0
 
     def __init__(self) -> None:
-        self.bundle = mock.Mock(mask_token="[MASK]")  # noqa: S106 - a token of another kind
         self.batcher = self
 
     def pipeline(self, _task: object) -> Self:
@@ -45,10 +45,14 @@ class FakeModel:
     def check(self, parameters: object) -> None:
         """Accept any targets."""
 
-    async def compute(self, texts: Sequence[str], _: object, label: str) -> list[TextFills]:
-        if "[MASK]" not in texts[0]:
-            raise InvalidRequestError(f"{label} has no mask.")
-        return [TextFills([[Fill(0.5, 1, texts[0], "")]])]
+    async def plan(self, inputs: Inputs[object]) -> mock.Mock:
+        [text] = inputs.texts
+        if "[MASK]" not in text:
+            raise InvalidRequestError(f"{inputs.label} has no mask.")
+        return mock.Mock(text=text, size=Size(1, 1, ""), is_large=False)
+
+    async def run(self, plan: mock.Mock) -> list[TextFills]:
+        return [TextFills([[Fill(0.5, 1, plan.text, "")]])]
 
     async def aclose(self) -> None:
         """Close nothing."""
