@@ -12,9 +12,8 @@ from fillmask.cli.formats.base import Row, Source, is_encodable, row_label
 from fillmask.cli.formats.durable_files import STANDARD_OUTPUT, name_in_errors
 from fillmask.cli.formats.lines import TextRows
 from fillmask.cli.stream import STANDARD_INPUT, open_standard_input
-from fillmask.cli.tasks import rows_of
-from fillmask.cli.tasks.base import Done, check_bundle
-from fillmask.cli.terminal.style import Style
+from fillmask.cli.tasks import Done, check_bundle, rows_of
+from fillmask.cli.terminal import Style
 from fillmask.errors import InvalidRequestError, quote
 from fillmask.models.limits import limits_of
 from fillmask.models.loader import load_model

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fillmask.cli.formats.base import Block
 from fillmask.cli.formats.output import Write, problem_answer
 from fillmask.cli.requests import Item, RequestBlock, RowRequest
-from fillmask.cli.tasks.base import TaskRows
+from fillmask.cli.tasks import TaskRows
 from fillmask.engine.pacing import QueueFeed
 from fillmask.errors import InvalidRequestError
 from fillmask.models.served_model import ServedModel

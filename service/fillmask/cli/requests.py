@@ -6,7 +6,7 @@ from typing import Any
 
 from fillmask.cli.errors import CommandError
 from fillmask.cli.formats.base import Block, Fields, Row, Rows
-from fillmask.cli.tasks.base import TaskRows
+from fillmask.cli.tasks import TaskRows
 from fillmask.errors import InvalidRequestError, quote
 from fillmask.parameters.limits import Limits
 from fillmask.parameters.texts import InputText, TextPair

@@ -12,8 +12,7 @@ from fillmask.cli.formats.output import Output, Write, problem_of
 from fillmask.cli.pipeline import RowPipeline
 from fillmask.cli.progress import Progress
 from fillmask.cli.requests import RowRequestReader
-from fillmask.cli.tasks import rows_of
-from fillmask.cli.tasks.base import TaskRows, check_bundle
+from fillmask.cli.tasks import TaskRows, check_bundle, rows_of
 from fillmask.models.limits import limits_of
 from fillmask.models.loader import load_model
 from fillmask.settings import Settings

@@ -1,16 +1,20 @@
-"""Tables of the fills of each mask, for terminals and pipes."""
+"""Tables of the results of each task, for terminals and pipes."""
 
+import io
 import math
-import os
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from fillmask.cli.terminal.style import Style
-from fillmask.cli.terminal.tables import format_fills, format_labels, format_scores
+from fillmask.bundles.bundle import Bundle
+from fillmask.cli.tasks import Done, rows_of
+from fillmask.cli.terminal import Style
+from fillmask.tasks.classify.parameters import ClassifyParameters
 from fillmask.tasks.classify.results import LabelScore
-from fillmask.tasks.fill_mask.results import Fill, TargetFill
+from fillmask.tasks.fill_mask.results import Fill, TargetFill, TextFills
 from fillmask.tasks.score.results import TextScore, TokenScore
 from tests.service.cli.command_line import Terminal
 
@@ -21,10 +25,28 @@ def fill(score: float, token_str: str, text: str = TEXT) -> Fill:
     return Fill(score, 7, token_str, text.replace("[MASK]", token_str))
 
 
+PLAIN = Style()
+
+
+def table(
+    task: str, result: Any, style: Style = PLAIN, text: str = TEXT, **given: Any
+) -> list[str]:
+    """Return the lines of a result's table. `given` are parameters of classify."""
+    bundle = SimpleNamespace(classification=SimpleNamespace(problem_type=None))
+    done = Done(cast("Bundle", bundle), text, ClassifyParameters(**given), result)
+    return list(rows_of(task).table(done, style))
+
+
+def fill_table(
+    masks: Sequence[Sequence[Fill]], style: Style = PLAIN, text: str = TEXT
+) -> list[str]:
+    return table("fill-mask", TextFills(masks), style, text)
+
+
 def test_a_table() -> None:
     # The aligned columns are probability, bar, token and text.
     fills = [fill(0.7278, "capital"), fill(0.04, "city"), fill(0.0002, "port"), fill(1e-7, "X")]
-    assert list(format_fills(TEXT, [fills], Style())) == [
+    assert fill_table([fills]) == [
         " 0.7278  ██████████████▌       capital  Paris is the capital of France.",
         " 0.0400  ▊                     city     Paris is the city of France.",
         " 0.0002                        port     Paris is the port of France.",
@@ -36,18 +58,18 @@ def test_a_table() -> None:
 def test_bars_are_as_long_as_their_share(share: float) -> None:
     # Bars are exact to an eighth of a terminal cell.
     # Terminals without block characters show only entire cells.
-    [line] = format_fills(TEXT, [[fill(share, "x")]], Style())
+    [line] = fill_table([[fill(share, "x")]])
     bar = line[9:29].rstrip()
     eighths = sum(" ▏▎▍▌▋▊▉█".index(character) for character in bar)
     assert math.isclose(eighths / 160, share, abs_tol=1 / 300)
-    [line] = format_fills(TEXT, [[fill(share, "x")]], Style(encoding="ascii"))
+    [line] = fill_table([[fill(share, "x")]], Style(encoding="ascii"))
     assert line[9:29].rstrip() == "#" * round(20 * share)
 
 
 def test_several_masks_have_a_heading_each() -> None:
     # A mask may have no fills.
     one = replace(fill(0.5, "b"), window=(12, 345))
-    lines = list(format_fills(TEXT, [[fill(0.5, "a")], [], [one]], Style()))
+    lines = fill_table([[fill(0.5, "a")], [], [one]])
     assert lines[0] == "Mask 1"
     assert lines[2:6] == ["", "Mask 2", "No fills.", ""]
     assert lines[6:8] == ["Mask 3", "The model reads characters 12 to 345 of the text."]
@@ -67,7 +89,7 @@ def test_targets_show_their_share_among_themselves() -> None:
         )
         for name, score, share in (("tea", 3e-9, 0.75), ("sand", 1e-9, 0.25))
     )
-    assert list(format_fills("[MASK]", [[one, other]], Style())) == [
+    assert fill_table([[one, other]], text="[MASK]") == [
         "3.0e-09   0.7500  ███████████████       tea   tea",
         "1.0e-09   0.2500  █████                 sand  sand",
     ]
@@ -79,12 +101,12 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     before, after = "a long way 東京 cafe\u0301 " * 5, "it all goes on and on " * 5
     text = f"{before}the [MASK] of {after}"
     fills = [fill(0.5, "東京", text), fill(0.25, "capital", text)]
-    for line in format_fills(text, [fills], Style(width=width)):
+    for line in fill_table([fills], Style(width=width), text=text):
         cells = sum(
             0 if character == "\u0301" else 2 if character in "東京" else 1 for character in line
         )
         assert cells <= max(width, 9 + 20 + 2 + 7)
-    first, second = format_fills(text, [fills], Style(width=90))
+    first, second = fill_table([fills], Style(width=90), text=text)
     assert "the 東京 of it" in first
     assert second.endswith("...")
     assert "capital  ..." in second
@@ -92,18 +114,18 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
 
 def test_control_characters_are_not_printed() -> None:
     # No escape sequence of a text reaches the terminal.
-    [line] = format_fills("x", [[fill(0.5, "a\x1b[31m\nb", "[MASK]\tc\x07")]], Style())
+    [line] = fill_table([[fill(0.5, "a\x1b[31m\nb", "[MASK]\tc\x07")]], text="x")
     assert line.endswith("a?[31m b  a?[31m b c?")
 
 
 def test_labels_have_bars_and_logits_have_none() -> None:
     labels = [LabelScore("good", 0.9), LabelScore("b\x1bad\n", 1e-7)]
-    assert list(format_labels(labels, Style(), has_logits=False)) == [
+    assert table("classify", labels) == [
         " 0.9000  ██████████████████    good",
         "1.0e-07                        b?ad ",
     ]
     logits = [LabelScore("good", 12.34567), LabelScore("bad", -0.5)]
-    assert list(format_labels(logits, Style(escapes=True), has_logits=True)) == [
+    assert table("classify", logits, Style(escapes=True), function_to_apply="none") == [
         "  12.3457  \x1b[1mgood\x1b[0m",
         "  -0.5000  \x1b[1mbad\x1b[0m",
     ]
@@ -114,7 +136,7 @@ def test_labels_have_bars_and_logits_have_none() -> None:
 )
 def test_the_highest_surprisal_has_a_full_bar(surprisals: list[float], bars: list[str]) -> None:
     tokens = tuple(TokenScore(1, "t", 0, 1, -1.0, bits) for bits in surprisals)
-    summary, *lines = format_scores(TextScore(-2.5, 3.5, 1, tokens), Style())
+    summary, *lines = table("score", TextScore(-2.5, 3.5, 1, tokens))
     assert summary == (
         "Log-probability -2.5000, pseudo-perplexity 3.5000. Surprisal of each token in bits:"
     )
@@ -141,10 +163,10 @@ def test_escape_sequences_depend_on_the_environment(
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     assert Style.of(Terminal()) == Style(77, escapes, "utf-8")
-    [line] = format_fills(TEXT, [[fill(0.5, "a")]], Style.of(Terminal()))
+    [line] = fill_table([[fill(0.5, "a")]], Style.of(Terminal()))
     assert ("\x1b[" in line) == escapes
 
 
 def test_a_pipe_gets_plain_lines_of_any_length() -> None:
-    with Path(os.devnull).open("w", encoding="latin-1") as stream:
-        assert Style.of(stream) == Style(None, escapes=False, encoding="latin-1")
+    stream = io.TextIOWrapper(io.BytesIO(), "latin-1")
+    assert Style.of(stream) == Style(None, escapes=False, encoding="latin-1")

@@ -1,15 +1,18 @@
-"""Text styles of a terminal, with bars and numbers."""
+"""Lines of a table for a terminal: styles, numbers, bars and shortened texts."""
 
 import os
 import shutil
 from dataclasses import dataclass
 from typing import Self, TextIO
 
-BAR_CELLS = 20
+from tqdm.utils import disp_len, disp_trim
+
 GAP = "  "
 DIM, BOLD = "\x1b[2m", "\x1b[1m"
 _PLAIN = "\x1b[0m"
+_BAR_CELLS = 20
 _BLOCKS = "▏▎▍▌▋▊▉█"  # blocks that fill one to eight eighths of a cell
+_MIN_TEXT_CELLS, _DOTS = 16, "..."
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,21 @@ class Style:
     def apply(self, escape: str, text: str) -> str:
         return f"{escape}{text}{_PLAIN}" if self.escapes else text
 
+    def line(self, number: str, share: float | None, name: str) -> str:
+        """Return a line with a bar for a share from 0 to 1, or without a bar."""
+        bars = [] if share is None else [self._bar(share)]
+        return GAP.join([number, *bars, self.apply(BOLD, visible(name))])
+
+    def _bar(self, share: float) -> str:
+        """Return a bar of blocks or, if the encoding lacks them, of `#`."""
+        full, eighths = divmod(round(share * _BAR_CELLS * len(_BLOCKS)), len(_BLOCKS))
+        bar = _BLOCKS[-1] * full + (_BLOCKS[eighths - 1] if eighths else "")
+        try:
+            bar.encode(self.encoding)
+        except UnicodeEncodeError:
+            bar = "#" * round(share * _BAR_CELLS)
+        return bar.ljust(_BAR_CELLS)
+
 
 def format_number(probability: float) -> str:
     """Format a probability in seven characters."""
@@ -45,20 +63,20 @@ def format_number(probability: float) -> str:
     )
 
 
-def format_bar(share: float, style: Style) -> str:
-    """Return a bar for a share from 0 to 1, of blocks or, if the encoding lacks them, of `#`."""
-    full, eighths = divmod(round(share * BAR_CELLS * len(_BLOCKS)), len(_BLOCKS))
-    bar = _BLOCKS[-1] * full + (_BLOCKS[eighths - 1] if eighths else "")
-    try:
-        bar.encode(style.encoding)
-    except UnicodeEncodeError:
-        bar = "#" * round(share * BAR_CELLS)
-    return bar.ljust(BAR_CELLS)
-
-
 def visible(text: str) -> str:
     """Replace each unprintable character with a space or a question mark."""
     return "".join(
         character if character.isprintable() else " " if character.isspace() else "?"
         for character in text
     )
+
+
+def shorten(text: str, place: int, room: int | None) -> str:
+    """Shorten a text to `room` cells around an index, or to nothing if `room` is too small."""
+    if room is None or disp_len(text) <= room:
+        return text
+    if room < _MIN_TEXT_CELLS:
+        return ""
+    start = max(0, place - room // 3)
+    shown = _DOTS * bool(start) + text[start : start + room]
+    return disp_trim(shown, room - len(_DOTS)) + _DOTS * (disp_len(shown) > room - len(_DOTS))
