@@ -1,19 +1,22 @@
 """Commands for a text or for the rows of a file or a stream, with their options."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from fillmask.cli.errors import CommandError
-from fillmask.cli.requests import TextFields
+from fillmask.cli.formats.base import Fields, Rows
 from fillmask.cli.tasks import DEFAULT_TASK
-from fillmask.errors import quote
+from fillmask.errors import InvalidRequestError, quote
+from fillmask.parameters.texts import InputText, TextPair
+from fillmask.parameters.values import describe
 from fillmask.tables.delimited import DEFAULT, Dialect
 
 DEFAULT_FIELD = "inputs"
 DEFAULT_PAIR_FIELD = "text_pair"  # only for the task classify
+_MAX_NAMED = 8  # maximum number of fields that an error message names
 
 OnError = Literal["error", "report"]
 
@@ -48,6 +51,65 @@ class Shard:
 
 
 WHOLE = Shard(0, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class TextFields:
+    """Fields or columns of the texts of a row."""
+
+    text: str
+    text_pair: str | None = None  # None if all rows are single texts
+    optional_pair: bool = False  # a row without a second text is a single text
+
+    def read(self, fields: Fields) -> InputText:
+        """Return the text or the pair of a row.
+
+        Raises:
+            InvalidRequestError: a field is missing or has no text.
+        """
+        text = _read_text(fields, self.text, "--field")
+        if self.text_pair is None:
+            return text
+        if self.optional_pair and fields.get(self.text_pair) in (None, ""):
+            return text
+        return TextPair(text, _read_text(fields, self.text_pair, "--text-pair-column"))
+
+    def check_columns(self, rows: Rows) -> None:
+        """Reject a file without the columns of the texts.
+
+        Raises:
+            CommandError: a column is missing.
+        """
+        if rows.columns is None:
+            return
+        wanted = {self.text: "--field"}
+        if self.text_pair is not None and not self.optional_pair:
+            wanted[self.text_pair] = "--text-pair-column"
+        for name, flag in wanted.items():
+            if name not in rows.columns:
+                existing = _list_fields("columns", rows.columns, flag)
+                raise CommandError(
+                    f"{rows.name} has no column {quote(name)}; {existing}{rows.hint}"
+                )
+
+
+def _read_text(fields: Fields, name: str, flag: str) -> str:
+    if name not in fields:
+        existing = _list_fields("fields", fields, flag)
+        raise InvalidRequestError(f"The row has no field {quote(name)}; {existing}")
+    text = fields[name]
+    if not isinstance(text, str) or not text:
+        raise InvalidRequestError(f"{name} must be a non-empty text (got {describe(text)}).")
+    return text
+
+
+def _list_fields(noun: str, names: Collection[str], flag: str) -> str:
+    """Return the end of an error message, which lists the existing fields and names a flag."""
+    shown = ", ".join(quote(name) for name in list(names)[:_MAX_NAMED])
+    more = " and others" if len(names) > _MAX_NAMED else ""
+    existing = f"it has {shown}{more}" if names else f"it has no {noun}"
+    kind = "second texts" if flag == "--text-pair-column" else "texts"
+    return f"{existing}. Select the field of the {kind} with {flag}."
 
 
 @dataclass(frozen=True, slots=True)

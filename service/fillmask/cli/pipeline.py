@@ -2,17 +2,18 @@
 
 import asyncio
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 from fillmask.cli.formats.base import Block
 from fillmask.cli.formats.output import Write, problem_answer
-from fillmask.cli.requests import Item, RequestBlock, RowRequest
 from fillmask.cli.tasks import TaskRows
 from fillmask.engine.pacing import QueueFeed
 from fillmask.errors import InvalidRequestError
 from fillmask.models.served_model import ServedModel
+from fillmask.parameters.texts import InputText
 from fillmask.tasks.pipeline import Inputs
 
 # limits for started rows without a written answer, in rows and in bytes
@@ -23,6 +24,18 @@ _BYTES_PER_CHAR = 10  # of a row, until its plan tells what it takes
 # last write is this old.
 _LONG_ANSWERS_BYTES = 2**20
 _WRITE_EVERY_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class RowRequest:
+    """A text or a pair with its parameters."""
+
+    text: InputText
+    parameters: Any
+
+
+Item = RowRequest | str  # the request of a row, or the row's problem
+RequestBlock = tuple[Block, Sequence[Item]]
 
 
 @dataclass(slots=True)

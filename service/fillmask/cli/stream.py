@@ -33,7 +33,7 @@ async def process_stream(command: RowsCommand, settings: Settings) -> None:
         rows: Rows = JsonRows(Source(STANDARD_INPUT, open_standard_input, command.field))
     else:
         rows = await asyncio.to_thread(open_rows, command.input, command.field, command.dialect)
-    work = await asyncio.to_thread(Work.plan, command, rows, settings)
+    work = await asyncio.to_thread(Work, command, rows, settings)
     writer = await asyncio.to_thread(JsonRowWriter, rows, work.output)
     bar = not sys.stdout.isatty()
     with show_progress(sys.stderr, rows.name, work.total, bar=bar) as progress:

@@ -3,7 +3,6 @@
 import asyncio
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
@@ -51,38 +50,29 @@ def check_new(path: Path, *, overwrite: bool) -> None:
         raise CommandError(f"{path} already exists; use --overwrite to replace it.")
 
 
-@dataclass(frozen=True, slots=True)
-class _FileWork:
-    """Work whose answers a job saves, and a writer joins with their rows."""
+async def _save_answers(work: Work, job: Job, name: str) -> None:
+    """Process the rows that have no saved answers yet."""
+    done = job.rows
+    if done:
+        print_status(f"Continuing after row {work.start + done} of {work.rows.name}.")
+    with show_progress(sys.stderr, name, work.total, done) as progress:
+        try:
+            await work.run(done, job.write, progress)
+        finally:
+            await asyncio.to_thread(job.save)
 
-    work: Work
-    writer: RowWriter
-    job: Job
-    name: str  # of the output
 
-    async def save_answers(self) -> None:
-        """Process the rows that have no saved answers yet."""
-        done = self.job.rows
-        if done:
-            print_status(f"Continuing after row {self.work.start + done} of {self.work.rows.name}.")
-        with show_progress(sys.stderr, self.name, self.work.total, done) as progress:
-            try:
-                await self.work.run(done, self.job.write, progress)
-            finally:
-                await asyncio.to_thread(self.job.save)
-
-    def join_answers(self) -> ErrorPolicy:
-        """Write all rows with their answers to a file, and return the policy with its counts."""
-        answers = self.job.answers()
-        label = f"writing {self.name}"
-        with (
-            show_progress(sys.stderr, label, self.work.total) as progress,
-            self.writer.open(self.job.joined) as write,
-        ):
-            problems = self.work.policy(write, progress)
-            for block in self.work.rows.blocks(self.work.start, self.work.stop):
-                problems.write(block, list(islice(answers, len(block))))
-        return problems
+def _join_answers(work: Work, job: Job, writer: RowWriter, name: str) -> ErrorPolicy:
+    """Write all rows with their answers to a file, and return the policy with its counts."""
+    answers = job.answers()
+    with (
+        show_progress(sys.stderr, f"writing {name}", work.total) as progress,
+        writer.open(job.joined) as write,
+    ):
+        problems = work.policy(write, progress)
+        for block in work.rows.blocks(work.start, work.stop):
+            problems.write(block, list(islice(answers, len(block))))
+    return problems
 
 
 async def process_file(
@@ -97,7 +87,7 @@ async def process_file(
     rows = await asyncio.to_thread(open_rows, source, command.field, command.dialect)
     check_output(target, source, rows.source.files, overwrite=command.overwrite)
     states = [*map(_file_state, rows.source.files)]
-    work = await asyncio.to_thread(Work.plan, command, rows, settings)
+    work = await asyncio.to_thread(Work, command, rows, settings)
     writer = await asyncio.to_thread(make_writer, target, rows, work.output)
     identity = await asyncio.to_thread(fingerprint, rows.source.files, command, work.bundle)
     with locked(target):
@@ -106,12 +96,11 @@ async def process_file(
             job.remove()
             print_status(f"{target.name} is already complete.")
             return
-        files = _FileWork(work, writer, job, target.name)
         try:
             check_new(target, overwrite=command.overwrite)
             if job.rows != work.total:
-                await files.save_answers()
-            problems = await asyncio.to_thread(files.join_answers)
+                await _save_answers(work, job, target.name)
+            problems = await asyncio.to_thread(_join_answers, work, job, writer, target.name)
         except BaseException as error:
             if job.rows:
                 print_status(

@@ -1,20 +1,21 @@
 """What a command does with the rows of a file or a stream, wherever it writes them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 
-from fillmask.bundles.bundle import Bundle, read_bundle
+from fillmask.bundles.bundle import read_bundle
 from fillmask.cli.commands import OnError, RowsCommand
 from fillmask.cli.errors import CommandError, RowError
-from fillmask.cli.formats.base import Block, Rows, row_label
+from fillmask.cli.formats.base import Block, Row, Rows, row_label
 from fillmask.cli.formats.output import Output, Write, problem_of
-from fillmask.cli.pipeline import RowPipeline
+from fillmask.cli.pipeline import Item, RequestBlock, RowPipeline, RowRequest
 from fillmask.cli.progress import Progress
-from fillmask.cli.requests import RowRequestReader
-from fillmask.cli.tasks import TaskRows, check_bundle, rows_of
+from fillmask.cli.tasks import check_bundle, rows_of
+from fillmask.errors import InvalidRequestError
 from fillmask.models.limits import limits_of
 from fillmask.models.loader import load_model
+from fillmask.parameters.validation import PARAMETERS
+from fillmask.parameters.values import merge_parameters
 from fillmask.settings import Settings
 
 
@@ -68,41 +69,36 @@ class ErrorPolicy:
         return f"{rows}, {self._problems} with an error" if self._problems else rows
 
 
-@dataclass(frozen=True, slots=True)
 class Work:
-    """The rows of a command from index `start` up to, but not including, `stop`.
+    """The rows of a command with all that their answers need besides the model.
 
-    It has all that their answers need besides the model. A `stop` of None means the unknown end.
+    A row's own `parameters` field overrides the parameters of the command.
+
+    Attributes:
+        start: index of the first row.
+        stop: index after the last row. None means the unknown end.
+
+    Raises:
+        CommandError, StartupError, FillMaskError: the bundle, a parameter or the columns of the
+            rows are invalid.
     """
 
-    command: RowsCommand
-    settings: Settings
-    task: TaskRows
-    bundle: Bundle
-    rows: Rows
-    reader: RowRequestReader
-    output: Output
-    start: int
-    stop: int | None
-
-    @classmethod
-    def plan(cls, command: RowsCommand, rows: Rows, settings: Settings) -> "Work":
-        """Check the bundle, the parameters and the columns of the rows.
-
-        Raises:
-            CommandError, StartupError, FillMaskError: one of them is invalid.
-        """
-        task = rows_of(command.task)
-        bundle = read_bundle(settings.bundle)
-        check_bundle(task.task, bundle, pairs=command.text_pair_column is not None)
-        limits = limits_of(settings, bundle)
-        reader = RowRequestReader(task, command.text_fields, command.parameters, limits, rows)
-        layout = task.layout(reader.defaults, row_parameters=rows.row_parameters)
-        output = Output(layout, command.on_error == "report", command.output_prefix)
-        start, stop = 0, None
+    def __init__(self, command: RowsCommand, rows: Rows, settings: Settings) -> None:
+        self.rows = rows
+        self.bundle = read_bundle(settings.bundle)
+        self._command = command
+        self._settings = settings
+        self._task = rows_of(command.task)
+        check_bundle(self._task.task, self.bundle, pairs=command.text_pair_column is not None)
+        self._limits = limits_of(settings, self.bundle)
+        self._defaults = self._task.read_parameters(command.parameters, self._limits)
+        self._text_fields = command.text_fields
+        self._text_fields.check_columns(rows)
+        layout = self._task.layout(self._defaults, row_parameters=rows.row_parameters)
+        self.output = Output(layout, command.on_error == "report", command.output_prefix)
+        self.start, self.stop = 0, None
         if rows.source.files:
-            start, stop = command.shard.range_of(rows.count())
-        return cls(command, settings, task, bundle, rows, reader, output, start, stop)
+            self.start, self.stop = command.shard.range_of(rows.count())
 
     @property
     def total(self) -> int | None:
@@ -110,7 +106,34 @@ class Work:
         return None if self.stop is None else self.stop - self.start
 
     def policy(self, write: Write, progress: Progress) -> ErrorPolicy:
-        return ErrorPolicy(write, self.rows.name, self.command.on_error, progress)
+        return ErrorPolicy(write, self.rows.name, self._command.on_error, progress)
+
+    def requests(self, done: int = 0) -> Iterator[RequestBlock]:
+        """Read the requests of the rows after the first `done` ones.
+
+        Raises:
+            CommandError: the file is damaged.
+        """
+        own = PARAMETERS if self.rows.row_parameters else None
+        names = (self._text_fields.text, self._text_fields.text_pair, own)
+        needed = [name for name in names if name is not None]
+        for block in self.rows.blocks(self.start + done, self.stop, needed):
+            yield block, [self._request(row) for row in block.rows()]
+
+    def _request(self, row: Row) -> Item:
+        if row.problem is not None:
+            return row.problem
+        own = row.fields.get(PARAMETERS) if self.rows.row_parameters else None
+        if isinstance(own, dict):
+            own = merge_parameters(self._command.parameters, own)
+        try:
+            text = self._text_fields.read(row.fields)
+            parameters = self._defaults
+            if own is not None:
+                parameters = self._task.read_parameters(own, self._limits)
+        except InvalidRequestError as error:
+            return error.text
+        return RowRequest(text, parameters)
 
     async def run(self, done: int, write: Write, progress: Progress) -> ErrorPolicy:
         """Load the model, write the answers after `done` rows, and return the policy.
@@ -121,9 +144,9 @@ class Work:
             FillMaskError: a parameter is invalid, or the model has failed.
         """
         problems = self.policy(write, progress)
-        async with aclosing(await load_model(self.settings, lambda _: None)) as model:
-            model.pipeline(self.task.task).check(self.reader.defaults)
-            batch_tokens = self.settings.threads * self.settings.max_batch_tokens
-            pipeline = RowPipeline(self.task, model, self.command.field, batch_tokens)
-            await pipeline.run(self.reader.read(self.start + done, self.stop), problems.write)
+        async with aclosing(await load_model(self._settings, lambda _: None)) as model:
+            model.pipeline(self._task.task).check(self._defaults)
+            batch_tokens = self._settings.threads * self._settings.max_batch_tokens
+            pipeline = RowPipeline(self._task, model, self._command.field, batch_tokens)
+            await pipeline.run(self.requests(done), problems.write)
         return problems

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from fillmask.cli.arguments import parse_arguments
-from fillmask.cli.commands import RowsCommand, Shard, TextCommand
+from fillmask.cli.commands import RowsCommand, Shard, TextCommand, TextFields
 from fillmask.cli.errors import CommandError
-from fillmask.cli.requests import TextFields
 from fillmask.tables.delimited import Dialect
 
 TEXT = "a [MASK]"

@@ -12,8 +12,7 @@ from fillmask.cli import pipeline
 from fillmask.cli.errors import CommandError, RowError
 from fillmask.cli.formats.base import Block
 from fillmask.cli.formats.output import problem_answer
-from fillmask.cli.pipeline import RowPipeline
-from fillmask.cli.requests import Item, RequestBlock, RowRequest
+from fillmask.cli.pipeline import Item, RequestBlock, RowPipeline, RowRequest
 from fillmask.cli.tasks import rows_of
 from fillmask.errors import InvalidRequestError
 from fillmask.models.served_model import ServedModel
