@@ -36,8 +36,10 @@ async def process_stream(command: RowsCommand, settings: Settings) -> None:
     work = await asyncio.to_thread(Work, command, rows, settings)
     writer = await asyncio.to_thread(JsonRowWriter, rows, work.output)
     bar = not sys.stdout.isatty()
-    with show_progress(sys.stderr, rows.name, work.total, bar=bar) as progress:
-        write_to_stdout = writer.write_to(sys.stdout.buffer)
+    with (
+        show_progress(sys.stderr, rows.name, work.total, bar=bar) as progress,
+        writer.write_to(sys.stdout.buffer) as write_to_stdout,
+    ):
 
         def write(block: Block, answers: Sequence[bytes]) -> None:
             with name_in_errors(STANDARD_OUTPUT):

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from fillmask.cli.commands import RowsCommand
 from fillmask.cli.errors import CommandError, RowError
-from fillmask.cli.formats.by_extension import format_to_write, make_writer, open_rows
+from fillmask.cli.formats.by_extension import format_to_write, is_compressed, make_writer, open_rows
+from fillmask.cli.formats.durable_files import write_file
 from fillmask.cli.formats.output import RowWriter
 from fillmask.cli.job import Job, answers_file, fingerprint, locked
 from fillmask.cli.progress import print_status, show_progress
@@ -62,12 +63,13 @@ async def _save_answers(work: Work, job: Job, name: str) -> None:
             await asyncio.to_thread(job.save)
 
 
-def _join_answers(work: Work, job: Job, writer: RowWriter, name: str) -> ErrorPolicy:
+def _join_answers(work: Work, job: Job, writer: RowWriter, target: Path) -> ErrorPolicy:
     """Write all rows with their answers to a file, and return the policy with its counts."""
     answers = job.answers()
     with (
-        show_progress(sys.stderr, f"writing {name}", work.total) as progress,
-        writer.open(job.joined) as write,
+        show_progress(sys.stderr, f"writing {target.name}", work.total) as progress,
+        write_file(job.joined, compressed=is_compressed(target)) as stream,
+        writer.write_to(stream) as write,
     ):
         problems = work.policy(write, progress)
         for block in work.rows.blocks(work.start, work.stop):
@@ -100,7 +102,7 @@ async def process_file(
             check_new(target, overwrite=command.overwrite)
             if job.rows != work.total:
                 await _save_answers(work, job, target.name)
-            problems = await asyncio.to_thread(_join_answers, work, job, writer, target.name)
+            problems = await asyncio.to_thread(_join_answers, work, job, writer, target)
         except BaseException as error:
             if job.rows:
                 print_status(

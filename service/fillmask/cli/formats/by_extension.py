@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
@@ -85,7 +85,7 @@ def make_writer(path: Path, rows: Rows, output: Output) -> RowWriter:
     write = format_to_write(path).write
     assert write is not None  # noqa: S101 - of a format in WRITTEN
     with _require_pyarrow(path):
-        return write(rows, replace(output, compressed=path.suffix.lower() == GZIP))
+        return write(rows, output)
 
 
 def _format_to_read(path: Path) -> Format:
@@ -105,7 +105,7 @@ def format_to_write(path: Path) -> Format:
     Raises:
         CommandError: the extension is not in WRITTEN.
     """
-    compressed = path.suffix.lower() == GZIP
+    compressed = is_compressed(path)
     extension = suffix_of(path) if compressed else path.suffix.lower()
     if extension not in WRITTEN or (compressed and extension not in COMPRESSED):
         raise CommandError(
@@ -113,6 +113,11 @@ def format_to_write(path: Path) -> Format:
             f"{_listed(WRITTEN)}. After the others than .parquet, it may have {GZIP}."
         )
     return next(one for one in FORMATS if extension in one.extensions)
+
+
+def is_compressed(output: Path) -> bool:
+    """Return whether an output is compressed, always with gzip."""
+    return output.suffix.lower() == GZIP
 
 
 def _listed(endings: tuple[str, ...]) -> str:

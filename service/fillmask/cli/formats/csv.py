@@ -7,11 +7,9 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from fillmask.cli.formats.base import Block, Row, Rows, Source, as_json, in_batches
-from fillmask.cli.formats.durable_files import write_file
 from fillmask.cli.formats.output import ROW, Format, Output, Write
 from fillmask.cli.progress import print_status
 from fillmask.tables.delimited import Record, Table
@@ -53,36 +51,33 @@ class CsvRowWriter:
         self._columns = rows.find_columns()
         self._tabs = tabs
         self._has_noted_escapes = False
-        self._compressed = output.compressed
         self._layout = output.layout
         self._added = output.names(rows, output.layout.cells)
 
     @contextmanager
-    def open(self, path: Path) -> Iterator[Write]:
-        with write_file(path, compressed=self._compressed) as file:
-            stream = io.TextIOWrapper(file, encoding="utf-8", newline="")
-            # csv.writer does not quote a carriage return that is not part of its line ends
-            writers = [
-                csv.writer(stream, lineterminator="\n", quoting=quoting)
-                for quoting in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL)
-            ]
+    def write_to(self, stream: BinaryIO) -> Iterator[Write]:
+        text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+        # csv.writer does not quote a carriage return that is not part of its line ends
+        writers = [
+            csv.writer(text, lineterminator="\n", quoting=quoting)
+            for quoting in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL)
+        ]
 
-            def write_line(cells: Sequence[str]) -> None:
-                if self._tabs:
-                    stream.write("\t".join(cells) + "\n")
-                else:
-                    writers["\r" in "".join(cells)].writerow(cells)
+        def write_line(cells: Sequence[str]) -> None:
+            if self._tabs:
+                text.write("\t".join(cells) + "\n")
+            else:
+                writers["\r" in "".join(cells)].writerow(cells)
 
-            write_line([self._cell(name, 0) for name in (*self._columns, *self._added.values())])
+        def write(block: Block, answers: Sequence[bytes]) -> None:
+            pairs = zip(block.rows(), answers, strict=True)
+            for number, (row, answer) in enumerate(pairs, block.first + 1):
+                for line in self._lines(number, row, answer):
+                    write_line(line)
 
-            def write(block: Block, answers: Sequence[bytes]) -> None:
-                pairs = zip(block.rows(), answers, strict=True)
-                for number, (row, answer) in enumerate(pairs, block.first + 1):
-                    for line in self._lines(number, row, answer):
-                        write_line(line)
-
-            yield write
-            stream.detach()
+        write_line([self._cell(name, 0) for name in (*self._columns, *self._added.values())])
+        yield write
+        text.detach()
 
     def _lines(self, number: int, row: Row, answer: bytes) -> Iterator[list[str]]:
         cells = [self._cell(row.fields.get(column), number) for column in self._columns]

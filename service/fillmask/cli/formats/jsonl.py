@@ -2,13 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import BinaryIO
 
 from pydantic_core import to_json
 
 from fillmask.cli.formats.base import Block, Row, Rows
-from fillmask.cli.formats.durable_files import write_file
 from fillmask.cli.formats.lines import LineRows
 from fillmask.cli.formats.output import (
     ERROR,
@@ -53,7 +51,6 @@ class JsonRowWriter:
     """Writer of a JSONL file."""
 
     def __init__(self, rows: Rows, output: Output) -> None:
-        self._compressed = output.compressed
         names = output.names(rows, [output.layout.field])
         self._field = to_json(names[output.layout.field])
         self._error = to_json(names.get(ERROR, ERROR))
@@ -61,18 +58,12 @@ class JsonRowWriter:
             rows.reserved = tuple(names.values())
 
     @contextmanager
-    def open(self, path: Path) -> Iterator[Write]:
-        with write_file(path, compressed=self._compressed) as stream:
-            yield self.write_to(stream)
-
-    def write_to(self, stream: BinaryIO) -> Write:
-        """Return a function that writes rows with their answers."""
-
+    def write_to(self, stream: BinaryIO) -> Iterator[Write]:
         def write(block: Block, answers: Sequence[bytes]) -> None:
             pairs = zip(block.rows(), answers, strict=True)
             stream.writelines(self._line(row, answer) for row, answer in pairs)
 
-        return write
+        yield write
 
     def _line(self, row: Row, answer: bytes) -> bytes:
         problem = problem_of(answer)

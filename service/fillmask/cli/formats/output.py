@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import count
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 from pydantic_core import to_json
 
@@ -74,7 +73,6 @@ class Output:
     layout: Layout
     report_errors: bool  # whether a row may have an error instead of results
     prefix: str | None = None  # of the names. None means an automatic one, if it is necessary
-    compressed: bool = False  # with gzip
 
     def names(self, rows: Rows, results: Iterable[str]) -> dict[str, str]:
         """Return the names of the fields to add, for the results of a row and its error.
@@ -113,8 +111,8 @@ def describe_name_clash(columns: Iterable[str], added: Iterable[str]) -> str | N
 class RowWriter(Protocol):
     """Writer of rows with their results in one format."""
 
-    def open(self, path: Path) -> AbstractContextManager[Write]:
-        """Open a file for writing. The end of the `with` block flushes the file to the disk.
+    def write_to(self, stream: BinaryIO, /) -> AbstractContextManager[Write]:
+        """Begin to write, to the end of the `with` block.
 
         Raises:
             CommandError: the format cannot represent a value.

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fillmask.cli.formats.by_extension import make_writer, open_rows
+from fillmask.cli.formats.by_extension import is_compressed, make_writer, open_rows
+from fillmask.cli.formats.durable_files import write_file
 from fillmask.cli.formats.output import Output, problem_answer
 from fillmask.cli.tasks import rows_of
 from fillmask.tasks.fill_mask.parameters import FillMaskParameters
@@ -31,7 +32,11 @@ def write(
         problem_answer(answer) if isinstance(answer, str) else json.dumps(answer).encode()
         for answer in answers
     ]
-    with make_writer(output, rows, Output(layout, errors, prefix)).open(output) as to:
+    writer = make_writer(output, rows, Output(layout, errors, prefix))
+    with (
+        write_file(output, compressed=is_compressed(output)) as stream,
+        writer.write_to(stream) as to,
+    ):
         for block in rows.blocks():
             to(block, lines[block.first : block.first + len(block)])
     return output

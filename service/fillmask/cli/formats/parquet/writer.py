@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, get_args
+from typing import Any, BinaryIO, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +10,6 @@ import pyarrow.parquet as pq
 
 from fillmask.cli.errors import CommandError
 from fillmask.cli.formats.base import Block, Rows
-from fillmask.cli.formats.durable_files import write_file
 from fillmask.cli.formats.output import ERROR, Output, Write
 from fillmask.errors import quote
 
@@ -53,11 +51,8 @@ class ParquetRowWriter:
             pass  # check the schema now, because writing starts after the last answer
 
     @contextmanager
-    def open(self, path: Path) -> Iterator[Write]:
-        with (
-            write_file(path) as stream,
-            pq.ParquetWriter(stream, self._schema, compression="zstd") as writer,
-        ):
+    def write_to(self, stream: BinaryIO) -> Iterator[Write]:
+        with pq.ParquetWriter(stream, self._schema, compression="zstd") as writer:
             group: list[pa.RecordBatch] = []
 
             def end_group() -> None:
