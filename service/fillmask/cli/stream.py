@@ -14,7 +14,7 @@ from fillmask.cli.commands import RowsCommand
 from fillmask.cli.formats.base import Block, Rows, Source
 from fillmask.cli.formats.by_extension import open_rows
 from fillmask.cli.formats.durable_files import STANDARD_OUTPUT, name_in_errors
-from fillmask.cli.formats.jsonl import JsonRows, JsonRowWriter
+from fillmask.cli.formats.lines import JsonRows, JsonRowWriter
 from fillmask.cli.progress import print_status, show_progress
 from fillmask.cli.work import Work
 from fillmask.settings import Settings

@@ -10,14 +10,26 @@ from fillmask.cli.errors import CommandError, reason
 from fillmask.cli.formats.base import Rows, Source
 from fillmask.cli.formats.csv import CSV, TSV
 from fillmask.cli.formats.json import JSON
-from fillmask.cli.formats.jsonl import JSONL
-from fillmask.cli.formats.lines import TEXT
+from fillmask.cli.formats.lines import JSONL, TEXT
 from fillmask.cli.formats.output import Format, Output, RowWriter
-from fillmask.cli.formats.parquet import PARQUET
 from fillmask.errors import quote
 from fillmask.tables.delimited import DEFAULT, Dialect
 from fillmask.tables.streams import COMPRESSIONS, GZIP, open_text, suffix_of
 
+
+def _read_parquet(source: Source) -> Rows:
+    from fillmask.cli.formats.parquet_rows import ParquetRows  # noqa: PLC0415 - pyarrow is an extra
+
+    return ParquetRows(source)
+
+
+def _write_parquet(rows: Rows, output: Output) -> RowWriter:
+    from fillmask.cli.formats.parquet_writer import ParquetRowWriter  # noqa: PLC0415 - pyarrow is an extra
+
+    return ParquetRowWriter(rows, output)
+
+
+PARQUET = Format((".parquet",), _read_parquet, _write_parquet, is_text=False)
 FORMATS = (JSONL, CSV, TSV, JSON, TEXT, PARQUET)
 READ = tuple(ending for one in FORMATS for ending in one.extensions)
 WRITTEN = tuple(ending for one in FORMATS if one.write for ending in one.extensions)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from fillmask.cli.errors import CommandError
 from fillmask.cli.formats.base import in_batches, row_label
-from fillmask.cli.formats.jsonl import JsonRows
+from fillmask.cli.formats.lines import JsonRows
 from fillmask.cli.formats.output import Format
 from fillmask.tables.streams import ENCODE, Stream
 

@@ -100,7 +100,7 @@ def test_parquet_without_pyarrow_says_how_to_get_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in ("rows", "writer"):
-        monkeypatch.delitem(sys.modules, f"fillmask.cli.formats.parquet.{module}", raising=False)
+        monkeypatch.delitem(sys.modules, f"fillmask.cli.formats.parquet_{module}", raising=False)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     path = tmp_path / "a.txt"
     path.touch()

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from fillmask.cli.errors import CommandError
+from fillmask.cli.formats import parquet_writer
 from fillmask.cli.formats.base import BLOCK_ROWS, Row
 from fillmask.cli.formats.by_extension import open_rows
-from fillmask.cli.formats.parquet import writer
 from tests.service.cli.command_line import fields_in, rows_in, write_rows
 from tests.service.cli.formats.written import FILL, write
 
@@ -188,8 +188,8 @@ def test_type_that_parquet_lacks_is_rejected(tmp_path: Path) -> None:
 def test_row_groups_are_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_rows: int, most_bytes: int
 ) -> None:
-    monkeypatch.setattr(writer, "_GROUP_ROWS", most_rows)
-    monkeypatch.setattr(writer, "_GROUP_BYTES", most_bytes)
+    monkeypatch.setattr(parquet_writer, "_GROUP_ROWS", most_rows)
+    monkeypatch.setattr(parquet_writer, "_GROUP_BYTES", most_bytes)
     texts = [f"x{n // 300}" for n in range(1200)]
     columns = {"inputs": texts, "kind": pa.array(texts).dictionary_encode()}
     path = parquet_file(tmp_path, columns, row_group_size=256)

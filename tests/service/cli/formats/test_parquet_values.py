@@ -5,7 +5,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from fillmask.cli.formats.parquet.arrow_values import rows_of
+from fillmask.cli.formats.parquet_rows import rows_of
 
 NS = pa.duration("ns")
 NESTED = pa.list_(pa.struct([("a", pa.list_(pa.timestamp("ns"))), ("b", pa.int8())]))
