@@ -8,10 +8,9 @@ from contextlib import aclosing
 
 from fillmask.cli.commands import DEFAULT_FIELD, TextCommand
 from fillmask.cli.errors import CommandError, RowError
-from fillmask.cli.formats.base import Row, Source, is_encodable, row_label
+from fillmask.cli.formats.base import STANDARD_INPUT, Row, is_encodable, row_label, standard_input
 from fillmask.cli.formats.durable_files import STANDARD_OUTPUT, name_in_errors
 from fillmask.cli.formats.lines import TextRows
-from fillmask.cli.stream import STANDARD_INPUT, open_standard_input
 from fillmask.cli.tasks import Done, check_bundle, rows_of
 from fillmask.cli.terminal import Style
 from fillmask.errors import InvalidRequestError, quote
@@ -90,8 +89,7 @@ async def _process_standard_input(process: Process) -> None:
         RowError: a line is invalid.
         CommandError: standard input has no text.
     """
-    source = Source(STANDARD_INPUT, open_standard_input, DEFAULT_FIELD)
-    blocks = TextRows(source).blocks()
+    blocks = TextRows(standard_input(DEFAULT_FIELD)).blocks()
     loop = asyncio.get_running_loop()
     number = -1
     while block := await loop.run_in_executor(None, next, blocks, None):

@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 Main = Callable[[], Coroutine[Any, Any, None]]
@@ -38,7 +39,6 @@ def run_until_signal(main: Main) -> None:
     """
     received: list[int] = []
     ended = threading.Event()  # before the loop waits for its threads
-    errors: list[BaseException] = []
     cancels: list[Callable[[], object]] = []
 
     async def run_main() -> None:
@@ -50,27 +50,16 @@ def run_until_signal(main: Main) -> None:
         finally:
             ended.set()
 
-    def run() -> None:
-        try:
-            asyncio.run(run_main())
-        except BaseException as error:  # noqa: BLE001 - the waiting thread raises it
-            errors.append(error)
-        finally:
-            ended.set()
-
     handlers = {
         number: signal.signal(number, lambda one, _: received.append(one)) for number in _SIGNALS
     }
+    executor = ThreadPoolExecutor(1, "fillmask-event-loop")
     try:
-        thread = threading.Thread(target=run, name="fillmask-event-loop", daemon=True)
-        thread.start()
+        running = executor.submit(asyncio.run, run_main())
         while not received and not ended.wait(_CHECK_EVERY_S):
             pass
         if not received:
-            thread.join()
-            if errors:
-                raise errors[0]
-            return
+            return running.result()
         for cancel in cancels:
             with contextlib.suppress(RuntimeError):  # the loop is already closed
                 cancel()
@@ -81,5 +70,6 @@ def run_until_signal(main: Main) -> None:
             pass
         raise SignalError(received[0])
     finally:
+        executor.shutdown(wait=not received)
         for number, handler in handlers.items():
             signal.signal(number, handler)

@@ -8,7 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from fillmask.app import create_app
-from fillmask.cli import one_text, stream
+from fillmask.cli.formats import base
 from fillmask.settings import Settings
 from tests.service.classifiers import write_classifier
 from tests.service.cli.command_line import Done, fillmask
@@ -43,10 +43,7 @@ def pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pipe:
         source = tmp_path / "standard_input"
         source.write_bytes(content)
         monkeypatch.setattr("sys.stdin", io.StringIO())
-        for module in (one_text, stream):
-            monkeypatch.setattr(
-                module, "open_standard_input", lambda: source.open("rb", buffering=0)
-            )
+        monkeypatch.setattr(base, "_open_standard_input", lambda: source.open("rb", buffering=0))
         return fillmask(*arguments)
 
     return run

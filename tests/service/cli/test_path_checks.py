@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from fillmask.cli.errors import CommandError
+from fillmask.cli.files import check_output
 from fillmask.cli.job import answers_file
-from fillmask.cli.whole_file import check_output
 
 ENDING = (
     "the name must end in .jsonl, .ndjson, .csv, .tsv or .parquet. After the others than .parquet, "

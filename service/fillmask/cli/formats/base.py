@@ -1,7 +1,10 @@
 """Rows of files, which every format reads in blocks and bounded memory."""
 
+import io
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -16,6 +19,7 @@ from fillmask.tables.streams import OpenStream
 Item = TypeVar("Item")
 Fields = dict[str, Any]
 
+STANDARD_INPUT = "standard input"  # in error messages
 BLOCK_ROWS = 256
 
 
@@ -62,6 +66,18 @@ class Source:
     field: str  # of the texts, also if they have no name in the file
     files: Sequence[Path] = ()  # none for a stream, which can be read only once
     dialect: Dialect = DEFAULT
+
+
+def standard_input(field: str) -> Source:
+    return Source(STANDARD_INPUT, _open_standard_input, field)
+
+
+def _open_standard_input() -> AbstractContextManager[io.RawIOBase]:
+    """Open standard input for reading without a buffer."""
+    descriptor = 0
+    # the parent process may have made standard input non-blocking
+    os.set_blocking(descriptor, True)
+    return open(descriptor, "rb", buffering=0, closefd=False)
 
 
 class Rows(ABC):

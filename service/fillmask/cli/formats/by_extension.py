@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from fillmask.cli.errors import CommandError, reason
-from fillmask.cli.formats.base import Rows, Source
+from fillmask.cli.formats.base import Rows, Source, standard_input
 from fillmask.cli.formats.csv import CSV, TSV
 from fillmask.cli.formats.json import JSON
 from fillmask.cli.formats.lines import JSONL, TEXT
@@ -36,13 +36,17 @@ WRITTEN = tuple(ending for one in FORMATS if one.write for ending in one.extensi
 COMPRESSED = tuple(ending for one in FORMATS if one.is_text for ending in one.extensions)
 
 
-def open_rows(path: Path, field: str, dialect: Dialect = DEFAULT) -> Rows:
+def open_rows(path: Path | None, field: str, dialect: Dialect = DEFAULT) -> Rows:
     """Return a reader for the rows of a file, or of a folder or a pattern of Parquet files.
+
+    None means JSONL on standard input.
 
     Raises:
         CommandError: the extension is unknown, pyarrow is missing, the content does not match the
             extension, or the format lacks an option of the dialect.
     """
+    if path is None:
+        return JSONL.read(standard_input(field))
     if not path.is_dir():
         _format_to_read(path)
     files = _find_files(path)

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from fillmask.cli import work
 from fillmask.cli.commands import OnError, RowsCommand
 from fillmask.cli.errors import CommandError, RowError
+from fillmask.cli.files import process_file
 from fillmask.cli.job import Job, locked
-from fillmask.cli.whole_file import process_file
 from fillmask.errors import InvalidRequestError
 from fillmask.settings import Settings
 from fillmask.tasks.fill_mask.results import Fill, TextFills

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fillmask.cli import whole_file, work
+from fillmask.cli import files, work
 from fillmask.cli.job import Job, answers_file
 from fillmask.cli.pipeline import RowPipeline
 from tests.service.cli.command_line import (
@@ -107,7 +107,7 @@ def test_continuing_computes_nothing_twice(
     rows = [*numbered(random_texts(5)), {"inputs": "a dog"}]
     source = write_rows(tmp_path / "in.jsonl", rows)
     with monkeypatch.context() as patch:
-        patch.setattr(whole_file, "_join_answers", stop)
+        patch.setattr(files, "_join_answers", stop)
         assert fill(source, output, "--on-error=report").code == 1
     monkeypatch.setattr(work, "load_model", stop)
     done = fill(source, output)
@@ -178,7 +178,7 @@ def test_a_file_that_changes_in_the_meantime(
 ) -> None:
     # The command keeps its answers, so that a second command with --overwrite only joins them.
     source = write_rows(tmp_path / "in.jsonl", numbered(random_texts(3)))
-    join = whole_file._join_answers
+    join = files._join_answers
 
     def change_and_join(*arguments: Any) -> Any:
         with (source if changed == "input" else output).open("a") as stream:
@@ -186,7 +186,7 @@ def test_a_file_that_changes_in_the_meantime(
         return join(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(whole_file, "_join_answers", change_and_join)
+        patch.setattr(files, "_join_answers", change_and_join)
         done = fill(source, output)
     assert done.code == 2
     if changed == "input":

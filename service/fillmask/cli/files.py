@@ -1,4 +1,7 @@
-"""The file command, which processes the rows of a file and can continue after an interruption."""
+"""The command for the rows of a file or of standard input.
+
+To a file, it can continue after an interruption. To standard output, it saves no results.
+"""
 
 import asyncio
 import sys
@@ -8,8 +11,10 @@ from pathlib import Path
 
 from fillmask.cli.commands import RowsCommand
 from fillmask.cli.errors import CommandError, RowError
+from fillmask.cli.formats.base import Block
 from fillmask.cli.formats.by_extension import format_to_write, is_compressed, make_writer, open_rows
-from fillmask.cli.formats.durable_files import write_file
+from fillmask.cli.formats.durable_files import STANDARD_OUTPUT, name_in_errors, write_file
+from fillmask.cli.formats.lines import JsonRowWriter
 from fillmask.cli.formats.output import RowWriter
 from fillmask.cli.job import Job, answers_file, fingerprint, locked
 from fillmask.cli.progress import print_status, show_progress
@@ -124,6 +129,31 @@ async def process_file(
         job.publish()
         job.remove()
     print_status(f"{target.name}: {problems}.")
+    problems.check()
+
+
+async def process_stream(command: RowsCommand, settings: Settings) -> None:
+    """Process the rows of the input, and write them to standard output while later ones run.
+
+    Raises:
+        CommandError, StartupError, FillMaskError: see `Work`.
+    """
+    rows = await asyncio.to_thread(open_rows, command.input, command.field, command.dialect)
+    work = await asyncio.to_thread(Work, command, rows, settings)
+    writer = await asyncio.to_thread(JsonRowWriter, rows, work.output)
+    bar = not sys.stdout.isatty()
+    with (
+        show_progress(sys.stderr, rows.name, work.total, bar=bar) as progress,
+        writer.write_to(sys.stdout.buffer) as write_to_stdout,
+    ):
+
+        def write(block: Block, answers: Sequence[bytes]) -> None:
+            with name_in_errors(STANDARD_OUTPUT):
+                write_to_stdout(block, answers)
+                sys.stdout.buffer.flush()
+
+        problems = await work.run(0, write, progress)
+    print_status(f"{rows.name}: {problems}.")
     problems.check()
 
 
