@@ -6,11 +6,18 @@ from typing import Any
 import pytest
 
 from fillmask.cli.arguments import parse_arguments
-from fillmask.cli.commands import RowsCommand, Shard, TextCommand, TextFields
+from fillmask.cli.commands import RowsCommand, Shard, TextCommand
 from fillmask.cli.errors import CommandError
 from fillmask.tables.delimited import Dialect
 
 TEXT = "a [MASK]"
+FILES = "--input=x --output=y"
+EXCLUDE = "and a text exclude each other; remove one of them."
+OTHER_TASK = "is not a parameter of --task classify; use a parameter of this task: --top"
+ENCODE = "is not valid UTF-8; encode it as UTF-8."
+SHARD = "--shard must be I/N with I from 0 to N - 1, such as 0/8 (got "
+SHARDS = ("", "8/8", "1", "0/0", "-1/2", "1/2/3", "\u0661/\u0662", "1/")
+SPAN = "--span must be START:END, such as 4:10 (got "
 
 
 def test_a_text() -> None:
@@ -52,13 +59,6 @@ def test_targets_of_both_kinds(tmp_path: Path) -> None:
     )
 
 
-def test_parameters_are_not_validated_yet() -> None:
-    # The request validates parameters later, with the same messages as over HTTP.
-    parameters = {"top_k": "five", "max_word_tokens": "-1", "strategy": "x"}
-    parsed = ["--top-k=five", "--max-word-tokens=-1", "--strategy=x"]
-    assert parse_arguments([TEXT, *parsed]).command == TextCommand(TEXT, parameters)
-
-
 def test_a_file() -> None:
     names = ["--input", "a.jsonl", "--output", "b.csv"]
     paths: dict[str, Any] = {"input": Path("a.jsonl"), "output": Path("b.csv")}
@@ -89,24 +89,6 @@ def test_scores_of_a_part() -> None:
     parameters = {"prefix": "12", "part": "text_pair", "span": [4, 10]}
     parsed = parse_arguments(["--task=score", "a", *flags])
     assert parsed.command == TextCommand("a", parameters, task="score")
-    for span in ("4-10", "4", "4:10:12", "-1:3", ""):
-        with pytest.raises(CommandError, match=r"--span must be START:END, such as 4:10 \(got \""):
-            parse_arguments(["--task=score", "a", f"--span={span}"])
-
-
-@pytest.mark.parametrize(
-    ("flags", "fields"),
-    [
-        ([], TextFields("inputs")),
-        (["--task=score", "--text-pair-column=p"], TextFields("inputs", "p")),
-        (["--task=classify", "--field=t"], TextFields("t", "text_pair", optional_pair=True)),
-        (["--task=classify", "--text-pair-column=p"], TextFields("inputs", "p")),
-    ],
-)
-def test_second_texts_by_default_only_for_classify(flags: list[str], fields: TextFields) -> None:
-    command = parse_arguments(["--input=a", "--output=b", *flags]).command
-    assert isinstance(command, RowsCommand)
-    assert command.text_fields == fields
 
 
 @pytest.mark.parametrize("rows", [0, 1, 7, 8, 9, 1000])
@@ -120,97 +102,51 @@ def test_shards_partition_the_rows(rows: int, count: int) -> None:
     assert max(sizes) - min(sizes) <= 1
 
 
-@pytest.mark.parametrize("text", ["", "8/8", "1", "0/0", "-1/2", "1/2/3", "\u0661/\u0662", "1/"])
-def test_invalid_shards_are_rejected(text: str) -> None:
-    with pytest.raises(CommandError, match="must be I/N with I from 0 to N - 1, such as 0/8"):
-        Shard.parse(text)
-
-
 @pytest.mark.parametrize(
-    ("parsed", "sentence"),
+    ("given", "sentence"),
     [
+        (f"{FILES} --text-pair=b", "--text-pair needs a text; for files, use --text-pair-column."),
+        ("text --text-pair-column=b", f"--text-pair-column {EXCLUDE}"),
+        ("text --task=classify --strategy=joint", f"--strategy {OTHER_TASK}"),
+        ("text --task=classify --target=a", f"--targets {OTHER_TASK}"),
+        ("text --task=fill", "argument --task: invalid choice: 'fill' (choose from 'fill-mask', "),
+        ("text --input x", f"--input {EXCLUDE}"),
+        ("--input=x.csv", "--output is missing; give both --input and --output."),
+        ("--output=x.csv", "--input is missing; give both --input and --output."),
+        (f"{FILES} --json", "--json needs a text; for files, remove --json."),
         (
-            ["--input=x", "--output=y", "--text-pair=b"],
-            "--text-pair needs a text; for files, use --text-pair-column.",
-        ),
-        (
-            [TEXT, "--text-pair-column=b"],
-            "--text-pair-column and a text exclude each other; remove one of them.",
-        ),
-        (
-            [TEXT, "--task=classify", "--strategy=joint"],
-            "--strategy is not a parameter of --task classify; use a parameter of this task: --top",
-        ),
-        (
-            [TEXT, "--task=classify", "--target=a"],
-            (
-                "--targets is not a parameter of --task classify; use a parameter of this task: "
-                "--top"
-            ),
-        ),
-        (
-            [TEXT, "--task=fill"],
-            "argument --task: invalid choice: 'fill' (choose from 'fill-mask', 'score', 'class",
-        ),
-        ([TEXT, "--input", "x"], "--input and a text exclude each other; remove one of them."),
-        (["--input=x.csv"], "--output is missing; give both --input and --output."),
-        (["--output=x.csv"], "--input is missing; give both --input and --output."),
-        (
-            ["--input=x", "--output=y", "--json"],
-            "--json needs a text; for files, remove --json.",
-        ),
-        (
-            ["--input=-", "--output=y.jsonl"],
+            "--input=- --output=y.jsonl",
             "--input - needs --output - (got --output y.jsonl); set --output to -.",
         ),
         (
-            ["--input=-", "--output=-", "--shard=0/2"],
-            (
-                "--shard needs an input file, because the length of standard input is unknown "
-                "(got --input -)."
-            ),
+            "--input=- --output=- --shard=0/2",
+            "--shard needs an input file, because the length of standard input is unknown (got -",
         ),
         (
-            ["--input=-", "--output=-", "--encoding=cp1252"],
+            "--input=- --output=- --encoding=cp1252",
             "Standard input is JSONL in UTF-8; remove the options of other files.",
         ),
         (
-            ["--input=x", "--output=y", "--delimiter=ab"],
+            f"{FILES} --delimiter=ab",
             'argument --delimiter: must be one character, such as ; or | or tab (got "ab"); run',
         ),
         (
-            ["--input=x", "--output=y", "--encoding=ebcdic"],
+            f"{FILES} --encoding=ebcdic",
             "argument --encoding: must be an encoding of Python, such as cp1252 or utf-16 (got ",
         ),
-        (
-            ["--input=x", "--output=-", "--overwrite"],
-            "--overwrite needs an output file (got --output -).",
-        ),
-        (
-            [TEXT, "--top", "1"],
-            "unrecognized arguments: --top 1; run fillmask --help for the argum",
-        ),
-        (
-            ["--input=x", "--output=y", "--on-error=skip"],
-            "argument --on-error: invalid choice: 'skip' (choose from 'error', 'report'); run",
-        ),
-        (
-            [TEXT, "--targets", "none.txt"],
-            "--targets: the command cannot read none.txt (no such file or",
-        ),
-        (
-            [TEXT, "--target", "\udcff"],
-            '--target "\\udcff" is not valid UTF-8; encode it as UTF-8.',
-        ),
-        (
-            [TEXT, "--task=score", "--prefix=\udcff"],
-            '--prefix "\\udcff" is not valid UTF-8; encode it as UTF-8.',
-        ),
+        ("--input=x --output=- --overwrite", "--overwrite needs an output file (got --output -)."),
+        ("text --top 1", "unrecognized arguments: --top 1; run fillmask --help for the argum"),
+        (f"{FILES} --on-error=skip", "argument --on-error: invalid choice: 'skip' (choose from "),
+        ("text --targets none.txt", "--targets: the command cannot read none.txt (no such file or"),
+        ("text --target \udcff", f'--target "\\udcff" {ENCODE}'),
+        ("text --task=score --prefix=\udcff", f'--prefix "\\udcff" {ENCODE}'),
+        *((f"{FILES} --shard={shard}", SHARD) for shard in SHARDS),
+        *((f"text --task=score --span={span}", SPAN) for span in ("4-10", "4", "4:10:12", "-1:3")),
     ],
 )
-def test_invalid_command_lines(parsed: list[str], sentence: str) -> None:
+def test_invalid_command_lines(given: str, sentence: str) -> None:
     with pytest.raises(CommandError) as caught:
-        parse_arguments(parsed)
+        parse_arguments(given.split())
     assert str(caught.value).startswith(sentence)
 
 

@@ -1,7 +1,5 @@
 """Fills of files in every format, errors of rows, and jobs that continue."""
 
-import gzip
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
@@ -44,31 +42,6 @@ def fill(tiny: Tiny) -> Fill:
 def stop(*_: object) -> NoReturn:
     """Raise the error of a broken disk."""
     raise OSError(5, "Input/output error")
-
-
-@pytest.mark.parametrize(
-    "name", ["in.jsonl", "in.csv", "in.tsv", "in.json", "in.txt", "in.parquet", "in.csv.gz"]
-)
-def test_any_format_has_the_same_fills(fill: Fill, tmp_path: Path, name: str) -> None:
-    texts = random_texts(20)
-    source = tmp_path / name
-    if name == "in.parquet":
-        pq.write_table(pa.table({"inputs": texts}), source)
-    elif name == "in.jsonl":
-        write_rows(source, [{"inputs": text} for text in texts])
-    elif name == "in.json":
-        source.write_text(json.dumps(texts))
-    else:
-        content = ("inputs\n" * (name != "in.txt") + "\n".join(texts) + "\n").encode()
-        source.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
-    expected = tmp_path / "expected.jsonl"
-    fill(write_rows(tmp_path / "same.jsonl", numbered(texts)), expected, "--top-k=1")
-    fills = [row["fills"] for row in read_rows(expected)]
-    output = tmp_path / "out.ndjson"
-    assert fill(source, output, "--top-k=1").code == 0
-    assert [(row["inputs"], row["fills"]) for row in read_rows(output)] == (
-        list(zip(texts, fills, strict=True))
-    )
 
 
 def test_invalid_row_ends_the_command(fill: Fill, tmp_path: Path, output: Path) -> None:

@@ -29,10 +29,20 @@ PLAIN = Style()
 
 
 def table(
-    task: str, result: Any, style: Style = PLAIN, text: str = TEXT, **given: Any
+    task: str,
+    result: Any,
+    style: Style = PLAIN,
+    text: str = TEXT,
+    kind: str | None = None,
+    **given: Any,
 ) -> list[str]:
-    """Return the lines of a result's table. `given` are parameters of classify."""
-    bundle = SimpleNamespace(classification=SimpleNamespace(problem_type=None))
+    """Return the lines of a result's table.
+
+    Args:
+        kind: problem type of the classifier.
+        given: parameters of classify.
+    """
+    bundle = SimpleNamespace(classification=SimpleNamespace(problem_type=kind))
     done = Done(cast("Bundle", bundle), text, ClassifyParameters(**given), result)
     return list(rows_of(task).table(done, style))
 
@@ -124,11 +134,13 @@ def test_labels_have_bars_and_logits_have_none() -> None:
         " 0.9000  ██████████████████    good",
         "1.0e-07                        b?ad ",
     ]
+    # for the function none, the default for regression
     logits = [LabelScore("good", 12.34567), LabelScore("bad", -0.5)]
-    assert table("classify", logits, Style(escapes=True), function_to_apply="none") == [
-        "  12.3457  \x1b[1mgood\x1b[0m",
-        "  -0.5000  \x1b[1mbad\x1b[0m",
-    ]
+    plain = ["  12.3457  good", "  -0.5000  bad"]
+    assert table("classify", logits, function_to_apply="none") == plain
+    assert table("classify", logits, kind="regression") == plain
+    sigmoid = table("classify", labels, kind="regression", function_to_apply="sigmoid")
+    assert sigmoid == table("classify", labels)
 
 
 @pytest.mark.parametrize(
@@ -163,8 +175,8 @@ def test_escape_sequences_depend_on_the_environment(
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     assert Style.of(Terminal()) == Style(77, escapes, "utf-8")
-    [line] = fill_table([[fill(0.5, "a")]], Style.of(Terminal()))
-    assert ("\x1b[" in line) == escapes
+    name = "\x1b[1ma\x1b[0m" if escapes else "a"
+    assert Style.of(Terminal()).line("1", None, "a") == f"1  {name}"
 
 
 def test_a_pipe_gets_plain_lines_of_any_length() -> None:

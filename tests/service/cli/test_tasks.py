@@ -10,7 +10,6 @@ from fastapi.testclient import TestClient
 
 from fillmask import FillMask
 from tests.model.samples import VERSES
-from tests.service.classifiers import write_classifier
 from tests.service.cli.command_line import Done, fillmask, read_rows, write_rows
 from tests.service.sparse_bundles import write_sparse_bundle
 from tests.service.tiny import Tiny
@@ -228,26 +227,6 @@ def test_a_bundle_without_pairs(single: Path, tmp_path: Path) -> None:
     assert "inputs is a pair, but this model reads only single texts; remove text_pair." in done.out
     empty = fillmask("a", "--text-pair=", *flags)
     assert empty.err == "--text-pair is empty; write at least one word.\n"
-
-
-def test_tables_show_the_same(both: Path, both_client: TestClient, tmp_path: Path) -> None:
-    # Scores are logits, without bars, for the function none, the default for regression.
-    flags = ("--task=classify", TEXT, "--bundle")
-    labels = http(both_client, "classify", {"inputs": TEXT})
-    table = fillmask(*flags, both).out.splitlines()
-    assert "█" in table[0]
-    for line, label in zip(table, labels, strict=True):
-        score, *_, name = line.split()
-        assert (score, name) == (f"{label['score']:.4f}", label["label"])
-    stars = write_classifier(tmp_path / "stars", labels=("stars",), problem_type="regression")
-    for done in (fillmask(*flags, stars), fillmask(*flags, both, "--function-to-apply=none")):
-        assert {len(line.split()) for line in done.out.splitlines()} == {2}
-    scored = http(both_client, "score", {"inputs": TEXT})
-    summary, *lines = fillmask("--task=score", TEXT, "--bundle", both).out.splitlines()
-    assert summary.startswith(f"Log-probability {scored['log_prob']:.4f}, pseudo-perplexity ")
-    for line, token in zip(lines, scored["tokens"], strict=True):
-        surprisal, *_, name = line.split()
-        assert (surprisal, name) == (f"{token['surprisal']:.2f}", token["token_str"])
 
 
 def test_sparse_vectors_are_those_of_python(tmp_path: Path) -> None:
