@@ -1,4 +1,4 @@
-"""Reading of Parquet files and of their parts. Writing of fills in typed columns."""
+"""Reading of Parquet files and values, where times become strings. Writing of typed columns."""
 
 import datetime as dt
 from decimal import Decimal
@@ -13,6 +13,7 @@ from fillmask.cli.errors import CommandError
 from fillmask.cli.formats import parquet_writer
 from fillmask.cli.formats.base import BLOCK_ROWS, Row
 from fillmask.cli.formats.by_extension import open_rows
+from fillmask.cli.formats.parquet_rows import rows_of
 from tests.service.cli.command_line import fields_in, rows_in, write_rows
 from tests.service.cli.formats.written import FILL, write
 
@@ -199,3 +200,40 @@ def test_row_groups_are_bounded(
     metadata = pq.ParquetFile(output).metadata
     rows = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
     assert max(rows) < min(most_rows + BLOCK_ROWS, len(texts))
+
+
+NS = pa.duration("ns")
+NESTED = pa.list_(pa.struct([("a", pa.list_(pa.timestamp("ns"))), ("b", pa.int8())]))
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "plain"),
+    [
+        (1_500_000_001, NS, "PT1.500000001S"),
+        (-1_500, pa.duration("ms"), "-PT1.5S"),
+        (90_000, pa.duration("s"), "PT90000S"),
+        (0, pa.duration("us"), "PT0S"),
+        (2**63 - 1, pa.duration("s"), "PT9223372036854775807S"),
+        ([1001, None], pa.list_(NS), ["PT0.000001001S", None]),
+        ([1, 2], pa.list_(NS, 2), ["PT0.000000001S", "PT0.000000002S"]),
+        ({"a": 1}, pa.struct([("a", NS)]), {"a": "PT0.000000001S"}),
+        ([(1, 2)], pa.map_(NS, NS), [("PT0.000000001S", "PT0.000000002S")]),
+        (1, pa.timestamp("ns"), "1970-01-01 00:00:00.000000001"),
+        (1, pa.time64("ns"), "00:00:00.000000001"),
+        (1, pa.date32(), "1970-01-02"),
+        (3_000_000, pa.date32(), "10183-09-21"),
+        ([{"a": [1], "b": 7}], NESTED, [{"a": ["1970-01-01 00:00:00.000000001"], "b": 7}]),
+        (1.5, pa.float16(), 1.5),
+        (b"\xff", pa.binary(), b"\xff"),
+    ],
+)
+def test_a_value(value: object, kind: pa.DataType, plain: Any) -> None:
+    batch = pa.RecordBatch.from_arrays([pa.array([value, None, value], kind)], ["x"])
+    assert list(rows_of(batch)) == [{"x": plain}, {"x": None}, {"x": plain}]
+    assert list(rows_of(batch.slice(2))) == [{"x": plain}]
+
+
+def test_a_dictionary_of_durations() -> None:
+    values = pa.DictionaryArray.from_arrays(pa.array([1, None, 0]), pa.array([1, 2], NS))
+    batch = pa.RecordBatch.from_arrays([values], ["x"])
+    assert [row["x"] for row in rows_of(batch)] == ["PT0.000000002S", None, "PT0.000000001S"]

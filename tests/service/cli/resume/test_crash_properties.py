@@ -10,8 +10,6 @@ from tempfile import TemporaryDirectory
 from typing import Any, Self
 from unittest import mock
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,7 +24,7 @@ from fillmask.settings import Settings
 from fillmask.tasks.fill_mask.results import Fill, TextFills
 from fillmask.tasks.pipeline import Inputs, Size
 from tests.properties import examples
-from tests.service.cli.command_line import block_of, numbered, write_rows
+from tests.service.cli.command_line import block_of, write_texts
 from tests.service.cli.resume.failing_disk import Disk, KilledError
 from tests.service.tiny import Tiny
 
@@ -79,18 +77,6 @@ READ = st.sampled_from(["jsonl", "csv", "parquet", "txt"])
 WRITTEN = st.sampled_from(["jsonl", "csv", "parquet"])
 
 
-def write_source(path: Path, texts: list[str]) -> Path:
-    """Write rows with numbers and texts in the format of the path."""
-    if path.suffix == ".jsonl":
-        return write_rows(path, numbered(texts))
-    if path.suffix == ".parquet":
-        pq.write_table(pa.table({"inputs": pa.array(texts, pa.string())}), path)
-    else:
-        header = "inputs\n" * (path.suffix == ".csv")
-        path.write_text(header + "".join(f"{text}\n" for text in texts))
-    return path
-
-
 class CommandLine:
     """A command line in a directory of its own."""
 
@@ -98,7 +84,7 @@ class CommandLine:
         self, directory: Path, bundle: Path, texts: list[str], read: str, written: str
     ) -> None:
         self.directory = directory
-        self._source = write_source(directory / f"in.{read}", texts)
+        self._source = write_texts(directory / f"in.{read}", texts)
         self.output = directory / f"out.{written}"
         self._settings = Settings(bundle=bundle)
 

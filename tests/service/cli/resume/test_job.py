@@ -13,7 +13,6 @@ from fillmask.cli.errors import CommandError, RetryError
 from fillmask.cli.job import Job, answers_file, fingerprint, locked
 from fillmask.tables.delimited import Dialect
 from tests.service.cli.command_line import block_of
-from tests.service.cli.resume.full_disk import TOO_LARGE, limited_files
 from tests.service.conftest import EditBundle
 from tests.service.tiny import Tiny
 
@@ -127,18 +126,6 @@ def test_saves_come_after_a_number_of_rows_or_seconds(output: Path) -> None:
                 found.append(job.rows)
             assert found == saved
             assert list(Job(output, {}).answers()) == [b"[%d]" % number for number in range(12)]
-
-
-def test_failed_write_saves_nothing(output: Path) -> None:
-    # The content of the file is unknown, even if space becomes free later.
-    job = begin(output)
-    save_row(job)
-    size = answers_file(output).stat().st_size
-    job.write(block_of(1, 1), [b"x" * 100_000])
-    with limited_files(size + 10), pytest.raises(OSError, match=TOO_LARGE):
-        job.save()
-    save_row(job)
-    assert begin(output).rows == 1
 
 
 def test_publish(output: Path) -> None:
