@@ -9,8 +9,14 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 # 80 bytes per character of the longest text that the model reads in windows
 MAX_LINE_BYTES = 2**24
@@ -45,27 +51,16 @@ class Stream(Protocol):
 OpenStream = Callable[[], AbstractContextManager[Stream]]
 
 
-def _open_zstd(path: Path) -> Any:
-    if sys.version_info >= (3, 14):
-        from compression import zstd  # noqa: PLC0415 - few files need it
-    else:
-        from backports import zstd  # noqa: PLC0415 - few files need it
-
-    class File(zstd.ZstdFile):
-        def readinto(self, buffer: Any) -> int:
-            try:
-                return super().readinto(buffer)
-            except zstd.ZstdError as error:
-                raise OSError(error) from error
-
-    # the largest window, of zstd --long=31
-    return File(path, options={zstd.DecompressionParameter.window_log_max: 31})
-
+# the largest window, of zstd --long=31
+_ZSTD_OPTIONS = {zstd.DecompressionParameter.window_log_max: 31}
 
 # functions that open a compressed file, by the start of its content and the end of its name
 _COMPRESSIONS: dict[str, tuple[re.Pattern[bytes], Callable[[Path], Any]]] = {
     ".gz": (re.compile(rb"\x1f\x8b"), gzip.open),
-    ".zst": (re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"), _open_zstd),
+    ".zst": (
+        re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"),
+        partial(zstd.open, options=_ZSTD_OPTIONS),
+    ),
     ".xz": (re.compile(rb"\xfd7zXZ\x00"), lzma.open),
 }
 COMPRESSIONS = tuple(_COMPRESSIONS)
@@ -101,7 +96,7 @@ def open_text(path: Path, encoding: str | None = None) -> Iterator[Stream]:
             yield _as_utf8(path.name, stream, encoding)
     except UnicodeError as error:
         raise TableError(f"{path.name} {INVALID} ({error}); {SET_ENCODING}.") from error
-    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+    except (OSError, EOFError, zlib.error, lzma.LZMAError, zstd.ZstdError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise TableError(f"{path.name} is damaged ({error}); create the file again.") from error
