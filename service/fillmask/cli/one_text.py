@@ -8,7 +8,7 @@ from contextlib import aclosing
 
 from fillmask.cli.commands import DEFAULT_FIELD, TextCommand
 from fillmask.cli.errors import CommandError, RowError
-from fillmask.cli.formats.base import STANDARD_INPUT, Row, is_encodable, row_label, standard_input
+from fillmask.cli.formats.base import STANDARD_INPUT, is_encodable, row_label, standard_input
 from fillmask.cli.formats.durable_files import STANDARD_OUTPUT, name_in_errors
 from fillmask.cli.formats.lines import TextRows
 from fillmask.cli.tasks import Done, check_bundle, rows_of
@@ -20,9 +20,6 @@ from fillmask.parameters.texts import TextPair
 from fillmask.settings import Settings
 
 _LABEL = "The text"
-
-# function that processes a text, given the index of its line from 0
-Process = Callable[[str, int], Awaitable[None]]
 
 
 async def process_text(command: TextCommand, settings: Settings) -> None:
@@ -82,8 +79,8 @@ def _is_file(text: str) -> bool:
     return os.path.isfile(text)  # noqa: PTH113 - Path.is_file fails for long texts
 
 
-async def _process_standard_input(process: Process) -> None:
-    """Process each line of standard input when it arrives.
+async def _process_standard_input(process: Callable[[str, int], Awaitable[None]]) -> None:
+    """Process each line of standard input when it arrives, given its index from 0.
 
     Raises:
         RowError: a line is invalid.
@@ -94,23 +91,19 @@ async def _process_standard_input(process: Process) -> None:
     number = -1
     while block := await loop.run_in_executor(None, next, blocks, None):
         for number, row in enumerate(block.rows(), block.first):
+            text = row.fields.get(DEFAULT_FIELD, "")
             try:
-                await process(_text_of(row), number)
+                _check_text(text, _LABEL, row.problem)
+                await process(text, number)
             except (CommandError, InvalidRequestError) as error:
                 raise RowError(f"{row_label(STANDARD_INPUT, number)}: {error}") from error
     if number < 0:
         raise CommandError("Standard input has no text; write one text per line.")
 
 
-def _text_of(row: Row) -> str:
-    if row.problem is not None:
-        raise CommandError(row.problem)
-    text: str = row.fields[DEFAULT_FIELD]
-    _check_text(text, _LABEL)
-    return text
-
-
-def _check_text(text: str, label: str) -> None:
+def _check_text(text: str, label: str, problem: str | None = None) -> None:
+    if problem is not None:
+        raise CommandError(problem)
     if not text:
         raise CommandError(f"{label} is empty; write at least one word.")
     if not is_encodable(text):

@@ -1,20 +1,31 @@
 """Readers and writers of files, by file extension."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
 from fillmask.cli.errors import CommandError, reason
 from fillmask.cli.formats.base import Rows, Source, standard_input
-from fillmask.cli.formats.csv import CSV, TSV
-from fillmask.cli.formats.json import JSON
-from fillmask.cli.formats.lines import JSONL, TEXT
-from fillmask.cli.formats.output import Format, Output, RowWriter
+from fillmask.cli.formats.csv import CsvRows, CsvRowWriter
+from fillmask.cli.formats.json import JsonArrayRows
+from fillmask.cli.formats.lines import JsonRows, JsonRowWriter, TextRows
+from fillmask.cli.formats.output import Output, RowWriter
 from fillmask.errors import quote
 from fillmask.tables.delimited import DEFAULT, Dialect
 from fillmask.tables.streams import COMPRESSIONS, GZIP, open_text, suffix_of
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format of files. A CommandError says that it cannot represent the rows to write."""
+
+    extensions: tuple[str, ...]  # in lower case
+    read: Callable[[Source], Rows]
+    write: Callable[[Rows, Output], RowWriter] | None = None  # None if the command only reads it
+    is_text: bool = True  # with any compression and encoding
+    dialect: bool = False  # with delimiters
 
 
 def _read_parquet(source: Source) -> Rows:
@@ -30,7 +41,14 @@ def _write_parquet(rows: Rows, output: Output) -> RowWriter:
 
 
 PARQUET = Format((".parquet",), _read_parquet, _write_parquet, is_text=False)
-FORMATS = (JSONL, CSV, TSV, JSON, TEXT, PARQUET)
+FORMATS = (
+    Format((".jsonl", ".ndjson"), JsonRows, JsonRowWriter),
+    Format((".csv",), CsvRows, CsvRowWriter, dialect=True),
+    Format((".tsv",), CsvRows, partial(CsvRowWriter, tabs=True), dialect=True),
+    Format((".json",), JsonArrayRows),
+    Format((".txt",), TextRows),
+    PARQUET,
+)
 READ = tuple(ending for one in FORMATS for ending in one.extensions)
 WRITTEN = tuple(ending for one in FORMATS if one.write for ending in one.extensions)
 COMPRESSED = tuple(ending for one in FORMATS if one.is_text for ending in one.extensions)
@@ -46,7 +64,7 @@ def open_rows(path: Path | None, field: str, dialect: Dialect = DEFAULT) -> Rows
             extension, or the format lacks an option of the dialect.
     """
     if path is None:
-        return JSONL.read(standard_input(field))
+        return JsonRows(standard_input(field))
     if not path.is_dir():
         _format_to_read(path)
     files = _find_files(path)

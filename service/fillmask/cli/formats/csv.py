@@ -6,11 +6,10 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import Any, BinaryIO
 
 from fillmask.cli.formats.base import Block, Row, Rows, Source, as_json, in_batches
-from fillmask.cli.formats.output import ROW, Format, Output, Write
+from fillmask.cli.formats.output import ROW, Output, Write
 from fillmask.cli.progress import print_status
 from fillmask.tables.delimited import Record, Table
 
@@ -109,7 +108,3 @@ def _text(value: Any) -> str:
         return value
     written = as_json(value).decode()
     return str(json.loads(written)) if written.startswith('"') else written
-
-
-CSV = Format((".csv",), CsvRows, CsvRowWriter, dialect=True)
-TSV = Format((".tsv",), CsvRows, partial(CsvRowWriter, tabs=True), dialect=True)

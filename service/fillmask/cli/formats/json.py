@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from fillmask.cli.errors import CommandError
 from fillmask.cli.formats.base import in_batches, row_label
 from fillmask.cli.formats.lines import JsonRows
-from fillmask.cli.formats.output import Format
 from fillmask.tables.streams import ENCODE, Stream
 
 _BLANK = " \t\r\n"
@@ -84,6 +83,3 @@ def _read_mark(text: str, place: int) -> tuple[str, int]:
     found = _MARK.match(text, place)
     assert found is not None  # noqa: S101 - the pattern matches every text
     return found[1], found.end()
-
-
-JSON = Format((".json",), JsonArrayRows)

@@ -11,7 +11,6 @@ from pydantic_core import to_json
 from fillmask.cli.formats.base import Block, Row, Rows, Source
 from fillmask.cli.formats.output import (
     ERROR,
-    Format,
     Output,
     Write,
     describe_name_clash,
@@ -81,9 +80,6 @@ class TextRows(LineRows):
             return Row({}, f"The line {ENCODE}.")
 
 
-TEXT = Format((".txt",), TextRows)
-
-
 class JsonRows(LineRows):
     """Rows of a JSONL file.
 
@@ -135,6 +131,3 @@ class JsonRowWriter:
         )
         head = row.to_json()[:-1].rstrip()
         return b"%b%b%b}\n" % (head, b"" if head == b"{" else b",", field)
-
-
-JSONL = Format((".jsonl", ".ndjson"), JsonRows, JsonRowWriter)

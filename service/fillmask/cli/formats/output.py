@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, Protocol
 from pydantic_core import to_json
 
 from fillmask.cli.errors import CommandError
-from fillmask.cli.formats.base import Block, Fields, Rows, Source
+from fillmask.cli.formats.base import Block, Fields, Rows
 from fillmask.cli.progress import print_status
 from fillmask.errors import quote
 
@@ -117,14 +117,3 @@ class RowWriter(Protocol):
         Raises:
             CommandError: the format cannot represent a value.
         """
-
-
-@dataclass(frozen=True, slots=True)
-class Format:
-    """A format of files. A CommandError says that it cannot represent the rows to write."""
-
-    extensions: tuple[str, ...]  # in lower case
-    read: Callable[[Source], Rows]
-    write: Callable[[Rows, Output], RowWriter] | None = None  # None if the command only reads it
-    is_text: bool = True  # with any compression and encoding
-    dialect: bool = False  # with delimiters

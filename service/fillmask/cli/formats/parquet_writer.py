@@ -53,23 +53,21 @@ class ParquetRowWriter:
     @contextmanager
     def write_to(self, stream: BinaryIO) -> Iterator[Write]:
         with pq.ParquetWriter(stream, self._schema, compression="zstd") as writer:
-            group: list[pa.RecordBatch] = []
-
-            def end_group() -> None:
-                # combine_chunks makes the file independent of the lengths of the blocks
-                writer.write_table(pa.Table.from_batches(group, self._schema).combine_chunks())
-                group.clear()
+            group = self._schema.empty_table()
 
             def write(block: Block, answers: Sequence[bytes]) -> None:
+                nonlocal group
                 with _as_command_error(self._name):
-                    group.append(self._batch(block, answers))
-                    rows = sum(batch.num_rows for batch in group)
-                    if rows >= _GROUP_ROWS or sum(b.nbytes for b in group) >= _GROUP_BYTES:
-                        end_group()
+                    batch = self._batch(block, answers)
+                    group = pa.concat_tables([group, pa.Table.from_batches([batch])])
+                    if group.num_rows >= _GROUP_ROWS or group.nbytes >= _GROUP_BYTES:
+                        # makes the file independent of the lengths of the blocks
+                        writer.write_table(group.combine_chunks())
+                        group = self._schema.empty_table()
 
             yield write
-            if group:
-                end_group()
+            if group.num_rows:
+                writer.write_table(group.combine_chunks())
 
     def _batch(self, block: Block, answers: Sequence[bytes]) -> pa.RecordBatch:
         rows: Any = block.items

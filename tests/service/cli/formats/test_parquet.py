@@ -13,7 +13,7 @@ from fillmask.cli.errors import CommandError
 from fillmask.cli.formats import parquet_writer
 from fillmask.cli.formats.base import BLOCK_ROWS, Row
 from fillmask.cli.formats.by_extension import open_rows
-from fillmask.cli.formats.parquet_rows import rows_of
+from fillmask.cli.formats.parquet_values import rows_of
 from tests.service.cli.command_line import fields_in, rows_in, write_rows
 from tests.service.cli.formats.written import FILL, write
 

@@ -44,7 +44,7 @@ class FakeModel:
         """Accept any targets."""
 
     async def plan(self, inputs: Inputs[object]) -> mock.Mock:
-        [text] = inputs.texts
+        text = str(inputs.texts[0])
         if "[MASK]" not in text:
             raise InvalidRequestError(f"{inputs.label} has no mask.")
         return mock.Mock(text=text, size=Size(1, 1, ""), is_large=False)
