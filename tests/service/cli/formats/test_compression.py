@@ -27,21 +27,6 @@ def test_the_content_and_not_the_name_tells_the_compression(
     assert fields_of(packed) == fields_of(plain) == [{"inputs": "a"}, {"inputs": "b"}]
 
 
-@pytest.mark.parametrize(
-    ("content", "sentence"),
-    [
-        (b"PK\x03\x04", "is a ZIP archive or an Excel workbook; save its table as .csv."),
-        (b"PAR1", "is a Parquet file; name it .parquet."),
-    ],
-)
-def test_files_that_are_no_text(tmp_path: Path, content: bytes, sentence: str) -> None:
-    path = tmp_path / "rows.csv"
-    path.write_bytes(content)
-    with pytest.raises(TableError) as caught:
-        fields_of(path)
-    assert str(caught.value) == f"rows.csv {sentence}"
-
-
 def test_the_largest_window_of_zstd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # 2 GiB, as of zstd --long=31. The image has no pyarrow.
     monkeypatch.setitem(sys.modules, "pyarrow", None)

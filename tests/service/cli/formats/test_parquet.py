@@ -126,21 +126,6 @@ def test_columns_keep_their_types_and_values(tmp_path: Path) -> None:
     assert written.drop_columns("fillmask_fills").equals(before)
 
 
-def test_fills_of_all_masks_are_one_list(tmp_path: Path) -> None:
-    path = parquet_file(tmp_path, {"inputs": ["x", "y", "z", "bad"]})
-    joint = FILL | {"log_prob": -1.5, "tokens": [1, 2], "token_strs": ["p", "q"], "window": [0, 9]}
-    answers = [[FILL, FILL], [[FILL], [], [joint]], [], "so"]
-    table = pq.read_table(write(path, "parquet", answers, errors=True))
-    nothing = dict.fromkeys(field.name for field in table.schema.field("fills").type.value_type)
-    assert table["fills"].to_pylist() == [
-        [nothing | FILL | {"mask": 1}] * 2,
-        [nothing | FILL | {"mask": 1}, nothing | joint | {"mask": 3}],
-        [],
-        None,
-    ]
-    assert table["error"].to_pylist() == [None, None, None, "so"]
-
-
 def test_rows_of_json_become_columns(tmp_path: Path) -> None:
     # A column has a type that fits all its values.
     rows: list[dict[str, Any]] = [{"inputs": "x", "n": 1, "s": {"a": 1}} for _ in range(300)]

@@ -2,7 +2,9 @@
 
 import errno
 import os
-from collections.abc import Callable
+import resource
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
@@ -17,7 +19,19 @@ from fillmask.cli.formats.durable_files import (
 from fillmask.cli.job import Job, locked
 from tests.service.cli.command_line import dice
 from tests.service.cli.formats.written import FILL, write
-from tests.service.cli.resume.full_disk import TOO_LARGE, limited_files
+
+TOO_LARGE = os.strerror(errno.EFBIG)
+
+
+@contextmanager
+def limited_files(size_bytes: int) -> Iterator[None]:
+    """Let the system reject writes beyond a file size, as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def test_replace_durably(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
