@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 
 from fillmask.cli.commands import RowsCommand
-from fillmask.cli.errors import CommandError, RowError
+from fillmask.cli.errors import CommandError
 from fillmask.cli.formats.base import Block
 from fillmask.cli.formats.by_extension import format_to_write, is_compressed, make_writer, open_rows
 from fillmask.cli.formats.durable_files import STANDARD_OUTPUT, name_in_errors, write_file
@@ -108,7 +108,7 @@ async def process_file(
             if job.rows != work.total:
                 await _save_answers(work, job, target.name)
             problems = await asyncio.to_thread(_join_answers, work, job, writer, target)
-        except BaseException as error:
+        except BaseException:
             if job.rows:
                 print_status(
                     f"{job.rows} of {work.total} rows are saved; run the command again to "
@@ -116,10 +116,6 @@ async def process_file(
                 )
             else:
                 job.remove()
-            if isinstance(error, RowError):
-                raise RowError(
-                    f"{error} With --on-error report, the command goes on after invalid rows."
-                ) from error
             raise
         if [*map(_file_state, rows.source.files)] != states:
             raise CommandError(

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import aclosing
 
 from fillmask.bundles.bundle import read_bundle
-from fillmask.cli.commands import OnError, RowsCommand
+from fillmask.cli.commands import RowsCommand
 from fillmask.cli.errors import CommandError, RowError
 from fillmask.cli.formats.base import Block, Row, Rows, row_label
 from fillmask.cli.formats.output import Output, Write, problem_of
@@ -18,6 +18,8 @@ from fillmask.parameters.validation import PARAMETERS
 from fillmask.parameters.values import merge_parameters
 from fillmask.settings import Settings
 
+_REPORT = " With --on-error report, the command goes on after invalid rows."
+
 
 class ErrorPolicy:
     """Wrapper of a writer that applies the policy for invalid rows, and shows the progress.
@@ -26,10 +28,11 @@ class ErrorPolicy:
     "report", it writes problems like other answers.
     """
 
-    def __init__(self, write: Write, name: str, on_error: OnError, progress: Progress) -> None:
+    def __init__(self, write: Write, name: str, command: RowsCommand, progress: Progress) -> None:
         self._write = write
         self._name = name  # of the input
-        self._on_error = on_error
+        self._reports = command.on_error == "report"
+        self._advice = "" if command.output is None else _REPORT
         self._progress = progress
         self._rows = self._problems = 0
 
@@ -44,10 +47,11 @@ class ErrorPolicy:
             if problem is None:
                 continue
             self._problems += 1
-            if self._on_error == "error":
+            if not self._reports:
                 if place:
                     self._write(block.slice(0, place), answers[:place])
-                raise RowError(f"{row_label(self._name, block.first + place)}: {problem}")
+                label = row_label(self._name, block.first + place)
+                raise RowError(f"{label}: {problem}{self._advice}")
         self._write(block, answers)
         self._rows += len(block)
         self._progress.update(len(block))
@@ -106,7 +110,7 @@ class Work:
         return None if self.stop is None else self.stop - self.start
 
     def policy(self, write: Write, progress: Progress) -> ErrorPolicy:
-        return ErrorPolicy(write, self.rows.name, self._command.on_error, progress)
+        return ErrorPolicy(write, self.rows.name, self._command, progress)
 
     def requests(self, done: int = 0) -> Iterator[RequestBlock]:
         """Read the requests of the rows after the first `done` ones.
