@@ -54,65 +54,6 @@ WHOLE = Shard(0, 1)
 
 
 @dataclass(frozen=True, slots=True)
-class TextFields:
-    """Fields or columns of the texts of a row."""
-
-    text: str
-    text_pair: str | None = None  # None if all rows are single texts
-    optional_pair: bool = False  # a row without a second text is a single text
-
-    def read(self, fields: Fields) -> InputText:
-        """Return the text or the pair of a row.
-
-        Raises:
-            InvalidRequestError: a field is missing or has no text.
-        """
-        text = _read_text(fields, self.text, "--field")
-        if self.text_pair is None:
-            return text
-        if self.optional_pair and fields.get(self.text_pair) in (None, ""):
-            return text
-        return TextPair(text, _read_text(fields, self.text_pair, "--text-pair-column"))
-
-    def check_columns(self, rows: Rows) -> None:
-        """Reject a file without the columns of the texts.
-
-        Raises:
-            CommandError: a column is missing.
-        """
-        if rows.columns is None:
-            return
-        wanted = {self.text: "--field"}
-        if self.text_pair is not None and not self.optional_pair:
-            wanted[self.text_pair] = "--text-pair-column"
-        for name, flag in wanted.items():
-            if name not in rows.columns:
-                existing = _list_fields("columns", rows.columns, flag)
-                raise CommandError(
-                    f"{rows.name} has no column {quote(name)}; {existing}{rows.hint}"
-                )
-
-
-def _read_text(fields: Fields, name: str, flag: str) -> str:
-    if name not in fields:
-        existing = _list_fields("fields", fields, flag)
-        raise InvalidRequestError(f"The row has no field {quote(name)}; {existing}")
-    text = fields[name]
-    if not isinstance(text, str) or not text:
-        raise InvalidRequestError(f"{name} must be a non-empty text (got {describe(text)}).")
-    return text
-
-
-def _list_fields(noun: str, names: Collection[str], flag: str) -> str:
-    """Return the end of an error message, which lists the existing fields and names a flag."""
-    shown = ", ".join(quote(name) for name in list(names)[:_MAX_NAMED])
-    more = " and others" if len(names) > _MAX_NAMED else ""
-    existing = f"it has {shown}{more}" if names else f"it has no {noun}"
-    kind = "second texts" if flag == "--text-pair-column" else "texts"
-    return f"{existing}. Select the field of the {kind} with {flag}."
-
-
-@dataclass(frozen=True, slots=True)
 class TextCommand:
     """Command that processes one text and prints its results."""
 
@@ -149,10 +90,57 @@ class RowsCommand:
     restart: bool = False
 
     @property
-    def text_fields(self) -> TextFields:
-        if self.text_pair_column is None and self.task == "classify":
-            return TextFields(self.field, DEFAULT_PAIR_FIELD, optional_pair=True)
-        return TextFields(self.field, self.text_pair_column)
+    def pair_field(self) -> str | None:
+        """Field or column of the second texts."""
+        by_default = DEFAULT_PAIR_FIELD if self.task == "classify" else None
+        return by_default if self.text_pair_column is None else self.text_pair_column
+
+    def read_text(self, fields: Fields) -> InputText:
+        """Return the text or the pair of a row.
+
+        Raises:
+            InvalidRequestError: a field is missing or has no text.
+        """
+        text, pair = _read_text(fields, self.field, "--field"), self.pair_field
+        is_optional = self.text_pair_column is None
+        if pair is None or (is_optional and fields.get(pair) in (None, "")):
+            return text
+        return TextPair(text, _read_text(fields, pair, "--text-pair-column"))
+
+    def check_columns(self, rows: Rows) -> None:
+        """Reject a file without the columns of the texts.
+
+        Raises:
+            CommandError: a column is missing.
+        """
+        wanted = {self.field: "--field"}
+        if self.text_pair_column is not None:
+            wanted[self.text_pair_column] = "--text-pair-column"
+        for name, flag in wanted.items():
+            if rows.columns is not None and name not in rows.columns:
+                existing = _list_fields("columns", rows.columns, flag)
+                raise CommandError(
+                    f"{rows.name} has no column {quote(name)}; {existing}{rows.hint}"
+                )
 
 
 Command = TextCommand | RowsCommand
+
+
+def _read_text(fields: Fields, name: str, flag: str) -> str:
+    if name not in fields:
+        existing = _list_fields("fields", fields, flag)
+        raise InvalidRequestError(f"The row has no field {quote(name)}; {existing}")
+    text = fields[name]
+    if not isinstance(text, str) or not text:
+        raise InvalidRequestError(f"{name} must be a non-empty text (got {describe(text)}).")
+    return text
+
+
+def _list_fields(noun: str, names: Collection[str], flag: str) -> str:
+    """Return the end of an error message, which lists the existing fields and names a flag."""
+    shown = ", ".join(quote(name) for name in list(names)[:_MAX_NAMED])
+    more = " and others" if len(names) > _MAX_NAMED else ""
+    existing = f"it has {shown}{more}" if names else f"it has no {noun}"
+    kind = "second texts" if flag == "--text-pair-column" else "texts"
+    return f"{existing}. Select the field of the {kind} with {flag}."

@@ -96,8 +96,7 @@ class Work:
         check_bundle(self._task.task, self.bundle, pairs=command.text_pair_column is not None)
         self._limits = limits_of(settings, self.bundle)
         self._defaults = self._task.read_parameters(command.parameters, self._limits)
-        self._text_fields = command.text_fields
-        self._text_fields.check_columns(rows)
+        command.check_columns(rows)
         layout = self._task.layout(self._defaults, row_parameters=rows.row_parameters)
         self.output = Output(layout, command.on_error == "report", command.output_prefix)
         self.start, self.stop = 0, None
@@ -119,7 +118,7 @@ class Work:
             CommandError: the file is damaged.
         """
         own = PARAMETERS if self.rows.row_parameters else None
-        names = (self._text_fields.text, self._text_fields.text_pair, own)
+        names = (self._command.field, self._command.pair_field, own)
         needed = [name for name in names if name is not None]
         for block in self.rows.blocks(self.start + done, self.stop, needed):
             yield block, [self._request(row) for row in block.rows()]
@@ -131,7 +130,7 @@ class Work:
         if isinstance(own, dict):
             own = merge_parameters(self._command.parameters, own)
         try:
-            text = self._text_fields.read(row.fields)
+            text = self._command.read_text(row.fields)
             parameters = self._defaults
             if own is not None:
                 parameters = self._task.read_parameters(own, self._limits)
