@@ -28,7 +28,6 @@ from fillmask.tables.delimited import DEFAULT, Dialect
 from fillmask.tables.streams import COMPRESSIONS
 from fillmask.tasks.task import TASKS
 
-STANDARD_STREAM = "-"
 # settings that the command accepts as flags
 _SETTINGS = ("bundle", "threads", "max_batch_tokens")
 _EPILOG = f"""\
@@ -45,32 +44,6 @@ Run an interrupted command again to continue it.
 FILLMASK_BUNDLE, FILLMASK_THREADS and FILLMASK_MAX_BATCH_TOKENS set --bundle, --threads and
 --max-batch-tokens. The other FILLMASK_ variables are settings of the server.
 """
-_FILE_OPTIONS = (
-    ("--input", "FILE", "file, folder or pattern ('part-*.csv') to read, or - for standard input"),
-    ("--output", "FILE", "file to write, or - for standard output"),
-    ("--field", "NAME", f"field or column of the texts (default {DEFAULT_FIELD})"),
-    (
-        "--text-pair-column",
-        "NAME",
-        (
-            "field or column of the second texts (default for classify: "
-            f"{DEFAULT_PAIR_FIELD}, in rows with this field)"
-        ),
-    ),
-    (
-        "--output-prefix",
-        "PREFIX",
-        (
-            "beginning of the names of added fields (default none, or fillmask_ if the input has "
-            "one of these names)"
-        ),
-    ),
-    ("--shard", "I/N", "process shard I of N, counted from 0"),
-)
-_FILE_FLAGS = (
-    ("--overwrite", "replace an existing output file"),
-    ("--restart", "discard the results of an interrupted run"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,28 +87,23 @@ def _rows_command(given: dict[str, Any], parameters: dict[str, Any]) -> RowsComm
     for name in ("input", "output"):
         if name not in given:
             raise CommandError(f"--{name} is missing; give both --input and --output.")
-    source, target = given.pop("input"), given.pop("output")
+    source, target = given["input"], given["output"]
     to_files = [name for name in ("overwrite", "restart") if name in given]
-    if source == STANDARD_STREAM and target != STANDARD_STREAM:
+    if source is None and target is not None:
         raise CommandError(
             f"--input - needs --output - (got --output {target}); set --output to -."
         )
-    if source == STANDARD_STREAM and "shard" in given:
+    if source is None and "shard" in given:
         raise CommandError(
             "--shard needs an input file, because the length of standard input is unknown "
             "(got --input -)."
         )
-    if target == STANDARD_STREAM and to_files:
+    if target is None and to_files:
         raise CommandError(f"{_flag(to_files[0])} needs an output file (got --output -).")
-    if "shard" in given:
-        given["shard"] = Shard.parse(given["shard"])
     dialect = Dialect(*(given.pop(one.name, None) for one in fields(Dialect)))
-    if source == STANDARD_STREAM and dialect != DEFAULT:
+    if source is None and dialect != DEFAULT:
         raise CommandError("Standard input is JSONL in UTF-8; remove the options of other files.")
-    paths = [None if name == STANDARD_STREAM else Path(name) for name in (source, target)]
-    return RowsCommand(
-        input=paths[0], output=paths[1], parameters=parameters, dialect=dialect, **given
-    )
+    return RowsCommand(parameters=parameters, dialect=dialect, **given)
 
 
 def _parameters(given: dict[str, Any], flags: Mapping[str, Parameter]) -> dict[str, Any]:
@@ -177,6 +145,11 @@ def _read_lines(path: Path) -> list[str]:
     if not content:
         raise CommandError(f"--targets: {path} is empty; write one target per line.")
     return content.removesuffix("\n").split("\n")
+
+
+def _file(argument: str) -> Path | None:
+    """Return the path of a file, or None for a standard stream."""
+    return None if argument == "-" else Path(argument)
 
 
 def _flag(name: str) -> str:
@@ -239,14 +212,34 @@ def _add_parameters(options: argparse._ArgumentGroup, flags: Mapping[str, Parame
 
 
 def _add_files(files: argparse._ArgumentGroup) -> None:
-    for flag, form, meaning in _FILE_OPTIONS:
-        files.add_argument(flag, metavar=form, help=meaning)
-    files.add_argument(
+    add = files.add_argument
+    add(
+        "--input",
+        metavar="FILE",
+        type=_file,
+        help="file, folder or pattern ('part-*.csv') to read, or - for standard input",
+    )
+    add("--output", metavar="FILE", type=_file, help="file to write, or - for standard output")
+    add("--field", metavar="NAME", help=f"field or column of the texts (default {DEFAULT_FIELD})")
+    add(
+        "--text-pair-column",
+        metavar="NAME",
+        help="field or column of the second texts (default for classify: "
+        f"{DEFAULT_PAIR_FIELD}, in rows with this field)",
+    )
+    add(
+        "--output-prefix",
+        metavar="PREFIX",
+        help="beginning of the names of added fields (default none, or fillmask_ if the input has "
+        "one of these names)",
+    )
+    add("--shard", metavar="I/N", type=Shard.parse, help="process shard I of N, counted from 0")
+    add(
         "--on-error",
         choices=get_args(OnError),
         metavar="error|report",
         help="stop at the first invalid row, or write an error field for it (default error)",
     )
     Dialect.add_options(files)
-    for flag, meaning in _FILE_FLAGS:
-        files.add_argument(flag, action="store_true", help=meaning)
+    add("--overwrite", action="store_true", help="replace an existing output file")
+    add("--restart", action="store_true", help="discard the results of an interrupted run")
