@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from itertools import count
 from typing import Any, BinaryIO, Protocol
 
 from pydantic_core import to_json
@@ -83,21 +82,17 @@ class Output:
             CommandError: the rows have a field with the prefix and the name of a result.
         """
         results = (*results, ERROR) if self.report_errors else tuple(results)
-        columns = rows.find_columns()
-        automatic = ("fillmask_" * number for number in count())
-        for prefix in automatic if self.prefix is None else (self.prefix,):
-            names = {result: f"{prefix}{result}" for result in results}
-            clash = describe_name_clash(columns, names.values())
-            if clash is None:
-                break
+        columns, prefix = rows.find_columns(), self.prefix or ""
+        while clash := describe_name_clash(columns, [prefix + result for result in results]):
             if self.prefix is not None:
                 raise CommandError(f"{rows.name} {clash}")
+            prefix += "fillmask_"
         if prefix and self.prefix is None:
             print_status(
                 f"{rows.name} has fields with the names of results, which therefore begin with "
                 f"{prefix} (--output-prefix sets another beginning)."
             )
-        return names
+        return {result: prefix + result for result in results}
 
 
 def describe_name_clash(columns: Iterable[str], added: Iterable[str]) -> str | None:
