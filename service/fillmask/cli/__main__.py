@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from fillmask.cli.arguments import parse_arguments
 from fillmask.cli.commands import Command, TextCommand
+from fillmask.cli.durable_files import STANDARD_OUTPUT, name_in_errors
 from fillmask.cli.errors import CommandError, reason
 from fillmask.cli.files import process_file, process_stream
-from fillmask.cli.formats.durable_files import STANDARD_OUTPUT, name_in_errors
 from fillmask.cli.one_text import process_text
 from fillmask.cli.signals import SignalError, run_until_signal
 from fillmask.errors import FillMaskError, InvalidRequestError, StartupError

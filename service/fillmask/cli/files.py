@@ -10,10 +10,10 @@ from itertools import islice
 from pathlib import Path
 
 from fillmask.cli.commands import RowsCommand
+from fillmask.cli.durable_files import STANDARD_OUTPUT, name_in_errors, write_file
 from fillmask.cli.errors import CommandError
 from fillmask.cli.formats.base import Block
 from fillmask.cli.formats.by_extension import format_to_write, is_compressed, make_writer, open_rows
-from fillmask.cli.formats.durable_files import STANDARD_OUTPUT, name_in_errors, write_file
 from fillmask.cli.formats.lines import JsonRowWriter
 from fillmask.cli.formats.output import RowWriter
 from fillmask.cli.job import Job, answers_file, fingerprint, locked

@@ -19,9 +19,9 @@ from typing import Any
 from fillmask import __version__
 from fillmask.bundles.bundle import DESCRIPTION_FILE, Bundle
 from fillmask.cli.commands import RowsCommand
+from fillmask.cli.durable_files import create, replace_durably, sync, sync_directory
 from fillmask.cli.errors import CommandError, RetryError
 from fillmask.cli.formats.base import Block
-from fillmask.cli.formats.durable_files import create, replace_durably, sync, sync_directory
 from fillmask.errors import quote
 
 if os.name == "posix":

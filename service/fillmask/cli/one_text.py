@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 
 from fillmask.cli.commands import DEFAULT_FIELD, TextCommand
+from fillmask.cli.durable_files import STANDARD_OUTPUT, name_in_errors
 from fillmask.cli.errors import CommandError, RowError
 from fillmask.cli.formats.base import STANDARD_INPUT, is_encodable, row_label, standard_input
-from fillmask.cli.formats.durable_files import STANDARD_OUTPUT, name_in_errors
 from fillmask.cli.formats.lines import TextRows
 from fillmask.cli.tasks import Done, check_bundle, rows_of
 from fillmask.cli.terminal import Style

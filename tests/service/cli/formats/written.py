@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from fillmask.cli.durable_files import write_file
 from fillmask.cli.formats.by_extension import is_compressed, make_writer, open_rows
-from fillmask.cli.formats.durable_files import write_file
 from fillmask.cli.formats.output import Output, problem_answer
 from fillmask.cli.tasks import rows_of
 from fillmask.tasks.fill_mask.parameters import FillMaskParameters

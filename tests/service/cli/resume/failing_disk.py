@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 from unittest import mock
 
-from fillmask.cli.formats import durable_files
+from fillmask.cli import durable_files
 
 
 class KilledError(BaseException):

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import pytest
 
-from fillmask.cli.formats.durable_files import (
+from fillmask.cli.durable_files import (
     create,
     name_in_errors,
     replace_durably,
