@@ -37,17 +37,6 @@ class Done:
     err: str
 
 
-class Trickle(io.RawIOBase):
-    """File that returns at most `most` bytes per read."""
-
-    def __init__(self, content: bytes, most: int) -> None:
-        self._content = io.BytesIO(content)
-        self._most = most
-
-    def read(self, size: int = -1, /) -> bytes:
-        return self._content.read(min(size, self._most))
-
-
 class Terminal(io.StringIO):
     """Stream that is a terminal."""
 

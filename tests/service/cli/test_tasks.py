@@ -115,17 +115,7 @@ def test_files_have_the_answers_of_http(
     [
         ("fill-mask", ["--top-k", 2], {"top_k": 2}),
         ("fill-mask", ["--target", "dog", "--target=walks"], {"targets": ["dog", "walks"]}),
-        (
-            "fill-mask",
-            ["--granularity=word", "--max-word-tokens=2"],
-            {"granularity": "word", "max_word_tokens": 2},
-        ),
-        (
-            "fill-mask",
-            ["--strategy=joint", "--order=left_to_right"],
-            {"strategy": "joint", "order": "left_to_right"},
-        ),
-        ("score", ["--variant=original"], {"variant": "original"}),
+        ("fill-mask", ["--strategy=joint"], {"strategy": "joint"}),
         ("score", ["--prefix=the "], {"prefix": "the "}),
         ("score", ["--span=4:7"], {"span": [4, 7]}),
         ("classify", ["--top-k=2", "--function-to-apply=sigmoid"], {"top_k": 2}),

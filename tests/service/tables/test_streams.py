@@ -1,15 +1,27 @@
 """Lines of a byte stream, with various line endings, line lengths and read sizes."""
 
 import codecs
+import io
 
 import pytest
 
 from fillmask.tables.streams import read_lines
-from tests.service.cli.command_line import Trickle, dice
+from tests.service.cli.command_line import dice
 
 # only the first of them ends a line
 PIECES = [b"\n", b"\r", b"\r\n", codecs.BOM_UTF8, "\u2028\x0b\x85".encode(), b"\xff", b"a", b"b"]
 MAX_BYTES = 9
+
+
+class Trickle(io.RawIOBase):
+    """File that returns at most `most` bytes per read."""
+
+    def __init__(self, content: bytes, most: int) -> None:
+        self._content = io.BytesIO(content)
+        self._most = most
+
+    def read(self, size: int = -1, /) -> bytes:
+        return self._content.read(min(size, self._most))
 
 
 @pytest.mark.parametrize("most", [1, 3, 1000])
