@@ -13,7 +13,6 @@ from fillmask.cli.tasks import TaskRows
 from fillmask.engine.pacing import QueueFeed
 from fillmask.errors import InvalidRequestError
 from fillmask.models.served_model import ServedModel
-from fillmask.parameters.texts import InputText
 from fillmask.tasks.pipeline import Inputs
 
 # limits for started rows without a written answer, in rows and in bytes
@@ -26,16 +25,12 @@ _LONG_ANSWERS_BYTES = 2**20
 _WRITE_EVERY_S = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class RowRequest:
-    """A text or a pair with its parameters."""
-
-    text: InputText
-    parameters: Any
-
-
-Item = RowRequest | str  # the request of a row, or the row's problem
+Item = Inputs[Any] | str  # the text of a row with its parameters, or the row's problem
 RequestBlock = tuple[Block, Sequence[Item]]
+
+
+def _chars_of(item: Item) -> int:
+    return 0 if isinstance(item, str) else sum(map(len, item.texts))
 
 
 @dataclass(slots=True)
@@ -50,14 +45,13 @@ class _StartedRow:
 class RowPipeline:
     """Pipeline that runs a task for the rows of a file or a stream.
 
-    `field` is that of the texts, for messages, and `batch_tokens` the token budget of one batch,
-    times the number of workers.
+    Args:
+        batch_tokens: token budget of one batch, times the number of workers.
     """
 
-    def __init__(self, task: TaskRows, model: ServedModel, field: str, batch_tokens: int) -> None:
+    def __init__(self, task: TaskRows, model: ServedModel, batch_tokens: int) -> None:
         self._task = task
         self._pipeline = model.pipeline(task.task)
-        self._field = field
         self._feed = QueueFeed(model.batcher, batch_tokens)
         # with a task for the answer of each row; None marks the end
         self._rows: asyncio.Queue[tuple[_StartedRow, asyncio.Task[bytes]] | None] = asyncio.Queue()
@@ -124,8 +118,7 @@ class RowPipeline:
                 upcoming = loop.run_in_executor(self._threads, next, blocks, None)
                 block, items = batch
                 for place, item in enumerate(items):
-                    text_chars = 0 if isinstance(item, str) else len(item.text)
-                    row = _StartedRow(block, place, _BYTES_PER_CHAR * text_chars)
+                    row = _StartedRow(block, place, _BYTES_PER_CHAR * _chars_of(item))
                     await self._wait_for_room(row.size_bytes)
                     self._unwritten += 1
                     self._bytes += row.size_bytes
@@ -138,19 +131,18 @@ class RowPipeline:
 
     async def _answer(self, row: _StartedRow, item: Item) -> bytes:
         if isinstance(item, str):
-            answer, text_chars = problem_answer(item), 0
+            answer = problem_answer(item)
         else:
             answer = await self._feed.run(self._compute(row, item))
-            text_chars = len(item.text)
-        self._resize(row, text_chars + len(answer))
+        self._resize(row, _chars_of(item) + len(answer))
         self._done_bytes += row.size_bytes
         return answer
 
-    async def _compute(self, row: _StartedRow, item: RowRequest) -> bytes:
-        inputs = Inputs([item.text], [item.parameters], self._field)
+    async def _compute(self, row: _StartedRow, inputs: Inputs[Any]) -> bytes:
         try:
             plan = await self._pipeline.plan(inputs)
-            self._resize(row, len(item.text) + plan.size.json_bytes + plan.size.work_bytes)
+            size = plan.size
+            self._resize(row, _chars_of(inputs) + size.json_bytes + size.work_bytes)
             [result] = await self._pipeline.run(plan)
         except InvalidRequestError as error:
             return problem_answer(error.text)

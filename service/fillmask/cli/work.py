@@ -8,7 +8,7 @@ from fillmask.cli.commands import RowsCommand
 from fillmask.cli.errors import CommandError, RowError
 from fillmask.cli.formats.base import Block, Row, Rows, row_label
 from fillmask.cli.formats.output import Output, Write, problem_of
-from fillmask.cli.pipeline import Item, RequestBlock, RowPipeline, RowRequest
+from fillmask.cli.pipeline import Item, RequestBlock, RowPipeline
 from fillmask.cli.progress import Progress
 from fillmask.cli.tasks import check_bundle, rows_of
 from fillmask.errors import InvalidRequestError
@@ -17,6 +17,7 @@ from fillmask.models.loader import load_model
 from fillmask.parameters.validation import PARAMETERS
 from fillmask.parameters.values import merge_parameters
 from fillmask.settings import Settings
+from fillmask.tasks.pipeline import Inputs
 
 _REPORT = " With --on-error report, the command goes on after invalid rows."
 
@@ -136,7 +137,7 @@ class Work:
                 parameters = self._task.read_parameters(own, self._limits)
         except InvalidRequestError as error:
             return error.text
-        return RowRequest(text, parameters)
+        return Inputs([text], [parameters], self._command.field)
 
     async def run(self, done: int, write: Write, progress: Progress) -> ErrorPolicy:
         """Load the model, write the answers after `done` rows, and return the policy.
@@ -150,6 +151,6 @@ class Work:
         async with aclosing(await load_model(self._settings, lambda _: None)) as model:
             model.pipeline(self._task.task).check(self._defaults)
             batch_tokens = self._settings.threads * self._settings.max_batch_tokens
-            pipeline = RowPipeline(self._task, model, self._command.field, batch_tokens)
+            pipeline = RowPipeline(self._task, model, batch_tokens)
             await pipeline.run(self.requests(done), problems.write)
         return problems

@@ -12,7 +12,7 @@ from fillmask.cli import pipeline
 from fillmask.cli.errors import CommandError, RowError
 from fillmask.cli.formats.base import Block
 from fillmask.cli.formats.output import problem_answer
-from fillmask.cli.pipeline import Item, RequestBlock, RowPipeline, RowRequest
+from fillmask.cli.pipeline import Item, RequestBlock, RowPipeline
 from fillmask.cli.tasks import rows_of
 from fillmask.errors import InvalidRequestError
 from fillmask.models.served_model import ServedModel
@@ -30,11 +30,9 @@ class FakeFillMask:
     def __init__(self, answering: Answering | None = None) -> None:
         self.accepted_tokens = 0
         self.at_work = self.most_at_work = 0
-        self.called: set[str] = set()
         self._answering = answering
 
     async def plan(self, inputs: Inputs[FillMaskParameters]) -> SimpleNamespace:
-        self.called.add(inputs.label)
         [text] = inputs.texts
         return SimpleNamespace(text=text, size=Size(1, 0, ""), is_large=False)
 
@@ -72,13 +70,13 @@ def blocks(items: Sequence[Item], size: int) -> Iterator[RequestBlock]:
 
 def questions(count: int) -> list[Item]:
     """Return requests whose texts are numbers."""
-    return [RowRequest(str(number), FillMaskParameters()) for number in range(count)]
+    return [Inputs([str(number)], [FillMaskParameters()]) for number in range(count)]
 
 
 def make_pipeline(fake: FakeFillMask) -> RowPipeline:
     """Return a row pipeline whose model and batcher are fakes."""
     model = SimpleNamespace(pipeline=lambda _: fake, batcher=fake)
-    return RowPipeline(rows_of("fill-mask"), cast("ServedModel", model), "text", batch_tokens=10)
+    return RowPipeline(rows_of("fill-mask"), cast("ServedModel", model), batch_tokens=10)
 
 
 async def run(
@@ -122,7 +120,6 @@ async def test_answers_are_written_in_the_order_of_rows(size: int) -> None:
     assert written.answers == [answer_of(number) for number in range(500)]
     assert fake.most_at_work > 1
     assert threading.current_thread().name not in written.threads
-    assert fake.called == {"text"}
 
 
 async def test_rows_that_cannot_be_filled_are_problems() -> None:
@@ -154,7 +151,7 @@ async def test_no_more_rows_begin_while_enough_waits(
     assert written.numbers == list(range(40))
 
 
-@pytest.mark.parametrize("item", [RowRequest("x", FillMaskParameters()), "an invalid row"])
+@pytest.mark.parametrize("item", [Inputs(["x"], [FillMaskParameters()]), "an invalid row"])
 @pytest.mark.parametrize("limits", [{"_MAX_ROWS": 20}, {"_MAX_BYTES": 20 * 18}])
 async def test_rows_that_are_not_written_are_bounded(
     monkeypatch: pytest.MonkeyPatch, item: Item, limits: dict[str, int]

@@ -12,13 +12,14 @@ import pytest
 from fillmask.cli.commands import RowsCommand
 from fillmask.cli.errors import CommandError
 from fillmask.cli.formats.by_extension import open_rows
-from fillmask.cli.pipeline import Item, RowRequest
+from fillmask.cli.pipeline import Item
 from fillmask.cli.work import Work
 from fillmask.errors import InvalidRequestError
 from fillmask.parameters.texts import TextPair
 from fillmask.settings import Settings
 from fillmask.tasks.classify.parameters import ClassifyParameters
 from fillmask.tasks.fill_mask.parameters import FillMaskParameters
+from fillmask.tasks.pipeline import Inputs
 from tests.service.cli.command_line import write_rows
 
 Ask = Callable[..., Item]
@@ -26,6 +27,8 @@ Ask = Callable[..., Item]
 MISSING = 'The row has no field "inputs";'
 EIGHT = ", ".join(f'"f{n}"' for n in range(8))
 SELECT = "Select the field of the texts with --field."
+PAIR = Inputs([TextPair("a", "b")], [ClassifyParameters()])
+SINGLE = Inputs(["a"], [ClassifyParameters()])
 SELECT_SECOND = "Select the field of the second texts with --text-pair-column."
 
 
@@ -49,8 +52,8 @@ def test_parameters_of_a_row_override_the_defaults(ask: Ask) -> None:
     row = {"x": "a", "parameters": {"top_k": 2, "strategy": None, "order": "left_to_right"}}
     item = ask(row, "x", parameters={"top_k": 7, "strategy": "joint"})
     options = FillMaskParameters(top_k=2, strategy="joint", order="left_to_right")
-    assert item == RowRequest("a", options)
-    assert ask({"inputs": "a", "parameters": None}) == RowRequest("a", FillMaskParameters())
+    assert item == Inputs(["a"], [options], "x")
+    assert ask({"inputs": "a", "parameters": None}) == Inputs(["a"], [FillMaskParameters()])
 
 
 @pytest.mark.parametrize(
@@ -75,20 +78,18 @@ def test_bad_rows(ask: Ask, row: dict[str, Any], sentence: str) -> None:
 @pytest.mark.parametrize(
     ("row", "column", "found"),
     [
-        ({"inputs": "a", "p": "b"}, "p", TextPair("a", "b")),
+        ({"inputs": "a", "p": "b"}, "p", PAIR),
         ({"inputs": "a", "p": None}, "p", "p must be a non-empty text (got null)."),
         ({"inputs": "a"}, "p", f'The row has no field "p"; it has "inputs". {SELECT_SECOND}'),
         # by default, a second text only in the rows that have one
-        ({"inputs": "a", "text_pair": "b"}, None, TextPair("a", "b")),
-        ({"inputs": "a", "text_pair": ""}, None, "a"),
-        ({"inputs": "a"}, None, "a"),
+        ({"inputs": "a", "text_pair": "b"}, None, PAIR),
+        ({"inputs": "a", "text_pair": ""}, None, SINGLE),
+        ({"inputs": "a"}, None, SINGLE),
         ({"inputs": "a", "text_pair": 3}, None, "text_pair must be a non-empty text (got 3)."),
     ],
 )
-def test_pairs(ask: Ask, row: dict[str, Any], column: str | None, found: Any) -> None:
-    item = ask(row, task="classify", text_pair_column=column)
-    assert (item.text if isinstance(item, RowRequest) else item) == found
-    assert isinstance(item, str) or item.parameters == ClassifyParameters()
+def test_pairs(ask: Ask, row: dict[str, Any], column: str | None, found: Item) -> None:
+    assert ask(row, task="classify", text_pair_column=column) == found
 
 
 def test_default_parameters_are_validated_first(ask: Ask) -> None:
@@ -100,7 +101,7 @@ def test_columns_of_csv(ask: Ask, tmp_path: Path) -> None:
     # A column with the name `parameters` has no effect.
     path = tmp_path / "rows.csv"
     path.write_text("inputs,parameters\na,b\n")
-    assert ask(path) == RowRequest("a", FillMaskParameters())
+    assert ask(path) == Inputs(["a"], [FillMaskParameters()])
     with pytest.raises(CommandError) as caught:
         ask(path, text_pair_column="text")
     assert str(caught.value) == (
@@ -119,4 +120,4 @@ def test_values_of_parquet(ask: Ask, tmp_path: Path) -> None:
     pq.write_table(pa.table(columns), path)
     assert ask(path) == "inputs must be a non-empty text (got a value of type Decimal)."
     item = ask(path, "text", parameters={"top_k": 4})
-    assert item == RowRequest("a", FillMaskParameters(top_k=3))
+    assert item == Inputs(["a"], [FillMaskParameters(top_k=3)], "text")
