@@ -1,7 +1,5 @@
 """Starts and imports of the application."""
 
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -11,6 +9,7 @@ from fillmask.app import create_app
 from fillmask.errors import BundleError, SettingsError
 from fillmask.settings import Settings
 from tests.service.conftest import EditBundle
+from tests.service.server_process import run_process
 from tests.service.tiny import Tiny
 
 
@@ -66,7 +65,4 @@ print(sorted(unwanted & set(sys.modules)))
 @pytest.mark.processes
 def test_no_torch(tiny: Tiny) -> None:
     # The process has answered a request before the check of its imports.
-    probe = subprocess.run(
-        [sys.executable, "-c", PROBE, str(tiny.path)], capture_output=True, text=True, check=True
-    )
-    assert probe.stdout.strip() == "[]"
+    assert run_process(PROBE, str(tiny.path)).stdout == "[]\n"

@@ -17,9 +17,9 @@ from fillmask.errors import SettingsError
 from fillmask.serve import _bind
 from fillmask.settings import Settings
 from tests.service.conftest import EditBundle, StartServer
+from tests.service.held_model import HELD
 from tests.service.put_bundle import until
 from tests.service.server_process import Process, run_process
-from tests.service.slow_model import HELD, SLOW
 from tests.service.tiny import Tiny
 
 pytestmark = pytest.mark.processes
@@ -28,15 +28,22 @@ JSON = {"Content-Type": "application/json"}
 
 
 def await_run(process: Process) -> None:
-    """Wait until the slow model has begun a run."""
+    """Wait until the held model has begun a run."""
     assert process.stdout is not None
     assert process.stdout.readline() == "running\n"
 
 
-def test_sigterm_finishes_accepted_requests(start_server: StartServer) -> None:
+@pytest.fixture
+def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """File that holds the runs of a model while it exists."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "HELD"
+
+
+def test_sigterm_finishes_accepted_requests(start_server: StartServer, held: Path) -> None:
     # Waiting and running requests get their responses. New connections fail.
     with (
-        start_server("--threads=1", "--drain-delay-s=0", code=SLOW) as (process, url),
+        start_server("--threads=1", "--drain-delay-s=0", code=HELD) as (process, url),
         contextlib.ExitStack() as closing,
     ):
         address = url.removeprefix("http://")
@@ -44,11 +51,13 @@ def test_sigterm_finishes_accepted_requests(start_server: StartServer) -> None:
             closing.enter_context(contextlib.closing(http.client.HTTPConnection(address)))
             for _ in range(2)
         )
+        held.touch()
         running.request("POST", "/fill-mask", json.dumps(BODY), JSON)
         await_run(process)
         waiting.request("POST", "/fill-mask", json.dumps(BODY), JSON)
         process.send_signal(signal.SIGTERM)
         until(lambda: refuses(url))
+        held.unlink()
         for connection in (running, waiting):
             answer = connection.getresponse()
             assert answer.status == 200
@@ -112,23 +121,20 @@ def test_dead_worker_ends_the_process(start_server: StartServer) -> None:
         assert process.wait(10) == 1
 
 
-def test_grace_period_is_bounded(
-    start_server: StartServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_grace_period_is_bounded(start_server: StartServer, held: Path) -> None:
     # Requests that outlast the grace period get an error. The exit code is 0.
-    monkeypatch.chdir(tmp_path)
     flags = ("--threads=1", "--drain-delay-s=0", "--shutdown-grace-s=0")
     with (
         start_server(*flags, code=HELD) as (process, url),
         concurrent.futures.ThreadPoolExecutor() as pool,
     ):
-        Path("HELD").touch()
+        held.touch()
         asked = pool.submit(httpx.post, f"{url}/fill-mask", json=BODY, timeout=20)
         await_run(process)
         process.send_signal(signal.SIGTERM)
         assert asked.result().status_code == 503
         assert "because it is shutting down" in asked.result().json()["error"]
-        Path("HELD").unlink()
+        held.unlink()
         assert process.wait(10) == 0
 
 

@@ -2,8 +2,6 @@
 
 import platform
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -17,6 +15,7 @@ from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import ModelPass
 from fillmask.engine.runtime import Runtime
 from fillmask.errors import BundleError
+from tests.service.server_process import run_process
 from tests.service.tiny import MAX_TOKENS, VOCABULARY, Tiny
 
 TOLERANCE = 2e-5  # float32 sums differ from float64
@@ -89,9 +88,8 @@ worker.join()
 def test_threads_flush_denormals_to_zero(tiny: Tiny) -> None:
     # Without flushing to zero, arithmetic with denormals is a hundred times slower.
     # The runtime changes the mode of threads that start later.
-    command = [sys.executable, "-c", FLUSHED, str(tiny.path / "model.onnx")]
-    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
-    before, after = map(float, printed)
+    printed = run_process(FLUSHED, str(tiny.path / "model.onnx")).stdout
+    before, after = map(float, printed.split())
     assert before == pytest.approx(1e-40)
     assert after == 0
 

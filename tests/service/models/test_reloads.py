@@ -27,8 +27,8 @@ from fillmask.tasks.score.parameters import ScoreParameters
 from tests.chaos.memory import MB, deleted_maps, resident_bytes
 from tests.service.conftest import StartServer
 from tests.service.forked import fork
+from tests.service.held_model import HELD
 from tests.service.put_bundle import put_bundle, until
-from tests.service.slow_model import SLOW
 from tests.service.tiny import Tiny
 
 BODY = {"inputs": "the [MASK]"}
@@ -64,16 +64,21 @@ def test_memory_is_returned(start_server: StartServer, tmp_path: Path) -> None:
 
 @pytest.mark.processes
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux forks it")
-def test_sighup_while_loading_is_done_after_it(tiny: Tiny, tmp_path: Path) -> None:
+def test_sighup_while_loading_is_done_after_it(
+    tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # The bundle changes while the service loads it at the start.
-    bundle = tmp_path / "bundle"
+    bundle, held = tmp_path / "bundle", tmp_path / "HELD"
     put_bundle(tiny.path, bundle, "old")
+    monkeypatch.chdir(tmp_path)
+    held.touch()
     flags = ["--port=0", "--threads=1", f"--bundle={bundle}"]
-    with tempfile.TemporaryFile("w+") as errors, fork(SLOW, flags, errors) as process:
+    with tempfile.TemporaryFile("w+") as errors, fork(HELD, flags, errors) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "running\n"  # the service has read the bundle
         put_bundle(tiny.path, bundle, "new")
         os.kill(process.pid, signal.SIGHUP)
+        held.unlink()
         line = next((line for line in process.stdout if " serves " in line), "")
         assert " serves old on " in line
         url = line.split(" on ")[1].split(",")[0]
@@ -98,16 +103,21 @@ def test_nothing_is_loaded_while_draining(
 
 @pytest.mark.processes
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGHUP does not exist there")
-def test_sigterm_during_a_reload(start_server: StartServer, tiny: Tiny, tmp_path: Path) -> None:
+def test_sigterm_during_a_reload(
+    start_server: StartServer, tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # The process exits with 0, as at any other time.
-    bundle = tmp_path / "bundle"
+    bundle, held = tmp_path / "bundle", tmp_path / "HELD"
     put_bundle(tiny.path, bundle, "old")
-    with start_server("--bundle", str(bundle), code=SLOW) as (process, _):
+    monkeypatch.chdir(tmp_path)
+    with start_server("--bundle", str(bundle), code=HELD) as (process, _):
+        held.touch()
         put_bundle(tiny.path, bundle, "new")
         os.kill(process.pid, signal.SIGHUP)
         assert process.stdout is not None
         assert process.stdout.readline() == "running\n"
         process.send_signal(signal.SIGTERM)
+        held.unlink()
         assert process.wait(20) == 0
 
 

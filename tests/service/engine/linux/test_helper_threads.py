@@ -1,7 +1,5 @@
 """Number of helper threads for each run, and the end of the helper threads."""
 
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,6 +17,7 @@ from fillmask.engine.runtime import Runtime
 from tests.service.engine.test_runtime import random_pass
 from tests.service.fake_runtime import text
 from tests.service.put_bundle import until
+from tests.service.server_process import run_process
 from tests.service.tiny import Tiny
 
 
@@ -152,7 +151,5 @@ print(runtime.run(Batch.pack([one])).threads)
 @pytest.mark.processes
 def test_a_process_exits_without_close(tiny: Tiny) -> None:
     # Pool threads that still wait must not keep the process alive.
-    command = [sys.executable, "-c", EXIT, str(tiny.path / "model.onnx")]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=20)
-    assert done.stdout.split() == ["1"]
-    assert not done.stderr
+    done = run_process(EXIT, str(tiny.path / "model.onnx"))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "")

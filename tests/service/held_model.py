@@ -1,18 +1,4 @@
-"""Code of separate processes that serve slow models."""
-
-# the service with a slow model that prints the start of each run
-SLOW = """
-import sys, time
-from fillmask.engine.runtime import Runtime
-run = Runtime.run
-def slow(self, batch):
-    print("running", flush=True)
-    time.sleep(0.2)
-    return run(self, batch)
-Runtime.run = slow
-from fillmask.__main__ import main
-sys.exit(main())
-"""
+"""Code of a separate process that serves a model whose runs wait."""
 
 # The service with a model that prints the start of each run and waits while the file HELD exists in
 # the directory of the process.
