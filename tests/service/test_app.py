@@ -1,14 +1,11 @@
 """Starts and imports of the application."""
 
-from typing import Any
-
 import pytest
 from fastapi.testclient import TestClient
 
 from fillmask.app import create_app
-from fillmask.errors import BundleError, SettingsError
+from fillmask.errors import SettingsError
 from fillmask.settings import Settings
-from tests.service.conftest import EditBundle
 from tests.service.server_process import run_process
 from tests.service.tiny import Tiny
 
@@ -17,15 +14,6 @@ def start(settings: Settings) -> None:
     """Start an application and stop it."""
     with TestClient(create_app(settings)):
         pass
-
-
-def test_a_wrong_answer_stops_the_start(edit_bundle: EditBundle) -> None:
-    # The service checks golden prompts before it is ready.
-    def change(bundle: dict[str, Any]) -> None:
-        bundle["golden"]["prompts"][0]["fills"][0][0]["log_prob"] -= 1
-
-    with pytest.raises(BundleError, match=r"does not work on this machine: golden prompt 0"):
-        start(Settings(bundle=edit_bundle(change), threads=1))
 
 
 def test_golden_prompts_are_not_bound_by_the_users_limits(tiny: Tiny) -> None:

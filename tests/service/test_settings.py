@@ -48,6 +48,14 @@ def test_an_unknown_variable_is_refused(
         ("host", "", 'an address or a name of this machine (got "").'),
         ("host", "a..b", 'an address or a name of this machine (got "a..b").'),
         ("reload_every_s", "9" * 20, f'a whole number from 0 to 31536000 (got "{20 * "9"}").'),
+        *(
+            (
+                "cors_origins",
+                value,
+                f'a list such as https://a.example,http://localhost:3000 (got "{value}").',
+            )
+            for value in ("app.example.com", "https://a.example/", "*,x")
+        ),
         ("served_name", "a b", 'a list such as fillmask or fillmask,org/other=MODEL (got "a b").'),
         ("served_name", "a=", 'a list such as fillmask or fillmask,org/other=MODEL (got "a=").'),
     ],

@@ -37,6 +37,7 @@ def test_requests_are_counted_by_their_route(client: TestClient) -> None:
     for path in ("/models/secret", "/secret", "/docs-assets/secret.css", "/docs-assets/secret.js"):
         assert client.get(path).status_code == 404
     client.delete("/fill-mask")
+    client.head("/health/live")
     text = client.get("/metrics").text
     assert "secret" not in text
     found = samples(text)
@@ -52,6 +53,7 @@ def test_requests_are_counted_by_their_route(client: TestClient) -> None:
     assert counted("GET", "/models/{name}", 404) == 1
     assert counted("GET", "other", 404) == 3
     assert counted("DELETE", "/fill-mask", 405) == 1
+    assert counted("HEAD", "/health/live", 200) == 1
 
 
 def test_passes_are_counted(client: TestClient) -> None:

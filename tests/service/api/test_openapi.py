@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
+from fillmask import __version__
 from fillmask.api.openapi import TAGS
 from fillmask.app import create_app
 from fillmask.settings import Settings
@@ -56,18 +57,17 @@ def request_schema(operation: dict[str, Any]) -> Any:
 
 
 @pytest.fixture(scope="module")
-def document(tiny: Tiny) -> dict[str, Any]:
+def document(client: TestClient) -> dict[str, Any]:
     """OpenAPI document of a service with one model."""
-    with TestClient(create_app(Settings(bundle=tiny.path))) as client:
-        content: dict[str, Any] = client.get("/openapi.json").json()
-        return content
+    content: dict[str, Any] = client.get("/openapi.json").json()
+    return content
 
 
 def test_operations_with_a_body_have_a_timeout_and_errors(document: dict[str, Any]) -> None:
     assert len(operations(document)) > 20
+    error = {"schema": {"$ref": "#/components/schemas/ErrorResponse"}}
     for _, _, operation in operations(document):
-        error = {"schema": {"$ref": "#/components/schemas/ErrorResponse"}}
-        for status in ("400", "504"):
+        for status in operation["responses"].keys() - {"200"}:
             if operation["operationId"] != "metrics":  # FastAPI gives its errors its own type
                 assert operation["responses"][status]["content"]["application/json"] == error
         assert ("422" in operation["responses"]) == ("requestBody" in operation)
@@ -75,6 +75,16 @@ def test_operations_with_a_body_have_a_timeout_and_errors(document: dict[str, An
             [timeout] = [one for one in operation["parameters"] if one["in"] == "header"]
             assert timeout["name"] == "X-Request-Timeout-Ms"
             assert timeout["schema"] == {"type": "integer", "minimum": 1, "maximum": 600_000}
+
+
+def test_statuses_are_those_that_can_occur(document: dict[str, Any]) -> None:
+    responses = document["paths"]["/fill-mask"]["post"]["responses"]
+    errors = {"400", "404", "408", "413", "415", "422", "429", "500", "503", "504"}
+    assert responses.keys() == {"200", *errors}
+    fills = {"schema": {"$ref": "#/components/schemas/FillMaskResponse"}}
+    assert responses["200"]["content"]["application/json"] == fills
+    assert document["info"]["title"] == "fillmask"
+    assert document["info"]["version"] == __version__
 
 
 def test_names_and_versions_are_those_that_are_there(document: dict[str, Any]) -> None:
@@ -133,6 +143,8 @@ def test_fills_come_first(document: dict[str, Any]) -> None:
     assert [tag["name"] for tag in TAGS[:3]] == ["Fills", "Scores", "Labels"]
     paths = list(document["paths"])
     assert paths[:3] == ["/fill-mask", "/models/{name}/fill-mask", "/score"]
+    playground = document["paths"]["/"]["get"]["responses"]["200"]["content"]
+    assert playground.keys() == {"text/html", "application/json"}
 
 
 def test_with_keys_the_document_names_the_operations_that_need_one(

@@ -42,16 +42,11 @@ def test_has_a_strict_policy(client: TestClient) -> None:
 
 @pytest.mark.parametrize("path", ["/", "/playground/main.js"])
 def test_is_asked_for_again_only_when_it_has_changed(client: TestClient, path: str) -> None:
-    # A HEAD request gets the same headers as GET.
     answer = client.get(path, headers=BROWSER)
     assert answer.headers["Cache-Control"] == "no-cache"
     again = client.get(path, headers={**BROWSER, "If-None-Match": answer.headers["ETag"]})
     assert again.status_code == 304
     assert again.content == b""
-    head = client.head(path, headers=BROWSER)
-    assert head.status_code == 200
-    assert head.content == b""
-    assert head.headers["Content-Length"] == str(len(answer.content))
 
 
 def test_a_client_that_is_no_browser_gets_the_state(client: TestClient) -> None:
@@ -59,14 +54,6 @@ def test_a_client_that_is_no_browser_gets_the_state(client: TestClient) -> None:
     answer = client.get("/", headers={"Accept": "*/*"})
     assert answer.json() == {"status": "alive"}
     assert answer.headers["Vary"] == "Accept"
-
-
-def test_its_files_are_not_in_the_openapi_document(client: TestClient) -> None:
-    paths = client.get("/openapi.json").json()["paths"]
-    assert set(paths["/"]) == {"get", "post"}
-    content = paths["/"]["get"]["responses"]["200"]["content"]
-    assert content.keys() == {"text/html", "application/json"}
-    assert not [path for path in paths if "playground" in path]
 
 
 def test_files(client: TestClient) -> None:

@@ -6,16 +6,12 @@ Refusals that Python and the command share are in tests/service/parameters/test_
 import gzip
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 
-from fillmask.app import create_app
-from fillmask.settings import Settings
 from tests.service.refusal import check_refusal
-from tests.service.tiny import Tiny
 
 Row = tuple[Any, str]
 JSON = {"content-type": "application/json"}
@@ -369,41 +365,34 @@ ENDPOINTS = "POST /fill-mask, POST /score, POST /classify, POST /rerank, POST /e
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "status", "message"),
+    ("method", "path", "message"),
     [
-        ("GET", "/nothing", 404, NO_PATH),
-        ("POST", "/fill-mask/", 404, NO_PATH),
-        ("GET", "/healthz", 404, HEALTH),
-        ("GET", "/health/", 404, HEALTH),
+        ("GET", "/nothing", NO_PATH),
+        ("POST", "/fill-mask/", NO_PATH),
+        ("GET", "/healthz", HEALTH),
+        ("GET", "/health/", HEALTH),
         (
             "POST",
             "/embed",
-            404,
             f"Unknown path; this service makes no dense embeddings; its models have {ENDPOINTS}",
         ),
         (
             "POST",
             "/v1/completions",
-            404,
             f"Unknown path; this service generates no text; its models have {ENDPOINTS}",
         ),
-        ("GET", "/fill-mask", 405, "The method GET is not allowed for this path; use POST."),
-        ("DELETE", "/info", 405, "The method DELETE is not allowed for this path; use GET, HEAD."),
     ],
 )
-def test_a_path_or_method_is_refused(
-    method: str, path: str, status: int, message: str, every_model: TestClient
-) -> None:
-    answer = every_model.request(method, path)
-    check_refusal(answer, status, message)
-    assert (status == 405) == ("allow" in answer.headers)
+def test_a_path_is_refused(method: str, path: str, message: str, every_model: TestClient) -> None:
+    check_refusal(every_model.request(method, path), 404, message)
 
 
 @pytest.mark.parametrize(
     ("headers", "content", "status", "message"),
     [
         (JSON, b'{"a": 1, "a": 2}', 422, 'The field "a" is a duplicate; remove it.'),
-        (JSON, b" ", 400, "The body is empty; it must be a JSON object."),
+        (JSON, b"", 400, "The body is empty; it must be a JSON object."),
+        (JSON, b" \n", 400, "The body is empty; it must be a JSON object."),
         ({}, b"{}", 415, 'The content type must be application/json (got "").'),
         (
             {"content-type": "application/x-www-form-urlencoded"},
@@ -439,16 +428,10 @@ def test_a_body_is_refused(
     assert every_model.post("/fill-mask", content=content, headers=plain).is_success
 
 
-def test_a_task_that_no_model_has(labels: Path, tiny: Tiny) -> None:
-    for bundle, name, own, missing in (
-        (labels, "labels", "text-classification", {"fill-mask": ["/fill-mask", "/score"]}),
-        (tiny.path, "tiny", "fill-mask", {"text-classification": ["/classify", "/predict"]}),
-    ):
-        [(task, paths)] = missing.items()
-        message = f'Model "{name}" does not have the task {task}; use a task of this model: {own}.'
-        with TestClient(create_app(Settings(bundle=bundle, threads=1))) as client:
-            for path in paths:
-                check_refusal(client.post(path, json={"inputs": "[MASK]"}), 422, message)
+def test_a_task_that_no_model_has(client: TestClient) -> None:
+    message = f"{NO_LABELS.partition(';')[0]}; use a task of this model: fill-mask."
+    for path in ("/classify", "/predict"):
+        check_refusal(client.post(path, json={"inputs": "[MASK]"}), 422, message)
 
 
 def test_errors_for_clients_that_name_no_task(every_model: TestClient) -> None:

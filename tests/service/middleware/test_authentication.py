@@ -78,12 +78,6 @@ def test_public_paths_need_no_key(client: TestClient) -> None:
             assert (answer.status_code, answer.headers["connection"]) == (401, "close"), path
 
 
-def test_without_a_file_no_key_is_needed(tiny: Tiny) -> None:
-    # Clients of Hugging Face always send tokens, which the service ignores.
-    with TestClient(create_app(Settings(bundle=tiny.path, threads=1))) as client:
-        assert client.post("/fill-mask", json=BODY, headers=bearer("hf_whatever")).is_success
-
-
 @pytest.mark.parametrize(
     "spoil",
     [

@@ -63,6 +63,7 @@ async def test_exception_is_answered_and_logged_without_its_text(
     assert sent[0]["status"] == 500
     assert id_of(sent) == "the-id"
     assert b"the request id the-id." in sent[1]["body"]
+    assert USER_TEXT.encode() not in sent[1]["body"]
     assert "the-id" in caplog.text
     assert "RuntimeError" in caplog.text
     assert "in failing" in caplog.text

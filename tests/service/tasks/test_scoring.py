@@ -79,18 +79,11 @@ def test_variants_of_a_text_are_ranked(client: TestClient) -> None:
     assert score(client, texts[:1]) == [{**answer[0], "rank": 1}]
 
 
-@pytest.mark.parametrize(
-    ("inputs", "reason"),
-    [
-        (["the", "[MASK]"], "inputs[1] has a mask; remove [MASK] to score the text."),
-        (" \u200b", "inputs has no tokens; write at least one word."),
-        ("the " * 31, "inputs must have at most 32 tokens, special tokens included (got 33); "),
-    ],
-)
-def test_bad_texts(client: TestClient, inputs: Any, reason: str) -> None:
-    answer = client.post("/score", json={"inputs": inputs})
+def test_a_long_text_is_refused(client: TestClient) -> None:
+    answer = client.post("/score", json={"inputs": "the " * 31})
     assert answer.status_code == 422
-    assert reason in answer.json()["error"]
+    sentence = "inputs must have at most 32 tokens, special tokens included (got 33); "
+    assert answer.json()["error"].startswith(sentence)
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,6 @@ def test_several_windows_of_a_text(client: TestClient) -> None:
 @pytest.mark.parametrize(
     ("text", "parameters", "reason"),
     [
-        (TEXT + "[MASK]", {"on_long_text": "error"}, "special tokens included (got 87); shorten"),
         (f"[MASK] {TEXT}[MASK]", {"strategy": "joint"}, "too far apart for joint filling"),
         ("[MASK]", {"targets": ["dog " * 31]}, "at most 30 tokens in place of a mask (got 31)"),
     ],

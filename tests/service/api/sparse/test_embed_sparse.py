@@ -107,21 +107,6 @@ def test_optional_fields_of_text_embeddings_inference(client: TestClient, splade
         assert refused.status_code == 422
 
 
-def test_protocols_of_other_servers_refuse_the_model(client: TestClient) -> None:
-    answer = client.get("/v2/models/splade")
-    assert answer.status_code == 200
-    assert answer.json()["outputs"] == []
-    tensor = {"name": "text", "datatype": "BYTES", "shape": [1], "data": ["a [MASK]"]}
-    for path, body in (
-        ("/v2/models/splade/infer", {"inputs": [tensor]}),
-        ("/v1/models/splade:predict", {"instances": ["a"]}),
-        ("/models/splade", {"inputs": "a"}),
-    ):
-        refused = client.post(path, json=body)
-        assert refused.status_code == 422
-        assert 'odel "splade" does not have the task' in refused.json()["error"]
-
-
 def test_a_response_has_a_limit(splade: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fillmask.api.task_call.MAX_RESPONSE_BYTES", 1000)
     with TestClient(create_app(Settings(bundle=splade, threads=1))) as client:
