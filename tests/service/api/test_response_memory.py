@@ -25,6 +25,7 @@ from fillmask.tasks.fill_mask.results import TextFills
 from fillmask.tasks.pipeline import Inputs, Plan
 from fillmask.tasks.result import RejectedText, accepted
 from fillmask.tasks.task import FILL_MASK
+from tests.model.samples import VERSES
 from tests.service.refusal import check_refusal
 from tests.service.tiny import VOCABULARY, Tiny
 from tests.service.tiny_calls import make_pipeline
@@ -148,35 +149,51 @@ def test_a_request_without_room_is_not_computed(
     every_model: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(TaskCall, "claim_size", lambda call, _: call.claim.add(2**40))
-    monkeypatch.setattr(Batcher, "submit", lambda *_, **__: pytest.fail("submitted"))
+    monkeypatch.setattr(Batcher, "submit", _fail)
     for path, body in REQUESTS.items():
         message = "The memory for request bodies and responses is full; try again in 1 s."
         check_refusal(every_model.post(path, json=body), 429, message)
 
 
-@pytest.mark.parametrize(("path", "field"), [("/fill-mask", "inputs"), (PREDICT, "instances")])
-def test_a_response_that_is_too_large_is_not_computed(
-    path: str, field: str, client: TestClient, monkeypatch: pytest.MonkeyPatch
+ESCAPES = ["\1" * 2_000 + " [MASK] [MASK]"] * 3  # each fill repeats 12,000 bytes of JSON
+LARGE_FILLS = (
+    "The response could have 1471920 bytes; the limit is 1000000. Use fewer texts, masks or fills."
+)
+TARGETS = {"inputs": "a dog", "parameters": {"targets": ["a", "dog"]}}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "limit", "sentence"),
+    [
+        ("/fill-mask", {"inputs": ESCAPES, "parameters": {"top_k": 20}}, 10**6, LARGE_FILLS),
+        (PREDICT, {"instances": ESCAPES, "parameters": {"top_k": 20}}, 10**6, LARGE_FILLS),
+        ("/score", TARGETS, 100, "104 bytes; the limit is 100. Use fewer texts or targets."),
+        ("/classify", {"inputs": ["the", "cat"]}, 200, "200. Use fewer texts or a smaller top_k."),
+        ("/embed_sparse", {"inputs": VERSES[:4]}, 1000, "Use fewer texts or a smaller top_n."),
+    ],
+)
+def test_a_response_that_is_too_large_is_refused(
+    path: str,
+    body: dict[str, Any],
+    limit: int,
+    sentence: str,
+    every_model: TestClient,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Batcher, "submit", lambda *_, **__: pytest.fail("submitted"))
-    texts = ["\1" * 2_000 + " [MASK] [MASK]"] * 3  # each fill repeats 12,000 bytes of JSON
-    body = {field: texts, "parameters": {"top_k": 20}}
-    monkeypatch.setattr(task_call, "MAX_RESPONSE_BYTES", 10**6)
-    answer = client.post(path, json=body)
+    monkeypatch.setattr(task_call, "MAX_RESPONSE_BYTES", limit)
+    if "top_k" in sentence:
+        assert every_model.post(path, json=body | {"parameters": {"top_k": 1}}).is_success
+    if "top_n" in sentence:
+        assert every_model.post(path, json=body | {"top_n": 5}).is_success
+    if path != "/embed_sparse":  # whose vectors have any number of dimensions
+        monkeypatch.setattr(Batcher, "submit", _fail)
+    answer = every_model.post(path, json=body)
     assert answer.status_code == 422
-    assert answer.json()["error"] == (
-        "The response could have 1471920 bytes; the limit is 1000000. Use fewer texts, masks or "
-        "fills."
-    )
+    assert answer.json()["error"].endswith(sentence)
 
 
-def test_scores_of_many_targets_have_a_limit(
-    client: TestClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(task_call, "MAX_RESPONSE_BYTES", 100)
-    body = {"inputs": "a dog", "parameters": {"targets": ["a", "dog"]}}
-    error = client.post("/score", json=body).json()["error"]
-    assert error.endswith("104 bytes; the limit is 100. Use fewer texts or targets.")
+def _fail(*_: object, **__: object) -> None:
+    raise AssertionError
 
 
 def test_texts_that_a_response_repeats_are_claimed(

@@ -57,6 +57,17 @@ def test_several_texts_with_several_masks(client: TestClient, tiny: Tiny) -> Non
         check(fills, best)
 
 
+@pytest.mark.parametrize("path", ["/fill-mask", "/", "/models/tiny"])
+def test_options_of_older_clients_of_hugging_face_have_no_effect(
+    path: str, client: TestClient
+) -> None:
+    body = {"inputs": "the [MASK]"}
+    plain = client.post(path, json=body)
+    assert plain.is_success
+    for options in (None, {}, {"use_cache": False, "wait_for_model": True, "use_gpu": None}):
+        assert client.post(path, json=body | {"options": options}).json() == plain.json()
+
+
 def test_any_character_survives(client: TestClient) -> None:
     text = "the Zürich 😀\u2028 \x00 «[MASK]»"
     body = {"inputs": text, "parameters": {"targets": ["dog"]}}

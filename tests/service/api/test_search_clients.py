@@ -149,13 +149,7 @@ def check(case: Case, found: Any, best: list[tuple[int, float]]) -> None:
 @pytest.fixture(scope="module")
 def python_results(url: str) -> dict[str, Any]:
     """What each client in Python found, in one process, whose imports take seconds."""
-    return dict(
-        zip(
-            map(str, PYTHON),
-            call([*python_of("clients"), "-P", PYTHON_SCRIPT], url, PYTHON),
-            strict=True,
-        )
-    )
+    return dict(zip(map(str, PYTHON), call(python_command(), url, PYTHON), strict=True))
 
 
 @pytest.mark.slow  # needs an environment of its own, which only make test-slow installs
@@ -171,9 +165,7 @@ def test_server_that_truncates(ranker: Path, tmp_path: Path, best: list[tuple[in
     (tmp_path / "ranker").symlink_to(ranker)
     case = Case("llama_index_tei", 5)
     with start_process("--bundle", str(tmp_path), "--auto-truncate", "true") as (_, url):
-        ranks, vectors = call(
-            [*python_of("clients"), "-P", PYTHON_SCRIPT], url, [case, Case("haystack_sparse")]
-        )
+        ranks, vectors = call(python_command(), url, [case, Case("haystack_sparse")])
     check(case, ranks, best)
     with FillMask(splade) as model:
         expected = model.embed_sparse(LONG, on_long_text="truncate")

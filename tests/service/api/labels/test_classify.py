@@ -1,22 +1,13 @@
 """Requests to /classify: choice of the model, format of the response, limits and metrics."""
 
-import json
-import threading
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-from fillmask.api import task_call
-from fillmask.api.request_body import request_of
 from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import BatchOutputs
-from fillmask.tasks import pipeline as task_texts
-from fillmask.tasks.classify.pipeline import ClassificationPipeline
-from fillmask.tasks.task import CLASSIFY, Task
-from fillmask.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
 from tests.service.api.labels.bundles import LABELS
 from tests.service.refusal import check_refusal
 
@@ -71,21 +62,40 @@ def test_the_functions(client: TestClient) -> None:
     assert [scores["sigmoid"][label] for label in LABELS] == pytest.approx(sigmoid)
 
 
-@pytest.mark.parametrize(("function", "scores"), [("softmax", [1, 0, 0]), ("sigmoid", [1, 0.5, 0])])
-def test_large_logits_do_not_overflow(
-    function: str, scores: list[float], client: TestClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def logits(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Logits of each text, which a test puts in place of the model's."""
     batcher = client.app.state.models.get("labels").batcher  # type: ignore[attr-defined]
-    run = batcher._run
+    run, given = batcher._run, list[float]()
 
-    def enlarge_logits(batch: Batch) -> BatchOutputs:
+    def replace(batch: Batch) -> BatchOutputs:
         outputs: BatchOutputs = run(batch)
-        outputs.pooled[:] = [1e6, 0, -1e6]
+        outputs.pooled[:] = given
         return outputs
 
-    monkeypatch.setattr(batcher, "_run", enlarge_logits)
+    monkeypatch.setattr(batcher, "_run", replace)
+    return given
+
+
+@pytest.mark.parametrize(("function", "scores"), [("softmax", [1, 0, 0]), ("sigmoid", [1, 0.5, 0])])
+def test_large_logits_do_not_overflow(
+    function: str, scores: list[float], client: TestClient, logits: list[float]
+) -> None:
+    logits[:] = 1e6, 0, -1e6
     [found] = labels_of(client, "/classify", "the", function_to_apply=function)
     assert [one["score"] for one in found] == scores
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+def test_a_wrong_logit_is_an_internal_error(
+    wrong: float, client: TestClient, logits: list[float]
+) -> None:
+    # The client gets only the request id.
+    logits[:] = 0, wrong, 0
+    answer = client.post("/classify", json={"inputs": "the"}, headers={"X-Request-ID": "mine-2"})
+    assert answer.status_code == 500
+    assert " the request id mine-2." in answer.json()["error"]
+    assert "the model returns NaN or infinity" not in answer.text
 
 
 def test_the_path_chooses_the_model(client: TestClient) -> None:
@@ -114,64 +124,6 @@ def test_the_models_are_described(client: TestClient) -> None:
             )
         ),
     ]
-
-
-def test_a_wrong_logit_is_an_internal_error(
-    client: TestClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    batcher = client.app.state.models.get("labels").batcher  # type: ignore[attr-defined]
-    run = batcher._run
-    for wrong in (np.nan, np.inf, -np.inf):
-
-        def break_logits(batch: Batch, wrong: float = wrong) -> BatchOutputs:
-            outputs: BatchOutputs = run(batch)
-            outputs.pooled[0, 1] = wrong
-            return outputs
-
-        monkeypatch.setattr(batcher, "_run", break_logits)
-        answer = client.post("/classify", json={"inputs": "the"})
-        assert answer.status_code == 500
-        assert " the request id " in answer.json()["error"]
-        assert "the model returns NaN or infinity" not in answer.text
-
-
-STEPS = {
-    "parse": (request_of(CLASSIFY), "read"),
-    "encode": (Tokenizer, "encode"),
-    "rank": (ClassificationPipeline, "_rank"),
-    "write": (Task, "response"),
-}
-
-
-def test_only_long_steps_leave_the_event_loop(
-    client: TestClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    where: dict[str, bool] = {}
-
-    def spy(step: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*arguments: object, **named: object) -> object:
-            where[step] = threading.current_thread().name.startswith("fillmask-long-work")
-            return function(*arguments, **named)
-
-        return call
-
-    for step, (owner, name) in STEPS.items():
-        monkeypatch.setattr(owner, name, spy(step, getattr(owner, name)))
-
-    def moved(inputs: object, padding: int = 0) -> set[str]:
-        content = json.dumps({"inputs": inputs}).encode() + b" " * padding
-        headers = {"content-type": "application/json"}
-        assert client.post("/classify", content=content, headers=headers).is_success
-        assert where.keys() == STEPS.keys()
-        return {step for step, is_moved in where.items() if is_moved}
-
-    assert moved("the") == set()
-    assert moved("the", task_call.LONG_BODY_BYTES) == {"parse"}
-    half = " " * (LONG_TEXT_CHARS // 2)
-    assert moved({"text": f"{half}the", "text_pair": f"{half}cat"}) == {"encode"}
-    monkeypatch.setattr(task_texts, "LARGE_RANKING", 5)
-    assert moved(["the"]) == set()
-    assert moved(["the", PAIR]) == {"rank", "write"}
 
 
 def test_special_tokens_in_a_pair_are_ordinary_text(client: TestClient) -> None:
@@ -203,11 +155,3 @@ def test_invalid_texts_are_reported(client: TestClient) -> None:
     assert first == {"error": "inputs[0] has no tokens; write at least one word."}
     alone = client.post("/classify", json={"inputs": "\u200b", "on_error": "report"})
     check_refusal(alone, 422, "inputs has no tokens; write at least one word.")
-
-
-def test_a_response_has_a_limit(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(task_call, "MAX_RESPONSE_BYTES", 200)
-    refused = client.post("/classify", json={"inputs": ["the", "cat"]})
-    assert refused.status_code == 422
-    assert refused.json()["error"].endswith("200. Use fewer texts or a smaller top_k.")
-    assert labels_of(client, "/classify", ["the", "cat"], top_k=1)

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 from fastapi.testclient import TestClient
 
 from fillmask import FillMask, RejectedText, TextPair
@@ -105,15 +104,6 @@ def test_optional_fields_of_text_embeddings_inference(client: TestClient, splade
         assert post(cutting, inputs=LONG) == sides["Right"]
         refused = cutting.post("/embed_sparse", json={"inputs": LONG, "truncate": False})
         assert refused.status_code == 422
-
-
-def test_a_response_has_a_limit(splade: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fillmask.api.task_call.MAX_RESPONSE_BYTES", 1000)
-    with TestClient(create_app(Settings(bundle=splade, threads=1))) as client:
-        refused = client.post("/embed_sparse", json={"inputs": VERSES})
-        assert refused.status_code == 422
-        assert "Use fewer texts or a smaller top_n" in refused.json()["error"]
-        assert len(post(client, inputs=VERSES, top_n=5)) == len(VERSES)
 
 
 def test_python_has_the_same_vectors(client: TestClient, splade: Path) -> None:

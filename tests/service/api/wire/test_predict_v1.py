@@ -1,22 +1,34 @@
 """Requests of the V1 inference protocol (`:predict`)."""
 
+from typing import Any
+
 import pytest
 from fastapi.testclient import TestClient
 
-PREDICT = "/v1/models/tiny:predict"
-TEXTS = ["Paris is the [MASK] of France.", "The [MASK] barked at the [MASK]."]
+MASKED = ["Paris is the [MASK] of France.", "The [MASK] barked at the [MASK]."]
+PAIRS = ["the [MASK]", {"text": "the [MASK]", "text_pair": "the dog"}]
 
 
-@pytest.mark.parametrize("path", [PREDICT, "/v1/models/tiny%3Apredict"])
-def test_predictions_are_the_fills(client: TestClient, path: str) -> None:
-    # The colon in the path may be percent-encoded.
-    parameters = {"top_k": 2}
-    answer = client.post(path, json={"instances": TEXTS, "parameters": parameters})
+@pytest.mark.parametrize(
+    ("name", "separator", "texts"),
+    [
+        ("tiny", ":", MASKED),
+        ("tiny", ":", MASKED[:1]),
+        ("tiny", "%3A", MASKED),  # the colon may be percent-encoded
+        ("labels", ":", PAIRS),
+        ("both", ":", PAIRS),
+    ],
+)
+def test_predictions_are_those_of_the_first_task(
+    every_model: TestClient, name: str, separator: str, texts: list[Any]
+) -> None:
+    own = {"parameters": {"top_k": 2}}
+    answer = every_model.post(
+        f"/v1/models/{name}{separator}predict", json={"instances": texts, **own}
+    )
     assert answer.status_code == 200
-    expected = client.post("/fill-mask", json={"inputs": TEXTS, "parameters": parameters})
+    expected = every_model.post(f"/models/{name}", json={"inputs": texts, **own})
     assert answer.json() == {"predictions": expected.json()}
-    answer = client.post(path, json={"instances": TEXTS[:1]})
-    assert len(answer.json()["predictions"]) == 1
 
 
 def test_models(client: TestClient) -> None:
@@ -25,12 +37,3 @@ def test_models(client: TestClient) -> None:
     for answer in (client.get("/v1/models/other"), client.post("/v1/models/other:predict")):
         assert answer.status_code == 404
         assert answer.json()["error"] == 'Unknown model "other"; use a served model: "tiny".'
-
-
-def test_v1_runs_the_first_task(every_model: TestClient) -> None:
-    pair = {"text": "the [MASK]", "text_pair": "the dog"}
-    texts = ["the [MASK]", pair]
-    for name in ("labels", "both"):
-        answer = every_model.post(f"/v1/models/{name}:predict", json={"instances": texts})
-        expected = every_model.post(f"/models/{name}", json={"inputs": texts})
-        assert answer.json() == {"predictions": expected.json()}
