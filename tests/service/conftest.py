@@ -57,7 +57,7 @@ def edit_bundle(bundle_copy: Path) -> EditBundle:
     return edit
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def client(tiny: Tiny) -> Iterator[TestClient]:
     """Client of a service in this process, with low limits."""
     settings = Settings(

@@ -10,6 +10,7 @@ from fastapi.testclient import TestClient
 from fillmask import __version__
 from fillmask.api.openapi import TAGS
 from fillmask.app import create_app
+from fillmask.parameters.types import MAX_TARGETS
 from fillmask.settings import Settings
 from tests.service.tiny import Tiny
 
@@ -125,6 +126,26 @@ def test_every_schema_is_used_and_has_its_name_as_title(document: dict[str, Any]
     assert used == set(schemas)
     for name, schema in schemas.items():
         assert schema.get("title", name) == name
+
+
+def test_the_schemas_show_the_limits(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"]
+    request, parameters, pair = (
+        schemas[name] for name in ("FillMaskRequest", "FillMaskParameters", "Pair")
+    )
+    assert request["additionalProperties"] is False
+    text, one, texts = request["properties"]["inputs"]["anyOf"]
+    assert text == {"type": "string", "minLength": 1}
+    assert one == {"$ref": "#/components/schemas/Pair"}
+    assert texts["items"]["anyOf"] == [{"type": "string"}, one]
+    assert (texts["minItems"], texts["maxItems"]) == (1, 4)
+    assert (pair["required"], pair["additionalProperties"]) == (["text"], False)
+    assert pair["properties"]["text_pair"]["anyOf"][0]["pattern"] == r"\S"
+    top_k, targets = (parameters["properties"][name]["anyOf"][0] for name in ("top_k", "targets"))
+    assert top_k == {"type": "integer", "minimum": 1, "maximum": 20}
+    assert (targets["minItems"], targets["maxItems"]) == (1, MAX_TARGETS)
+    assert targets["items"] == {"type": "string", "pattern": r"\S"}
+    assert targets["uniqueItems"] is True
 
 
 def test_operation_ids_are_short_and_unique(document: dict[str, Any]) -> None:

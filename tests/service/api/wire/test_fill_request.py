@@ -8,10 +8,7 @@ from typing import Any
 import pytest
 
 from fillmask.api.request_body import request_of
-from fillmask.app import create_app
 from fillmask.parameters.limits import Limits
-from fillmask.parameters.types import MAX_TARGETS
-from fillmask.settings import Settings
 from fillmask.tasks.fill_mask.parameters import FillMaskParameters
 from fillmask.tasks.fill_mask.results import FILL_FIELDS, Fill, FillBody, TextFills
 from fillmask.tasks.task import FILL_MASK
@@ -80,26 +77,6 @@ def test_absent_and_null_are_the_same() -> None:
     content = b'{"inputs": ["x"], "parameters": {"top_k": null, "targets": null}}'
     read = request_of(FILL_MASK).read(content, "application/json", LIMITS)
     assert read.asked().parameters == [FillMaskParameters()]
-
-
-def test_the_schemas_show_the_limits() -> None:
-    schemas = create_app(Settings(max_texts=3, max_top_k=9)).openapi()["components"]["schemas"]
-    request, parameters, pair = (
-        schemas[name] for name in ("FillMaskRequest", "FillMaskParameters", "Pair")
-    )
-    assert request["additionalProperties"] is False
-    text, one, texts = request["properties"]["inputs"]["anyOf"]
-    assert text == {"type": "string", "minLength": 1}
-    assert one == {"$ref": "#/components/schemas/Pair"}
-    assert texts["items"]["anyOf"] == [{"type": "string"}, one]
-    assert (texts["minItems"], texts["maxItems"]) == (1, 3)
-    assert (pair["required"], pair["additionalProperties"]) == (["text"], False)
-    assert pair["properties"]["text_pair"]["anyOf"][0]["pattern"] == r"\S"
-    top_k, targets = (parameters["properties"][name]["anyOf"][0] for name in ("top_k", "targets"))
-    assert top_k == {"type": "integer", "minimum": 1, "maximum": 9}
-    assert (targets["minItems"], targets["maxItems"]) == (1, MAX_TARGETS)
-    assert targets["items"] == {"type": "string", "pattern": r"\S"}
-    assert targets["uniqueItems"] is True
 
 
 def test_choices_have_names_and_nulls_are_no_defaults() -> None:

@@ -4,23 +4,26 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
+from fastapi.testclient import TestClient
 from pydantic_core import to_json
 
 from fillmask.api.wire.open_inference.infer_request import InferRequest
-from fillmask.app import create_app
 from fillmask.errors import InvalidRequestError
 from fillmask.parameters.limits import Limits
-from fillmask.settings import Settings
 
 LIMITS = Limits(
-    max_tokens=9, max_texts=3, max_masks=9, max_top_k=7, max_passes=9, max_body_bytes=999
-)
-SCHEMAS = create_app(Settings(max_texts=3, max_top_k=7)).openapi()["components"]["schemas"]
-SCHEMA = jsonschema_rs.validator_for(
-    {"$ref": "#/components/schemas/InferFillMaskRequest", "components": {"schemas": SCHEMAS}}
+    max_tokens=9, max_texts=4, max_masks=9, max_top_k=20, max_passes=9, max_body_bytes=999
 )
 TEXT = {"name": "text", "datatype": "BYTES", "shape": [1], "data": ["a"]}
 TARGETS = TEXT | {"name": "targets"}
+
+
+@pytest.fixture(scope="module")
+def schema(client: TestClient) -> Any:
+    """Validator of the schema in the OpenAPI document, with these limits."""
+    components = client.get("/openapi.json").json()["components"]
+    name = "#/components/schemas/InferFillMaskRequest"
+    return jsonschema_rs.validator_for({"$ref": name, "components": components})
 
 
 def body(**fields: Any) -> dict[str, Any]:
@@ -34,14 +37,14 @@ def body(**fields: Any) -> dict[str, Any]:
         body(id=None, model_name=None, outputs=None),
         body(model_name="tiny"),
         body(inputs=[TEXT, TARGETS], outputs=[]),
-        body(parameters={"top_k": 7, "binary_data_output": True, "order": None}),
+        body(parameters={"top_k": 20, "binary_data_output": True, "order": None}),
         body(outputs=[{"name": "token", "parameters": {"binary_data": False}}]),
         body(inputs=[TEXT | {"shape": [1.0, 1], "data": [["a"]]}]),
     ],
 )
-def test_what_the_schema_takes_is_taken(request_body: dict[str, Any]) -> None:
+def test_what_the_schema_takes_is_taken(schema: Any, request_body: dict[str, Any]) -> None:
     # Numbers without a fraction count as integers.
-    assert SCHEMA.is_valid(request_body)
+    assert schema.is_valid(request_body)
     read = InferRequest.read(to_json(request_body), None, LIMITS, "fill-mask")
     assert read.body.texts == ["a"]
 
@@ -69,7 +72,7 @@ def test_what_the_schema_takes_is_taken(request_body: dict[str, Any]) -> None:
         body(outputs=[{"name": "token", "parameters": {"binary_data": 1}}]),
         body(outputs=[{"name": "token", "parameters": {"x": True}}]),
         body(parameters={"binary_data_output": None}),
-        body(parameters={"top_k": 8}),
+        body(parameters={"top_k": 21}),
         body(parameters={"top_k": 0}),
         body(parameters={"targets": []}),
         body(parameters={"targets": [" "]}),
@@ -77,7 +80,7 @@ def test_what_the_schema_takes_is_taken(request_body: dict[str, Any]) -> None:
         body(parameters={"x": 1}),
     ],
 )
-def test_what_the_schema_refuses_is_refused(request_body: dict[str, Any]) -> None:
-    assert not SCHEMA.is_valid(request_body)
+def test_what_the_schema_refuses_is_refused(schema: Any, request_body: dict[str, Any]) -> None:
+    assert not schema.is_valid(request_body)
     with pytest.raises(InvalidRequestError):
         InferRequest.read(to_json(request_body), None, LIMITS, "fill-mask")
