@@ -1,7 +1,7 @@
 """Any JSON value as any parameter: the rules, and the same decision by HTTP, command and Python."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -11,20 +11,16 @@ from fastapi.testclient import TestClient
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fillmask.app import create_app
 from fillmask.cli.arguments import parse_arguments
 from fillmask.cli.commands import TextCommand
 from fillmask.cli.errors import CommandError
 from fillmask.errors import InvalidRequestError
-from fillmask.library import FillMask
 from fillmask.parameters.limits import Limits
 from fillmask.parameters.validation import ValidationContext
-from fillmask.settings import Settings
 from fillmask.tasks.task import TASKS
 from tests.properties import examples
-from tests.service.classifiers import write_classifier
 from tests.service.cli.command_line import fillmask, write_rows
-from tests.service.tiny import SPECIAL, VOCABULARY, Tiny
+from tests.service.tiny import SPECIAL, VOCABULARY
 
 MAX_TOP_K = len(VOCABULARY) - len(SPECIAL)
 LIMITS = Limits(
@@ -175,29 +171,6 @@ def _descriptions(value: Any) -> list[str]:
     return [json.dumps(value, ensure_ascii=False)[:80]]
 
 
-@pytest.fixture(scope="module")
-def bundles(tiny: Tiny, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Bundle for each task."""
-    labels = write_classifier(tmp_path_factory.mktemp("classifier") / "topics")
-    return {"fill-mask": tiny.path, "score": tiny.path, "classify": labels}
-
-
-@pytest.fixture(scope="module")
-def faces(bundles: dict[str, Path]) -> Iterator[dict[str, Any]]:
-    """Client of a service and model in Python, for each task."""
-    found = {}
-    for task, bundle in bundles.items():
-        settings = Settings(bundle=bundle, threads=1, max_top_k=10**6, max_passes=2**16)
-        client = TestClient(create_app(settings))
-        model = FillMask(bundle, threads=1)
-        found[task] = client, getattr(model, "fill" if task == "fill-mask" else task), model
-        client.__enter__()
-    yield found
-    for client, _, model in found.values():
-        client.__exit__()
-        model.close()
-
-
 def parameters(task: str) -> st.SearchStrategy[Any]:
     """Draw the parameters of a text, in most cases an object."""
     known = st.lists(values(task), max_size=3).map(dict)
@@ -217,11 +190,10 @@ def to_plain(results: Any) -> Any:
 
 @pytest.mark.parametrize("task", RULES)
 def test_http_command_and_python_decide_alike(
-    task: str, faces: dict[str, Any], bundles: dict[str, Path]
+    task: str, clients: dict[str, TestClient], methods: dict[str, Any], bundles: dict[str, Path]
 ) -> None:
     # The same results, or the same sentence.
-    client, call, _ = faces[task]
-    text = TEXTS[task]
+    client, call, text = clients[task], methods[task], TEXTS[task]
 
     @examples(0.1)
     @given(st.lists(parameters(task), min_size=1, max_size=20))

@@ -1,26 +1,19 @@
 """Every face and every wire format refuses the same options with the same sentence."""
 
 import json
-from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 
-from fillmask.app import create_app
 from fillmask.errors import InvalidRequestError
-from fillmask.library import FillMask
 from fillmask.parameters.validation import CallKeywords
-from fillmask.settings import Settings
 from fillmask.tasks.classify.parameters import ClassifyKeywords, ClassifyParameters
 from fillmask.tasks.fill_mask.parameters import FillMaskKeywords, FillMaskParameters
 from fillmask.tasks.score.parameters import ScoreKeywords, ScoreParameters
-from tests.service.classifiers import write_classifier
 from tests.service.cli.command_line import fillmask, write_rows
-from tests.service.sparse_bundles import write_sparse_bundle
-from tests.service.tiny import SPECIAL, VOCABULARY, Tiny
+from tests.service.tiny import SPECIAL, VOCABULARY
 
 TOP_K = f"top_k must be a whole number from 1 to {len(VOCABULARY) - len(SPECIAL)} (got"
 WORD = "max_word_tokens must be a whole number from 1 to 5 (got"
@@ -195,45 +188,6 @@ BODIES: dict[str, list[tuple[dict[str, Any], str]]] = {
 
 
 @pytest.fixture(scope="module")
-def bundles(tiny: Tiny, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Bundle for each task."""
-    directory = tmp_path_factory.mktemp("classifiers")
-    return {
-        "fill-mask": tiny.path,
-        "score": tiny.path,
-        "classify": write_classifier(directory / "topics"),
-        "rerank": write_classifier(directory / "ranker", labels=("relevant",)),
-        "embed_sparse": write_sparse_bundle(directory / "splade"),
-    }
-
-
-@pytest.fixture(scope="module")
-def clients(bundles: dict[str, Path]) -> Iterator[dict[str, TestClient]]:
-    """Services with the limit of the command and of Python on top_k, the model's vocabulary."""
-    with ExitStack() as stack:
-        by_path = {
-            path: stack.enter_context(
-                TestClient(create_app(Settings(bundle=path, threads=1, max_top_k=10**6)))
-            )
-            for path in bundles.values()
-        }
-        yield {task: by_path[path] for task, path in bundles.items()}
-
-
-@pytest.fixture(scope="module")
-def models(bundles: dict[str, Path]) -> Iterator[dict[str, Any]]:
-    """Methods of the models in Python."""
-    with ExitStack() as stack:
-        by_path = {
-            path: stack.enter_context(FillMask(path, threads=1)) for path in bundles.values()
-        }
-        yield {
-            task: getattr(by_path[path], {"fill-mask": "fill"}.get(task, task))
-            for task, path in bundles.items()
-        }
-
-
-@pytest.fixture(scope="module")
 def errors_of_rows(
     bundles: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, list[str]]:
@@ -249,11 +203,6 @@ def errors_of_rows(
         lines = (directory / "out.jsonl").read_text().splitlines()
         found[task] = [json.loads(line)["error"] for line in lines]
     return found
-
-
-def test_refusals_are_value_errors() -> None:
-    assert issubclass(InvalidRequestError, ValueError)
-    assert len(CASES) >= 40
 
 
 def requests(task: str, text: str, options: dict[str, Any], name: str) -> dict[str, Any]:
@@ -275,7 +224,7 @@ def test_the_sentence_is_the_same(
     task: str,
     index: int,
     clients: dict[str, TestClient],
-    models: dict[str, Any],
+    methods: dict[str, Any],
     errors_of_rows: dict[str, list[str]],
 ) -> None:
     text, cases = REFUSED[task]
@@ -288,7 +237,7 @@ def test_the_sentence_is_the_same(
     assert errors_of_rows[task][index] == sentence
     for keywords in (options, {"parameters": options}):
         with pytest.raises(InvalidRequestError) as caught:
-            models[task](text, **keywords)
+            methods[task](text, **keywords)
         assert str(caught.value) == sentence
 
 
@@ -305,12 +254,12 @@ def test_bodies_and_arguments(
     body: dict[str, Any],
     sentence: str,
     clients: dict[str, TestClient],
-    models: dict[str, Any],
+    methods: dict[str, Any],
 ) -> None:
     response = clients[task].post(f"/{task}", json=body)
     assert (response.status_code, response.json()) == (422, {"error": sentence})
     with pytest.raises(InvalidRequestError) as caught:
-        models[task](**body)
+        methods[task](**body)
     assert str(caught.value) == sentence
 
 
@@ -348,10 +297,10 @@ class Missing:
     ],
 )
 def test_values_without_a_counterpart_in_json(
-    models: dict[str, Any], options: dict[str, Any], sentence: str
+    methods: dict[str, Any], options: dict[str, Any], sentence: str
 ) -> None:
     with pytest.raises(InvalidRequestError) as caught:
-        models["fill-mask"]("the [MASK] .", **options)
+        methods["fill-mask"]("the [MASK] .", **options)
     assert str(caught.value) == sentence
 
 
