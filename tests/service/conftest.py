@@ -78,3 +78,10 @@ def tiny_url(tiny: Tiny) -> Iterator[str]:
 def start_server(tiny: Tiny) -> StartServer:
     """Function that starts a service process with the tiny model, like `start_process`."""
     return partial(start_process, "--bundle", str(tiny.path))
+
+
+@pytest.fixture
+def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """File that, while it exists, holds the runs of processes with the code HELD."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "HELD"

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from fastapi.testclient import TestClient
+
 
 def put_bundle(source: Path, path: Path, name: str) -> None:
     """Copy a bundle with a new model name to a path, in place of any older bundle.
@@ -20,6 +22,12 @@ def put_bundle(source: Path, path: Path, name: str) -> None:
         path.rename(path.with_name(".old"))
     making.rename(path)
     shutil.rmtree(path.with_name(".old"), ignore_errors=True)
+
+
+def reload_models(client: TestClient) -> None:
+    """Reload the models of a service in this process and wait for the end."""
+    assert client.portal is not None
+    client.portal.call(client.app.state.models.reload)  # type: ignore[attr-defined]
 
 
 def until(condition: Callable[[], bool]) -> None:

@@ -209,7 +209,6 @@ def test_errors_name_the_text_or_take_its_place(model: FillMask) -> None:
 @pytest.mark.parametrize(
     ("inputs", "sentence"),
     [
-        ([TEXT, None], f"inputs[1] must be a text or {PAIR} (got null)."),
         ([TEXT, b"x"], f"inputs[1] must be a text or {PAIR} (got a value of type bytes)."),
         (
             "\ud800 [MASK]",

@@ -33,13 +33,6 @@ def await_run(process: Process) -> None:
     assert process.stdout.readline() == "running\n"
 
 
-@pytest.fixture
-def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """File that holds the runs of a model while it exists."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path / "HELD"
-
-
 def test_sigterm_finishes_accepted_requests(start_server: StartServer, held: Path) -> None:
     # Waiting and running requests get their responses. New connections fail.
     with (

@@ -32,7 +32,7 @@ from tests.service.harmed_bundles import (
     panic_at_a_text,
     panic_at_the_load,
 )
-from tests.service.put_bundle import put_bundle
+from tests.service.put_bundle import put_bundle, reload_models
 from tests.service.tiny import Tiny
 
 BODY = {"inputs": "the [MASK]"}
@@ -182,11 +182,6 @@ async def test_any_failure_is_one_sentence(
             gc.collect()
 
 
-def _reload(client: TestClient, service: FastAPI) -> None:
-    assert client.portal is not None
-    client.portal.call(service.state.models.reload)
-
-
 def _flip_a_bit(bundle: Path) -> None:
     weights = bundle / "weights.bin"
     content = weights.read_bytes()
@@ -230,7 +225,7 @@ def test_reloads_go_on_after_any_failure(
     with TestClient(service) as client, caplog.at_level(logging.ERROR):
         put_bundle(tiny.path, bundle, name)
         with harmed(harm, bundle):
-            _reload(client, service)
+            reload_models(client)
         assert (reloads(service, "refused"), reloads(service, "taken")) == (1, 0)
         assert client.get("/info").json()["name"] == "first"
         assert client.post("/models/first", json=BODY).is_success
@@ -240,7 +235,7 @@ def test_reloads_go_on_after_any_failure(
         assert WORDS not in caplog.text
         bundle.parent.mkdir(exist_ok=True)
         put_bundle(tiny.path, bundle, "new")
-        _reload(client, service)
+        reload_models(client)
         assert client.get("/info").json()["name"] == "new"
         assert reloads(service, "taken") == 1
         assert service.state.health.not_ready_reason is None
@@ -263,7 +258,7 @@ def test_a_directory_that_cannot_be_searched_does_not_stop_the_others(
         (tmp_path / "a").mkdir()
         put_bundle(tiny.path, tmp_path / "b", "new")
         monkeypatch.setattr(Path, "is_file", fail)
-        _reload(client, service)
+        reload_models(client)
         assert client.get("/info").json()["name"] == "new"
         assert (reloads(service, "refused"), reloads(service, "taken")) == (1, 1)
         assert "a cannot be read (bundle.json: permission denied)" in caplog.text
@@ -277,7 +272,7 @@ def test_names_of_directories_forge_no_lines(
     with TestClient(service) as client, caplog.at_level(logging.INFO):
         put_bundle(tiny.path, tmp_path / "b\nfillmask serves", "new")
         put_bundle(tiny.path, tmp_path / "c\nfillmask serves", "new")
-        _reload(client, service)
+        reload_models(client)
     lines = [one.getMessage() for one in caplog.records if one.name.startswith("fillmask")]
     assert any("b\\nfillmask serves" in line for line in lines)
     assert any("c\\nfillmask serves" in line for line in lines)

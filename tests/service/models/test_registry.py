@@ -15,7 +15,7 @@ from fillmask.app import create_app
 from fillmask.errors import StartupError
 from fillmask.settings import Settings
 from tests.service.conftest import StartServer
-from tests.service.put_bundle import put_bundle, until
+from tests.service.put_bundle import put_bundle, reload_models, until
 from tests.service.tiny import Tiny
 
 BODY = {"inputs": "the [MASK]", "parameters": {"top_k": 2}}
@@ -117,15 +117,13 @@ def test_bundle_that_was_moved_into_the_one_to_replace(
 ) -> None:
     # `mv new old` does this, and only a bundle that was meant to replace the other one may do so.
     outer, inner = bundles / "a", bundles / "a" / "new"
-    service = create_app(Settings(bundle=bundles, threads=1))
-    with TestClient(service) as client:
+    with TestClient(create_app(Settings(bundle=bundles, threads=1))) as client:
         put_bundle(tiny.path, inner, name)
         file = inner / "bundle.json"
         file.write_text(json.dumps(json.loads(file.read_text()) | {"description": "inner"}))
         written_s = (outer / "bundle.json").stat().st_mtime
         os.utime(file, (written_s - age_s,) * 2)
-        assert client.portal is not None
-        client.portal.call(service.state.models.reload)
+        reload_models(client)
         assert (client.get("/info").json()["description"] == "inner") is is_used
     [line] = [one.getMessage() for one in caplog.records if " contains " in one.getMessage()]
     used = inner if is_used else outer

@@ -37,6 +37,13 @@ RELOADS = 20
 MOST_GROWTH_MB = 90
 
 
+@pytest.fixture
+def bundle(tiny: Tiny, tmp_path: Path) -> Path:
+    """Bundle of the model "old", which a test may replace."""
+    put_bundle(tiny.path, tmp_path / "bundle", "old")
+    return tmp_path / "bundle"
+
+
 def until_served(url: str, name: str) -> None:
     """Wait until the default model has this name."""
     with httpx.Client() as client:  # a new client takes 50 ms of CPU to read certificates
@@ -64,13 +71,8 @@ def test_memory_is_returned(start_server: StartServer, tmp_path: Path) -> None:
 
 @pytest.mark.processes
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux forks it")
-def test_sighup_while_loading_is_done_after_it(
-    tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sighup_while_loading_is_done_after_it(tiny: Tiny, bundle: Path, held: Path) -> None:
     # The bundle changes while the service loads it at the start.
-    bundle, held = tmp_path / "bundle", tmp_path / "HELD"
-    put_bundle(tiny.path, bundle, "old")
-    monkeypatch.chdir(tmp_path)
     held.touch()
     flags = ["--port=0", "--threads=1", f"--bundle={bundle}"]
     with tempfile.TemporaryFile("w+") as errors, fork(HELD, flags, errors) as process:
@@ -88,28 +90,23 @@ def test_sighup_while_loading_is_done_after_it(
 @pytest.mark.processes
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGHUP does not exist there")
 def test_nothing_is_loaded_while_draining(
-    start_server: StartServer, tiny: Tiny, tmp_path: Path
+    start_server: StartServer, tiny: Tiny, bundle: Path
 ) -> None:
-    bundle = tmp_path / "bundle"
-    put_bundle(tiny.path, bundle, "old")
     with start_server("--bundle", str(bundle), "--drain-delay-s=60") as (process, url):
         process.send_signal(signal.SIGTERM)
         until(lambda: httpx.get(f"{url}/health/ready").status_code == 503)
         put_bundle(tiny.path, bundle, "new")
         os.kill(process.pid, signal.SIGHUP)
-        time.sleep(1)
+        time.sleep(0.4)  # a load takes a tenth of it
         assert httpx.get(f"{url}/info").json()["name"] == "old"
 
 
 @pytest.mark.processes
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGHUP does not exist there")
 def test_sigterm_during_a_reload(
-    start_server: StartServer, tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    start_server: StartServer, tiny: Tiny, bundle: Path, held: Path
 ) -> None:
     # The process exits with 0, as at any other time.
-    bundle, held = tmp_path / "bundle", tmp_path / "HELD"
-    put_bundle(tiny.path, bundle, "old")
-    monkeypatch.chdir(tmp_path)
     with start_server("--bundle", str(bundle), code=HELD) as (process, _):
         held.touch()
         put_bundle(tiny.path, bundle, "new")
@@ -130,11 +127,8 @@ def _no_collections() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_no_collections")
-async def test_no_cycle_holds_an_old_model(tiny: Tiny, tmp_path: Path) -> None:
+async def test_no_cycle_holds_an_old_model(tiny: Tiny, bundle: Path) -> None:
     # The service freezes loaded objects, so the garbage collector would not free a cycle.
-    bundle = tmp_path / "bundle"
-    put_bundle(tiny.path, bundle, "old")
-
     service = create_app(Settings(bundle=bundle, threads=1))
     async with service.router.lifespan_context(service):
         old = service.state.models.default
@@ -151,10 +145,8 @@ async def test_no_cycle_holds_an_old_model(tiny: Tiny, tmp_path: Path) -> None:
         assert [found for reference in left if (found := reference()) is not None] == []
 
 
-async def test_a_body_may_arrive_after_the_reload(tiny: Tiny, tmp_path: Path) -> None:
+async def test_a_body_may_arrive_after_the_reload(tiny: Tiny, bundle: Path) -> None:
     # The model that the request found at its head answers it and is then closed.
-    bundle = tmp_path / "bundle"
-    put_bundle(tiny.path, bundle, "old")
     service = create_app(Settings(bundle=bundle, threads=1))
 
     async def body() -> AsyncIterator[bytes]:
@@ -210,10 +202,8 @@ class SlowModel:
 
 
 async def test_long_request_keeps_its_model_and_five_reloads_are_one(
-    tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny: Tiny, bundle: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bundle = tmp_path / "bundle"
-    put_bundle(tiny.path, bundle, "old")
     slow = SlowModel(monkeypatch)
     service = create_app(Settings(bundle=bundle, threads=1))
     async with (
@@ -242,11 +232,9 @@ async def test_long_request_keeps_its_model_and_five_reloads_are_one(
 
 
 async def test_a_stop_waits_for_the_batch_of_an_old_model(
-    tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny: Tiny, bundle: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Found by the simulation: the stop cancelled the retirement, which then freed the model.
-    bundle = tmp_path / "bundle"
-    put_bundle(tiny.path, bundle, "old")
     slow = SlowModel(monkeypatch)
     service = create_app(Settings(bundle=bundle, threads=1))
     async with asyncio.timeout(20), service.router.lifespan_context(service):

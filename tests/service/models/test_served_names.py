@@ -12,7 +12,7 @@ from fillmask.app import create_app
 from fillmask.errors import SettingsError
 from fillmask.models.registry import with_aliases
 from fillmask.settings import Settings
-from tests.service.put_bundle import put_bundle
+from tests.service.put_bundle import put_bundle, reload_models
 from tests.service.tiny import Tiny
 
 ALIASES = "fillmask, second=org/second"
@@ -139,14 +139,12 @@ def test_reloads_keep_the_aliases(
 ) -> None:
     # The registry ignores a bundle that takes a model from an alias, or an alias from a model.
     bundles = put_both(tiny, tmp_path)
-    service = create_app(Settings(bundle=bundles, threads=1, served_name=ALIASES))
-    with TestClient(service) as client, caplog.at_level(logging.ERROR):
-        portal = client.portal
-        assert portal is not None
+    settings = Settings(bundle=bundles, threads=1, served_name=ALIASES)
+    with TestClient(create_app(settings)) as client, caplog.at_level(logging.ERROR):
 
         def reload(directory: str, name: str) -> list[str]:
             put_bundle(tiny.path, bundles / directory, name)
-            portal.call(service.state.models.reload)
+            reload_models(client)
             listed: list[str] = client.get("/v2/models").json()["models"]
             return listed
 
@@ -170,10 +168,8 @@ def test_reloads_keep_the_aliases(
 def test_a_reload_keeps_the_default_model_of_the_settings(tiny: Tiny, tmp_path: Path) -> None:
     bundles = put_both(tiny, tmp_path)
     settings = Settings(bundle=bundles, threads=1, model="org/second", served_name="main")
-    service = create_app(settings)
-    with TestClient(service) as client:
+    with TestClient(create_app(settings)) as client:
         put_bundle(tiny.path, bundles / "b", "renamed")
-        assert client.portal is not None
-        client.portal.call(service.state.models.reload)
+        reload_models(client)
         assert models(client).default.name == "renamed"
         assert client.get("/models/main").json()["name"] == "renamed"
