@@ -26,7 +26,6 @@ def write_sparse_bundle(
     *,
     max_active_dims: int | None = None,
     query_weights: Sequence[float] | None = None,
-    precision: str = "fp32",
 ) -> Path:
     """Write a bundle whose only task is sparse vectors, and return its directory."""
     torch.set_num_threads(1)
@@ -39,7 +38,7 @@ def write_sparse_bundle(
     content = tokenizer.to_str().encode()
     checkpoint = Checkpoint(model, content, False, None, "[MASK]", settings)  # noqa: FBT003 - its head is trained
     metadata = BundleMetadata(
-        name=path.name, license="", description="", max_tokens=None, precision=precision
+        name=path.name, license="", description="", max_tokens=None, precision="fp32"
     )
     write_bundle(checkpoint, path, metadata, SampleTexts(VERSES, VERSES))
     return path

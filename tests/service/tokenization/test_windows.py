@@ -16,22 +16,6 @@ def fill_in_windows(client: TestClient, text: str, **parameters: Any) -> Any:
     return client.post("/fill-mask", json=body)
 
 
-def test_a_mask_is_filled_from_its_window(client: TestClient) -> None:
-    # The sequence of a fill contains the entire text.
-    text = f"{TEXT}the [MASK] run {TEXT}"
-    fills = fill_in_windows(client, text, top_k=3).json()
-    start, end = fills[0]["window"]
-    alone = client.post(
-        "/fill-mask", json={"inputs": text[start:end], "parameters": {"top_k": 3}}
-    ).json()
-    assert "[MASK]" in text[start:end]
-    for fill, other in zip(fills, alone, strict=True):
-        assert fill["window"] == [start, end]
-        assert fill["token"] == other["token"]
-        assert fill["score"] == pytest.approx(other["score"])
-        assert fill["sequence"] == text[:start] + other["sequence"] + text[end:]
-
-
 def test_several_windows_of_a_text(client: TestClient) -> None:
     text = f"[MASK] {TEXT}[MASK] and [MASK]"
     fills = fill_in_windows(client, text, top_k=2).json()

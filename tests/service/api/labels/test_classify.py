@@ -47,21 +47,6 @@ def test_each_text_may_have_its_parameters(client: TestClient) -> None:
     assert [third] == labels_of(client, "/classify", "the dog", function_to_apply="none", top_k=2)
 
 
-def test_the_functions(client: TestClient) -> None:
-    scores = {
-        function: {
-            label["label"]: label["score"]
-            for label in labels_of(client, "/classify", PAIR, function_to_apply=function)[0]
-        }
-        for function in ("none", "softmax", "sigmoid")
-    }
-    logits = np.array([scores["none"][label] for label in LABELS])
-    softmax = np.exp(logits) / np.exp(logits).sum()
-    assert [scores["softmax"][label] for label in LABELS] == pytest.approx(softmax)
-    sigmoid = 1 / (1 + np.exp(-logits))
-    assert [scores["sigmoid"][label] for label in LABELS] == pytest.approx(sigmoid)
-
-
 @pytest.fixture
 def logits(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Logits of each text, which a test puts in place of the model's."""
@@ -96,34 +81,6 @@ def test_a_wrong_logit_is_an_internal_error(
     assert answer.status_code == 500
     assert " the request id mine-2." in answer.json()["error"]
     assert "the model returns NaN or infinity" not in answer.text
-
-
-def test_the_path_chooses_the_model(client: TestClient) -> None:
-    # Without a model name in the path, the first model with the task responds.
-    expected = labels_of(client, "/models/labels/classify", PAIR)
-    assert labels_of(client, "/classify", PAIR) == expected
-    assert labels_of(client, "/models/labels", PAIR) == expected
-    masked = {"inputs": "the [MASK]"}
-    assert client.post("/", json=masked).json() == client.post("/fill-mask", json=masked).json()
-    fills = client.post("/models/both", json=masked)
-    assert fills.json()[0]["token_str"]
-
-
-def test_the_models_are_described(client: TestClient) -> None:
-    models = client.get("/models").json()
-    assert [
-        (model["name"], model["tasks"], model["pairs"], model["labels"], model["problem_type"])
-        for model in models[:3]
-    ] == [
-        ("tiny", ["fill-mask"], False, None, None),
-        *(
-            (name, tasks, True, list(LABELS), "single_label_classification")
-            for name, tasks in (
-                ("labels", ["text-classification"]),
-                ("both", ["fill-mask", "text-classification"]),
-            )
-        ),
-    ]
 
 
 def test_special_tokens_in_a_pair_are_ordinary_text(client: TestClient) -> None:

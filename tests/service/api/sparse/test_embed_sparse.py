@@ -10,7 +10,7 @@ from fillmask import FillMask, RejectedText, TextPair
 from fillmask.app import create_app
 from fillmask.settings import Settings
 from tests.model.samples import VERSES
-from tests.service.sparse_bundles import verse_vocabulary, write_sparse_bundle
+from tests.service.sparse_bundles import verse_vocabulary
 
 LONG = " ".join(VERSES)
 
@@ -71,12 +71,6 @@ def test_a_query_is_the_weights_of_its_tokens(client: TestClient) -> None:
     assert same == post(client, inputs=VERSES[0])[0]
 
 
-def test_a_long_text_is_cut(client: TestClient) -> None:
-    [cut] = post(client, inputs=LONG, truncate=True)
-    assert cut
-    assert cut == post(client, inputs=f"{LONG} {VERSES[0]}", truncate=True)[0]
-
-
 def test_a_blank_text_has_the_vector_of_the_special_tokens(
     client: TestClient, splade: Path
 ) -> None:
@@ -126,10 +120,3 @@ def test_python_has_the_same_vectors(client: TestClient, splade: Path) -> None:
             RejectedText("inputs[3] must be a text (got NaN)."),
             RejectedText("inputs[4] must be a text (got a value of type TextPair)."),
         ]
-
-
-def test_int8_bundles_are_served(tmp_path: Path) -> None:
-    bundle = write_sparse_bundle(tmp_path / "int8", precision="int8")
-    with TestClient(create_app(Settings(bundle=bundle, threads=1))) as client:
-        assert post(client, inputs=VERSES[0], top_n=3)
-        assert client.get("/health/ready").status_code == 200
