@@ -133,28 +133,6 @@ def test_an_id_without_a_token_has_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "target", "name"),
-    [
-        ("byte level", " Paris", "ĠParis"),
-        ("byte level", "Paris", "ĠParis"),
-        ("byte level", "##Paris", "Paris"),
-        ("byte level", "ĠParis", "ĠParis"),
-        ("byte level", "é", "ĠÃ©"),
-        ("byte level", "##é", "Ã©"),
-        ("unigram", " Paris", "▁Paris"),
-        ("unigram", "Paris", "▁Paris"),
-        ("unigram", "##Paris", "Paris"),
-        ("unigram", "▁Paris", "▁Paris"),
-        ("unigram", " ", "▁"),
-    ],
-)
-def test_targets_of_one_token(kind: str, target: str, name: str) -> None:
-    # A target is a word, a piece of one after "##", or an unambiguous name in the vocabulary.
-    tokenizer, vocabulary = TOKENIZERS[kind]
-    assert tokenizer.encode_target(target) == (vocabulary.index(name),)
-
-
-@pytest.mark.parametrize(
     ("kind", "target", "names", "shown", "sequence"),
     [
         ("byte level", "is", ["Ġis"], " is", "a is b"),

@@ -200,17 +200,6 @@ def test_a_long_text_starts_no_threads() -> None:
     assert done.stdout == b"0\n"
 
 
-def test_targets(tokenizer: Tokenizer) -> None:
-    for target, names in {
-        "dog": ["dog"],
-        "Paris": ["paris"],
-        "##ing": ["##ing"],
-        "Dogs": ["dog", "##s"],
-        "the dog": ["the", "dog"],
-    }.items():
-        assert [VOCABULARY[i] for i in tokenizer.encode_target(target)] == names
-
-
 def test_a_target_with_a_mask_is_refused(tokenizer: Tokenizer) -> None:
     with pytest.raises(
         InvalidRequestError, match=r'"the \[MASK\]" has a special token of the model'
