@@ -8,6 +8,7 @@ from fastapi.testclient import TestClient
 
 from fillmask.app import create_app
 from fillmask.settings import Settings
+from tests.service.responses import post
 from tests.service.tiny import Tiny
 
 TEXT = "the dog [MASK] at the cat"
@@ -31,9 +32,7 @@ def client(tiny: Tiny) -> Iterator[TestClient]:
 
 def fill(client: TestClient, path: str = "/fill-mask", **body: Any) -> Any:
     """Send a request and return the parsed response."""
-    answer = client.post(path, json=body)
-    assert answer.status_code == 200, answer.text
-    return answer.json()
+    return post(client, path, **body)
 
 
 def rounded(value: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from tests.service.refusal import check_refusal
+from tests.service.responses import check_refusal
 
 Row = tuple[Any, str]
 JSON = {"content-type": "application/json"}

@@ -26,7 +26,7 @@ from fillmask.tasks.pipeline import Inputs, Plan
 from fillmask.tasks.result import RejectedText, accepted
 from fillmask.tasks.task import FILL_MASK
 from tests.model.samples import VERSES
-from tests.service.refusal import check_refusal
+from tests.service.responses import check_refusal
 from tests.service.tiny import VOCABULARY, Tiny
 from tests.service.tiny_calls import make_pipeline
 

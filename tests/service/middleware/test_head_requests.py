@@ -3,7 +3,7 @@
 import pytest
 from fastapi.testclient import TestClient
 
-from tests.service.refusal import check_refusal
+from tests.service.responses import check_refusal
 
 PATHS = [
     *("/", "/playground/editor.js", "/docs", "/openapi.json"),

@@ -8,6 +8,7 @@ from fastapi.testclient import TestClient
 
 from fillmask.app import create_app
 from fillmask.settings import Settings
+from tests.service.responses import post
 from tests.service.tiny import MASK_ID, VOCABULARY, Tiny
 
 TOLERANCE = 2e-5  # float32 sums differ from float64
@@ -19,10 +20,7 @@ SPANS = [(0, 3), (4, 8), (8, 9), (9, 10), (12, 16), (16, 19), (20, 23), (24, 27)
 
 def score(client: TestClient, inputs: Any, **parameters: Any) -> Any:
     """Return the response of /score."""
-    body = {"inputs": inputs, **({"parameters": parameters} if parameters else {})}
-    answer = client.post("/score", json=body)
-    assert answer.status_code == 200, answer.text
-    return answer.json()
+    return post(client, "/score", inputs=inputs, parameters=parameters)
 
 
 def expected(tiny: Tiny, variant: str) -> list[float]:

@@ -9,30 +9,27 @@ from fastapi.testclient import TestClient
 from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import BatchOutputs
 from tests.service.api.labels.bundles import LABELS
-from tests.service.refusal import check_refusal
+from tests.service.responses import check_refusal, post
 
 PAIR = {"text": "the cat sat", "text_pair": "the dog lay by the door"}
 
 
-def labels_of(client: TestClient, path: str, inputs: object, **parameters: object) -> Any:
+def labels_of(client: TestClient, inputs: object, **parameters: object) -> Any:
     """Return the response to a classification request, which must succeed."""
-    answer = client.post(path, json={"inputs": inputs, "parameters": parameters})
-    assert answer.status_code == 200, answer.text
-    assert answer.headers["content-type"] == "application/json"
-    return answer.json()
+    return post(client, "/classify", inputs=inputs, parameters=parameters)
 
 
 def test_a_single_text_has_a_list_with_one_list(client: TestClient) -> None:
-    [labels] = labels_of(client, "/classify", "the cat")
+    [labels] = labels_of(client, "the cat")
     assert {label["label"] for label in labels} == set(LABELS)
     assert all(set(label) == {"label", "score"} for label in labels)
     assert sum(label["score"] for label in labels) == pytest.approx(1)
     scores = [label["score"] for label in labels]
     assert scores == sorted(scores, reverse=True)
-    assert labels_of(client, "/classify", {"text": "the cat"}) == [labels]
-    assert labels_of(client, "/classify", ["the cat"]) == [labels]
-    assert labels_of(client, "/classify", "the cat", top_k=None, function_to_apply=None) == [labels]
-    [other] = labels_of(client, "/classify", PAIR)
+    assert labels_of(client, {"text": "the cat"}) == [labels]
+    assert labels_of(client, ["the cat"]) == [labels]
+    assert labels_of(client, "the cat", top_k=None, function_to_apply=None) == [labels]
+    [other] = labels_of(client, PAIR)
     assert other != labels
 
 
@@ -43,8 +40,8 @@ def test_each_text_may_have_its_parameters(client: TestClient) -> None:
     }
     first, second, third = client.post("/classify", json=body).json()
     assert [len(first), len(second), len(third)] == [1, 3, 2]
-    assert second == labels_of(client, "/classify", PAIR)[0]
-    assert [third] == labels_of(client, "/classify", "the dog", function_to_apply="none", top_k=2)
+    assert second == labels_of(client, PAIR)[0]
+    assert [third] == labels_of(client, "the dog", function_to_apply="none", top_k=2)
 
 
 @pytest.fixture
@@ -67,7 +64,7 @@ def test_large_logits_do_not_overflow(
     function: str, scores: list[float], client: TestClient, logits: list[float]
 ) -> None:
     logits[:] = 1e6, 0, -1e6
-    [found] = labels_of(client, "/classify", "the", function_to_apply=function)
+    [found] = labels_of(client, "the", function_to_apply=function)
     assert [one["score"] for one in found] == scores
 
 
@@ -88,7 +85,6 @@ def test_special_tokens_in_a_pair_are_ordinary_text(client: TestClient) -> None:
     labels, plain = (
         labels_of(
             client,
-            "/classify",
             [
                 {"text": f"the {sep} cat", "text_pair": "the dog"},
                 {"text": "the", "text_pair": f"cat {sep} the dog"},

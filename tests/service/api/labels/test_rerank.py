@@ -13,17 +13,12 @@ from fillmask import FillMask, InvalidRequestError
 from fillmask.app import create_app
 from fillmask.settings import Settings
 from tests.service.api.labels.bundles import LABELS
+from tests.service.responses import post
 
 QUERY = "where is the cat"
 TEXTS = ["the cat sat", "the dog lay by the door", "a ship"]
 LONG = "the dog lay by the door " * 10
 NOT_REPEATED = "Only /v1/rerank and /v2/rerank repeat the documents."
-
-
-def post(client: TestClient, path: str, **body: object) -> Any:
-    answer = client.post(path, json=body)
-    assert answer.status_code == 200, answer.text
-    return answer.json()
 
 
 def test_texts_come_back_in_the_order_of_their_scores(client: TestClient) -> None:

@@ -10,15 +10,14 @@ from fillmask import FillMask, RejectedText, TextPair
 from fillmask.app import create_app
 from fillmask.settings import Settings
 from tests.model.samples import VERSES
+from tests.service import responses
 from tests.service.sparse_bundles import verse_vocabulary
 
 LONG = " ".join(VERSES)
 
 
 def post(client: TestClient, path: str = "/embed_sparse", **body: object) -> Any:
-    answer = client.post(path, json=body)
-    assert answer.status_code == 200, answer.text
-    return answer.json()
+    return responses.post(client, path, **body)
 
 
 def test_vectors_have_the_form_of_text_embeddings_inference(client: TestClient) -> None:

@@ -11,6 +11,7 @@ from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import BatchOutputs, ModelPass
 from fillmask.settings import Settings
 from fillmask.tasks.fill_mask.joint import MIN_BEAM_WIDTH, max_joint_passes
+from tests.service.responses import post
 from tests.service.tiny import MASK_ID, SPECIAL, VOCABULARY, Tiny
 
 TOLERANCE = 1e-4
@@ -22,10 +23,8 @@ MASKS = (2, 5)
 
 def fill(client: TestClient, text: str, **parameters: Any) -> Any:
     """Return the response of /fill-mask with the strategy `joint`."""
-    body = {"inputs": text, "parameters": {"strategy": "joint", **parameters}}
-    answer = client.post("/fill-mask", json=body)
-    assert answer.status_code == 200, answer.text
-    return answer.json()
+    own = {"strategy": "joint", **parameters}
+    return post(client, "/fill-mask", inputs=text, parameters=own)
 
 
 def search(tiny: Tiny, order: str, beam: int) -> list[tuple[tuple[int, ...], float]]:

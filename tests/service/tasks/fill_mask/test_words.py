@@ -17,6 +17,7 @@ from fillmask.settings import Settings
 from fillmask.tasks.fill_mask.results import WordFill
 from fillmask.tasks.fill_mask.words import BEAM_WIDTH, WordSearch, max_word_passes
 from fillmask.tokenization.tokenizer import Tokenizer
+from tests.service.responses import post
 from tests.service.tiny import MASK_ID, SPECIAL, VOCABULARY, Tiny, build_tokenizer
 from tests.service.tiny_calls import make_tokenizer
 
@@ -29,10 +30,8 @@ CONTINUATIONS = [i for i, name in enumerate(VOCABULARY) if name.startswith("##")
 
 
 def fill(client: TestClient, text: str, **parameters: Any) -> Any:
-    body = {"inputs": text, "parameters": {"granularity": "word", **parameters}}
-    answer = client.post("/fill-mask", json=body)
-    assert answer.status_code == 200, answer.text
-    return answer.json()
+    own = {"granularity": "word", **parameters}
+    return post(client, "/fill-mask", inputs=text, parameters=own)
 
 
 def search(tiny: Tiny, longest: int, top_k: int) -> list[tuple[str, float]]:
@@ -90,6 +89,21 @@ def test_passes_are_bounded(tiny: Tiny) -> None:
     assert f"needs {2 * max_word_passes(3)} passes" in answer.json()["error"]
 
 
+class FakeModel:
+    """Model that gives each mask the same tokens."""
+
+    def __init__(self, tokens: Sequence[int], log_probs: Sequence[float]) -> None:
+        none = np.empty((1, 0), dtype=np.float32)
+        log_probs_1K = np.array([log_probs], dtype=np.float32)
+        self._outputs = PassOutputs(np.array([tokens]), log_probs_1K, none)
+        self.calls = 0
+
+    async def submit(self, requests: Sequence[ModelPass]) -> list[PassOutputs]:
+        assert requests
+        self.calls += 1
+        return [self._outputs] * len(requests)
+
+
 @pytest.mark.parametrize(("log_prob", "parts"), [(-2.5, 2), (-2, 1), (-1.5, 1)])
 async def test_word_keeps_its_most_likely_tokens(log_prob: float, parts: int) -> None:
     # The word is one token, or two tokens with a joint log-probability of -2.
@@ -98,13 +112,8 @@ async def test_word_keeps_its_most_likely_tokens(log_prob: float, parts: int) ->
     content.add_tokens(["walks"])
     tokenizer = Tokenizer(content.to_str().encode(), "[MASK]", MASK_ID, range(len(SPECIAL)))
     whole, *pieces = (len(VOCABULARY), VOCABULARY.index("walk"), VOCABULARY.index("##s"))
-
-    async def submit(requests: Sequence[ModelPass]) -> list[PassOutputs]:
-        log_probs = np.array([[log_prob, -1, -1]], dtype=np.float32)
-        none = np.empty((1, 0), dtype=np.float32)
-        return [PassOutputs(np.array([[whole, *pieces]]), log_probs, none) for _ in requests]
-
-    search = WordSearch(tokenizer, submit, len(VOCABULARY) + 1, top_k=5, max_tokens=2)
+    model = FakeModel([whole, *pieces], [log_prob, -1, -1])
+    search = WordSearch(tokenizer, model.submit, len(VOCABULARY) + 1, top_k=5, max_tokens=2)
     fills = await search.fill(TEXT, tokenizer.encode(TEXT), 0)
     [walks] = [fill for fill in fills if fill.sequence == TEXT.replace("[MASK]", "walks")]
     assert walks.log_prob == max(log_prob, -2)
@@ -113,19 +122,10 @@ async def test_word_keeps_its_most_likely_tokens(log_prob: float, parts: int) ->
 
 async def test_mask_where_no_word_fits(tiny: Tiny) -> None:
     tokenizer = make_tokenizer(tiny)
-    calls = 0
-
-    async def submit(requests: Sequence[ModelPass]) -> list[PassOutputs]:
-        nonlocal calls
-        calls += 1
-        assert requests
-        none = np.empty((1, 0), dtype=np.float32)
-        log_probs = np.full((1, len(CONTINUATIONS)), -1, dtype=np.float32)
-        return [PassOutputs(np.array([CONTINUATIONS]), log_probs, none) for _ in requests]
-
-    search = WordSearch(tokenizer, submit, len(VOCABULARY), top_k=5, max_tokens=3)
+    model = FakeModel(CONTINUATIONS, [-1] * len(CONTINUATIONS))
+    search = WordSearch(tokenizer, model.submit, len(VOCABULARY), top_k=5, max_tokens=3)
     assert await search.fill(TEXT, tokenizer.encode(TEXT), 0) == []
-    assert calls == 3  # one call per length
+    assert model.calls == 3  # one call per length
 
 
 async def fill_paris(text: InputText) -> list[WordFill]:
@@ -137,13 +137,8 @@ async def fill_paris(text: InputText) -> list[WordFill]:
     content.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0))
     content.add_special_tokens([*vocabulary[:4], AddedToken("<mask>", lstrip=True)])
     tokenizer = Tokenizer(content.to_str().encode(), "<mask>", 4, range(5), pairs=True)
-
-    async def submit(requests: Sequence[ModelPass]) -> list[PassOutputs]:
-        log_probs = np.array([[-1, -2]], dtype=np.float32)
-        none = np.empty((1, 0), dtype=np.float32)
-        return [PassOutputs(np.array([[5, 6]]), log_probs, none) for _ in requests]
-
-    search = WordSearch(tokenizer, submit, len(vocabulary), top_k=5, max_tokens=1)
+    model = FakeModel([5, 6], [-1, -2])
+    search = WordSearch(tokenizer, model.submit, len(vocabulary), top_k=5, max_tokens=1)
     return await search.fill(str(text), tokenizer.encode(text), 0)
 
 
@@ -172,13 +167,8 @@ async def found_tokens(content: TokenizerFile, candidates: list[int]) -> set[tup
     content.pre_tokenizer = pre_tokenizers.Whitespace()
     content.add_special_tokens(special)
     tokenizer = Tokenizer(content.to_str().encode(), "[MASK]", 3, range(len(special)))
-
-    async def submit(requests: Sequence[ModelPass]) -> list[PassOutputs]:
-        log_probs = np.arange(len(candidates), dtype=np.float32)[None] - len(candidates)
-        none = np.empty((1, 0), dtype=np.float32)
-        return [PassOutputs(np.array([candidates]), log_probs, none) for _ in requests]
-
-    search = WordSearch(tokenizer, submit, content.get_vocab_size(), top_k=5, max_tokens=2)
+    model = FakeModel(candidates, range(-len(candidates), 0))
+    search = WordSearch(tokenizer, model.submit, content.get_vocab_size(), top_k=5, max_tokens=2)
     fills = await search.fill("a [MASK]", tokenizer.encode("a [MASK]"), 0)
     return {fill.tokens for fill in fills}
 

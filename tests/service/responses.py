@@ -1,7 +1,16 @@
-"""Common checks of error responses."""
+"""Common checks of responses."""
 
 import re
 from typing import Any
+
+from fastapi.testclient import TestClient
+
+
+def post(client: TestClient, path: str, **body: object) -> Any:
+    """Return the JSON of the response to a request, which must succeed."""
+    answer = client.post(path, json=body)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
 
 
 def check_refusal(answer: Any, status: int, message: str) -> None:
