@@ -10,6 +10,7 @@ def post(client: TestClient, path: str, **body: object) -> Any:
     """Return the JSON of the response to a request, which must succeed."""
     answer = client.post(path, json=body)
     assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == "application/json"
     return answer.json()
 
 

@@ -56,24 +56,13 @@ def test_requests_are_counted_by_their_route(client: TestClient) -> None:
     assert counted("HEAD", "/health/live", 200) == 1
 
 
-def test_passes_are_counted(client: TestClient) -> None:
+def test_passes_and_the_queue_of_a_model(client: TestClient) -> None:
     before = scrape(client)
-    [model] = [dict(labels)["model"] for name, labels in before if name == "fillmask_model_info"]
     assert client.post("/fill-mask", json=FILL).is_success
     after = scrape(client)
-
-    def more(name: str) -> float:
-        return value(after, name, model=model) - value(before, name, model=model)
-
-    assert more("fillmask_passes_total") == 2
-    assert more("fillmask_batch_sequences_sum") == 2
-    assert more("fillmask_queue_seconds_count") == 2
-    assert 1 <= more("fillmask_compute_seconds_count") <= 2
-    assert more("fillmask_batch_tokens_sum") == 8  # [CLS] the [MASK] [SEP], twice
-    assert more("fillmask_attention_slots_total") in {16, 32}  # one row per text, or one for both
-    assert value(after, "fillmask_waiting_tokens", model=model, lane="interactive") == 0
-    limit = value(after, "fillmask_waiting_tokens_limit", model=model, lane="interactive")
-    assert limit == Settings.model_fields["max_waiting_tokens"].default
+    passes, model = "fillmask_passes_total", {"model": "tiny"}
+    assert value(after, passes, **model) - value(before, passes, **model) == 2
+    assert value(after, "fillmask_waiting_tokens_limit", lane="interactive", **model) > 0
     assert value(after, "fillmask_ready") == 1
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fillmask.bundles.bundle import MAX_BYTES, read_bundle
+from fillmask.bundles.bundle import MAX_BYTES, Bundle, read_bundle
 from fillmask.bundles.description import Classification
 from fillmask.errors import BundleError
 from tests.service.conftest import EditBundle
@@ -320,31 +320,45 @@ def test_refuses_a_golden_pair_without_pairs(edit_bundle: EditBundle) -> None:
         read_bundle(edit_bundle(change))
 
 
+FIGURES = {"mean_log_prob_difference": 0.03, "p99_log_prob_difference": 0.12}
+
+
 @pytest.mark.parametrize(
-    ("figures", "reason"),
+    ("verification", "read", "reason"),
     [
-        ({"labels": []}, " must be an object (got null)"),
         (
-            {"labels": {"int8": {"mean_logit_difference": 0.1}}},
-            f".p99_logit_difference is missing{EXPORT_AGAIN}",
+            {"int8": {}},
+            Bundle.int8_figures,
+            f"int8.mean_log_prob_difference is missing{EXPORT_AGAIN}",
         ),
         (
-            {"labels": {"int8": {"mean_logit_difference": "0", "p99_logit_difference": 1}}},
-            '.mean_logit_difference must be a number (got "0")',
+            {"int8": FIGURES | {"p99_log_prob_difference": "small"}},
+            Bundle.int8_figures,
+            'int8.p99_log_prob_difference must be a number (got "small")',
+        ),
+        ({"int8": []}, Bundle.int8_figures, "int8 must be an object (got [])"),
+        ({"labels": []}, Bundle.label_int8_figures, "labels.int8 must be an object (got null)"),
+        (
+            {"labels": {"int8": {"mean_logit_difference": 0.1}}},
+            Bundle.label_int8_figures,
+            f"labels.int8.p99_logit_difference is missing{EXPORT_AGAIN}",
         ),
     ],
 )
-def test_refuses_int8_labels_without_figures(
-    figures: dict[str, Any], reason: str, edit_bundle: EditBundle
+def test_refuses_int8_without_figures(
+    verification: dict[str, Any],
+    read: Callable[[Bundle], object],
+    reason: str,
+    edit_bundle: EditBundle,
 ) -> None:
     def change(bundle: dict[str, Any]) -> None:
         _labels(bundle)
-        bundle |= {"precision": "int8", "verification": figures}
+        bundle |= {"precision": "int8", "verification": verification}
 
     bundle = read_bundle(edit_bundle(change))
     with pytest.raises(BundleError) as caught:
-        bundle.label_int8_figures()
-    assert str(caught.value) == f"The bundle is invalid: verification.labels.int8{reason}."
+        read(bundle)
+    assert str(caught.value) == f"The bundle is invalid: verification.{reason}."
 
 
 @pytest.mark.parametrize("case", ["prompts", "fields"])

@@ -81,8 +81,9 @@ def damaged_package(patch: pytest.MonkeyPatch, bundle: Path) -> None:
 
 def wrong_golden_results(patch: pytest.MonkeyPatch, bundle: Path) -> None:
     def change(description: dict[str, dict[str, dict[str, list[dict[str, list[object]]]]]]) -> None:
-        prompt = description["fused"]["golden"]["prompts"][0]
-        prompt["fills"][0] = [{"token": 5, "log_prob": -0.1}]
+        golden = description["fused"]["golden"]
+        golden["prompts"] = golden["prompts"][:1]
+        golden["prompts"][0]["fills"][0] = [{"token": 5, "log_prob": -0.1}]
 
     edit(bundle, change)
 
