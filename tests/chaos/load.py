@@ -6,9 +6,11 @@ import asyncio
 import json
 import time
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from tests.chaos.requests import post
+from tests.chaos.requests import HOST, post, read_response
 
 BODY = json.dumps({"inputs": "Paris is the [MASK] of France, on the river Seine."}).encode()
 PATIENCE_S = 40.0
@@ -44,8 +46,8 @@ class Client:
     The client reconnects after the server has closed the connection.
     """
 
-    def __init__(self, host: str, port: int, outcome: Outcome, body: bytes = BODY) -> None:
-        self._address = host, port
+    def __init__(self, port: int, outcome: Outcome, body: bytes = BODY) -> None:
+        self._port = port
         self._outcome = outcome
         self._request = post("/fill-mask", body)
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
@@ -54,7 +56,7 @@ class Client:
         """Send one request and return whether the service accepted the connection."""
         if self._streams is None:
             try:
-                self._streams = await asyncio.open_connection(*self._address)
+                self._streams = await asyncio.open_connection(HOST, self._port)
             except OSError:
                 self._outcome.refused += 1
                 return False
@@ -63,15 +65,18 @@ class Client:
         try:
             async with asyncio.timeout(PATIENCE_S):
                 writer.write(self._request)
-                status, closing = await self._read(reader)
+                head, content = await read_response(reader)
         except (OSError, EOFError, TimeoutError):
             self._outcome.lost += 1
             self.close()
             return True
+        status = int(head.split(b" ", 2)[1])
         self._outcome.statuses[status] += 1
         if status == 200:
             self._outcome.latencies_s.append(time.perf_counter() - started_s)
-        if closing:
+        elif not (content.startswith(b'{"error":"') and content.endswith(b'"}')):
+            self._outcome.bad += 1
+        if b"connection: close" in head:
             self.close()
         return True
 
@@ -80,29 +85,19 @@ class Client:
             self._streams[1].transport.abort()
             self._streams = None
 
-    async def _read(self, reader: asyncio.StreamReader) -> tuple[int, bool]:
-        head = (await reader.readuntil(b"\r\n\r\n")).lower()
-        length = int(head.split(b"content-length: ")[1].split(b"\r\n")[0])
-        content = await reader.readexactly(length)
-        status = int(head.split(b" ", 2)[1])
-        if status != 200 and not (content.startswith(b'{"error":"') and content.endswith(b'"}')):
-            self._outcome.bad += 1
-        return status, b"connection: close" in head
 
-
-async def ask_until(
-    stop: asyncio.Event, host: str, port: int, clients: int, pause_s: float = 0.0
-) -> Outcome:
-    """Send requests from clients that each wait for a response before the next request.
+@asynccontextmanager
+async def asking(port: int, clients: int, pause_s: float = 0.0) -> AsyncIterator[Outcome]:
+    """Send requests during the block, and yield their outcome, which is complete after it.
 
     Args:
-        stop: event that ends the requests.
+        clients: number of clients, each of which waits for a response before its next request.
         pause_s: seconds between a response and the next request.
     """
-    outcome = Outcome()
+    stop, outcome = asyncio.Event(), Outcome()
 
     async def run() -> None:
-        client = Client(host, port, outcome)
+        client = Client(port, outcome)
         while not stop.is_set():
             if not await client.ask():
                 await asyncio.sleep(0.01)
@@ -113,4 +108,7 @@ async def ask_until(
     async with asyncio.TaskGroup() as group:
         for _ in range(clients):
             group.create_task(run())
-    return outcome
+        try:
+            yield outcome
+        finally:
+            stop.set()

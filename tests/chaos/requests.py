@@ -50,10 +50,11 @@ async def connected(port: int) -> AsyncIterator[Streams]:
         writer.transport.abort()
 
 
-async def read_response(reader: asyncio.StreamReader) -> None:
-    answer_head = (await reader.readuntil(b"\r\n\r\n")).lower()
-    if b"content-length: " in answer_head:
-        await reader.readexactly(int(answer_head.split(b"content-length: ")[1].split(b"\r\n")[0]))
+async def read_response(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
+    """Return the head of a response in lower case, and its body."""
+    head = (await reader.readuntil(b"\r\n\r\n")).lower()
+    length = int(head.split(b"content-length: ")[1].split(b"\r\n")[0])
+    return head, await reader.readexactly(length)
 
 
 async def ask(port: int, request: bytes) -> None:

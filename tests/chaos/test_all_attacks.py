@@ -7,8 +7,9 @@ import pytest
 
 from tests.chaos.attacks import ATTACKS, under
 from tests.chaos.cgroup import memory_group, unavailable
-from tests.chaos.load import ask_until
+from tests.chaos.load import asking
 from tests.chaos.process import serving
+from tests.service.server_process import SERVE
 
 LIMIT_BYTES = 512 * 2**20
 ATTACK_S = 5.0
@@ -28,18 +29,11 @@ async def test_other_clients_are_answered_beside_all_attacks_on_memory() -> None
     names = [name for name in ATTACKS if not name.endswith("floods")]
     # `make attack-check` sets 60 s
     alone_s = float(os.environ.get("ATTACK_S", "0"))
-    stop = asyncio.Event()
     with memory_group("fillmask-attacks", LIMIT_BYTES) as group:
-        async with (
-            serving("--log-level=error", on_start=group.add) as (_, port),
-            under(names, port),
-        ):
-            asking = ask_until(stop, "127.0.0.1", port, CLIENTS, pause_s=0.05)
-            polite = asyncio.create_task(asking)
-            await asyncio.sleep(alone_s or ATTACK_S)
-            sockets = group.socket_bytes
-            stop.set()
-            outcome = await polite
+        with serving("--log-level=error", code=f"{group.join}\n{SERVE}") as (_, port):
+            async with under(names, port), asking(port, CLIENTS, pause_s=0.05) as outcome:
+                await asyncio.sleep(alone_s or ATTACK_S)
+                sockets = group.socket_bytes
         oom_kills, peak_bytes = group.oom_kills, group.peak_bytes
     p50_ms, p99_ms = (outcome.percentile_s(share) * 1000 for share in (0.5, 0.99))
     print(  # noqa: T201 - figures for the person who runs `make attack-check`

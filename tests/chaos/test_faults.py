@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from tests.chaos.load import BODY, Client, Outcome, ask_until
+from tests.chaos.load import BODY, Client, Outcome, asking
 from tests.chaos.process import serving
 from tests.chaos.requests import post
 
@@ -53,15 +53,12 @@ async def vanish(port: int) -> None:
 
 
 async def test_clients_that_disconnect_do_not_harm_others(bundle_flag: str) -> None:
-    stop = asyncio.Event()
-    async with serving(bundle_flag) as (process, port):
-        asking = asyncio.create_task(ask_until(stop, "127.0.0.1", port, 4))
-        await asyncio.gather(*(vanish(port) for _ in range(VANISHING)))
-        stop.set()
-        outcome = await asking
+    with serving(bundle_flag) as (process, port):
+        async with asking(port, 4) as outcome:
+            await asyncio.gather(*(vanish(port) for _ in range(VANISHING)))
         process.send_signal(signal.SIGTERM)
         # unfinished requests would delay the exit by the grace period
-        assert await asyncio.wait_for(process.wait(), 15) == 0
+        assert process.wait(15) == 0
     assert set(outcome.statuses) == {200}
     assert outcome.lost == outcome.refused == 0
 
@@ -72,14 +69,14 @@ async def ask_well(code: str, bundle_flag: str, *bodies: bytes) -> list[Outcome]
     The service must exit with status 0 after SIGTERM.
     """
     outcomes = []
-    async with serving(bundle_flag, code=code) as (process, port):
+    with serving(bundle_flag, code=code) as (process, port):
         for body in bodies:
             outcomes.append(Outcome())
-            client = Client("127.0.0.1", port, outcomes[-1], body)
+            client = Client(port, outcomes[-1], body)
             assert await client.ask()
             client.close()
         process.send_signal(signal.SIGTERM)
-        assert await asyncio.wait_for(process.wait(), 10) == 0
+        assert process.wait(10) == 0
     return outcomes
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from fillmask.engine.linux.memory import RETURN_EVERY_S
 from tests.chaos.attacks import ATTACKS, under
-from tests.chaos.load import Client, Outcome, ask_until
+from tests.chaos.load import Client, Outcome, asking
 from tests.chaos.memory import MB, forget_peak, peak_bytes, resident_bytes
 from tests.chaos.process import serving
 from tests.service.put_bundle import until
@@ -41,19 +41,15 @@ BOUNDS_MB = {
 
 async def attacked(names: Sequence[str]) -> tuple[int, Outcome]:
     """Return a process's peak memory growth in bytes and the outcome of the other clients."""
-    async with serving("--log-level=error") as (process, port):
-        warm = Client("127.0.0.1", port, Outcome())
+    with serving("--log-level=error") as (process, port):
+        warm = Client(port, Outcome())
         for _ in range(50):
             assert await warm.ask()
         warm.close()
         before_bytes = resident_bytes(process.pid)
         forget_peak(process.pid)
-        stop = asyncio.Event()
-        async with under(names, port):
-            polite = asyncio.create_task(ask_until(stop, "127.0.0.1", port, CLIENTS, pause_s=0.05))
+        async with under(names, port), asking(port, CLIENTS, pause_s=0.05) as outcome:
             await asyncio.sleep(ATTACK_S)
-            stop.set()
-            outcome = await polite
         return peak_bytes(process.pid) - before_bytes, outcome
 
 
@@ -86,7 +82,7 @@ main()
 @pytest.mark.slow
 async def test_memory_is_returned_after_an_attack() -> None:
     # The process frees the memory within seconds, without a reload.
-    async with serving("--log-level=error", code=RETURNS_AT_SIGNAL) as (process, port):
+    with serving("--log-level=error", code=RETURNS_AT_SIGNAL) as (process, port):
         enough_bytes = resident_bytes(process.pid) + 100 * MB
         async with under(["wide texts", "target scores"], port):
             await asyncio.to_thread(until, lambda: peak_bytes(process.pid) > enough_bytes)
@@ -94,7 +90,7 @@ async def test_memory_is_returned_after_an_attack() -> None:
         kept_bytes = resident_bytes(process.pid)
         process.send_signal(signal.SIGUSR1)
         assert process.stdout is not None
-        assert await process.stdout.readline() == b"returned\n"
+        assert await asyncio.to_thread(process.stdout.readline) == "returned\n"
         kept_bytes -= resident_bytes(process.pid)
     # 23 to 39 MB in a service that returns no memory
     assert kept_bytes < 10 * MB

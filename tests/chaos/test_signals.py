@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from tests.chaos.load import Outcome, ask_until
+from tests.chaos.load import Outcome, asking
 from tests.chaos.process import free_port, serving
 
 ROUNDS = int(os.environ.get("CHAOS_ROUNDS", "1"))
@@ -17,14 +17,12 @@ pytestmark = [pytest.mark.processes, pytest.mark.slow]
 
 async def under_load(number: signal.Signals, *flags: str) -> tuple[Outcome, int]:
     """Send a signal under load and return the outcome of the requests and the exit code."""
-    stop = asyncio.Event()
-    async with serving(*flags) as (process, port):
-        asking = asyncio.create_task(ask_until(stop, "127.0.0.1", port, CLIENTS))
-        await asyncio.sleep(0.2)
-        process.send_signal(number)
-        code = await asyncio.wait_for(process.wait(), 20)
-        stop.set()
-        return await asking, code
+    with serving(*flags) as (process, port):
+        async with asking(port, CLIENTS) as outcome:
+            await asyncio.sleep(0.2)
+            process.send_signal(number)
+            code = await asyncio.to_thread(process.wait, 20)
+    return outcome, code
 
 
 async def test_sigterm_loses_nothing(bundle_flag: str) -> None:
@@ -40,11 +38,9 @@ async def test_next_process_starts_after_sigkill(bundle_flag: str) -> None:
     # It listens on the same port, which the connections of the killed process still hold.
     port = free_port()
     for _ in range(2):
-        stop = asyncio.Event()
-        async with serving(bundle_flag, port=port) as (process, _):
-            asking = asyncio.create_task(ask_until(stop, "127.0.0.1", port, CLIENTS))
-            await asyncio.sleep(0.5)
-            process.kill()
-            await process.wait()
-            stop.set()
-            assert (await asking).statuses[200]
+        with serving(bundle_flag, f"--port={port}") as (process, _):
+            async with asking(port, CLIENTS) as outcome:
+                await asyncio.sleep(0.5)
+                process.kill()
+                await asyncio.to_thread(process.wait)
+        assert outcome.statuses[200]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.load import ask_until
+from tests.chaos.load import asking
 from tests.chaos.process import serving
 from tests.deploy import proxy
 from tests.service import tiny
@@ -52,32 +52,28 @@ async def test_end_of_a_pod_loses_no_request(tmp_path: Path) -> None:
     # The order of the manifests: SIGTERM to the service and nginx's preStop hook at the same time,
     # then SIGQUIT to nginx after the service has ended. The delays are shorter.
     bundle = tiny.write_bundle(tmp_path / "tiny")
-    stop = asyncio.Event()
     async with contextlib.AsyncExitStack() as stack:
         pods = []
         for name in ("old", "new"):
             drain = f"--drain-delay-s={CLOSED_AFTER_S + 2}"
-            service, port = await stack.enter_async_context(
-                serving("--threads=1", f"--bundle={bundle.path}", drain)
-            )
+            flags = ("--threads=1", f"--bundle={bundle.path}", drain)
+            service, port = stack.enter_context(serving(*flags))
             (tmp_path / name).mkdir()
             pods.append((service, stack.enter_context(proxy.running(tmp_path / name, port))))
         (old, old_proxy), (_, new_proxy) = pods
         endpoints = Endpoints(old_proxy.port)
         address = await stack.enter_async_context(endpoints.listening())
-        asking = asyncio.create_task(ask_until(stop, "127.0.0.1", address, CLIENTS, PAUSE_S))
+        outcome = await stack.enter_async_context(asking(address, CLIENTS, PAUSE_S))
         await asyncio.sleep(1)
         old.send_signal(signal.SIGTERM)
         await asyncio.sleep(0.5)
         endpoints.ready = new_proxy.port
         await asyncio.sleep(0.5)
         old_proxy.quit()
-        assert await old.wait() == 0
+        assert await asyncio.to_thread(old.wait, 60) == 0
         old_proxy.process.send_signal(signal.SIGQUIT)
         assert await asyncio.to_thread(old_proxy.process.wait, 10) == 0
         await asyncio.sleep(0.5)
-        stop.set()
-        outcome = await asking
     assert outcome.statuses.keys() == {200}, outcome
     assert outcome.statuses[200] > 100
     assert (outcome.lost, outcome.refused, outcome.bad) == (0, 0, 0)
