@@ -1,15 +1,24 @@
-"""Seeds of today, seeds that once failed, and what a violation reports."""
+"""Seeds of today, what a seed repeats, and what the simulation notices."""
 
+import asyncio
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
 
 from tests.simulation import seeds
 from tests.simulation.bugs import BUGS
+from tests.simulation.clients.lesson import learn_answers
+from tests.simulation.clients.questions import questions
+from tests.simulation.machine.disk import SALTS
+from tests.simulation.machine.loop import VirtualLoop
 from tests.simulation.seeds import first_seed, run_seed
+from tests.simulation.trace import ViolationError
 
 ROOT = Path(__file__).parents[2]
 SEEDS = (1014, 2001)
@@ -58,3 +67,41 @@ def test_every_bug_can_be_put_into_the_service(name: str, monkeypatch: pytest.Mo
         monkeypatch.setattr(seeds, "REQUESTS", REQUESTS)
         outcomes = map(run_seed, range(1, 100))
         assert any(one.violation is not None for one in outcomes)
+
+
+def test_answers_differ_and_most_questions_are_good() -> None:
+    # A swapped answer shows because no other question has it, nor the same from another model.
+    learn_answers()
+    given = [answer for question in questions() for answer in question.answers.values()]
+    good = [answer for status, answer in given if status == 200]
+    assert len(set(good)) == len(good) > 150 * SALTS
+    assert {status for status, _ in given if status != 200} == {400, 404, 413, 422}
+
+
+async def _wait_for_ever(loop: VirtualLoop) -> None:
+    await loop.create_future()
+
+
+async def _raise(loop: VirtualLoop) -> None:
+    loop.call_soon(lambda: 1 // 0)
+    await asyncio.sleep(1)
+
+
+async def _block(loop: VirtualLoop) -> None:
+    thread = loop.greenlets.threading.Thread(target=lambda: loop.greenlets.sleep(1))
+    thread.start()
+    thread.join()
+
+
+@pytest.mark.parametrize(
+    ("main", "message"),
+    [
+        (_wait_for_ever, "waits for ever"),
+        (_raise, "ZeroDivisionError"),
+        (_block, "event loop blocks"),
+    ],
+)
+def test_violations(main: Callable[[VirtualLoop], Coroutine[Any, Any, None]], message: str) -> None:
+    loop = VirtualLoop(Random(1))
+    with pytest.raises(ViolationError, match=message):
+        loop.run(main(loop))
