@@ -41,14 +41,15 @@ test-python: $(CLIENTS)  ## run all tests, slow ones too, on another Python vers
 	@$(MAKE) --no-print-directory suite SUITE= WORKERS=3 DEV=$(DEV)-$(PYTHON_VERSION) \
 		PYTHON="env PYENV_VERSION=$(PYTHON_VERSION) python$(PYTHON_VERSION)"
 
-# Imports all modules once, which writes their bytecode for the workers, beside the type checker.
-collect: $(DEV)/.installed $(DEV)/.native
-	@collected=$$($(DEV)/bin/python -m pytest --collect-only -q $(TESTS)) || { echo "$$collected"; exit 1; }
+# Imports all modules after an installation, which writes their bytecode for the workers, beside the type checker.
+$(DEV)/.imported: $(DEV)/.installed | $(DEV)/.native
+	@collected=$$($(DEV)/bin/python -m pytest --collect-only -q) || { echo "$$collected"; exit 1; }
+	@touch $@
 
 # More workers than CPUs, because many tests wait for processes; fewer for slow tests, which are about time.
 SUITE   ?= not slow
 WORKERS ?= 4
-suite: collect
+suite: $(DEV)/.imported $(DEV)/.native
 	OMP_NUM_THREADS=1 $(DEV)/bin/python -m pytest -m "$(SUITE)" --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder $(TESTS)
 
 check: lint types  ## check lint, format, types, architecture and the budgets of lines
