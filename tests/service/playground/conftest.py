@@ -1,8 +1,5 @@
 """Fixtures: running services, a browser, and pages of the services without errors."""
 
-import hashlib
-import json
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,8 +7,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
+from tests.broken_bundles import copy_bundle, edit_description, put_hashes_right
 from tests.service.classifiers import write_classifier
-from tests.service.playground.browser import ROOT, page_server, running_browser
+from tests.service.playground.browser import page_server, running_browser
 from tests.service.playground.playground import Playground
 from tests.service.sparse_bundles import write_sparse_bundle
 
@@ -20,7 +18,6 @@ FIRST_EXAMPLE = "Paris is the [MASK] of France."
 DEFAULT = "fillmask-minilm-en"
 OTHER = "a company/a model whose name is long, 50 % longer than others'"
 _HERE = Path(__file__).parent
-_BUNDLE = ROOT / "service" / "fillmask" / "bundles" / "default"
 # allowed messages about requests that fail on purpose
 _FAILED_REQUEST = "Failed to load resource"
 
@@ -44,7 +41,7 @@ def many_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     )
     write_classifier(bundles / "d", name="ranker", labels=("relevant",))
     write_sparse_bundle(bundles / "splade")
-    shutil.copytree(_BUNDLE, bundles / "e")
+    copy_bundle(bundles / "e")
     put_other(bundles / "f")
     with page_server("--bundle", str(bundles), "--model", "topics") as url:
         yield url
@@ -52,18 +49,13 @@ def many_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def put_other(path: Path) -> None:
     """Add the built-in model with another name, another mask token and a lower token limit."""
-    shutil.copytree(_BUNDLE, path)
+    copy_bundle(path)
     for name in ("tokenizer.json", "bundle.json"):
         text = (path / name).read_text(encoding="utf-8")
         (path / name).write_text(text.replace("[MASK]", "<mask>"), encoding="utf-8")
-    bundle = json.loads((path / "bundle.json").read_text(encoding="utf-8"))
-    tokenizer = (path / "tokenizer.json").read_bytes()
-    bundle["files"]["tokenizer.json"] = {
-        "sha256": hashlib.sha256(tokenizer).hexdigest(),
-        "bytes": len(tokenizer),
-    }
-    bundle |= {"name": OTHER, "description": "Another one.", "max_tokens": 100}
-    (path / "bundle.json").write_text(json.dumps(bundle), encoding="utf-8")
+    fields = {"name": OTHER, "description": "Another one.", "max_tokens": 100}
+    edit_description(path, lambda bundle: bundle.update(fields))
+    put_hashes_right(path)
 
 
 @pytest.fixture(scope="package")
@@ -101,9 +93,9 @@ def open_page(browser: Browser, shared_context: BrowserContext, url: str) -> Ite
     """Function that opens pages, which must have no errors at the end of the test.
 
     Errors are also messages on the console and requests to other hosts. The function `prepare` runs
-    before the page opens. With `failing_requests`, the page may log failed requests. With
-    `own_context` or with options of a browser context, the page has a separate context, for example
-    for its clock or storage.
+    before the page opens. The page shows a response, unless the test `waits` for something else.
+    With `failing_requests`, the page may log failed requests. With `own_context` or with options of
+    a browser context, the page has a separate context, for example for its clock or storage.
     """
     closing: list[Page | BrowserContext] = []
     complaints: list[str] = []
@@ -117,6 +109,7 @@ def open_page(browser: Browser, shared_context: BrowserContext, url: str) -> Ite
         path: str = "/",
         prepare: Callable[[Page], object] = lambda _: None,
         *,
+        waits: bool = False,
         failing_requests: bool = False,
         own_context: bool = False,
         url: str = url,
@@ -132,7 +125,10 @@ def open_page(browser: Browser, shared_context: BrowserContext, url: str) -> Ite
         page.on("request", lambda request: hear("request", request.url))
         prepare(page)
         page.goto(url + path)
-        return Playground(page, url)
+        playground = Playground(page, url)
+        if not waits:
+            playground.wait_until_answered()
+        return playground
 
     yield open_page
     for one in closing:
@@ -144,17 +140,13 @@ def open_page(browser: Browser, shared_context: BrowserContext, url: str) -> Ite
 @pytest.fixture
 def playground(open_page: OpenPage) -> Playground:
     """A page with the fills of its first example."""
-    playground = open_page()
-    playground.wait_until_answered()
-    return playground
+    return open_page()
 
 
 @pytest.fixture
 def refusing(open_page: OpenPage) -> Playground:
     """The page of `playground`, whose requests may fail."""
-    playground = open_page(failing_requests=True)
-    playground.wait_until_answered()
-    return playground
+    return open_page(failing_requests=True)
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest reads the marks

@@ -80,14 +80,18 @@ class Playground:
 
     def open_copied_link(self) -> str:
         """Copy the link of the page, open the link, and return it after the service's response."""
-        self.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-        self.page.get_by_role("button", name="Copy link").click()
-        expect(self.page.get_by_role("button", name="Copied")).to_be_visible()
-        link = self.page.evaluate("navigator.clipboard.readText()")
+        link = self.copy("Copy link")
         self.page.goto("about:blank")
         self.page.goto(link)
         self.wait_until_answered()
-        return str(link)
+        return link
+
+    def copy(self, name: str) -> str:
+        """Copy with a button, which must confirm it, and return the text in the clipboard."""
+        self.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        self.page.get_by_role("button", name=name, exact=True).click()
+        expect(self.page.get_by_role("button", name="Copied")).to_be_visible()
+        return str(self.page.evaluate("navigator.clipboard.readText()"))
 
     def later_inputs(self) -> list[str]:
         """Return a list that receives the text of each later request of the page."""
@@ -116,11 +120,9 @@ class Playground:
         assert answer.status == 200, answer.text()
         return answer.json()
 
-    def service_fills(self, text: str, **parameters: Any) -> Any:
+    def service_fills(self, text: str, path: str = "fill-mask", **parameters: Any) -> Any:
         """Return the service's fills for a text, as many as the page shows."""
-        if "targets" not in parameters:
-            parameters = {"top_k": 5, **parameters}
-        return self.ask("fill-mask", {"inputs": text, "parameters": parameters})
+        return self.ask(path, {"inputs": text, "parameters": {"top_k": 5, **parameters}})
 
     def expect_to_fit(self) -> None:
         """Check that the page fits the width of each screen in WIDTHS."""

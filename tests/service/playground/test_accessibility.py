@@ -1,6 +1,5 @@
 """Accessibility for screen readers, small screens, dark mode and reduced motion."""
 
-import re
 from collections.abc import Callable
 
 import pytest
@@ -68,7 +67,6 @@ def test_every_state_is_for_everybody(
     url = request.getfixturevalue("url" if state in STATES else "many_url")
     link, prepare = (STATES | MANY)[state]
     playground = open_page(f"/#{link}", url=url, failing_requests=True, **AXE_CONTEXT)
-    playground.wait_until_answered()
     prepare(playground)
     expect_accessible(playground.page)
     playground.expect_to_fit()
@@ -77,7 +75,6 @@ def test_every_state_is_for_everybody(
 def test_structure_as_it_is_read_out(open_page: OpenPage, many_url: str) -> None:
     # Screen readers find landmarks, headings and groups with names.
     playground = open_page("/#model=both&mode=token&text=The [MASK] barked.", url=many_url)
-    playground.wait_until_answered()
     expect(playground.page.locator("body")).to_match_aria_snapshot(
         """
         - banner:
@@ -119,20 +116,13 @@ def test_structure_as_it_is_read_out(open_page: OpenPage, many_url: str) -> None
     )
 
 
-def test_scores_are_announced(playground: Playground) -> None:
-    # The page announces the result in one sentence, after a pause in typing.
-    playground.write("The dog barked.")
-    expect(playground.announcer).to_have_text(
-        re.compile(r"Pseudo-perplexity [\d.,]+; most surprising: \w+, [\d.]+ bits\.")
-    )
-    assert playground.announcer.get_attribute("role") == "status"
-
-
-def test_theme(open_page: OpenPage) -> None:
-    # The default is the system's theme. The page stores only a choice of the other theme.
+def test_theme_and_motion(open_page: OpenPage) -> None:
+    # The default is the system's theme. The page stores only a choice of the other theme. Bars do
+    # not move for visitors who prefer reduced motion.
     ground = "getComputedStyle(document.body).backgroundColor"
-    playground = open_page(color_scheme="dark")
-    page = playground.page
+    page = open_page(color_scheme="dark", reduced_motion="reduce").page
+    bar = page.locator(".bar").first
+    assert bar.evaluate("(bar) => getComputedStyle(bar).transitionDuration") == "0s"
     dark = page.evaluate(ground)
     page.get_by_role("button", name="Switch to the light theme").click()
     light = page.evaluate(ground)
@@ -143,11 +133,3 @@ def test_theme(open_page: OpenPage) -> None:
     assert page.evaluate(ground) == dark
     page.emulate_media(color_scheme="light")  # a choice equal to it is not stored
     assert page.evaluate(ground) == light
-
-
-def test_without_motion(open_page: OpenPage) -> None:
-    # Bars do not move for visitors who prefer reduced motion.
-    playground = open_page(reduced_motion="reduce")
-    playground.wait_until_answered()
-    bar = playground.page.locator(".bar").first
-    assert bar.evaluate("(bar) => getComputedStyle(bar).transitionDuration") == "0s"

@@ -45,7 +45,6 @@ def test_a_request_that_is_not_done(refusing: Playground) -> None:
 def test_an_overloaded_service_is_asked_once_more(open_page: OpenPage) -> None:
     # The page waits for the time in Retry-After and shows the remaining time.
     refusing = open_page(failing_requests=True, own_context=True)
-    refusing.wait_until_answered()
     asked: list[Route] = []
 
     def overloaded(route: Route) -> None:
@@ -55,8 +54,7 @@ def test_an_overloaded_service_is_asked_once_more(open_page: OpenPage) -> None:
         else:
             route.continue_()
 
-    refusing.page.clock.install(time=0)
-    refusing.page.clock.pause_at(3_600_000)
+    refusing.stop_clock()
     refusing.page.route("**/fill-mask", overloaded)
     refusing.text.fill(TEXT)
     refusing.page.clock.run_for(500)
@@ -111,7 +109,7 @@ def test_a_service_that_starts(open_page: OpenPage) -> None:
         page.route("**/models", answer)
         page.route("**/health/ready", answer)
 
-    playground = open_page("/", start, failing_requests=True)
+    playground = open_page("/", start, waits=True, failing_requests=True)
     expect(playground.problem).to_have_text(
         "The service is starting; wait until it is ready. "
         "The page tries again as soon as the service is ready."

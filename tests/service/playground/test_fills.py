@@ -8,15 +8,6 @@ from tests.service.playground.playground import Playground
 CITY = "He lives in [MASK] [MASK], California."
 
 
-def test_fills_follow_what_is_typed(playground: Playground) -> None:
-    # The page sends a request for each typed character.
-    playground.text.fill("")
-    playground.text.press_sequentially("The [MASK] barked at the mailman.")
-    fills = playground.service_fills("The [MASK] barked at the mailman.")
-    playground.expect_fills(playground.fills, fills)
-    assert fills[0]["sequence"] == "The dog barked at the mailman."
-
-
 def test_several_masks_have_a_list_each(playground: Playground) -> None:
     # A click on a fill fills one mask. The page then requests new fills for the other mask.
     text = "The [MASK] barked at the [MASK]."

@@ -17,9 +17,7 @@ TEXT, SECOND = "The dog barked at the cat.", 'It\'s a "cup" of tea.'
 @pytest.fixture
 def labelled(open_page: OpenPage, many_url: str) -> Playground:
     """The page of a service whose default model only classifies."""
-    labelled = open_page(url=many_url)
-    labelled.wait_until_answered()
-    return labelled
+    return open_page(url=many_url)
 
 
 def second(playground: Playground) -> Locator:

@@ -1,6 +1,5 @@
 """Choice among several models and requests to the chosen model."""
 
-from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -21,14 +20,7 @@ LINK = f"/#model={DEFAULT}&text={TEXT}"
 @pytest.fixture
 def several(open_page: OpenPage, many_url: str) -> Playground:
     """The page of a service with many models, one of which the visitor has chosen."""
-    playground = open_page(LINK, url=many_url)
-    playground.wait_until_answered()
-    return playground
-
-
-def fills_of(playground: Playground, path: str, text: str) -> Any:
-    """Return a model's fills for a text."""
-    return playground.ask(path, {"inputs": text, "parameters": {"top_k": 5}})
+    return open_page(LINK, url=many_url)
 
 
 def test_another_one_is_asked_once_it_is_chosen(several: Playground) -> None:
@@ -47,7 +39,7 @@ def test_another_one_is_asked_once_it_is_chosen(several: Playground) -> None:
     expect(menu).to_be_focused()
     expect(several.text).to_have_value(OTHER_TEXT)
     expect(several.page.locator("#text-mirror .mask")).to_have_text("<mask>")
-    several.expect_fills(several.fills, fills_of(several, PATH, OTHER_TEXT))
+    several.expect_fills(several.fills, several.service_fills(OTHER_TEXT, PATH))
     facts = several.page.get_by_role("contentinfo")
     expect(facts).to_contain_text("Another one.")
     expect(facts).to_contain_text("100 tokens")
@@ -56,7 +48,7 @@ def test_another_one_is_asked_once_it_is_chosen(several: Playground) -> None:
     several.fills.first.click()
     several.wait_until_answered()
     several.tokens.nth(1).click()
-    several.expect_fills(several.fills, fills_of(several, PATH, OTHER_TEXT))
+    several.expect_fills(several.fills, several.service_fills(OTHER_TEXT, PATH))
     several.page.get_by_role("button", name="One mask").click()
     several.wait_until_answered()
     expect(several.text).to_have_value("Paris is the <mask> of France.")
@@ -71,7 +63,7 @@ def test_a_link_names_the_chosen_one(several: Playground) -> None:
     several.choose_model(OTHER)
     assert "&model=" in several.open_copied_link()
     expect(several.text).to_have_value(OTHER_TEXT)
-    several.expect_fills(several.fills, fills_of(several, PATH, OTHER_TEXT))
+    several.expect_fills(several.fills, several.service_fills(OTHER_TEXT, PATH))
     several.choose_model("topics")
     assert "&model=" not in several.open_copied_link()
     expect(several.page.get_by_role("heading", name="Labels")).to_be_visible()
@@ -86,11 +78,11 @@ def test_two_models_beside_each_other(several: Playground) -> None:
     menu.select_option(OTHER)
     for name in (DEFAULT, OTHER):
         expect(page.get_by_role("group", name=name, exact=True)).to_be_visible()
-    several.expect_fills(several.fills, fills_of(several, OWN, TEXT))
+    several.expect_fills(several.fills, several.service_fills(TEXT, OWN))
     others = page.locator("#other-view .fill")
-    several.expect_fills(others, fills_of(several, PATH, OTHER_TEXT))
+    several.expect_fills(others, several.service_fills(OTHER_TEXT, PATH))
     several.text.fill("The [MASK] barked at the [MASK].")
-    [_, fills] = fills_of(several, PATH, "The <mask> barked at the <mask>.")
+    [_, fills] = several.service_fills("The <mask> barked at the <mask>.", PATH)
     several.expect_fills(others.nth(5).locator("xpath=ancestor::ol").get_by_role("button"), fills)
     others.nth(5).click()
     expect(several.text).to_have_value(fills[0]["sequence"].replace("<mask>", "[MASK]"))
@@ -99,12 +91,12 @@ def test_two_models_beside_each_other(several: Playground) -> None:
 
     field = page.get_by_role("textbox", name="Text to compare with")
     field.fill("Where is the <mask>?")
-    several.expect_fills(others, fills_of(several, PATH, "Where is the <mask>?"))
+    several.expect_fills(others, several.service_fills("Where is the <mask>?", PATH))
     several.open_copied_link()
     expect(menu).to_have_value(OTHER)
     menu.select_option(DEFAULT)
     expect(field).to_have_value("Where is the [MASK]?")
-    several.expect_fills(others, fills_of(several, OWN, "Where is the [MASK]?"))
+    several.expect_fills(others, several.service_fills("Where is the [MASK]?", OWN))
     menu.select_option("topics")
     expect(page.locator("#other-problem-text")).to_have_text(
         "The model topics fills no masks; choose another model or another result."

@@ -176,9 +176,7 @@ MANY = {
 def opened(open_page: OpenPage, request: pytest.FixtureRequest, name: str) -> Playground:
     """Return the page of a case."""
     url = request.getfixturevalue("url" if name in CASES else "many_url")
-    playground = open_page("/#" + urlencode((CASES | MANY)[name].link), url=url)
-    playground.wait_until_answered()
-    return playground
+    return open_page("/#" + urlencode((CASES | MANY)[name].link), url=url)
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,6 @@ def test_a_link_that_asks_for_what_there_is_not(open_page: OpenPage) -> None:
     # A message names the ignored parts of the link.
     link = "/#text=A+[MASK].&mode=magic&top_k=3&colour=red&order=none&window=2&model=x&text_pair=y"
     playground = open_page(link)
-    playground.wait_until_answered()
     expect(playground.page.locator("#link-problem")).to_have_text(
         "This page ignores invalid parts of the link: "
         "mode, colour, order, window, model, text_pair."
@@ -76,7 +75,6 @@ def test_values_that_are_not_allowed(playground: Playground) -> None:
 def test_coming_back_to_what_is_shown_asks_nothing(open_page: OpenPage) -> None:
     # The page already shows the response for this text.
     playground = open_page(own_context=True)
-    playground.wait_until_answered()
     asked, clock = playground.later_inputs(), playground.page.clock
     playground.stop_clock()
     playground.text.fill(f"{TEXT} ")

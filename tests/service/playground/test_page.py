@@ -65,7 +65,6 @@ def test_works_below_a_prefix_of_a_proxy(open_page: OpenPage, url: str) -> None:
 
     seen: list[str] = []
     playground = open_page("/some/where/", behind_a_proxy)
-    playground.wait_until_answered()
     assert len(seen) > 20
     assert [one for one in seen if not one.startswith(f"{url}/some/where/")] == []
     expect(playground.page.locator("#snippet")).to_contain_text(f"'{url}/some/where/fill-mask'")
@@ -92,7 +91,7 @@ def test_text_from_the_service_is_never_markup(open_page: OpenPage) -> None:
         page.route("**/fill-mask", fills)
         page.route("**/classify", lambda route: route.fulfill(json=[[{"label": tag, "score": 1}]]))
 
-    playground = open_page("/", hostile, failing_requests=True)
+    playground = open_page("/", hostile, waits=True, failing_requests=True)
     expect(playground.fills.locator(".words")).to_have_text([tag])
     expect(playground.page.get_by_role("banner")).to_contain_text(tag)
     playground.expect_to_fit()
@@ -120,11 +119,8 @@ def test_an_empty_text_asks_for_one(playground: Playground) -> None:
 def test_copy(playground: Playground) -> None:
     # After the copy, the button shows a confirmation.
     page = playground.page
-    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     playground.write("It's [MASK].\n")
-    page.get_by_role("button", name="Copy", exact=True).click()
-    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    copied = playground.copy("Copy")
     expect(playground.announcer).to_have_text("Copied.")
-    copied = page.evaluate("navigator.clipboard.readText()")
     assert copied == page.locator("#snippet").text_content()
     expect(page.get_by_role("button", name="Copy", exact=True)).to_be_visible()

@@ -2,6 +2,8 @@
 
 # ruff: noqa: RUF001 - figures are written with the signs that printers use
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -35,6 +37,11 @@ def test_each_token_has_its_surprisal(playground: Playground) -> None:
     expect(playground.page.get_by_role("list", name="Bits of surprisal")).to_have_text(
         "0–22–55–99–13over 13"
     )
+    # for screen readers one sentence, after a pause in typing
+    expect(playground.announcer).to_have_text(
+        re.compile(r"Pseudo-perplexity [\d.,]+; most surprising: \w+, [\d.]+ bits\.")
+    )
+    assert playground.announcer.get_attribute("role") == "status"
 
 
 def test_a_token_that_is_pointed_at_is_read_out(playground: Playground) -> None:
@@ -50,9 +57,16 @@ def test_a_token_that_is_pointed_at_is_read_out(playground: Playground) -> None:
 
 
 def test_alternatives_of_a_token(playground: Playground) -> None:
-    # A click on an alternative replaces the token with the alternative.
+    # A click on an alternative replaces the token with the alternative. Without alternatives, the
+    # code panel requests scores again.
     playground.write(TEXT)
-    playground.tokens.get_by_text("is", exact=True).click()
+    token = playground.tokens.get_by_text("is", exact=True)
+    for is_open in (True, False):
+        token.click()
+        expect(playground.page.locator("#alternatives")).to_be_visible(visible=is_open)
+        expect(token).to_have_attribute("aria-expanded", str(is_open).lower())
+    expect(playground.page.locator("#snippet")).to_contain_text("/score")
+    token.click()
     fills = playground.service_fills("The keys to the cabinet [MASK] lost.")
     panel = playground.page.get_by_role("region", name="Instead of “is”")
     playground.expect_fills(panel.locator(".fill"), fills)
@@ -66,17 +80,6 @@ def test_alternatives_of_a_token(playground: Playground) -> None:
     expect(playground.text).to_have_value(fills[other]["sequence"])
     playground.wait_until_answered()
     expect(panel).to_be_hidden()
-    expect(playground.page.locator("#snippet")).to_contain_text("/score")
-
-
-def test_a_second_click_closes_the_alternatives(playground: Playground) -> None:
-    # Without alternatives, the code panel requests scores again.
-    playground.write(TEXT)
-    token = playground.tokens.get_by_text("keys")
-    for is_open in (True, False):
-        token.click()
-        expect(playground.page.locator("#alternatives")).to_be_visible(visible=is_open)
-        expect(token).to_have_attribute("aria-expanded", str(is_open).lower())
     expect(playground.page.locator("#snippet")).to_contain_text("/score")
 
 
