@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
-from tests.running_server import SOURCE_ROOTS
+from tests.environments import SOURCE_ROOTS
 
 # Imports and collected tests are no garbage, and a third of the time of a collection is the search.
 gc.disable()

@@ -20,7 +20,7 @@ from fillmask import __version__
 from tests.docs import pages
 from tests.docs.code_examples import python_script
 from tests.docs.shell_examples import EXAMPLE, TOLERANCE, numbers, words
-from tests.running_server import running_server
+from tests.service.server_process import start_process
 
 pytestmark = [pytest.mark.processes, pytest.mark.slow]  # builds and installs the distribution
 
@@ -117,18 +117,18 @@ def test_has_no_torch_and_installs_only_pinned_versions(environment: Path) -> No
 def test_serves_the_builtin_model_and_stops_on_sigterm(environment: Path, tmp_path: Path) -> None:
     # The working directory does not matter.
     command = (str(environment / "bin/fillmask-serve"),)
-    with running_server(command=command, cwd=tmp_path, env=VARIABLES) as server:
+    with start_process(command=command, cwd=tmp_path, env=VARIABLES) as (process, url):
         request = urllib.request.Request(  # noqa: S310 - our own server's address
-            f"{server.url}/fill-mask",
+            f"{url}/fill-mask",
             data=json.dumps({"inputs": "The [MASK] barked at the mailman."}).encode(),
             headers={"Content-Type": "application/json"},
         )
         with urllib.request.urlopen(request, timeout=30) as response:  # noqa: S310 - the same
             fills = json.load(response)
-        with urllib.request.urlopen(f"{server.url}/playground/theme.js", timeout=30) as response:  # noqa: S310 - the same
+        with urllib.request.urlopen(f"{url}/playground/theme.js", timeout=30) as response:  # noqa: S310 - the same
             assert response.read()
-        server.process.send_signal(signal.SIGTERM)
-        assert server.process.wait(timeout=30) == 0
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
     assert "dog" in {fill["token_str"] for fill in fills}
 
 

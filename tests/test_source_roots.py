@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.running_server import ROOT, SOURCE_ROOTS
+from tests.environments import ROOT, SOURCE_ROOTS
 
 PACKAGES = {"service": "fillmask", "model": "fillmask_model", "export": "fillmask_export"}
 

@@ -35,7 +35,8 @@ from tests.broken_bundles import (
     saturate_products,
     shift_vocabulary,
 )
-from tests.running_server import ROOT, running_server
+from tests.environments import ROOT
+from tests.service.server_process import start_process
 
 # CPUs without dot products, with dot products, and with int8 matrix products and SVE. `max` has a
 # fast pointer authentication, because QEMU's default takes most of the time.
@@ -131,18 +132,19 @@ class EmulatedService:
     def check_built_in_bundle(self, *flags: str) -> None:
         """Check the built-in bundle's response to the README's request."""
         began = time.monotonic()
-        with running_server(*flags, command=self.command, env=self.environment) as service:
+        with start_process(*flags, command=self.command, env=self.environment) as (_, url):
             ready_s = time.monotonic() - began
-            self._compare(ask(service.url), README_ANSWER, SCORE_TOLERANCE)
+            self._compare(ask(url), README_ANSWER, SCORE_TOLERANCE)
         self._report(f"built-in bundle ready in {ready_s:.0f} s, README's answer given")
 
     def check_fp32_bundle(self, path: Path) -> None:
         """Compare the response for the fp32 bundle with this machine's response."""
         flags = (*QUICK, "--bundle", str(path))
-        with running_server(*flags, env=environment()) as here:
-            expected = ask(here.url)
-        with running_server(*flags, command=self.command, env=self.environment) as service:
-            self._compare(ask(service.url), expected, FP32_SCORE_TOLERANCE)
+        here = (sys.executable, "-m", "fillmask")
+        with start_process(*flags, command=here, env=environment()) as (_, url):
+            expected = ask(url)
+        with start_process(*flags, command=self.command, env=self.environment) as (_, url):
+            self._compare(ask(url), expected, FP32_SCORE_TOLERANCE)
         self._report("bundle in fp32 answers as on this machine")
 
     def check_refused(self, name: str, path: Path, message: str) -> None:

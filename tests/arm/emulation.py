@@ -14,7 +14,7 @@ import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tests.running_server import SOURCE_ROOTS
+from tests.environments import SOURCE_ROOTS
 
 ROOT = Path(__file__).parents[2]
 STORE = ROOT / "build/arm"

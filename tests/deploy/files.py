@@ -19,7 +19,6 @@ BASE = K8S / "base"
 DEPLOY_PAGE = ROOT / "docs" / "deploy.md"
 OPERATIONS_PAGE = ROOT / "docs" / "operations.md"
 
-DEFAULT_PORT: int = Settings.model_fields["port"].default
 DEFAULT_GRACE_S: int = Settings.model_fields["shutdown_grace_s"].default
 # fields of a kustomization.yaml that name directories
 DIRECTORIES = {"resources", "components", "transformers"}

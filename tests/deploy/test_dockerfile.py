@@ -26,7 +26,7 @@ from packaging.utils import canonicalize_name
 
 from fillmask import __version__, health_check
 from tests.deploy import files
-from tests.running_server import running_server
+from tests.service.server_process import SERVE, start_process
 
 IMAGE = files.IMAGE
 ALL = [instruction for stage in files.STAGES for instruction in stage]
@@ -107,12 +107,9 @@ def test_service_answers_without_the_hubs_client() -> None:
         if {canonicalize_name(name) for name in distributions} & (needed - remaining)
     }
     assert "huggingface_hub" in missing
-    script = (
-        f"import sys; sys.modules.update(dict.fromkeys({sorted(missing)})); "
-        "from fillmask.__main__ import main; main()"
-    )
-    with running_server(command=(sys.executable, "-c", script)) as server:
-        filled = httpx.post(f"{server.url}/fill-mask", json={"inputs": "The [MASK] barked."})
+    script = f"import sys; sys.modules.update(dict.fromkeys({sorted(missing)})); {SERVE}"
+    with start_process(code=script, forks=False) as (_, url):
+        filled = httpx.post(f"{url}/fill-mask", json={"inputs": "The [MASK] barked."})
     assert filled.status_code == 200
 
 

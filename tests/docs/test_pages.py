@@ -19,7 +19,7 @@ from fillmask.settings import Settings
 from fillmask_model.checkpoints.checkpoint import OWN_MODEL_TYPE
 from fillmask_model.checkpoints.registry import FAMILIES
 from tests.docs import pages, settings_page
-from tests.running_server import SOURCE_ROOTS
+from tests.environments import SOURCE_ROOTS
 
 FOLDERS = "service|model|export|tests|benchmarks|k8s|docs|constraints"
 OTHERS = [

@@ -19,8 +19,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
 
+from tests.environments import ROOT, SOURCE_ROOTS
 from tests.fuzzing.target import NAMES, find_target, run_input
-from tests.running_server import ROOT, SOURCE_ROOTS
 
 _DIRECTORY = ROOT / "build" / "fuzzing"
 _LOG_LINES = 30

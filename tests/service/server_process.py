@@ -4,8 +4,8 @@ import contextlib
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from typing import IO
+from collections.abc import Iterator, Sequence
+from typing import IO, Any
 
 import pytest
 
@@ -36,30 +36,38 @@ def run_process(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @contextlib.contextmanager
 def start_process(
-    *flags: str, code: str = SERVE, errors: IO[str] | None = None, forks: bool = True
+    *flags: str,
+    code: str = SERVE,
+    command: Sequence[str] = (),
+    errors: IO[str] | None = None,
+    forks: bool = True,
+    **options: Any,
 ) -> Iterator[tuple[Process, str]]:
     """Start the service, yield the process and its address, and kill it at the end.
 
     Args:
         flags: command-line flags of fillmask-serve.
         code: Python code that starts the service.
+        command: command that starts it in place of the code.
         errors: file for its standard error, by default a file of its own.
         forks: whether a process that has imported the service may fork the new process, as it does
             on Linux. Otherwise the process imports the service itself.
+        options: arguments of `subprocess.Popen` for a command.
     """
     arguments = ["--port", "0", *flags]
     with contextlib.ExitStack() as ending:
         errors = errors or ending.enter_context(tempfile.TemporaryFile("w+"))
         process: Process
-        if forks and sys.platform == "linux":
+        if forks and not command and sys.platform == "linux":
             process = ending.enter_context(fork(code, arguments, errors))
         else:
             process = ending.enter_context(
                 subprocess.Popen(
-                    [sys.executable, "-c", code, *arguments],
+                    [*(command or (sys.executable, "-c", code)), *arguments],
                     stdout=subprocess.PIPE,
                     stderr=errors,
                     text=True,
+                    **options,
                 )
             )
             ending.callback(process.kill)

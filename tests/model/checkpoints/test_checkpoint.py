@@ -21,6 +21,7 @@ from fillmask_model.checkpoints.errors import CheckpointError
 from fillmask_model.encoder.classifier import ClassifierConfig
 from fillmask_model.encoder.config import EncoderConfig
 from fillmask_model.quantization.rounding_plan import RoundingPlan
+from tests.environments import SOURCE_ROOTS
 from tests.model.samples import (
     assert_same_weights,
     change_config,
@@ -31,7 +32,6 @@ from tests.model.samples import (
     small_config,
 )
 from tests.model.tokenizers.tokenizer_samples import TOKENIZER_JSON
-from tests.running_server import SOURCE_ROOTS
 
 CONFIGS = {
     "bert": small_config(),
