@@ -1,4 +1,4 @@
-"""Built-in model: size, model card and fills of everyday masks."""
+"""Built-in model: size, model card, everyday masks, and the same bits in any company."""
 
 from __future__ import annotations
 
@@ -33,27 +33,6 @@ def bundle() -> Bundle:
     return read_bundle(default_bundle_path())
 
 
-@pytest.fixture(scope="module")
-def runtime(bundle: Bundle) -> Runtime:
-    """Runtime with one thread."""
-    return Runtime(bundle.model_path)
-
-
-@pytest.mark.parametrize(
-    ("text", "accepted"),
-    [
-        ("Paris is the [MASK] of France.", {"capital", "city"}),
-        ("The [MASK] barked at the mailman.", {"dog"}),
-        ("She drank a cup of [MASK].", {"tea", "coffee", "water", "wine", "milk"}),
-    ],
-)
-def test_fills_everyday_masks(client: TestClient, text: str, accepted: set[str]) -> None:
-    # An accepted word is among the first five fills.
-    fills = client.post("/fill-mask", json={"inputs": text}).json()
-    assert len(fills) == 5
-    assert accepted & {fill["token_str"] for fill in fills}
-
-
 def test_prefers_words_to_what_looks_like_them(client: TestClient) -> None:
     # No training run has seen these sentences, whose wrong word resembles the right one.
     rows = Path(__file__).with_name("target_pairs.tsv").read_text(encoding="utf-8").splitlines()
@@ -63,31 +42,6 @@ def test_prefers_words_to_what_looks_like_them(client: TestClient) -> None:
         best = client.post("/fill-mask", json=body).json()[0]
         won += best["token_str"] == fits
     assert won >= 0.9 * len(rows)
-
-
-@pytest.mark.parametrize("target", ["photosynthesis", "a chemical reaction"])
-def test_targets_are_scored_as_by_one_pass_a_token(
-    client: TestClient, bundle: Bundle, runtime: Runtime, target: str
-) -> None:
-    # The oracle runs one pass per token with the runtime alone.
-    tokenizer = Tokenizer.from_bundle(bundle)
-    text = "Plants turn sunlight into sugar by [MASK]."
-    parameters = {"targets": [target, "magic", "photobiosis"]}
-    fills = client.post("/fill-mask", json={"inputs": text, "parameters": parameters}).json()
-    [fill] = [fill for fill in fills if fill["token_str"] == target]
-    encoded = tokenizer.encode(text)
-    [position] = encoded.mask_positions.tolist()
-    tokens = list(tokenizer.encode_target(target))
-    total = 0.0
-    for place, token in enumerate(tokens):
-        masks = [bundle.mask_token_id] * (len(tokens) - place)
-        ids = encoded.input_ids.tolist()
-        ids[position : position + 1] = [*tokens[:place], *masks]
-        request = ModelPass(np.array(ids), np.array([position + place]), 1, np.array([[token]]))
-        total += float(runtime.run(Batch.pack([request])).target_log_probs[0, 0])
-    assert len(tokens) > 1
-    assert fill["tokens"] == tokens
-    assert abs(fill["log_prob"] - total) < 1e-4
 
 
 def test_is_at_most_30_mb_and_carries_its_card(bundle: Bundle) -> None:
