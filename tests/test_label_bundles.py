@@ -7,23 +7,17 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
 from fillmask.bundles.bundle import read_bundle
-from fillmask.errors import BundleError, InvalidRequestError, NotFoundError
+from fillmask.errors import BundleError
 from fillmask.models.loader import load_model
 from fillmask.models.registry import ModelRegistry
 from fillmask.models.served_model import ServedModel
 from fillmask.observability.metrics import Metrics
-from fillmask.parameters.texts import TextPair
 from fillmask.settings import Settings
 from fillmask.tasks.classify.golden import logit_tolerance
-from fillmask.tasks.classify.parameters import ClassifyParameters
-from fillmask.tasks.classify.pipeline import ClassificationPipeline
-from fillmask.tasks.result import accepted
-from fillmask.tasks.task import CLASSIFY
 from tests.broken_bundles import copy_bundle, edit_description
 from tests.export.label_bundles import TASKS, Kind, label_checkpoint, write_label_bundle
 
@@ -68,26 +62,6 @@ async def test_a_model_has_the_pipelines_of_its_tasks(kind: Kind, bundles: Path)
         assert list(model.pipelines) == ["fill-mask", "score"] * fills + ["classify"] * labels
         assert model.info.labels == (("bad", "good", "other") if labels else None)
         assert model.info.problem_type == ("single_label_classification" if labels else None)
-
-
-async def test_labels_are_those_of_the_golden_texts(bundles: Path) -> None:
-    # Texts and pairs are in one request.
-    async with loaded(bundles / "labels") as model:
-        golden = model.bundle.golden.labels
-        assert any(one.text_pair for one in golden)
-        texts = [TextPair(one.text, one.text_pair) if one.text_pair else one.text for one in golden]
-        pipeline = model.pipeline(CLASSIFY)
-        assert isinstance(pipeline, ClassificationPipeline)
-        found = await pipeline.logits(texts)
-        np.testing.assert_allclose(
-            np.stack([np.asarray(one) for one in found]),
-            [one.logits for one in golden],
-            atol=1e-4,
-        )
-        best, *_ = accepted(await pipeline.compute(texts, [ClassifyParameters()] * len(texts)))
-        assert [one.label for one in best] == [
-            ("bad", "good", "other")[i] for i in np.argsort(-np.array(golden[0].logits))
-        ]
 
 
 def _shift_logit(by: float) -> Callable[[dict[str, Any]], None]:
@@ -194,31 +168,13 @@ async def test_a_small_error_in_every_logit_is_rejected(int8_bundle: Path, tmp_p
             pass
 
 
-@asynccontextmanager
-async def serving(bundle: Path, model: str = "") -> AsyncIterator[ModelRegistry]:
-    """Yield a registry with the models of a directory."""
-    settings = Settings(bundle=bundle, model=model, threads=1)
+async def test_without_a_name_the_default_model_or_the_first_with_the_task(bundles: Path) -> None:
+    settings = Settings(bundle=bundles, model="labels", threads=1)
     models = ModelRegistry(settings, pytest.fail, lambda: None, Metrics())
     await models.load_all()
     try:
-        yield models
-    finally:
-        await models.close()
-
-
-async def test_lookup_by_task(bundles: Path) -> None:
-    # Without a name, the registry prefers the default model, then the first with the task.
-    async with serving(bundles, model="labels") as models:
         assert models.get().name == "labels"
         assert models.get(task="text-classification").name == "labels"
         assert models.get(task="fill-mask").name == "both"
-        assert models.get("both", "fill-mask").name == "both"
-        assert models.get("fills", "fill-mask").name == "fills"
-        with pytest.raises(InvalidRequestError) as caught:
-            models.get("labels", "fill-mask")
-        assert caught.value.text == (
-            'Model "labels" does not have the task fill-mask; use a model with this task: "both", '
-            '"fills".'
-        )
-        with pytest.raises(NotFoundError, match='Unknown model "nothing"'):
-            models.get("nothing", "fill-mask")
+    finally:
+        await models.close()
