@@ -36,7 +36,8 @@ def test_a_bad_encoder_field_is_named(field: str, value: Any) -> None:
 
 def test_parameters_of_bert_base() -> None:
     # The counts of Hugging Face's classes for masks and for two labels.
-    sizes = {"vocab_size": 30_522, "d_model": 768, "num_layers": 12, "num_heads": 12}
-    config = EncoderConfig(**sizes, d_ff=3072, max_positions=512)
+    config = EncoderConfig(
+        vocab_size=30_522, d_model=768, num_layers=12, num_heads=12, d_ff=3072, max_positions=512
+    )
     count = count_parameters(config, ClassifierConfig(labels=("no", "yes")))
     assert (count.tied, count.classifier) == (109_514_298, 109_483_778)

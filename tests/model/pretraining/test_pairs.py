@@ -119,8 +119,9 @@ def test_lengths_are_those_of_bert_and_do_not_tell_the_label() -> None:
     # the mean lengths of the segments differ by at most half a token between the labels
     means = []
     for wanted in (IS_NEXT, NOT_NEXT):
-        pairs = [one for one in draw_pairs(corpus(4_000), LONGEST, 0) if one[2] == wanted]
-        a, b = (np.array([tokens(one[side]) for one in pairs]) for side in (0, 1))
+        drawn = draw_pairs(corpus(4_000), LONGEST, 0)
+        lengths = [(tokens(one), tokens(two)) for one, two, label in drawn if label == wanted]
+        a, b = np.array(lengths).T
         # the input has no room for more
         cut = np.minimum(a, np.maximum(LONGEST - b, (LONGEST + 1) // 2))
         means.append((cut.mean(), np.minimum(b, LONGEST - cut).mean()))
