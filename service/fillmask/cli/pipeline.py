@@ -24,13 +24,8 @@ _BYTES_PER_CHAR = 10  # of a row, until its plan tells what it takes
 _LONG_ANSWERS_BYTES = 2**20
 _WRITE_EVERY_S = 1.0
 
-
 Item = Inputs[Any] | str  # the text of a row with its parameters, or the row's problem
 RequestBlock = tuple[Block, Sequence[Item]]
-
-
-def _chars_of(item: Item) -> int:
-    return 0 if isinstance(item, str) else sum(map(len, item.texts))
 
 
 @dataclass(slots=True)
@@ -170,3 +165,7 @@ class RowPipeline:
         await asyncio.gather(starting, *answers, return_exceptions=True)
         # no wait, because a thread may be blocked on standard input
         self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _chars_of(item: Item) -> int:
+    return 0 if isinstance(item, str) else sum(map(len, item.texts))

@@ -3,8 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
@@ -17,34 +16,9 @@ from fillmask.cli.tasks import rows_of
 from fillmask.errors import InvalidRequestError
 from fillmask.models.served_model import ServedModel
 from fillmask.tasks.fill_mask.parameters import FillMaskParameters
-from fillmask.tasks.fill_mask.results import Fill, TextFills
-from fillmask.tasks.pipeline import Inputs, Size
+from fillmask.tasks.pipeline import Inputs
 from tests.service.cli.command_line import block_of, dice
-
-Answering = Callable[[str], Any]
-
-
-class FakeFillMask:
-    """Pipeline whose only fill of a text is the text itself, and which plans a byte of JSON."""
-
-    def __init__(self, answering: Answering | None = None) -> None:
-        self.accepted_tokens = 0
-        self.at_work = self.most_at_work = 0
-        self._answering = answering
-
-    async def plan(self, inputs: Inputs[FillMaskParameters]) -> SimpleNamespace:
-        [text] = inputs.texts
-        return SimpleNamespace(text=text, size=Size(1, 0, ""), is_large=False)
-
-    async def run(self, plan: SimpleNamespace) -> list[TextFills]:
-        self.at_work += 1
-        self.most_at_work = max(self.most_at_work, self.at_work)
-        try:
-            if self._answering is not None:
-                await self._answering(plan.text)
-            return [TextFills([[Fill(0.5, 1, plan.text, "")]])]
-        finally:
-            self.at_work -= 1
+from tests.service.cli.fake_model import FakeModel
 
 
 class Written:
@@ -73,14 +47,12 @@ def questions(count: int) -> list[Item]:
     return [Inputs([str(number)], [FillMaskParameters()]) for number in range(count)]
 
 
-def make_pipeline(fake: FakeFillMask) -> RowPipeline:
-    """Return a row pipeline whose model and batcher are fakes."""
-    model = SimpleNamespace(pipeline=lambda _: fake, batcher=fake)
-    return RowPipeline(rows_of("fill-mask"), cast("ServedModel", model), batch_tokens=10)
+def make_pipeline(fake: FakeModel) -> RowPipeline:
+    return RowPipeline(rows_of("fill-mask"), cast("ServedModel", fake), batch_tokens=10)
 
 
 async def run(
-    fake: FakeFillMask,
+    fake: FakeModel,
     asked: Iterator[RequestBlock],
     write: Callable[[Block, Sequence[bytes]], None],
 ) -> None:
@@ -101,7 +73,7 @@ async def until(happened: Callable[[], bool]) -> None:
 
 
 def answer_of(number: int) -> bytes:
-    """Return the answer of FakeFillMask to a number, as JSON."""
+    """Return the answer of FakeModel to a number, as JSON."""
     return b'[{"score":0.5,"token":1,"token_str":"%d","sequence":""}]' % number
 
 
@@ -114,7 +86,7 @@ async def test_answers_are_written_in_the_order_of_rows(size: int) -> None:
         for _ in range(rng.randint(0, 20)):
             await asyncio.sleep(0)
 
-    fake, written = FakeFillMask(answering), Written()
+    fake, written = FakeModel(answering), Written()
     await run(fake, blocks(questions(500), size), written.write)
     assert written.numbers == list(range(500))
     assert written.answers == [answer_of(number) for number in range(500)]
@@ -131,7 +103,7 @@ async def test_rows_that_cannot_be_filled_are_problems() -> None:
     items = questions(4)
     items[2] = "nor this"
     written = Written()
-    await run(FakeFillMask(answering), blocks(items, 4), written.write)
+    await run(FakeModel(answering), blocks(items, 4), written.write)
     problems = [problem_answer("not this one"), problem_answer("nor this")]
     assert written.answers == [answer_of(0), *problems, answer_of(3)]
 
@@ -143,7 +115,7 @@ async def test_no_more_rows_begin_while_enough_waits(
     # Two rows are in progress, so that the workers have passes when the first row ends.
     monkeypatch.setattr(pipeline, "_MAX_BYTES", max_bytes)
     monkeypatch.setattr(pipeline, "_LONG_ANSWERS_BYTES", 1)
-    fake = FakeFillMask(lambda _text: asyncio.sleep(0.001))
+    fake = FakeModel(lambda _text: asyncio.sleep(0.001))
     fake.accepted_tokens = accepted_tokens
     written = Written()
     await run(fake, blocks(questions(40), 8), written.write)
@@ -170,7 +142,7 @@ async def test_rows_that_are_not_written_are_bounded(
         threading.Event().wait(0.002)
         written.write(block, answers)
 
-    await run(FakeFillMask(lambda _text: asyncio.sleep(0.0001)), asked(), write)
+    await run(FakeModel(lambda _text: asyncio.sleep(0.0001)), asked(), write)
     assert written.numbers == list(range(200))
     # the reader is up to two blocks ahead of the pipeline
     assert max(ahead) <= 20 + 3 * 5
@@ -185,7 +157,7 @@ async def test_long_answers_do_not_wait_for_their_block(monkeypatch: pytest.Monk
         assert len(block) == len(answers)
         lengths.append(len(answers))
 
-    await run(FakeFillMask(), blocks(questions(9), 9), write)
+    await run(FakeModel(), blocks(questions(9), 9), write)
     assert sum(lengths) == 9
     assert max(lengths) == 3
 
@@ -203,7 +175,7 @@ async def test_a_row_that_takes_long_holds_up_no_answers(
             await go.wait()
 
     async with asyncio.timeout(30):
-        fake = FakeFillMask(answering)
+        fake = FakeModel(answering)
         flowing = asyncio.create_task(
             make_pipeline(fake).run(blocks(questions(20), 20), written.write)
         )
@@ -244,7 +216,7 @@ async def test_failure_is_raised_after_the_rows_before_it(kind: str) -> None:
         written.write(block, answers)
 
     with pytest.raises((CommandError, RuntimeError), match="here"):
-        await run(FakeFillMask(answering), asked(), write)
+        await run(FakeModel(answering), asked(), write)
     assert written.numbers == list(range(23 if kind == "answering" else 20))
 
 
@@ -261,6 +233,6 @@ async def test_end_does_not_wait_for_the_reader() -> None:
 
     try:
         with pytest.raises(RowError, match="here"):
-            await run(FakeFillMask(), asked(), write)
+            await run(FakeModel(), asked(), write)
     finally:
         never.set()

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Self
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -21,39 +21,16 @@ from fillmask.cli.files import process_file
 from fillmask.cli.job import Job, locked
 from fillmask.errors import InvalidRequestError
 from fillmask.settings import Settings
-from fillmask.tasks.fill_mask.results import Fill, TextFills
-from fillmask.tasks.pipeline import Inputs, Size
 from tests.properties import examples
 from tests.service.cli.command_line import block_of, write_texts
+from tests.service.cli.fake_model import FakeModel
 from tests.service.cli.resume.failing_disk import Disk, KilledError
 from tests.service.tiny import Tiny
 
 
-class FakeModel:
-    """Model and pipeline that fill a mask with the text, and refuse texts without a mask."""
-
-    accepted_tokens = 0
-
-    def __init__(self) -> None:
-        self.batcher = self
-
-    def pipeline(self, _task: object) -> Self:
-        return self
-
-    def check(self, parameters: object) -> None:
-        """Accept any targets."""
-
-    async def plan(self, inputs: Inputs[object]) -> mock.Mock:
-        text = str(inputs.texts[0])
-        if "[MASK]" not in text:
-            raise InvalidRequestError(f"{inputs.label} has no mask.")
-        return mock.Mock(text=text, size=Size(1, 1, ""), is_large=False)
-
-    async def run(self, plan: mock.Mock) -> list[TextFills]:
-        return [TextFills([[Fill(0.5, 1, plan.text, "")]])]
-
-    async def aclose(self) -> None:
-        """Close nothing."""
+async def answering(text: str) -> None:
+    if "[MASK]" not in text:
+        raise InvalidRequestError("The text has no mask.")
 
 
 @dataclass(frozen=True)
@@ -128,7 +105,7 @@ def bundle(tiny: Tiny) -> Path:
 @pytest.fixture(autouse=True)
 def _fast_model(monkeypatch: pytest.MonkeyPatch) -> None:
     async def load(*_: object) -> FakeModel:
-        return FakeModel()
+        return FakeModel(answering)
 
     monkeypatch.setattr(work, "load_model", load)
 
