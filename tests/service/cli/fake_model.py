@@ -17,6 +17,7 @@ class FakeModel:
 
     def __init__(self, answering: Callable[[str], Any] | None = None) -> None:
         self.accepted_tokens = 0
+        self.json_bytes = 1  # that a text's plan claims
         self.at_work = self.most_at_work = 0
         self.batcher = self
         self._answering = answering
@@ -28,9 +29,8 @@ class FakeModel:
         """Accept any targets."""
 
     async def plan(self, inputs: Inputs[Any]) -> SimpleNamespace:
-        """Plan a single byte."""
         [text] = inputs.texts
-        return SimpleNamespace(text=text, size=Size(1, 0, ""), is_large=False)
+        return SimpleNamespace(text=text, size=Size(self.json_bytes, 0, ""), is_large=False)
 
     async def run(self, plan: SimpleNamespace) -> list[TextFills]:
         self.at_work += 1

@@ -108,15 +108,19 @@ async def test_rows_that_cannot_be_filled_are_problems() -> None:
     assert written.answers == [answer_of(0), *problems, answer_of(3)]
 
 
-@pytest.mark.parametrize(("accepted_tokens", "max_bytes"), [(10**9, 2**27), (0, 2)])
+@pytest.mark.parametrize(
+    ("accepted_tokens", "max_bytes", "json_bytes"),
+    [(10**9, 2**27, 1), (0, 2, 1), (0, 1000, 900)],
+    ids=["tokens", "texts", "plans"],
+)
 async def test_no_more_rows_begin_while_enough_waits(
-    monkeypatch: pytest.MonkeyPatch, accepted_tokens: int, max_bytes: int
+    monkeypatch: pytest.MonkeyPatch, accepted_tokens: int, max_bytes: int, json_bytes: int
 ) -> None:
     # Two rows are in progress, so that the workers have passes when the first row ends.
     monkeypatch.setattr(pipeline, "_MAX_BYTES", max_bytes)
     monkeypatch.setattr(pipeline, "_LONG_ANSWERS_BYTES", 1)
     fake = FakeModel(lambda _text: asyncio.sleep(0.001))
-    fake.accepted_tokens = accepted_tokens
+    fake.accepted_tokens, fake.json_bytes = accepted_tokens, json_bytes
     written = Written()
     await run(fake, blocks(questions(40), 8), written.write)
     assert fake.most_at_work == 2
