@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from fillmask.app import create_app
-from fillmask.settings import Settings
 from tests.service.server_process import Process, start_process
+from tests.service.serving import serving
 from tests.service.tiny import Tiny, describe_files, write_bundle
 
 EditBundle = Callable[[Callable[[dict[str, Any]], object]], Path]
@@ -60,10 +59,9 @@ def edit_bundle(bundle_copy: Path) -> EditBundle:
 @pytest.fixture(scope="session")
 def client(tiny: Tiny) -> Iterator[TestClient]:
     """Client of a service in this process, with low limits."""
-    settings = Settings(
-        bundle=tiny.path, threads=2, max_texts=4, max_masks=6, max_top_k=20, max_body_bytes=150_000
-    )
-    with TestClient(create_app(settings)) as test_client:
+    with serving(
+        tiny.path, threads=2, max_texts=4, max_masks=6, max_top_k=20, max_body_bytes=150_000
+    ) as test_client:
         yield test_client
 
 

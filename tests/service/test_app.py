@@ -1,36 +1,28 @@
 """Starts and imports of the application."""
 
 import pytest
-from fastapi.testclient import TestClient
 
-from fillmask.app import create_app
 from fillmask.errors import SettingsError
-from fillmask.settings import Settings
 from tests.service.server_process import run_process
+from tests.service.serving import serving
 from tests.service.tiny import Tiny
-
-
-def start(settings: Settings) -> None:
-    """Start an application and stop it."""
-    with TestClient(create_app(settings)):
-        pass
 
 
 def test_golden_prompts_are_not_bound_by_the_users_limits(tiny: Tiny) -> None:
     # The settings may limit requests to one mask and one fill.
-    start(Settings(bundle=tiny.path, threads=1, max_masks=1, max_top_k=1))
+    with serving(tiny.path, max_masks=1, max_top_k=1):
+        pass
 
 
 def test_a_text_must_fit_into_the_queue(tiny: Tiny) -> None:
     # The limit of waiting tokens must allow the longest text.
-    with pytest.raises(
-        SettingsError, match=r"max_waiting_tokens must be at least 32, .* \(got 31\)"
-    ):
-        start(Settings(bundle=tiny.path, threads=1, max_waiting_tokens=31))
+    refusal = r"max_waiting_tokens must be at least 32, .* \(got 31\)"
+    with pytest.raises(SettingsError, match=refusal), serving(tiny.path, max_waiting_tokens=31):
+        pass
 
 
 def test_top_k_is_bound_by_the_vocabulary(tiny: Tiny) -> None:
-    with TestClient(create_app(Settings(bundle=tiny.path, threads=1))) as client:
+    with serving(tiny.path) as client:
         max_top_k = client.get("/info").json()["limits"]["max_top_k"]
         assert max_top_k == len(tiny.vocabulary) - 5
         body = {"inputs": "[MASK]", "parameters": {"top_k": max_top_k}}

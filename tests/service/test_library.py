@@ -16,17 +16,15 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from fastapi.testclient import TestClient
 
 import fillmask
 from fillmask import Fill, FillMask, InvalidRequestError, RejectedTarget, RejectedText, TextPair
-from fillmask.app import create_app
 from fillmask.parameters.texts import PAIR
-from fillmask.settings import Settings
 from fillmask.tasks.task import FILL_MASK
 from tests.service.classifiers import write_classifier
 from tests.service.cli.command_line import random_texts
 from tests.service.server_process import run_process
+from tests.service.serving import serving
 from tests.service.tiny import MASK_ID, MAX_TOKENS, SPECIAL, VOCABULARY, Tiny, build_tokenizer
 
 TEXT = "paris is the [MASK] of france ."
@@ -87,8 +85,8 @@ def assert_near(found: Any, expected: Any) -> None:
 def test_answers_are_those_of_http(model: FillMask, tiny: Tiny, bundle: Path) -> None:
     with (
         FillMask(bundle) as labels,
-        TestClient(create_app(Settings(bundle=tiny.path))) as fills_over_http,
-        TestClient(create_app(Settings(bundle=bundle))) as labels_over_http,
+        serving(tiny.path) as fills_over_http,
+        serving(bundle) as labels_over_http,
     ):
         for method, inputs, parameters in CALLS:
             path = {"fill": "/fill-mask"}.get(method, f"/{method}")

@@ -5,20 +5,18 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from fastapi.testclient import TestClient
 from pydantic import Field
 
 from fillmask import FillMask
-from fillmask.app import create_app
 from fillmask.engine.passes import ModelPass, no_targets
 from fillmask.parameters.texts import InputText
 from fillmask.parameters.validation import TaskParameters
-from fillmask.settings import Settings
 from fillmask.tasks.pipeline import Inputs, Parts, Pipeline, Size
 from fillmask.tasks.result import RejectedText, accepted
 from fillmask.tasks.task import TASKS, Endpoint, Task
 from fillmask.tokenization.reader import TextReader
 from tests.service.cli.command_line import fillmask
+from tests.service.serving import serving
 from tests.service.tiny import Tiny
 from tests.service.tiny_calls import make_tokenizer
 
@@ -98,7 +96,7 @@ def test_a_row_is_all_that_a_task_needs(tiny: Tiny) -> None:
         log_probs = tiny.log_probs(encoded.input_ids.tolist(), position)
         assert expected[mask] == pytest.approx(-(np.exp(log_probs) * log_probs).sum(), abs=1e-4)
 
-    with TestClient(create_app(Settings(bundle=tiny.path, threads=1))) as client:
+    with serving(tiny.path) as client:
         body = {"inputs": TEXT, "parameters": {"bits": True}}
         for path in ("/entropy", f"/models/{client.get('/info').json()['name']}/entropy"):
             assert client.post(path, json=body).json() == pytest.approx(found[0])

@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from fillmask.app import create_app
-from fillmask.settings import Settings
 from tests.service.api.labels.bundles import write_label_bundle
 from tests.service.server_process import start_process
+from tests.service.serving import serving
 from tests.service.sparse_bundles import verse_vocabulary, write_sparse_bundle
 from tests.service.tiny import Tiny
 
@@ -68,10 +67,9 @@ def bundles(
 def every_model(bundles: Path) -> Iterator[TestClient]:
     """Client of a service in this process with all models and low limits."""
     aliases = "rerank-v3.5=ranker, BAAI/bge-reranker-base=ranker"
-    settings = Settings(
-        bundle=bundles, threads=2, max_texts=4, max_masks=6, max_top_k=20, served_name=aliases
-    )
-    with TestClient(create_app(settings)) as client:
+    with serving(
+        bundles, threads=2, max_texts=4, max_masks=6, max_top_k=20, served_name=aliases
+    ) as client:
         yield client
 
 

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from fillmask.app import create_app
-from fillmask.settings import Settings
 from tests.service.responses import post
+from tests.service.serving import serving
 from tests.service.tiny import Tiny
 
 TEXT = "the dog [MASK] at the cat"
@@ -26,7 +25,7 @@ NO_MASK = "has no mask; write [MASK] in place of a word."
 @pytest.fixture(scope="module")
 def client(tiny: Tiny) -> Iterator[TestClient]:
     """Client of a service with the usual limits."""
-    with TestClient(create_app(Settings(bundle=tiny.path, threads=2))) as test_client:
+    with serving(tiny.path, threads=2) as test_client:
         yield test_client
 
 

@@ -7,10 +7,9 @@ import httpx
 import pytest
 from fastapi.testclient import TestClient
 
-from fillmask.app import create_app
-from fillmask.settings import Settings
 from tests.service.conftest import StartServer
 from tests.service.scrape import samples, scrape, value
+from tests.service.serving import serving
 from tests.service.tiny import Tiny
 
 FILL = {"inputs": ["the [MASK]", "a [MASK]"]}
@@ -19,8 +18,7 @@ FILL = {"inputs": ["the [MASK]", "a [MASK]"]}
 @pytest.fixture
 def client(tiny: Tiny) -> Iterator[TestClient]:
     """Client of a new service, which has received no requests."""
-    settings = Settings(bundle=tiny.path, threads=1, max_body_bytes=2048)
-    with TestClient(create_app(settings)) as test_client:
+    with serving(tiny.path, max_body_bytes=2048) as test_client:
         yield test_client
 
 

@@ -10,9 +10,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from fillmask import FillMask
-from fillmask.app import create_app
 from fillmask.observability import request_context
-from fillmask.settings import Settings
+from tests.service.serving import serving
 from tests.service.tiny import Tiny
 
 KNOWN = "the dog [MASK]"
@@ -65,7 +64,7 @@ def test_bundle_decides_about_special_tokens(bundle_copy: Path) -> None:
     fields = json.loads(description.read_text())
     for mode, status in (("refuse", 422), ("read", 200)):
         description.write_text(json.dumps(fields | {"special_tokens": mode}))
-        with TestClient(create_app(Settings(bundle=bundle_copy, threads=1))) as client:
+        with serving(bundle_copy) as client:
             answer = client.post("/fill-mask", json={"inputs": f"{KNOWN} [SEP]"})
             assert answer.status_code == status
             assert "x-warnings" not in answer.headers

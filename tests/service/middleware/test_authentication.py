@@ -11,11 +11,10 @@ from types import SimpleNamespace
 import pytest
 from fastapi.testclient import TestClient
 
-from fillmask.app import create_app
 from fillmask.errors import SettingsError
 from fillmask.middleware import authentication
 from fillmask.middleware.authentication import ApiKeys
-from fillmask.settings import Settings
+from tests.service.serving import serving
 from tests.service.tiny import Tiny
 
 KEYS = ["a-key-of-our-shop-4711", "another key, with blanks", "schlüssel-mit-umlaut"]
@@ -36,8 +35,7 @@ def file(tmp_path: Path) -> Path:
 @pytest.fixture
 def client(tiny: Tiny, file: Path) -> Iterator[TestClient]:
     """Client of a service with API keys."""
-    settings = Settings(bundle=tiny.path, threads=1, api_keys_file=file)
-    with TestClient(create_app(settings)) as test_client:
+    with serving(tiny.path, api_keys_file=file) as test_client:
         yield test_client
 
 

@@ -2,8 +2,7 @@
 
 from fastapi.testclient import TestClient
 
-from fillmask.app import create_app
-from fillmask.settings import Settings
+from tests.service.serving import serving
 from tests.service.tiny import Tiny
 
 ALLOWED, OTHER = "https://app.example.com", "https://evil.example.com"
@@ -31,8 +30,7 @@ def test_no_origin_is_allowed_by_default(client: TestClient) -> None:
 def test_only_listed_origins_are_allowed(tiny: Tiny) -> None:
     # Pages of listed origins can read error responses too.
     origins = f"http://localhost:3000, {ALLOWED}"
-    settings = Settings(bundle=tiny.path, threads=1, cors_origins=origins)
-    with TestClient(create_app(settings)) as client:
+    with serving(tiny.path, cors_origins=origins) as client:
         allowed = preflight(client, ALLOWED)
         assert allowed["access-control-allow-origin"] == ALLOWED
         assert "POST" in allowed["access-control-allow-methods"]

@@ -7,17 +7,16 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import httpx
 import pytest
-from fastapi.testclient import TestClient
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode, format_span_id, format_trace_id
 
-from fillmask.app import create_app
 from fillmask.middleware import tracing
-from fillmask.settings import Settings, read_settings
+from fillmask.settings import read_settings
 from tests.service.conftest import StartServer
 from tests.service.server_process import run_process
+from tests.service.serving import serving
 from tests.service.tiny import Tiny
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -37,7 +36,7 @@ def spans_of(
     tiny: Tiny, exporter: InMemorySpanExporter, *requests: tuple[str, str, object]
 ) -> list[ReadableSpan]:
     """Return all spans of a service after these requests, in the order of their start."""
-    with TestClient(create_app(Settings(bundle=tiny.path, threads=1, traces="on"))) as client:
+    with serving(tiny.path, traces="on") as client:
         for method, path, body in requests:
             client.request(method, path, json=body, headers=TRACED)
     found = exporter.get_finished_spans()

@@ -17,11 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from prometheus_client import CollectorRegistry
 
-from fillmask.app import create_app
 from fillmask.engine.runtime import Runtime
 from fillmask.errors import BundleError
 from fillmask.models import loader, registry
@@ -33,6 +31,7 @@ from tests.service.harmed_bundles import (
     panic_at_the_load,
 )
 from tests.service.put_bundle import put_bundle, reload_models
+from tests.service.serving import serving
 from tests.service.tiny import Tiny
 
 BODY = {"inputs": "the [MASK]"}
@@ -130,9 +129,9 @@ def _older_objects() -> None:
     gc.freeze()
 
 
-def reloads(service: FastAPI, outcome: str) -> float:
+def reloads(client: TestClient, outcome: str) -> float:
     """Return the number of reloads with an outcome, without the cost of parsing a scrape."""
-    registry: CollectorRegistry = service.state.metrics._registry
+    registry: CollectorRegistry = client.app.state.metrics._registry  # type: ignore[attr-defined]
     found = registry.get_sample_value("fillmask_reloads_total", {"outcome": outcome})
     assert found is not None
     return found
@@ -221,12 +220,11 @@ def test_reloads_go_on_after_any_failure(
     bundle.parent.mkdir()
     put_bundle(tiny.path, bundle, "first")
     put_bundle(tiny.path, bundle.with_name("b"), "org/second")
-    service = create_app(Settings(bundle=bundle.parent, threads=1))
-    with TestClient(service) as client, caplog.at_level(logging.ERROR):
+    with serving(bundle.parent) as client, caplog.at_level(logging.ERROR):
         put_bundle(tiny.path, bundle, name)
         with harmed(harm, bundle):
             reload_models(client)
-        assert (reloads(service, "refused"), reloads(service, "taken")) == (1, 0)
+        assert (reloads(client, "refused"), reloads(client, "taken")) == (1, 0)
         assert client.get("/info").json()["name"] == "first"
         assert client.post("/models/first", json=BODY).is_success
         lines = [one.getMessage() for one in caplog.records if one.name.startswith("fillmask")]
@@ -237,8 +235,8 @@ def test_reloads_go_on_after_any_failure(
         put_bundle(tiny.path, bundle, "new")
         reload_models(client)
         assert client.get("/info").json()["name"] == "new"
-        assert reloads(service, "taken") == 1
-        assert service.state.health.not_ready_reason is None
+        assert reloads(client, "taken") == 1
+        assert client.get("/health/ready").is_success
 
 
 def test_a_directory_that_cannot_be_searched_does_not_stop_the_others(
@@ -246,7 +244,6 @@ def test_a_directory_that_cannot_be_searched_does_not_stop_the_others(
 ) -> None:
     # The directory lost+found of a volume is an example.
     put_bundle(tiny.path, tmp_path / "b", "old")
-    service = create_app(Settings(bundle=tmp_path, threads=1))
     is_file = Path.is_file
 
     def fail(path: Path) -> bool:
@@ -254,13 +251,13 @@ def test_a_directory_that_cannot_be_searched_does_not_stop_the_others(
             raise PermissionError(errno.EACCES, "Permission denied", str(path))
         return is_file(path)
 
-    with TestClient(service) as client, caplog.at_level(logging.ERROR):
+    with serving(tmp_path) as client, caplog.at_level(logging.ERROR):
         (tmp_path / "a").mkdir()
         put_bundle(tiny.path, tmp_path / "b", "new")
         monkeypatch.setattr(Path, "is_file", fail)
         reload_models(client)
         assert client.get("/info").json()["name"] == "new"
-        assert (reloads(service, "refused"), reloads(service, "taken")) == (1, 1)
+        assert (reloads(client, "refused"), reloads(client, "taken")) == (1, 1)
         assert "a cannot be read (bundle.json: permission denied)" in caplog.text
 
 
@@ -268,8 +265,7 @@ def test_names_of_directories_forge_no_lines(
     tiny: Tiny, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     put_bundle(tiny.path, tmp_path / "a", "old")
-    service = create_app(Settings(bundle=tmp_path, threads=1))
-    with TestClient(service) as client, caplog.at_level(logging.INFO):
+    with serving(tmp_path) as client, caplog.at_level(logging.INFO):
         put_bundle(tiny.path, tmp_path / "b\nfillmask serves", "new")
         put_bundle(tiny.path, tmp_path / "c\nfillmask serves", "new")
         reload_models(client)
@@ -282,16 +278,14 @@ def test_names_of_directories_forge_no_lines(
 def test_the_end_of_the_service_ends_an_endless_reload(tiny: Tiny, tmp_path: Path) -> None:
     bundle = tmp_path / "bundle"
     put_bundle(tiny.path, bundle, "old")
-    settings = Settings(bundle=bundle, threads=1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loader, "VERIFICATION_LIMIT_S", 60)
-        service = create_app(settings)
-        with TestClient(service) as client:
+        with serving(bundle) as client:
             put_bundle(tiny.path, tmp_path / "copy", "bad")
             loop_in_every_run(tmp_path / "copy")
             put_bundle(tmp_path / "copy", bundle, "bad")
             assert client.portal is not None
-            client.portal.call(service.state.models.start_reload)
+            client.portal.call(client.app.state.models.start_reload)  # type: ignore[attr-defined]
             time.sleep(0.3)
             started_s = time.monotonic()
         assert time.monotonic() - started_s < 10

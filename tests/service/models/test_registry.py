@@ -9,13 +9,11 @@ from pathlib import Path
 
 import httpx
 import pytest
-from fastapi.testclient import TestClient
 
-from fillmask.app import create_app
 from fillmask.errors import StartupError
-from fillmask.settings import Settings
 from tests.service.conftest import StartServer
 from tests.service.put_bundle import put_bundle, reload_models, until
+from tests.service.serving import serving
 from tests.service.tiny import Tiny
 
 BODY = {"inputs": "the [MASK]", "parameters": {"top_k": 2}}
@@ -36,12 +34,11 @@ def bundles(tiny: Tiny, tmp_path: Path) -> Path:
 
 def test_setting_names_the_default_model(bundles: Path) -> None:
     # The setting must name an existing model.
-    settings = Settings(bundle=bundles, threads=1, model="org/second")
-    with TestClient(create_app(settings)) as client:
+    with serving(bundles, model="org/second") as client:
         assert client.get("/info").json()["name"] == "org/second"
     with (
         pytest.raises(StartupError, match=r'model must be one of "first", "org/.* \(got "x"\)'),
-        TestClient(create_app(settings.model_copy(update={"model": "x"}))),
+        serving(bundles, model="x"),
     ):
         pass
 
@@ -51,13 +48,13 @@ def test_no_bundle_and_two_of_one_name_are_rejected(
 ) -> None:
     with (
         pytest.raises(StartupError, match="nor a directory in it has a bundle"),
-        TestClient(create_app(Settings(bundle=bundles / ".hidden"))),
+        serving(bundles / ".hidden"),
     ):
         pass
     put_bundle(tiny.path, bundles / "c", "first")
     with (
         pytest.raises(StartupError, match='have the same name "first"'),
-        TestClient(create_app(Settings(bundle=bundles))),
+        serving(bundles),
     ):
         pass
 
@@ -94,8 +91,7 @@ def test_changed_bundle_is_taken_and_no_request_is_lost(
 
 
 def test_changes_are_found_by_polling(tiny: Tiny, bundles: Path) -> None:
-    settings = Settings(bundle=bundles, threads=1, reload_every_s=1)
-    with TestClient(create_app(settings)) as client:
+    with serving(bundles, reload_every_s=1) as client:
         put_bundle(tiny.path, bundles / "c", "third")
         until(lambda: client.post("/models/third", json=BODY).is_success)
         assert client.get("/info").json()["name"] == "first"
@@ -117,7 +113,7 @@ def test_bundle_that_was_moved_into_the_one_to_replace(
 ) -> None:
     # `mv new old` does this, and only a bundle that was meant to replace the other one may do so.
     outer, inner = bundles / "a", bundles / "a" / "new"
-    with TestClient(create_app(Settings(bundle=bundles, threads=1))) as client:
+    with serving(bundles) as client:
         put_bundle(tiny.path, inner, name)
         file = inner / "bundle.json"
         file.write_text(json.dumps(json.loads(file.read_text()) | {"description": "inner"}))

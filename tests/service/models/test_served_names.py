@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from fillmask.app import create_app
 from fillmask.errors import SettingsError
 from fillmask.models.registry import with_aliases
-from fillmask.settings import Settings
 from tests.service.put_bundle import put_bundle, reload_models
+from tests.service.serving import serving
 from tests.service.tiny import Tiny
 
 ALIASES = "fillmask, second=org/second"
@@ -33,8 +32,7 @@ def put_both(tiny: Tiny, directory: Path) -> Path:
 def client(tiny: Tiny, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     """Client of a service with both models and an alias of each."""
     bundles = put_both(tiny, tmp_path_factory.mktemp("bundles"))
-    settings = Settings(bundle=bundles, threads=1, served_name=ALIASES)
-    with TestClient(create_app(settings)) as test_client:
+    with serving(bundles, served_name=ALIASES) as test_client:
         yield test_client
 
 
@@ -139,8 +137,7 @@ def test_reloads_keep_the_aliases(
 ) -> None:
     # The registry ignores a bundle that takes a model from an alias, or an alias from a model.
     bundles = put_both(tiny, tmp_path)
-    settings = Settings(bundle=bundles, threads=1, served_name=ALIASES)
-    with TestClient(create_app(settings)) as client, caplog.at_level(logging.ERROR):
+    with serving(bundles, served_name=ALIASES) as client, caplog.at_level(logging.ERROR):
 
         def reload(directory: str, name: str) -> list[str]:
             put_bundle(tiny.path, bundles / directory, name)
@@ -167,8 +164,7 @@ def test_reloads_keep_the_aliases(
 
 def test_a_reload_keeps_the_default_model_of_the_settings(tiny: Tiny, tmp_path: Path) -> None:
     bundles = put_both(tiny, tmp_path)
-    settings = Settings(bundle=bundles, threads=1, model="org/second", served_name="main")
-    with TestClient(create_app(settings)) as client:
+    with serving(bundles, model="org/second", served_name="main") as client:
         put_bundle(tiny.path, bundles / "b", "renamed")
         reload_models(client)
         assert models(client).default.name == "renamed"

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from fillmask.app import create_app
 from fillmask.library import FillMask
-from fillmask.settings import Settings
 from tests.service.classifiers import write_classifier
+from tests.service.serving import serving
 from tests.service.sparse_bundles import write_sparse_bundle
 from tests.service.tiny import Tiny
 
@@ -32,10 +31,9 @@ def bundles(tiny: Tiny, tmp_path_factory: pytest.TempPathFactory) -> dict[str, P
 @pytest.fixture(scope="session")
 def clients(bundles: dict[str, Path]) -> Iterator[dict[str, TestClient]]:
     """Services with the limits of the command and of Python, such as the vocabulary for top_k."""
-    own: dict[str, Any] = {"threads": 1, "max_top_k": 10**6, "max_passes": 2**16}
     with ExitStack() as stack:
         by_path = {
-            path: stack.enter_context(TestClient(create_app(Settings(bundle=path, **own))))
+            path: stack.enter_context(serving(path, max_top_k=10**6, max_passes=2**16))
             for path in set(bundles.values())
         }
         yield {task: by_path[path] for task, path in bundles.items()}

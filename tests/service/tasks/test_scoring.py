@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from fillmask.app import create_app
-from fillmask.settings import Settings
 from tests.service.responses import post
+from tests.service.serving import serving
 from tests.service.tiny import MASK_ID, VOCABULARY, Tiny
 
 TOLERANCE = 2e-5  # float32 sums differ from float64
@@ -111,7 +110,7 @@ def test_a_long_text_is_refused(client: TestClient) -> None:
 def test_work_is_bounded(
     tiny: Tiny, limits: Any, accepted: list[str], refused: list[str], reason: str
 ) -> None:
-    with TestClient(create_app(Settings(bundle=tiny.path, threads=1, **limits))) as client:
+    with serving(tiny.path, **limits) as client:
         assert client.post("/score", json={"inputs": accepted}).status_code == 200
         answer = client.post("/score", json={"inputs": refused})
     assert answer.status_code == 422

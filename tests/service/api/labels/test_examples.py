@@ -4,15 +4,14 @@ from pathlib import Path
 
 from fastapi.testclient import TestClient
 
-from fillmask.app import create_app
-from fillmask.settings import Settings
 from tests.service.api.test_openapi import operations, request_schema
+from tests.service.serving import serving
 
 
 def test_every_example_runs(both: Path, ranker: Path, splade: Path, tmp_path: Path) -> None:
     for bundle in (both, ranker, splade):
         (tmp_path / bundle.name).symlink_to(bundle)
-    with TestClient(create_app(Settings(bundle=tmp_path, threads=1))) as client:
+    with serving(tmp_path) as client:
         send_examples(client)
 
 

@@ -10,10 +10,9 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from fillmask import FillMask, InvalidRequestError
-from fillmask.app import create_app
-from fillmask.settings import Settings
 from tests.service.api.labels.bundles import LABELS
 from tests.service.responses import post
+from tests.service.serving import serving
 
 QUERY = "where is the cat"
 TEXTS = ["the cat sat", "the dog lay by the door", "a ship"]
@@ -130,7 +129,7 @@ def test_the_request_says_at_which_side_texts_are_cut(client: TestClient) -> Non
 
 
 def test_a_service_may_cut_by_default(ranker: Path) -> None:
-    with TestClient(create_app(Settings(bundle=ranker, threads=1, auto_truncate=True))) as client:
+    with serving(ranker, auto_truncate=True) as client:
         assert client.get("/info").json()["auto_truncate"] is True
         pair = {"text": QUERY, "text_pair": LONG}
         for path, body, refusal in (

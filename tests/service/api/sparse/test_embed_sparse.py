@@ -7,10 +7,9 @@ import numpy as np
 from fastapi.testclient import TestClient
 
 from fillmask import FillMask, RejectedText, TextPair
-from fillmask.app import create_app
-from fillmask.settings import Settings
 from tests.model.samples import VERSES
 from tests.service import responses
+from tests.service.serving import serving
 from tests.service.sparse_bundles import verse_vocabulary
 
 LONG = " ".join(VERSES)
@@ -92,8 +91,7 @@ def test_optional_fields_of_text_embeddings_inference(client: TestClient, splade
     assert sides["Left"] != sides["Right"] == sides[None]
     info = client.get("/models/splade/info").json()
     assert info["model_type"] == {"embedding": {"pooling": "splade"}}
-    settings = Settings(bundle=splade, threads=1, auto_truncate=True)
-    with TestClient(create_app(settings)) as cutting:
+    with serving(splade, auto_truncate=True) as cutting:
         assert post(cutting, inputs=LONG) == sides["Right"]
         refused = cutting.post("/embed_sparse", json={"inputs": LONG, "truncate": False})
         assert refused.status_code == 422

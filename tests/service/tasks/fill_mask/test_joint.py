@@ -6,12 +6,11 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from fillmask.app import create_app
 from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import BatchOutputs, ModelPass
-from fillmask.settings import Settings
 from fillmask.tasks.fill_mask.joint import MIN_BEAM_WIDTH, max_joint_passes
 from tests.service.responses import post
+from tests.service.serving import serving
 from tests.service.tiny import MASK_ID, SPECIAL, VOCABULARY, Tiny
 
 TOLERANCE = 1e-4
@@ -90,7 +89,7 @@ def test_passes_are_bounded(tiny: Tiny) -> None:
     assert max_joint_passes(3, 5) == 11
     assert max_joint_passes(2, 20) == 21
     runs: list[ModelPass] = []
-    with TestClient(create_app(Settings(bundle=tiny.path, threads=1, max_passes=6))) as client:
+    with serving(tiny.path, max_passes=6) as client:
         batcher = client.app.state.models.default.pipelines["fill-mask"]._strategies._batcher  # type: ignore[attr-defined]
         run = batcher._run
 

@@ -10,14 +10,13 @@ from fastapi.testclient import TestClient
 from tokenizers import AddedToken, decoders, models, pre_tokenizers, processors
 from tokenizers import Tokenizer as TokenizerFile
 
-from fillmask.app import create_app
 from fillmask.engine.passes import ModelPass, PassOutputs
 from fillmask.parameters.texts import InputText, TextPair
-from fillmask.settings import Settings
 from fillmask.tasks.fill_mask.results import WordFill
 from fillmask.tasks.fill_mask.words import BEAM_WIDTH, WordSearch, max_word_passes
 from fillmask.tokenization.tokenizer import Tokenizer
 from tests.service.responses import post
+from tests.service.serving import serving
 from tests.service.tiny import MASK_ID, SPECIAL, VOCABULARY, Tiny, build_tokenizer
 from tests.service.tiny_calls import make_tokenizer
 
@@ -80,8 +79,7 @@ def test_passes_are_bounded(tiny: Tiny) -> None:
     # Words of one length need one pass, plus one per entry of the beam for each further token.
     assert max_word_passes(1) == 1
     assert max_word_passes(3) == 1 + (1 + BEAM_WIDTH) + (1 + 2 * BEAM_WIDTH)
-    settings = Settings(bundle=tiny.path, threads=1, max_passes=max_word_passes(3))
-    with TestClient(create_app(settings)) as client:
+    with serving(tiny.path, max_passes=max_word_passes(3)) as client:
         fill(client, TEXT)
         body = {"inputs": "[MASK] [MASK]", "parameters": {"granularity": "word"}}
         answer = client.post("/fill-mask", json=body)
