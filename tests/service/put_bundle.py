@@ -8,6 +8,8 @@ from pathlib import Path
 
 from fastapi.testclient import TestClient
 
+from fillmask.models.registry import ModelRegistry
+
 
 def put_bundle(source: Path, path: Path, name: str) -> None:
     """Copy a bundle with a new model name to a path, in place of any older bundle.
@@ -27,7 +29,8 @@ def put_bundle(source: Path, path: Path, name: str) -> None:
 def reload_models(client: TestClient) -> None:
     """Reload the models of a service in this process and wait for the end."""
     assert client.portal is not None
-    client.portal.call(client.app.state.models.reload)  # type: ignore[attr-defined]
+    models: ModelRegistry = client.app.state.models  # type: ignore[attr-defined]
+    client.portal.call(models.reload)
 
 
 def until(condition: Callable[[], bool]) -> None:

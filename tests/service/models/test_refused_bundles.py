@@ -24,6 +24,7 @@ from fillmask.engine.runtime import Runtime
 from fillmask.errors import BundleError
 from fillmask.models import loader, registry
 from fillmask.models.loader import load_model
+from fillmask.models.registry import ModelRegistry
 from fillmask.settings import Settings
 from tests.service.harmed_bundles import (
     loop_in_every_run,
@@ -285,7 +286,8 @@ def test_the_end_of_the_service_ends_an_endless_reload(tiny: Tiny, tmp_path: Pat
             loop_in_every_run(tmp_path / "copy")
             put_bundle(tmp_path / "copy", bundle, "bad")
             assert client.portal is not None
-            client.portal.call(client.app.state.models.start_reload)  # type: ignore[attr-defined]
+            models: ModelRegistry = client.app.state.models  # type: ignore[attr-defined]
+            client.portal.call(models.start_reload)
             time.sleep(0.3)
             started_s = time.monotonic()
         assert time.monotonic() - started_s < 10
