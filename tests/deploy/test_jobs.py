@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from torch.distributed.run import get_args_parser
 
 from fillmask.cli import signals
 from fillmask.cli.errors import CommandError, RetryError
@@ -91,6 +90,8 @@ def start(index: int, volume: Path, name: str = "job") -> subprocess.Popen[str]:
 def test_each_pod_is_a_node_of_one_run_and_finds_the_first(tmp_path: Path) -> None:
     # Kubernetes names a pod after its Job and its index. The Service gives it a domain. torchrun
     # and fillmask-train accept the arguments.
+    from torch.distributed.run import get_args_parser  # noqa: PLC0415 - takes a second
+
     service = kustomize.one(kustomize.rendered(PRETRAINING), "Service")
     assert POD["subdomain"] == service["metadata"]["name"]
     assert service["spec"]["clusterIP"] == "None"

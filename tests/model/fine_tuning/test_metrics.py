@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
-from sklearn import metrics as oracle
+import scipy  # it and scikit-learn import their modules at the first use
+import sklearn
 
 from fillmask_model.encoder.classifier import ClassifierConfig
 from fillmask_model.fine_tuning.metrics import compute_metrics, describe_predictions, spearman
@@ -26,11 +26,13 @@ def test_metrics_of_one_label_per_text() -> None:
     logits, targets = random_single()
     predicted, labels = logits.argmax(axis=1), tuple("abcde")
     found = describe_predictions(ClassifierConfig(labels=labels), logits, targets, intervals=False)
-    assert found["accuracy"] == pytest.approx(oracle.accuracy_score(targets, predicted))
-    assert found["macro_f1"] == pytest.approx(oracle.f1_score(targets, predicted, average="macro"))
-    matrix = oracle.confusion_matrix(targets, predicted, labels=range(5))
+    assert found["accuracy"] == pytest.approx(sklearn.metrics.accuracy_score(targets, predicted))
+    assert found["macro_f1"] == pytest.approx(
+        sklearn.metrics.f1_score(targets, predicted, average="macro")
+    )
+    matrix = sklearn.metrics.confusion_matrix(targets, predicted, labels=range(5))
     assert found["confusion_matrix"] == matrix.tolist()
-    expected = oracle.precision_recall_fscore_support(
+    expected = sklearn.metrics.precision_recall_fscore_support(
         targets, predicted, labels=range(5), zero_division=0
     )
     for label, *values in zip(labels, *expected, strict=True):
@@ -50,13 +52,13 @@ def test_metrics_of_several_labels_per_text() -> None:
     assert found == pytest.approx(
         {
             "rows": 50,
-            "accuracy": oracle.accuracy_score(targets, predicted),
-            "macro_f1": oracle.f1_score(targets, predicted, average="macro"),
-            "micro_f1": oracle.f1_score(targets, predicted, average="micro"),
+            "accuracy": sklearn.metrics.accuracy_score(targets, predicted),
+            "macro_f1": sklearn.metrics.f1_score(targets, predicted, average="macro"),
+            "micro_f1": sklearn.metrics.f1_score(targets, predicted, average="micro"),
         }
     )
     assert [labels[one]["recall"] for one in "abcd"] == pytest.approx(
-        oracle.recall_score(targets, predicted, average=None).tolist()
+        sklearn.metrics.recall_score(targets, predicted, average=None).tolist()
     )
 
 
@@ -66,9 +68,13 @@ def test_metrics_of_numbers() -> None:
     logits = (targets + rng.normal(size=40)).astype(np.float32)[:, None]
     found = compute_metrics("regression", logits, targets)
     assert found["mean_squared_error"] == pytest.approx(
-        oracle.mean_squared_error(targets.astype(np.float64), logits[:, 0].astype(np.float64))
+        sklearn.metrics.mean_squared_error(
+            targets.astype(np.float64), logits[:, 0].astype(np.float64)
+        )
     )
-    assert found["spearman"] == pytest.approx(stats.spearmanr(logits[:, 0], targets).statistic)
+    assert found["spearman"] == pytest.approx(
+        scipy.stats.spearmanr(logits[:, 0], targets).statistic
+    )
     assert spearman(np.ones(5), np.arange(5)) == 0  # the correlation of a constant is not defined
 
 
