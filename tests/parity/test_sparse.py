@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import shutil
+from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,9 +18,6 @@ import pytest
 import torch
 from fastapi.testclient import TestClient
 from numpy.typing import NDArray
-from sentence_transformers import SparseEncoder
-from sentence_transformers.base.modules import Router, Transformer
-from sentence_transformers.sparse_encoder.modules import SparseStaticEmbedding, SpladePooling
 
 from fillmask.app import create_app
 from fillmask.library import FillMask
@@ -27,6 +26,22 @@ from tests.parity.served import TOLERANCE, export, write_checkpoint
 
 LONG = " ".join(["She is in Rome, and Rome is old!"] * 40)
 TEXTS = ["She is in Rome.", "a cup of tea", "!", "Where is she? She drank tea in the old city."]
+
+
+@cache
+def oracle() -> Any:
+    """Return classes of Sentence Transformers, whose import takes a second in other workers too."""
+    from sentence_transformers import SparseEncoder  # noqa: PLC0415
+    from sentence_transformers.base.modules import Router, Transformer  # noqa: PLC0415
+    from sentence_transformers.sparse_encoder import modules  # noqa: PLC0415
+
+    return SimpleNamespace(
+        SparseEncoder=SparseEncoder,
+        Router=Router,
+        Transformer=Transformer,
+        SparseStaticEmbedding=modules.SparseStaticEmbedding,
+        SpladePooling=modules.SpladePooling,
+    )
 
 
 def serving(bundle: Path) -> TestClient:
@@ -44,13 +59,14 @@ def ask(client: TestClient, inputs: object, size: int, **fields: Any) -> NDArray
     return vectors
 
 
-def expected(encoder: SparseEncoder, texts: list[str], **options: Any) -> NDArray[np.float32]:
+def expected(encoder: Any, texts: list[str], **options: Any) -> NDArray[np.float32]:
     vectors = encoder.encode(texts, convert_to_sparse_tensor=False, **options)
     return torch.stack(list(vectors)).numpy()
 
 
 def mlm_transformer(directory: Path, max_seq_length: int = 48) -> Any:
-    return Transformer(str(directory), transformer_task="fill-mask", max_seq_length=max_seq_length)
+    options = {"transformer_task": "fill-mask", "max_seq_length": max_seq_length}
+    return oracle().Transformer(str(directory), **options)
 
 
 @pytest.mark.parametrize(
@@ -66,8 +82,8 @@ def test_every_dimension_is_that_of_sentence_transformers(
     kind: str, strategy: Any, activation: Any, tmp_path: Path
 ) -> None:
     model = write_checkpoint(tmp_path / "plain", kind, "ForMaskedLM")
-    pooling = SpladePooling(strategy, activation)
-    encoder = SparseEncoder(modules=[mlm_transformer(tmp_path / "plain"), pooling])
+    pooling = oracle().SpladePooling(strategy, activation)
+    encoder = oracle().SparseEncoder(modules=[mlm_transformer(tmp_path / "plain"), pooling])
     encoder.save_pretrained(str(tmp_path / "sparse"))
     size = model.config.vocab_size
     with serving(export(tmp_path / "sparse", tmp_path / "bundle")) as client:
@@ -83,7 +99,8 @@ def test_every_dimension_is_that_of_sentence_transformers(
 def test_a_plain_checkpoint_has_the_usual_pooling(tmp_path: Path) -> None:
     # A long text loses its end. Int8 comes close.
     model = write_checkpoint(tmp_path / "plain", "BERT", "ForMaskedLM")
-    encoder = SparseEncoder(modules=[mlm_transformer(tmp_path / "plain", 24), SpladePooling()])
+    modules = [mlm_transformer(tmp_path / "plain", 24), oracle().SpladePooling()]
+    encoder = oracle().SparseEncoder(modules=modules)
     texts, arguments = [*TEXTS, LONG], ("--task", "sparse", "--max-tokens", "24")
     wanted = expected(encoder, texts)
     with serving(export(tmp_path / "plain", tmp_path / "bundle", *arguments)) as client:
@@ -102,18 +119,19 @@ def test_a_plain_checkpoint_has_the_usual_pooling(tmp_path: Path) -> None:
             np.testing.assert_allclose(largest, vector.max(), rtol=0.05)
 
 
-def write_router(directory: Path, plain: Path, *, in_root: bool) -> SparseEncoder:
+def write_router(directory: Path, plain: Path, *, in_root: bool) -> Any:
     """Write an encoder whose queries need no pass, as published by OpenSearch if `in_root`."""
     transformer = mlm_transformer(plain)
     size = transformer.model.config.vocab_size
     generator = torch.Generator().manual_seed(0)
     weight = torch.rand(len(transformer.tokenizer.get_vocab()), generator=generator)
     assert len(weight) <= size
-    router = Router.for_query_document(
-        query_modules=[SparseStaticEmbedding(transformer.tokenizer, weight)],
-        document_modules=[transformer, SpladePooling("max", "log1p_relu")],
+    router = oracle().Router.for_query_document(
+        query_modules=[oracle().SparseStaticEmbedding(transformer.tokenizer, weight)],
+        document_modules=[transformer, oracle().SpladePooling("max", "log1p_relu")],
     )
-    encoder = SparseEncoder(modules=[router], similarity_fn_name="dot", max_active_dims=9)
+    options = {"similarity_fn_name": "dot", "max_active_dims": 9}
+    encoder = oracle().SparseEncoder(modules=[router], **options)
     encoder.save_pretrained(str(directory))
     if in_root:
         [nested] = directory.glob("document_0_*")

@@ -6,12 +6,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy  # it and scikit-learn import their modules at the first use
-import sklearn
+import scipy
 
 from fillmask_model.encoder.classifier import ClassifierConfig
 from fillmask_model.fine_tuning.metrics import compute_metrics, describe_predictions, spearman
 from tests.model.fine_tuning.samples import MULTI
+
+
+@pytest.fixture(scope="module")
+def oracle() -> Any:
+    """Metrics of scikit-learn, whose import takes a second, which other workers save."""
+    from sklearn import metrics  # noqa: PLC0415
+
+    return metrics
 
 
 def random_single(rows: int = 60, labels: int = 5) -> tuple[Any, Any]:
@@ -22,17 +29,15 @@ def random_single(rows: int = 60, labels: int = 5) -> tuple[Any, Any]:
     return logits, rng.integers(labels - 1, size=rows)
 
 
-def test_metrics_of_one_label_per_text() -> None:
+def test_metrics_of_one_label_per_text(oracle: Any) -> None:
     logits, targets = random_single()
     predicted, labels = logits.argmax(axis=1), tuple("abcde")
     found = describe_predictions(ClassifierConfig(labels=labels), logits, targets, intervals=False)
-    assert found["accuracy"] == pytest.approx(sklearn.metrics.accuracy_score(targets, predicted))
-    assert found["macro_f1"] == pytest.approx(
-        sklearn.metrics.f1_score(targets, predicted, average="macro")
-    )
-    matrix = sklearn.metrics.confusion_matrix(targets, predicted, labels=range(5))
+    assert found["accuracy"] == pytest.approx(oracle.accuracy_score(targets, predicted))
+    assert found["macro_f1"] == pytest.approx(oracle.f1_score(targets, predicted, average="macro"))
+    matrix = oracle.confusion_matrix(targets, predicted, labels=range(5))
     assert found["confusion_matrix"] == matrix.tolist()
-    expected = sklearn.metrics.precision_recall_fscore_support(
+    expected = oracle.precision_recall_fscore_support(
         targets, predicted, labels=range(5), zero_division=0
     )
     for label, *values in zip(labels, *expected, strict=True):
@@ -41,7 +46,7 @@ def test_metrics_of_one_label_per_text() -> None:
     assert set(found) == {"rows", "accuracy", "macro_f1", "labels", "confusion_matrix"}
 
 
-def test_metrics_of_several_labels_per_text() -> None:
+def test_metrics_of_several_labels_per_text(oracle: Any) -> None:
     rng = np.random.default_rng(1)
     logits = rng.normal(size=(50, 4)).astype(np.float32)
     targets = (rng.random((50, 4)) < 0.4).astype(np.float32)
@@ -52,25 +57,23 @@ def test_metrics_of_several_labels_per_text() -> None:
     assert found == pytest.approx(
         {
             "rows": 50,
-            "accuracy": sklearn.metrics.accuracy_score(targets, predicted),
-            "macro_f1": sklearn.metrics.f1_score(targets, predicted, average="macro"),
-            "micro_f1": sklearn.metrics.f1_score(targets, predicted, average="micro"),
+            "accuracy": oracle.accuracy_score(targets, predicted),
+            "macro_f1": oracle.f1_score(targets, predicted, average="macro"),
+            "micro_f1": oracle.f1_score(targets, predicted, average="micro"),
         }
     )
     assert [labels[one]["recall"] for one in "abcd"] == pytest.approx(
-        sklearn.metrics.recall_score(targets, predicted, average=None).tolist()
+        oracle.recall_score(targets, predicted, average=None).tolist()
     )
 
 
-def test_metrics_of_numbers() -> None:
+def test_metrics_of_numbers(oracle: Any) -> None:
     rng = np.random.default_rng(2)
     targets = rng.integers(6, size=40).astype(np.float32)
     logits = (targets + rng.normal(size=40)).astype(np.float32)[:, None]
     found = compute_metrics("regression", logits, targets)
     assert found["mean_squared_error"] == pytest.approx(
-        sklearn.metrics.mean_squared_error(
-            targets.astype(np.float64), logits[:, 0].astype(np.float64)
-        )
+        oracle.mean_squared_error(targets.astype(np.float64), logits[:, 0].astype(np.float64))
     )
     assert found["spearman"] == pytest.approx(
         scipy.stats.spearmanr(logits[:, 0], targets).statistic
