@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from hashlib import blake2b
 
-from tests.simulation.seeds import Outcome, first_seed, run_seed, run_seeds
+from tests.simulation.seeds import Outcome, run_seed, run_seeds
 
 
 def main() -> int:
@@ -14,18 +14,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
     parser.add_argument("--seed", type=int, help="replay one seed")
     parser.add_argument("--trace", action="store_true", help="print all events of --seed")
-    parser.add_argument("--first", type=int, default=first_seed(), help="first of many seeds")
     parser.add_argument("--seeds", type=int, help="number of seeds (by default no limit)")
-    parser.add_argument("--seconds", type=float, help="seconds in which to start seeds")
-    parser.add_argument("--processes", type=int, help="one for each CPU by default")
+    parser.add_argument("--seconds", type=float, default=300.0, help="in which to start seeds")
     options = parser.parse_args()
     started_s = time.monotonic()
     if options.seed is not None:
         return _report([run_seed(options.seed, show=options.trace)], started_s)
-    if options.seeds is None and options.seconds is None:
-        options.seconds = 300.0
     outcomes = []
-    for outcome in run_seeds(options.first, options.seeds, options.seconds, options.processes):
+    for outcome in run_seeds(options.seconds, options.seeds):
         outcomes.append(outcome)
         if outcome.violation is not None:
             break

@@ -23,7 +23,7 @@ from fillmask.middleware.cancellation import DeadlineMiddleware
 from fillmask.middleware.transfer import Claim
 from fillmask.models.served_model import ServedModel, UseCounter
 from fillmask.observability.health import Health
-from tests.simulation.seeds import first_seed, run_seeds
+from tests.simulation.seeds import run_seeds
 
 LIMIT_S = 60.0
 # what the bugs replace
@@ -112,7 +112,7 @@ def put_in(name: str) -> None:
 
 def find(name: str) -> str:
     """Return the first violation that the seeds of a minute find, or "" without one."""
-    outcomes = run_seeds(first_seed(), None, LIMIT_S, prepare=partial(put_in, name))
+    outcomes = run_seeds(LIMIT_S, prepare=partial(put_in, name))
     return next((one.violation for one in outcomes if one.violation is not None), "")
 
 

@@ -58,30 +58,24 @@ def run_seed(seed: int, *, show: bool = False) -> Outcome:
 
 
 def run_seeds(
-    first: int,
-    seeds: int | None,
-    seconds: float | None,
-    processes: int | None = None,
-    prepare: Callable[[], None] | None = None,
+    seconds: float, seeds: int | None = None, prepare: Callable[[], None] | None = None
 ) -> Iterator[Outcome]:
-    """Run the worlds of seeds until a number of them or a time is reached.
+    """Run the worlds of today's seeds, on one process for each CPU.
 
     Args:
-        first: the first seed.
-        seeds: number of seeds, or None for no limit.
-        seconds: real seconds after which no further seed starts, or None for no limit.
-        processes: number of processes, by default one for each CPU.
+        seconds: real seconds after which no further seed starts, unless their number is given.
+        seeds: number of seeds.
         prepare: function that each process calls first.
     """
-    end_s = None if seconds is None else time.monotonic() + seconds
-    processes = processes or os.cpu_count() or 1
+    first, end_s = first_seed(), time.monotonic() + seconds
+    processes = os.cpu_count() or 1
     executor = ProcessPoolExecutor(processes, initializer=prepare)
     running: list[Future[Outcome]] = []
     try:
         for seed in count(first) if seeds is None else range(first, first + seeds):
             if len(running) >= 2 * processes:
                 yield running.pop(0).result()
-            if end_s is not None and time.monotonic() > end_s:
+            if seeds is None and time.monotonic() > end_s:
                 break
             running.append(executor.submit(run_seed, seed))
         for one in running:
