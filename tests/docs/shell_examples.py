@@ -17,20 +17,26 @@ BAR = re.compile(r"[▏▎▍▌▋▊▉█]")
 TOLERANCE = 1e-3  # difference of probabilities between CPUs
 
 
-def check_shell_examples(page: str, directory: Path) -> int:
+def checkout_command(directory: Path) -> dict[str, str]:
+    """Write the command `fillmask` of this checkout, and return variables that lead to it.
+
+    The installed command may belong to another checkout.
+    """
+    command = directory / "fillmask"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m fillmask.cli "$@"\n')
+    command.chmod(0o755)
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith("FILLMASK_")}
+    return inherited | {"PATH": f"{directory}{os.pathsep}{os.environ['PATH']}"}
+
+
+def check_shell_examples(page: str, directory: Path, variables: dict[str, str]) -> int:
     """Check the output of a page's examples and return the number of examples with output.
 
     Args:
         page: text of the page in Markdown.
         directory: an empty directory for the examples.
+        variables: environment, in which `fillmask` is on the path.
     """
-    command = directory / "bin" / "fillmask"
-    command.parent.mkdir()
-    # the installed command may belong to another checkout
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m fillmask.cli "$@"\n')
-    command.chmod(0o755)
-    inherited = {k: v for k, v in os.environ.items() if not k.startswith("FILLMASK_")}
-    variables = inherited | {"PATH": f"{command.parent}{os.pathsep}{os.environ['PATH']}"}
     shown = 0
     for code, expected in EXAMPLE.findall(page):
         done = subprocess.run(

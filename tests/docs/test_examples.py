@@ -24,7 +24,13 @@ from tests.docs.code_examples import (
     run_python,
     serving,
 )
-from tests.docs.shell_examples import TOLERANCE, check_shell_examples, numbers, words
+from tests.docs.shell_examples import (
+    TOLERANCE,
+    check_shell_examples,
+    checkout_command,
+    numbers,
+    words,
+)
 from tests.service.api.labels.bundles import write_label_bundle
 from tests.service.sparse_bundles import write_sparse_bundle
 
@@ -105,7 +111,9 @@ def test_python_page_prints_what_is_shown() -> None:
 
 def test_commands_print_what_is_shown(tmp_path: Path) -> None:
     text = README + pages.read(pages.DOCS / "whole-files.md")
-    assert check_shell_examples(text, tmp_path) >= 6
+    variables = checkout_command(tmp_path)
+    (tmp_path / "work").mkdir()
+    assert check_shell_examples(text, tmp_path / "work", variables) >= 6
 
 
 def test_reranking_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
