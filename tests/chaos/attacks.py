@@ -1,8 +1,8 @@
 """Attacks on a service on this machine: on its memory, and on the time of its event loop.
 
-    .venv-dev/bin/python -m tests.chaos.attacks PORT SEED SECONDS NAME...
+    .venv-dev/bin/python -m tests.chaos.attacks PORT NAME...
 
-Each attack runs until the caller cancels the attack.
+The attacks run until somebody ends the process.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ import contextlib
 import json
 import os
 import random
+import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from fillmask.bundles.bundle import default_bundle_path
 from tests.chaos.requests import PAUSE_S, ask, connected, head, many, post, random_word
@@ -227,14 +228,11 @@ ATTACKS: dict[str, Attack] = {
 }
 
 
-async def run(names: Sequence[str], port: int, seed: int, seconds: float) -> None:
+async def run(names: Sequence[str], port: int) -> None:
     """Run attacks concurrently and restart each attack that ends or loses its connection."""
-    draw = random.Random(seed)  # noqa: S311 - a choice, not a secret
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(seconds), asyncio.TaskGroup() as group:
-            for name in names:
-                own = random.Random(draw.random())  # noqa: S311 - a choice, not a secret
-                group.create_task(_again(ATTACKS[name], port, own))
+    async with asyncio.TaskGroup() as group:
+        for name in names:
+            group.create_task(_again(ATTACKS[name], port, random.Random(name)))  # noqa: S311 - a choice, not a secret
 
 
 async def _again(attack: Attack, port: int, draw: random.Random) -> None:
@@ -244,26 +242,19 @@ async def _again(attack: Attack, port: int, draw: random.Random) -> None:
         await asyncio.sleep(PAUSE_S)
 
 
-@asynccontextmanager
-async def under(
-    names: Iterable[str], port: int, seed: int = 1, seconds: float = 3600
-) -> AsyncIterator[None]:
+@contextmanager
+def under(names: Iterable[str], port: int) -> Iterator[None]:
     """Run attacks during the block, in a separate process that does not slow down other clients."""
-    arguments = [str(port), str(seed), str(seconds), *names]
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.chaos.attacks", *arguments
-    )
-    try:
-        yield
-        code = process.returncode
-        assert code is None, f"the attacks have ended early (exit code {code})"
-    finally:
-        with contextlib.suppress(ProcessLookupError):
+    command = [sys.executable, "-m", "tests.chaos.attacks", str(port), *names]
+    with subprocess.Popen(command) as process:
+        try:
+            yield
+            code = process.poll()
+            assert code is None, f"the attacks have ended early (exit code {code})"
+        finally:
             process.kill()
-        await process.wait()
 
 
 if __name__ == "__main__":
-    _, port_, seed_, seconds_, *names_ = sys.argv
     os.nice(5)
-    asyncio.run(run(names_, int(port_), int(seed_), float(seconds_)))
+    asyncio.run(run(sys.argv[2:], int(sys.argv[1])))

@@ -30,8 +30,9 @@ async def test_other_clients_are_answered_beside_all_attacks_on_memory() -> None
     # `make attack-check` sets 60 s
     alone_s = float(os.environ.get("ATTACK_S", "0"))
     with memory_group("fillmask-attacks", LIMIT_BYTES) as group:
-        with serving("--log-level=error", code=f"{group.join}\n{SERVE}") as (_, port):
-            async with under(names, port), asking(port, CLIENTS, pause_s=0.05) as outcome:
+        code = f"{group.join}\n{SERVE}"
+        with serving("--log-level=error", code=code) as (_, port), under(names, port):
+            async with asking(port, CLIENTS, pause_s=0.05) as outcome:
                 await asyncio.sleep(alone_s or ATTACK_S)
                 sockets = group.socket_bytes
         oom_kills, peak_bytes = group.oom_kills, group.peak_bytes

@@ -48,8 +48,9 @@ async def attacked(names: Sequence[str]) -> tuple[int, Outcome]:
         warm.close()
         before_bytes = resident_bytes(process.pid)
         forget_peak(process.pid)
-        async with under(names, port), asking(port, CLIENTS, pause_s=0.05) as outcome:
-            await asyncio.sleep(ATTACK_S)
+        with under(names, port):
+            async with asking(port, CLIENTS, pause_s=0.05) as outcome:
+                await asyncio.sleep(ATTACK_S)
         return peak_bytes(process.pid) - before_bytes, outcome
 
 
@@ -84,7 +85,7 @@ async def test_memory_is_returned_after_an_attack() -> None:
     # The process frees the memory within seconds, without a reload.
     with serving("--log-level=error", code=RETURNS_AT_SIGNAL) as (process, port):
         enough_bytes = resident_bytes(process.pid) + 100 * MB
-        async with under(["wide texts", "target scores"], port):
+        with under(["wide texts", "target scores"], port):
             await asyncio.to_thread(until, lambda: peak_bytes(process.pid) > enough_bytes)
         await asyncio.sleep(1 + RETURN_EVERY_S + 2)  # the first second is for requests that run
         kept_bytes = resident_bytes(process.pid)
