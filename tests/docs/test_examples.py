@@ -116,6 +116,13 @@ def test_commands_print_what_is_shown(tmp_path: Path) -> None:
     assert check_shell_examples(text, tmp_path / "work", variables) >= 6
 
 
+def test_texts_are_classified(tmp_path: Path) -> None:
+    [(_, request), (_, client)] = BLOCK.findall(pages.read(pages.DOCS / "classification.md"))
+    with serving(f"--bundle={write_label_bundle(tmp_path / 'labels')}") as host:
+        assert set(answer(request, host)[0][0]) == {"label", "score"}
+        assert len(run_python(client.replace(HOST, host)).splitlines()) == 2
+
+
 def test_reranking_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     page = pages.read(pages.DOCS / "rerank.md")

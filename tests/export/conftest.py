@@ -25,7 +25,7 @@ def _few_smoothing_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 
     All steps take 85 % of the time of a tiny int8 export. After a tenth of the
     steps, the factors are less accurate, so the accuracy bounds of int8 are harder to meet.
-    tests/model/quantization and the export of tests/docs/test_builtin_model.py run all steps.
+    tests/model/quantization and the export of tests/docs/test_training.py run all steps.
     """
     monkeypatch.setattr(smoothing, "STEPS", smoothing.STEPS // 10)
 
