@@ -26,7 +26,6 @@ from tests.model.samples import repetitive_text, verse_tokenizer
 from tests.service import tiny
 from tests.service.cli.command_line import fillmask
 
-CHECKPOINT = ("config.json", "tokenizer.json", "model.safetensors")
 BUNDLE = ("bundle.json", "weights.bin")
 MINE = "a text of the user\n"
 

@@ -1,4 +1,4 @@
-"""PromQL of the dashboard, the alerts and the scaler, with their use in compose.yaml.
+"""PromQL of the dashboard, the alerts and the scaler.
 
 `promtool test rules k8s/monitoring/alerts-test.yml` replays the alerts.
 """
@@ -12,7 +12,6 @@ from fillmask.engine.admission import Admission
 from fillmask.settings import Settings
 from tests.deploy import files, monitoring
 
-SERVICES = files.read_yaml(files.COMPOSE)["services"]
 SCALER = files.read_yaml(files.K8S / "overlays" / "production" / "scaledobject.yaml")["spec"]
 (WAITING,) = (each["metadata"] for each in SCALER["triggers"] if each["type"] == "prometheus")
 ALERTS = monitoring.alerts()
