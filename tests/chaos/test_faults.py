@@ -1,4 +1,4 @@
-"""Clients that disconnect, logs that cannot be written, and clocks that jump."""
+"""Signals, clients that disconnect, logs that cannot be written, and clocks that jump."""
 
 import asyncio
 import contextlib
@@ -8,11 +8,11 @@ import signal
 import pytest
 
 from tests.chaos.load import BODY, Client, Outcome, asking
-from tests.chaos.process import serving
+from tests.chaos.process import free_port, serving
 from tests.chaos.requests import post
 
 pytestmark = [pytest.mark.processes, pytest.mark.slow]
-VANISHING = 8
+CLIENTS, VANISHING = 16, 8
 ATTEMPTS = 30  # of each client that disconnects
 
 # the service with a clock that jumps by a week, back or ahead
@@ -93,3 +93,27 @@ async def test_log_that_cannot_be_written_changes_nothing(bundle_flag: str) -> N
     # the service computes each text of a failed batch alone
     assert failed.statuses == {200: 1}
     assert all(one.statuses == {200: 1} for one in others)
+
+
+async def test_sigterm_loses_nothing(bundle_flag: str) -> None:
+    with serving(bundle_flag) as (process, port):
+        async with asking(port, CLIENTS) as outcome:
+            await asyncio.sleep(0.2)
+            process.send_signal(signal.SIGTERM)
+            code = await asyncio.to_thread(process.wait, 20)
+    assert code == 0
+    assert outcome.lost == 0
+    assert set(outcome.statuses) == {200}
+    assert outcome.statuses[200] > CLIENTS
+
+
+async def test_next_process_starts_after_sigkill(bundle_flag: str) -> None:
+    # It listens on the same port, which the connections of the killed process still hold.
+    port = free_port()
+    for _ in range(2):
+        with serving(bundle_flag, f"--port={port}") as (process, _):
+            async with asking(port, CLIENTS) as outcome:
+                await asyncio.sleep(0.5)
+                process.kill()
+                await asyncio.to_thread(process.wait)
+        assert outcome.statuses[200]
