@@ -69,7 +69,7 @@ api-fuzz:       RUN = FUZZ_EXAMPLES=$(or $(FUZZ_EXAMPLES),250) $(PY) -m pytest -
 properties:     RUN = seed=$(or $(SEED),$$(date +%s)); echo "SEED=$$seed"; PROPERTY_EXAMPLES=$(or $(EXAMPLES),2000) OMP_NUM_THREADS=1 $(PY) -m pytest -p hypothesispytest --hypothesis-seed=$$seed $$(git ls-files 'tests/**/test_*_properties.py')  ## run the property-based tests with random examples (20 minutes, EXAMPLES=2000, SEED=NUMBER)
 simulate:       RUN = $(PY) -m tests.simulation $(SIMULATE)  ## simulate the service under new seeds, with faults (5 minutes, SIMULATE="--seeds 1500")
 simulate-bugs:  RUN = $(PY) -m tests.simulation.bugs  ## put bugs into the service, one at a time, and simulate until each is found (5 minutes)
-attack-check:   RUN = ATTACK_S=60 $(PY) -m pytest -s tests/chaos/test_all_attacks.py -k memory  ## run all attacks on memory together in 512 MiB (a minute, with root)
+attack-check:   RUN = ATTACK_S=60 $(PY) -m pytest -s tests/chaos/test_memory.py -k together  ## run all attacks on memory together in 512 MiB (a minute, with root)
 arm-check:      RUN = $(PY) -m tests.arm  ## start the service on emulated ARM CPUs and on x86 without VNNI (15 minutes, with root and debootstrap)
 policy-check:   RUN = $(PY) -m tests.deploy.policy $(UVX) checkov==3.3.30  ## run checkov on the image and the rendered manifests
 image-check:    RUN = PYTHON="$(PYTHON)" tests/deploy/image/build.sh  ## build the real image without a container engine and run it (with root)

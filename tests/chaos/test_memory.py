@@ -1,6 +1,7 @@
-"""Bounds on the growth of a process's memory under attacks."""
+"""Bounds on the memory of a process under attacks, one after another and together."""
 
 import asyncio
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -10,10 +11,12 @@ import pytest
 
 from fillmask.engine.linux.memory import RETURN_EVERY_S
 from tests.chaos.attacks import ATTACKS, under
+from tests.chaos.cgroup import memory_group, unavailable
 from tests.chaos.load import Client, Outcome, asking
 from tests.chaos.memory import MB, forget_peak, peak_bytes, resident_bytes
 from tests.chaos.process import serving
 from tests.service.put_bundle import until
+from tests.service.server_process import SERVE
 
 pytestmark = [
     pytest.mark.processes,
@@ -67,6 +70,36 @@ async def test_attacks_are_bounded(names: tuple[str, ...]) -> None:
 
 def test_every_attack_has_a_bound() -> None:
     assert sorted(chain.from_iterable(BOUNDS_MB)) == sorted(ATTACKS)
+
+
+LIMIT_BYTES = 512 * 2**20  # memory limit of the documented pod
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(unavailable() is not None, reason=str(unavailable()))
+async def test_other_clients_are_answered_beside_all_attacks_together() -> None:
+    # without floods, which take whatever time of the event loop they can get
+    names = [name for name in ATTACKS if not name.endswith("floods")]
+    # `make attack-check` sets 60 s
+    alone_s = float(os.environ.get("ATTACK_S", "0"))
+    with memory_group("fillmask-attacks", LIMIT_BYTES) as group:
+        code = f"{group.join}\n{SERVE}"
+        with serving("--log-level=error", code=code) as (_, port), under(names, port):
+            async with asking(port, 2 * CLIENTS, pause_s=0.05) as outcome:
+                await asyncio.sleep(alone_s or 5.0)
+                sockets = group.socket_bytes
+        oom_kills, peak = group.oom_kills, group.peak_bytes
+    p50_ms, p99_ms = (outcome.percentile_s(share) * 1000 for share in (0.5, 0.99))
+    print(  # noqa: T201 - figures for the person who runs `make attack-check`
+        f"\nanswers {dict(outcome.statuses)}, lost {outcome.lost}, refused {outcome.refused}; "
+        f"p50 {p50_ms:.0f} ms, p99 {p99_ms:.0f} ms; peak of the group {peak / 2**20:.0f} MiB;"
+        f" sockets in the kernel {sockets} bytes"
+    )
+    assert oom_kills == 0
+    assert set(outcome.statuses) == {200}
+    assert outcome.lost == outcome.refused == 0
+    assert outcome.percentile_s(0.99) < (1.0 if alone_s else SLOWEST_S)
+    assert peak <= LIMIT_BYTES
 
 
 # At SIGUSR1 this service returns all free memory and prints a line.
