@@ -58,17 +58,6 @@ def test_another_one_is_asked_once_it_is_chosen(several: Playground) -> None:
     assert paths == [PATH, f"{PATH}/score", PATH, PATH, OWN]
 
 
-def test_a_link_names_the_chosen_one(several: Playground) -> None:
-    # A link to the default model contains no model name.
-    several.choose_model(OTHER)
-    assert "&model=" in several.open_copied_link()
-    expect(several.text).to_have_value(OTHER_TEXT)
-    several.expect_fills(several.fills, several.service_fills(OTHER_TEXT, PATH))
-    several.choose_model("topics")
-    assert "&model=" not in several.open_copied_link()
-    expect(several.page.get_by_role("heading", name="Labels")).to_be_visible()
-
-
 def test_two_models_beside_each_other(several: Playground) -> None:
     # Both models read the same text, each with its own mask token. A fill goes into this text.
     page = several.page
