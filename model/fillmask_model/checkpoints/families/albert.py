@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fillmask_model.checkpoints.families import bert
-from fillmask_model.checkpoints.mapping.family import Family, ParsedConfig, sequence_classifier
+from fillmask_model.checkpoints.mapping.family import Family, ParsedConfig, classifiers_of
 from fillmask_model.checkpoints.mapping.fields import Fields
 from fillmask_model.checkpoints.mapping.layer_types import check_layers
 from fillmask_model.encoder.config import EncoderConfig
@@ -57,5 +57,5 @@ FAMILY = Family(
     decoder="predictions.decoder",
     bias="predictions.bias",
     buffers=bert.BUFFERS,
-    classifiers=sequence_classifier(dense="pooler", output="classifier"),
+    classifiers=classifiers_of(dense="pooler", output="classifier"),
 )

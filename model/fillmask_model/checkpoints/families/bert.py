@@ -11,7 +11,7 @@ from fillmask_model.checkpoints.mapping.family import (
     ClassifierMapping,
     Family,
     ParsedConfig,
-    sequence_classifier,
+    classifiers_of,
 )
 from fillmask_model.checkpoints.mapping.fields import Fields
 from fillmask_model.encoder.classifier import NEXT_SENTENCE_LABELS
@@ -43,7 +43,7 @@ HEAD = {
 NEXT_SENTENCE = ClassifierMapping(
     dense="pooler.dense", output="cls.seq_relationship", labels=NEXT_SENTENCE_LABELS
 )
-POOLED = sequence_classifier(dense="pooler.dense", output="classifier")
+POOLED = classifiers_of(dense="pooler.dense", output="classifier")
 CLASSIFIERS = {
     **POOLED,
     "ForNextSentencePrediction": NEXT_SENTENCE,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fillmask_model.checkpoints.mapping.family import Family, ParsedConfig, sequence_classifier
+from fillmask_model.checkpoints.mapping.family import Family, ParsedConfig, classifiers_of
 from fillmask_model.checkpoints.mapping.fields import Fields
 from fillmask_model.encoder.config import EncoderConfig
 
@@ -46,5 +46,5 @@ FAMILY = Family(
     },
     decoder="vocab_projector",
     buffers=(r"embeddings\.position_ids",),
-    classifiers=sequence_classifier(dense="pre_classifier", output="classifier", activation="relu"),
+    classifiers=classifiers_of(dense="pre_classifier", output="classifier", activation="relu"),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fillmask_model.checkpoints.families import bert
-from fillmask_model.checkpoints.mapping.family import Family, ParsedConfig, sequence_classifier
+from fillmask_model.checkpoints.mapping.family import Family, ParsedConfig, classifiers_of
 from fillmask_model.checkpoints.mapping.fields import Fields
 
 
@@ -32,7 +32,7 @@ FAMILY = Family(
     },
     decoder="generator_lm_head",
     buffers=bert.BUFFERS,
-    classifiers=sequence_classifier(
+    classifiers=classifiers_of(
         dense="classifier.dense", output="classifier.out_proj", activation="gelu_erf"
     ),
 )

@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from fillmask_model.checkpoints.families.modernbert import POOLINGS, read_pooling
-from fillmask_model.checkpoints.mapping.family import Family, ParsedConfig, sequence_classifier
+from fillmask_model.checkpoints.mapping.family import Family, ParsedConfig, classifiers_of
 from fillmask_model.checkpoints.mapping.fields import Fields
 from fillmask_model.checkpoints.mapping.layer_types import (
     GLOBAL,
@@ -149,7 +149,7 @@ FAMILY = Family(
     prefix="model.",
     names=LLAMA_BLOCKS,
     decoder="lm_head",
-    classifiers=sequence_classifier(
+    classifiers=classifiers_of(
         dense="dense", output="classifier", activation="gelu_erf", choices=read_choices
     ),
     code=("EuroBert",),
@@ -159,6 +159,6 @@ ULTRABERT = Family(
     prefix="ultrabert.",
     names={**LLAMA_BLOCKS, "head.linear1": "head.inner", "head.linear2": "head.dense"},
     decoder="cls",
-    classifiers=sequence_classifier(dense="", output="classifier", choices=read_ultrabert_choices),
+    classifiers=classifiers_of(dense="", output="classifier", choices=read_ultrabert_choices),
     code=("Ultrabert", "UltraBERT"),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fillmask_model.checkpoints.mapping.family import Family, ParsedConfig, sequence_classifier
+from fillmask_model.checkpoints.mapping.family import Family, ParsedConfig, classifiers_of
 from fillmask_model.checkpoints.mapping.fields import Fields
 from fillmask_model.checkpoints.mapping.layer_types import (
     GLOBAL,
@@ -100,7 +100,7 @@ FAMILY = Family(
         "head.norm": "head.norm",
     },
     decoder="decoder",
-    classifiers=sequence_classifier(
+    classifiers=classifiers_of(
         dense="head.dense", norm="head.norm", output="classifier", choices=read_choices
     ),
 )

@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fillmask_model.checkpoints.families import bert
-from fillmask_model.checkpoints.mapping.family import Family, ParsedConfig, sequence_classifier
+from fillmask_model.checkpoints.mapping.family import Family, ParsedConfig, classifiers_of
 from fillmask_model.checkpoints.mapping.fields import Fields
 
 HEAD = {"lm_head.dense": "head.dense", "lm_head.layer_norm": "head.norm"}
-CLASSIFIERS = sequence_classifier(dense="classifier.dense", output="classifier.out_proj")
+CLASSIFIERS = classifiers_of(dense="classifier.dense", output="classifier.out_proj")
 PAD_TOKEN_ID = 1
 
 

@@ -65,8 +65,8 @@ class ClassifierMapping:
         return {theirs: ours for theirs, ours in names.items() if theirs}
 
 
-def sequence_classifier(**fields: Any) -> dict[str, ClassifierMapping]:
-    """Return the only classification head of a family, with the fields of `ClassifierMapping`."""
+def classifiers_of(**fields: Any) -> dict[str, ClassifierMapping]:
+    """Return the classification heads of a family, with the fields of `ClassifierMapping`."""
     return {"ForSequenceClassification": ClassifierMapping(**fields)}
 
 
