@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from fillmask_model.checkpoints.checkpoint import TEXT_CLASSIFICATION, Checkpoint
+from fillmask_model.checkpoints.checkpoint import FILL_MASK, SPARSE, Checkpoint
 from fillmask_model.checkpoints.errors import CheckpointError
 from fillmask_model.encoder.config import EncoderConfig
 from fillmask_model.encoder.empty import count_parameters
@@ -58,8 +58,9 @@ def architecture_fields(checkpoint: Checkpoint) -> dict[str, Any]:
     sizes = ("d_model", "num_layers", "num_heads", "d_ff", "vocab_size", "max_positions")
     fields: dict[str, Any] = {name: getattr(model.config, name) for name in sizes}
     counts = count_parameters(model.config)
-    parameters = counts.encoder if tasks == (TEXT_CLASSIFICATION,) else counts.tied
-    if model.classifier is not None and TEXT_CLASSIFICATION in tasks:
+    fills_or_vectors = {FILL_MASK, SPARSE} & {*tasks}
+    parameters = counts.tied if fills_or_vectors else counts.encoder
+    if model.classifier is not None and SPARSE not in tasks:
         parameters += sum(parameter.numel() for parameter in model.classifier.parameters())
     return fields | {"parameters": parameters, "tied": True}
 

@@ -67,17 +67,10 @@ class Classify(Head):
         x_CD, head = own(x_SD), self.config
         means = head.pooling == "mean"
         x_ND = _mean(g, x_CD) if means and not head.pool_last else x_CD
-        if head.activation is not None:
-            bias = g.bias(f"{NAME}.dense.bias")
-            dense = g.gemm(x_ND, g.weight(f"{NAME}.dense.weight"), f"{NAME}.dense.bias", bias)
-            x_ND = g.activate(dense, head.activation)
+        x_ND = add_dense(g, x_ND, head)
         if means and head.pool_last:
             x_ND = _mean(g, x_ND)
-        if head.norm:
-            x_ND = g.norm(x_ND, f"{NAME}.norm")
-        bias = g.bias(f"{NAME}.output.bias")
-        weight = g.weight(f"{NAME}.output.weight")
-        g.gemm(x_ND, weight, f"{NAME}.output.bias", bias, ["label_logits"])
+        add_output(g, x_ND, head, "label_logits")
         inputs = [integer_tensor(self.slots, "C")]
         if means:
             inputs += [integer_tensor("label_texts", "C"), integer_tensor("label_lengths", "N")]
@@ -104,6 +97,23 @@ class Classify(Head):
     @staticmethod
     def numbers(record: dict[str, Any]) -> dict[tuple[int, ...], float]:
         return {(label,): logit for label, logit in enumerate(record["logits"])}
+
+
+def add_dense(g: GraphBuilder, x_ND: str, head: ClassifierConfig) -> str:
+    """Add the dense layer and its activation, if the head has them."""
+    if head.activation is None:
+        return x_ND
+    bias = g.bias(f"{NAME}.dense.bias")
+    dense = g.gemm(x_ND, g.weight(f"{NAME}.dense.weight"), f"{NAME}.dense.bias", bias)
+    return g.activate(dense, head.activation)
+
+
+def add_output(g: GraphBuilder, x_ND: str, head: ClassifierConfig, logits: str) -> None:
+    """Add the norm, if the head has one, and the output layer."""
+    if head.norm:
+        x_ND = g.norm(x_ND, f"{NAME}.norm")
+    bias = g.bias(f"{NAME}.output.bias")
+    g.gemm(x_ND, g.weight(f"{NAME}.output.weight"), f"{NAME}.output.bias", bias, [logits])
 
 
 def _mean(g: GraphBuilder, x_CD: str) -> str:

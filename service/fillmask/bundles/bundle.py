@@ -79,6 +79,11 @@ class Bundle(Description):
     def tokenizer_path(self) -> Path:
         return self.path / TOKENIZER_FILE
 
+    @property
+    def labels(self) -> tuple[str, ...] | None:
+        """Labels of texts, None for a model without them."""
+        return None if self.classification is None else tuple(self.classification.labels)
+
     def read_tokenizer(self) -> bytes:
         """Return the content of the tokenizer's file, or raise an OSError."""
         return read_regular_file(self.tokenizer_path, MAX_BYTES[TOKENIZER_FILE])

@@ -65,6 +65,7 @@ _FORMS: dict[Any, tuple[str, Callable[[str], object]]] = {
     int: ("N", _number),
     float: ("W", _decimal),
     str: ("TEXT", str),
+    tuple[str, ...]: ("TEXT,TEXT", lambda argument: argument.split(",") if argument else []),
     tuple: ("START:END", _span),
 }
 
@@ -76,7 +77,7 @@ def _parameter(fields: dict[str, FieldInfo]) -> Parameter:
     if isinstance(kinds[0], str):
         form = "|".join(kinds)
     else:
-        form, read = _FORMS[get_origin(kinds[0]) or kinds[0]]
+        form, read = _FORMS.get(kinds[0]) or _FORMS[get_origin(kinds[0]) or kinds[0]]
     tasks: dict[str, list[str]] = {}
     for task, one in fields.items():
         tasks.setdefault(str(one.description), []).append(task)

@@ -189,6 +189,8 @@ class Batch:
         unpacked = []
         start = 0
         heads = iter(outputs.pooled)
+        if len(outputs.tokens):
+            heads = iter(np.split(outputs.tokens, self.pooled_lengths.cumsum()[:-1]))
         for model_pass in self.passes:
             masks = slice(start, start + len(model_pass.mask_positions))
             targets = model_pass.target_ids.shape[1]

@@ -7,7 +7,7 @@ one text, such as its labels, K targets, k top_k.
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -48,15 +48,15 @@ class ModelPass:
         cls,
         input_ids: IntArray,
         token_types: IntArray | None,
-        pooling: Pooling,
+        pooling: Pooling | Literal["tokens"],
         reduce: Callable[[FloatArray], Any] | None = None,
     ) -> "ModelPass":
         """Return a pass without masks, whose output is that of the head.
 
         Args:
-            pooling: "first" for a head that reads only the first token, "mean" for all tokens.
+            pooling: "first" for a head that reads only the first token, else all tokens.
         """
-        pooled = np.arange(len(input_ids) if pooling == "mean" else 1)
+        pooled = np.arange(1 if pooling == "first" else len(input_ids))
         return cls(input_ids, NO_POSITIONS, 1, no_targets(0), token_types, pooled, reduce)
 
     @property
@@ -78,8 +78,8 @@ class PassOutputs:
         top_ids: (M, k) int64, by descending log-probability.
         top_log_probs: (M, k) float32.
         target_log_probs: (M, K) float32.
-        pooled: (V',) float32 values of the head, or what the pass reduces them to. None if the
-            head doesn't read the text.
+        pooled: (V',) float32 values of the head, or (c, V') of a head with values of each token, or
+            what the pass reduces them to. None if the head doesn't read the text.
     """
 
     top_ids: IntArray = field(default_factory=lambda: _NO_IDS)
@@ -93,11 +93,13 @@ class BatchOutputs(PassOutputs):
     """Outputs of the served graph for all passes of a batch.
 
     Attributes:
-        pooled: (N', V') float32.
+        pooled: (N', V') float32, empty for a head with values of each token.
+        tokens: (C, V') float32 of such a head.
         threads: number of threads that the run could use at its start.
     """
 
     pooled: FloatArray = field(default_factory=lambda: _NO_LOGITS)
+    tokens: FloatArray = field(default_factory=lambda: _NO_LOGITS)
     threads: int = 1
 
 

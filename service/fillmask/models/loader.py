@@ -162,7 +162,7 @@ def _info(choice: GraphChoice, limits: Limits, settings: Settings) -> ModelInfo:
         description=bundle.description,
         tasks=bundle.tasks,
         pairs=bundle.pairs,
-        labels=None if head is None else head.labels,
+        labels=bundle.labels,
         problem_type=None if head is None else head.problem_type,
         mask_token=bundle.mask_token,
         limits=limits,
@@ -235,10 +235,10 @@ def _warm(
 
 
 def _pooling(bundle: Bundle) -> Pooling | None:
-    """Return which tokens the labels or the sparse vectors of a bundle read."""
+    """Return which tokens the head of a bundle reads. None for a model that only fills masks."""
     if bundle.classification is not None:
         return bundle.classification.pooling
-    return None if bundle.sparse is None else "mean"
+    return None if bundle.tasks == ("fill-mask",) else "mean"
 
 
 def _check_tasks(choice: GraphChoice, runtime: Runtime) -> None:

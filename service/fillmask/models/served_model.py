@@ -30,7 +30,7 @@ class ModelInfo(BaseModel):
     tasks: tuple[BundleTask, ...] = Field(description="Tasks of the model.")
     pairs: bool = Field(description="True if the model reads pairs of texts.")
     labels: tuple[str, ...] | None = Field(
-        description="Labels of the classification head, null without the task text-classification."
+        description="Labels of the model, null without the task text-classification."
     )
     problem_type: ProblemType | None = Field(
         description="Meaning of the labels, null without the task text-classification."
@@ -119,7 +119,8 @@ class ServedModel:
     @property
     def reranks(self) -> bool:
         """Whether the model classifies pairs and has one label, their relevance."""
-        return self.info.pairs and len(self.info.labels or ()) == 1
+        has_one_label = len(self.info.labels or ()) == 1
+        return self.info.pairs and has_one_label and CLASSIFY.of_bundle in self.info.tasks
 
     def require_reranking(self) -> Pipeline[Any, Any, Any]:
         """Return the pipeline that classifies, or raise InvalidRequestError."""

@@ -5,9 +5,8 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import fmean
-from typing import NamedTuple, Self
+from typing import NamedTuple, Protocol, Self
 
-from fillmask.bundles.golden import GoldenLabels, GoldenPrompt
 from fillmask.errors import BundleError, FillMaskError
 from fillmask.parameters.texts import InputText, TextPair
 
@@ -128,7 +127,17 @@ def explained(work: str) -> Iterator[None]:
         raise mismatch(f"the model cannot {work} ({error.text.rstrip('.')})") from error
 
 
-def golden_input(golden: GoldenPrompt | GoldenLabels) -> InputText:
+class GoldenText(Protocol):
+    """A text or a pair with expected results."""
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def text_pair(self) -> str | None: ...
+
+
+def golden_input(golden: GoldenText) -> InputText:
     if golden.text_pair is None:
         return golden.text
     return TextPair(golden.text, golden.text_pair)

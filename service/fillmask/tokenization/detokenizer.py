@@ -83,7 +83,7 @@ class Detokenizer(dict[int, TokenText]):
             starts = word != text
             token = TokenText(text, word, None if starts else text, starts)
         elif self._end_mark:
-            ends = self._name(token_id).endswith(self._end_mark)
+            ends = self.name(token_id).endswith(self._end_mark)
             shown = text if ends else text + PIECE_MARK
             token = TokenText(shown, text, text, ends=ends)
         elif self._continuation_mark and text.startswith(self._continuation_mark):
@@ -116,7 +116,7 @@ class Detokenizer(dict[int, TokenText]):
 
     def without_space(self, token_ids: Sequence[int]) -> tuple[int, ...] | None:
         """Return the tokens of a word that follows no space. None if the vocabulary lacks them."""
-        name = self._name(token_ids[0])
+        name = self.name(token_ids[0])
         mark = _BYTE_SPACE if self._byte_level else _META_SPACE
         if not name.startswith(mark):
             return tuple(token_ids)
@@ -148,8 +148,18 @@ class Detokenizer(dict[int, TokenText]):
         ids = (self._vocabulary.token_to_id(name) for name in names)
         return next((token_id for token_id in ids if token_id is not None), None)
 
-    def _name(self, token_id: int) -> str:
-        return self._vocabulary.id_to_token(token_id) or ""
+    @property
+    def has_continuation_marks(self) -> bool:
+        """Whether tokens that continue a word have a mark such as "##"."""
+        return bool(self._continuation_mark)
+
+    def name(self, token_id: int) -> str:
+        """Return a token as in the vocabulary, or an empty text for an unused row."""
+        return self._added.get(token_id) or self._vocabulary.id_to_token(token_id) or ""
+
+    def join_names(self, names: Sequence[str]) -> str:
+        """Return the text of several tokens by their names in the vocabulary."""
+        return " ".join(names) if self._decoder is None else str(self._decoder.decode(list(names)))
 
     def _text(self, token_id: int) -> str:
         if token_id in self._added:

@@ -10,9 +10,10 @@ from fillmask.errors import InvalidRequestError, quote
 from fillmask.observability.request_context import READS_GOLDEN, notice
 from fillmask.parameters.texts import InputText, TextPair, Truncation
 from fillmask.tokenization.encoded_text import EncodedText, EncodedWords
+from fillmask.tokenization.encoded_tokens import EncodedTokens
 from fillmask.tokenization.tokenizer import Tokenizer
 from fillmask.tokenization.truncation import shorten, truncate
-from fillmask.tokenization.windows import Window, split_into_windows
+from fillmask.tokenization.windows import TokenWindow, Window, split_into_windows, split_tokens
 
 # Texts of white space or unknown words have many characters per token. No natural language has more
 # than 64 characters per token. The reader rejects longer texts without tokenizing them, because
@@ -56,11 +57,7 @@ class TextReader:
                 several tokens.
         """
         self._check_pair(text, label)
-        if len(text) > MAX_WINDOWED_CHARS:
-            raise InvalidRequestError(
-                f"{label} must have at most {MAX_WINDOWED_CHARS} characters with windows "
-                f"(got {len(text)})."
-            )
+        self._check_windowed_chars(text, label)
         words = self._tokenizer.encode_words(text)
         mask_token_id = self._tokenizer.mask_token_id
         is_mask = words.input_ids[words.positions] == mask_token_id
@@ -92,6 +89,30 @@ class TextReader:
             raise self._no_tokens(label)
         self._check_read(text, words.input_ids, label, masks=0)
         return words
+
+    def read_tokens(
+        self, text: InputText, label: str, *, windowed: bool
+    ) -> tuple[EncodedTokens, list[TokenWindow]]:
+        """Tokenize a text to label its tokens, as one window or as several.
+
+        Args:
+            windowed: whether a single text that exceeds the model's input is divided.
+        """
+        self._check_pair(text, label)
+        cure = _WINDOW if isinstance(text, str) else ""
+        windowed = windowed and isinstance(text, str)
+        if windowed:
+            self._check_windowed_chars(text, label)
+        else:
+            self._check_chars(text, label, cure)
+        tokens = self._tokenizer.encode_tokens(text)
+        if not len(tokens.positions):
+            raise self._no_tokens(label)
+        self._check_read(text, tokens.input_ids, label)
+        if windowed:
+            return tokens, split_tokens(tokens, self._max_tokens)
+        self.check_tokens(len(tokens.input_ids), label, cure)
+        return tokens, [TokenWindow(tokens.input_ids, tokens.token_types, tokens.positions)]
 
     def read_plain(
         self,
@@ -202,6 +223,13 @@ class TextReader:
             raise InvalidRequestError(
                 f"{label}.text_pair must have at most {self._max_tokens // 2} tokens with windows "
                 f"(got {second})."
+            )
+
+    def _check_windowed_chars(self, text: InputText, label: str) -> None:
+        if len(text) > MAX_WINDOWED_CHARS:
+            raise InvalidRequestError(
+                f"{label} must have at most {MAX_WINDOWED_CHARS} characters with windows "
+                f"(got {len(text)})."
             )
 
     def _no_tokens(self, label: str) -> InvalidRequestError:

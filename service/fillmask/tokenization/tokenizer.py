@@ -16,6 +16,7 @@ from fillmask.errors import BundleError, InvalidRequestError, quote
 from fillmask.parameters.texts import InputText, TextPair
 from fillmask.tokenization.detokenizer import PIECE_MARK, Detokenizer, MaskSlot, TokenText
 from fillmask.tokenization.encoded_text import EncodedText, EncodedWords, positions_of, token_spans
+from fillmask.tokenization.encoded_tokens import EncodedTokens
 from fillmask.tokenization.tokenizer_file import check_template, is_library_failure, load_tokenizer
 from fillmask.tokenization.word_cache import WordCache
 from fillmask.tokenization.words import word_indices
@@ -158,6 +159,12 @@ class Tokenizer:
             token_types=self._token_types(text, encoding),
         )
 
+    def encode_tokens(self, text: InputText) -> EncodedTokens:
+        """Tokenize a text or a pair, with each token on its own, or raise as `encode` does."""
+        encoding = self._encode_text(text)
+        types = self._token_types(text, encoding)
+        return EncodedTokens.of(text, encoding, self.detokenizer, self._unknown_id, types)
+
     def count_unknown(self, input_ids: IntArray) -> int:
         return int(np.count_nonzero(input_ids == self._unknown_id))
 
@@ -228,7 +235,7 @@ class Tokenizer:
 
     def vocabulary_token(self, token_id: int) -> str:
         """Return a token as in the vocabulary, or its id in brackets for an unused row."""
-        return self._tokenizer.id_to_token(token_id) or f"[{token_id}]"
+        return self.detokenizer.name(token_id) or f"[{token_id}]"
 
     def token_str(self, token_id: int) -> str:
         """Return the text of a token alone, with its mark or space, as in "##ing" or " Paris"."""

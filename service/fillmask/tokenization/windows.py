@@ -10,11 +10,13 @@ Shapes: T tokens of a text.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from fillmask.arrays import IntArray, int_array
 from fillmask.tokenization.encoded_text import EncodedText, EncodedWords
+from fillmask.tokenization.encoded_tokens import EncodedTokens
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,6 +30,55 @@ class Window:
 
     encoded: EncodedText
     span: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TokenWindow:
+    """A part of a text whose tokens the model labels in one pass.
+
+    Attributes:
+        input_ids: (W,) int64, including special tokens.
+        token_types: (W,) int64 token types. None if all tokens have type 0.
+        kept: positions in input_ids of the tokens that have most context in this window.
+    """
+
+    input_ids: IntArray
+    token_types: IntArray | None
+    kept: IntArray
+
+
+def split_tokens(tokens: EncodedTokens, max_tokens: int) -> list[TokenWindow]:
+    """Divide a text into overlapping windows, which together keep each ordinary token once.
+
+    Neighbouring windows share half of their tokens, so a token has at least about a quarter of a
+    window as context on each side, except near the ends of the text. Windows begin between words.
+
+    Args:
+        max_tokens: maximum length of a window in tokens, including special tokens.
+    """
+    ordinary, ids = len(tokens.positions), tokens.input_ids
+    if len(ids) <= max_tokens:
+        return [TokenWindow(ids, tokens.token_types, tokens.positions)]
+    first, last = int(tokens.positions[0]), int(tokens.positions[-1])
+    room = max_tokens - len(ids) + ordinary
+    words = np.cumsum(np.logical_not(tokens.continues))
+    starts = [0]
+    while starts[-1] + room < ordinary:
+        place = min(starts[-1] + max(1, room // 2), ordinary - room)
+        starts.append(_word_boundary(words, place, place + room // 4))
+    ends = [min(start + room, ordinary) for start in starts]
+    # in the middle of what two windows share
+    seams = [
+        0,
+        *((start + end) // 2 for start, end in zip(starts[1:], ends, strict=False)),
+        ordinary,
+    ]
+    windows = []
+    for start, end, (begin, stop) in zip(starts, ends, pairwise(seams), strict=True):
+        chosen = np.r_[0:first, first + start : first + end, last + 1 : len(ids)]
+        types = None if tokens.token_types is None else tokens.token_types[chosen]
+        windows.append(TokenWindow(ids[chosen], types, np.arange(begin, stop) - start + first))
+    return windows
 
 
 def split_into_windows(words: EncodedWords, mask_token_id: int, max_tokens: int) -> list[Window]:

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from fillmask.errors import InvalidRequestError
 from fillmask.parameters.texts import TextPair
 from fillmask.tokenization.encoded_text import EncodedWords
+from fillmask.tokenization.encoded_tokens import EncodedTokens
 from fillmask.tokenization.reader import TextReader
-from fillmask.tokenization.windows import Window, split_into_windows
+from fillmask.tokenization.windows import Window, split_into_windows, split_tokens
 from tests.service.tiny import MASK_ID, MAX_TOKENS
 from tests.service.tiny_calls import make_pair_tokenizer
 
@@ -134,3 +135,32 @@ def _best_window(words: list[int], masks: list[int], room: int) -> tuple[int, in
     ]
     starts, ends = ({one[side] for one in windows} for side in (0, 1))
     return min(starts, default=low), max(ends, default=high)
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=90), st.integers(4, 40), st.booleans())
+def test_windows_of_tokens(continues: list[bool], most: int, typed: bool) -> None:  # noqa: FBT001 - drawn
+    # Together the windows keep each token once, in order. Each has the special tokens around it.
+    count = len(continues)
+    ids = np.array([START, *range(WORD, WORD + count), END])
+    positions = np.arange(1, count + 1)
+    names, spans = [""] * count, [(place, place + 1) for place in range(count)]
+    types = ids % 7 if typed else None
+    parts = np.zeros(count, np.int64)
+    tokens = EncodedTokens(ids, positions, names, spans, [False, *continues[1:]], parts, types)
+    windows = split_tokens(tokens, most)
+    kept = [one.input_ids[one.kept].tolist() for one in windows]
+    assert [token for part in kept for token in part] == ids[1:-1].tolist()
+    room = most - 2
+    for one in windows:
+        assert len(one.input_ids) <= most
+        assert (one.input_ids[0], one.input_ids[-1]) == (START, END)
+        assert (np.diff(one.input_ids[1:-1]) == 1).all()
+        if one.token_types is not None:
+            assert (one.token_types[1:-1] == one.input_ids[1:-1] % 7).all()
+        # context, except near the ends of the text
+        first, last = one.input_ids[one.kept[0]], one.input_ids[one.kept[-1]]
+        if first > WORD:
+            assert one.kept[0] - 1 >= room // 8
+        if last < WORD + count - 1:
+            assert len(one.input_ids) - 2 - one.kept[-1] >= room // 8
+    assert len(windows) <= max(1, 1 + -(-(count - room) // max(1, room // 2)))

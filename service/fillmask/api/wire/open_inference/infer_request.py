@@ -18,8 +18,8 @@ from pydantic import (
 )
 
 from fillmask.api.request_body import TextsRequest, read_json, request_of
+from fillmask.api.wire.open_inference.tasks import PROTOCOL_TASKS
 from fillmask.api.wire.open_inference.tensors import (
-    OUTPUTS,
     TARGETS,
     TEXT_PAIR,
     check_shape,
@@ -33,10 +33,9 @@ from fillmask.parameters.limits import Limits
 from fillmask.parameters.types import INTEGER
 from fillmask.parameters.validation import BODY, ValidationContext
 from fillmask.parameters.values import describe, integer_of
-from fillmask.tasks.task import CLASSIFY, FILL_MASK
 
 _TASK = "task"
-_TASKS = tuple(OUTPUTS)  # the tasks of the protocol
+_TASKS = tuple(PROTOCOL_TASKS)
 _BINARY_SIZE, _BINARY, _BINARY_BY_DEFAULT = "binary_data_size", "binary_data", "binary_data_output"
 
 
@@ -166,8 +165,9 @@ class InferRequest:
         label = label_of(name)
         context = ValidationContext(limits, label, BODY)
         value = {"inputs": inputs, "parameters": parameters}
-        checked = request_of(FILL_MASK if task == "fill-mask" else CLASSIFY).check(value, context)
-        outputs = dict.fromkeys(OUTPUTS[task], binary)
+        chosen = PROTOCOL_TASKS[task]
+        checked = request_of(chosen.task).check(value, context)
+        outputs = dict.fromkeys(chosen.outputs, binary)
         if request.outputs:
             outputs = dict(_selected(request.outputs, tuple(outputs), default=binary))
         return cls(request.id, request.model_name, checked, label, outputs)

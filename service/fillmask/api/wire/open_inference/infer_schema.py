@@ -1,16 +1,16 @@
 """The request bodies of the Open Inference Protocol for each task, as types for OpenAPI.
 
-`infer_request` reads both with one type, because a parameter selects the task.
+`infer_request` reads all with one type, because a parameter selects the task.
 """
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, create_model
 
+from fillmask.api.request_body import title_of
+from fillmask.api.wire.open_inference.tasks import PROTOCOL_TASKS, ProtocolTask
 from fillmask.api.wire.open_inference.tensors import MAX_AXES
 from fillmask.parameters.validation import described
-from fillmask.tasks.classify.parameters import ClassifyParameters
-from fillmask.tasks.fill_mask.parameters import FillMaskParameters
 
 
 class _Part(BaseModel):
@@ -48,59 +48,39 @@ class _InferRequest(_Part):
     model_name: str | None = Field(default=None, description="Name of the model in the path.")
 
 
-class InferFillMaskParameters(FillMaskParameters):
-    """Parameters of a request to fill masks."""
-
-    task: Literal["fill-mask"] | None = None
-    binary_data_output: bool = Field(default_factory=bool)
-
-
-class InferFillMaskOutput(_Part):
-    """An output tensor of a request to fill masks."""
-
-    name: Literal["text_index", "token", "token_str", "score", "sequence"]
-    parameters: RequestedOutputParameters = Field(default_factory=RequestedOutputParameters)
-
-
-def _example(text: str) -> Any:
-    return {"inputs": [{"name": "text", "datatype": "BYTES", "shape": [1], "data": [text]}]}
-
-
-class InferFillMaskRequest(_InferRequest):
-    """A request to fill the masks of a tensor of texts."""
-
-    model_config = ConfigDict(
-        json_schema_extra=described(_example("Paris is the [MASK] of France."))
+def _request_of(protocol: ProtocolTask) -> type[BaseModel]:
+    """Return the type of requests for a task."""
+    task, work = protocol.task, protocol.work
+    name, of_bundle = f"Infer{title_of(task)}", task.of_bundle
+    its_name: Any = Literal[of_bundle]
+    its_outputs: Any = Literal[tuple(protocol.outputs)]
+    parameters: Any = create_model(
+        f"{name}Parameters",
+        __base__=task.parameters,
+        __doc__=f"Parameters of a request to {work}.",
+        task=(its_name | None, None),
+        binary_data_output=(bool, Field(default_factory=bool)),
     )
-
-    parameters: InferFillMaskParameters = Field(default_factory=InferFillMaskParameters)
-    inputs: list[InputTensor] = Field(min_length=1, max_length=3)
-    outputs: list[InferFillMaskOutput] | None = None
-
-
-class InferClassifyParameters(ClassifyParameters):
-    """Parameters of a request to classify texts."""
-
-    task: Literal["text-classification"] | None = None
-    binary_data_output: bool = Field(default_factory=bool)
-
-
-class InferClassifyOutput(_Part):
-    """An output tensor of a request to classify texts."""
-
-    name: Literal["label", "score"]
-    parameters: RequestedOutputParameters = Field(default_factory=RequestedOutputParameters)
-
-
-class InferClassifyRequest(_InferRequest):
-    """A request to classify a tensor of texts."""
-
-    model_config = ConfigDict(
-        json_schema_extra=described(
-            _example("I loved this film.") | {"parameters": {"task": "text-classification"}}
-        )
+    output: Any = create_model(
+        f"{name}Output",
+        __base__=_Part,
+        __doc__=f"An output tensor of a request to {work}.",
+        name=(its_outputs, ...),
+        parameters=(RequestedOutputParameters, Field(default_factory=RequestedOutputParameters)),
     )
+    tensor = {"name": "text", "datatype": "BYTES", "shape": [1], "data": [protocol.text]}
+    example: Any = {"inputs": [tensor], "parameters": {"task": of_bundle}}
+    tensors = 3 if "targets" in task.parameters.model_fields else 2
+    made: type[BaseModel] = create_model(
+        f"{name}Request",
+        __base__=_InferRequest,
+        __doc__=f"A request to {work}.",
+        __cls_kwargs__={"json_schema_extra": described(example)},
+        parameters=(parameters, Field(default_factory=parameters)),
+        inputs=(list[InputTensor], Field(min_length=1, max_length=tensors)),
+        outputs=(list[output] | None, None),
+    )
+    return made
 
-    parameters: InferClassifyParameters = Field(default_factory=InferClassifyParameters)
-    inputs: list[InputTensor] = Field(min_length=1, max_length=2)
-    outputs: list[InferClassifyOutput] | None = None
+
+REQUESTS = [_request_of(one) for one in PROTOCOL_TASKS.values()]

@@ -11,9 +11,11 @@ from fillmask.api.operations import MODEL_VERSION, add_route, path_parameters
 from fillmask.api.task_call import TaskCall
 from fillmask.api.wire.open_inference.infer_request import InferRequest
 from fillmask.api.wire.open_inference.infer_response import InferResponse, response_to
-from fillmask.api.wire.open_inference.infer_schema import InferClassifyRequest, InferFillMaskRequest
-from fillmask.api.wire.open_inference.tensors import metadata
+from fillmask.api.wire.open_inference.infer_schema import REQUESTS
+from fillmask.api.wire.open_inference.tasks import PROTOCOL_TASKS
+from fillmask.api.wire.open_inference.tensors import PLATFORM, TARGETS, TEXT, TEXT_PAIR
 from fillmask.errors import NotFoundError, quote
+from fillmask.models.served_model import ModelInfo
 
 _MODEL, _VERSION = "/v2/models/{name}", "/v2/models/{name}/versions/{version}"
 
@@ -62,7 +64,7 @@ def add_open_inference_routes(router: APIRouter) -> None:
     async def v2_model(request: Request, name: str) -> dict[str, Any]:
         info = get_registry(request.app).get(name).info
         _check_version(request)
-        return metadata(name, info.tasks, pairs=info.pairs)
+        return _metadata(name, info)
 
     @router.get(f"{_MODEL}/ready", summary="Check that the model is ready", tags=tags)
     @router.get(
@@ -87,7 +89,7 @@ def _add_infer(router: APIRouter, tags: list[Any]) -> None:
             f"{path}/infer",
             _infer,
             name="infer",
-            reads=[InferFillMaskRequest, InferClassifyRequest],
+            reads=REQUESTS,
             responds=_INFERRED,
             summary="Fill masks or classify texts",
             tags=tags,
@@ -145,3 +147,20 @@ def _check_version(request: Request) -> None:
         raise NotFoundError(
             f"Unknown version {quote(version)}; use version {quote(MODEL_VERSION)}."
         )
+
+
+def _metadata(name: str, info: ModelInfo) -> dict[str, Any]:
+    """Return the tensors of all tasks of a model, in their order."""
+    inputs = [TEXT, *[TEXT_PAIR] * info.pairs, *[TARGETS] * ("fill-mask" in info.tasks)]
+    known = [PROTOCOL_TASKS[task] for task in info.tasks if task in PROTOCOL_TASKS]
+    outputs = {output: form for one in known for output, form in one.outputs.items()}
+    return {
+        "name": name,
+        "versions": [MODEL_VERSION],
+        "platform": PLATFORM,
+        "inputs": [{"name": one, "datatype": "BYTES", "shape": [-1]} for one in inputs],
+        "outputs": [
+            {"name": one, "datatype": datatype, "shape": [-1] * axes}
+            for one, (datatype, axes) in outputs.items()
+        ],
+    }

@@ -7,14 +7,12 @@ the JSON lists the tensors.
 
 import math
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from fillmask.api.operations import MODEL_VERSION
-from fillmask.bundles.description import Task
 from fillmask.errors import (
     MAX_QUOTED_CHARS,
     InvalidRequestError,
@@ -24,17 +22,6 @@ from fillmask.errors import (
 
 PLATFORM = "onnxruntime_onnx"
 TEXT, TEXT_PAIR, TARGETS = "text", "text_pair", "targets"
-# name of an output tensor -> (datatype, number of axes), by task
-OUTPUTS: Mapping[Task, Mapping[str, tuple[str, int]]] = {
-    "fill-mask": {
-        "text_index": ("INT64", 1),
-        "token": ("INT64", 2),
-        "token_str": ("BYTES", 2),
-        "score": ("FP32", 2),
-        "sequence": ("BYTES", 2),
-    },
-    "text-classification": {"label": ("BYTES", 2), "score": ("FP32", 2)},
-}
 MAX_AXES = 8
 
 _LENGTH = struct.Struct("<I")  # length in bytes before each element of a BYTES tensor
@@ -144,20 +131,3 @@ def split_body(body: bytes, json_bytes: str | None) -> tuple[bytes, bytes]:
             f"bytes (got {length})."
         )
     return body[:length], body[length:]
-
-
-def metadata(model: str, tasks: Iterable[Task], *, pairs: bool) -> dict[str, Any]:
-    """Return the metadata of a model, with the tensors of all its tasks in their order."""
-    tasks = list(tasks)
-    inputs = [TEXT, *[TEXT_PAIR] * pairs, *[TARGETS] * ("fill-mask" in tasks)]
-    outputs = {name: axes for task in tasks for name, axes in OUTPUTS.get(task, {}).items()}
-    return {
-        "name": model,
-        "versions": [MODEL_VERSION],
-        "platform": PLATFORM,
-        "inputs": [{"name": name, "datatype": "BYTES", "shape": [-1]} for name in inputs],
-        "outputs": [
-            {"name": name, "datatype": datatype, "shape": [-1] * axes}
-            for name, (datatype, axes) in outputs.items()
-        ],
-    }
