@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from fillmask.library import FillMask
     from fillmask.parameters.texts import TextPair
     from fillmask.tasks.classify.results import LabelScore
+    from fillmask.tasks.classify_tokens.results import Entity
     from fillmask.tasks.fill_mask.results import (
         Fill,
         JointFill,
@@ -37,6 +38,7 @@ _MODULES = {
     "RankedText": "tasks.rerank.results",
     "RejectedTarget": "tasks.fill_mask.results",
     "RejectedText": "tasks.result",
+    "Entity": "tasks.classify_tokens.results",
     "SparseEmbedding": "tasks.sparse.results",
     "TargetFill": "tasks.fill_mask.results",
     "TextPair": "parameters.texts",
@@ -47,6 +49,7 @@ _MODULES = {
 
 __all__ = [
     "BundleError",
+    "Entity",
     "Fill",
     "FillMask",
     "FillMaskError",

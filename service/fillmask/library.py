@@ -23,6 +23,7 @@ from fillmask.parameters.texts import TextPair
 from fillmask.parameters.values import describe
 from fillmask.tasks.classify.parameters import ClassifyKeywords
 from fillmask.tasks.classify.results import LabelScore
+from fillmask.tasks.classify_tokens.parameters import ClassifyTokensKeywords
 from fillmask.tasks.fill_mask.parameters import FillMaskKeywords
 from fillmask.tasks.rerank.parameters import RerankKeywords
 from fillmask.tasks.rerank.results import RankedText
@@ -30,7 +31,7 @@ from fillmask.tasks.score.parameters import ScoreKeywords
 from fillmask.tasks.score.results import TextScore, target_table
 from fillmask.tasks.sparse.parameters import SparseKeywords
 from fillmask.tasks.sparse.results import SparseEmbedding
-from fillmask.tasks.task import CLASSIFY, FILL_MASK, SCORE, SPARSE, TASKS
+from fillmask.tasks.task import CLASSIFY, CLASSIFY_TOKENS, FILL_MASK, SCORE, SPARSE, TASKS
 
 Text = str | TextPair | Mapping[str, str]
 
@@ -177,6 +178,24 @@ class FillMask:
     ) -> list[Any]:
         """Do the same as `classify` without blocking the caller's event loop."""
         return await self._loop.run_async(self._calls.run(CLASSIFY, inputs, options))
+
+    def classify_tokens(
+        self, inputs: Text | Iterable[Text], **options: Unpack[ClassifyTokensKeywords]
+    ) -> list[Any]:
+        """Return the entities of a text in their order, or such a list for each of many texts.
+
+        Args:
+            inputs: a text, or many texts.
+            options: parameters of POST /classify-tokens, which are aggregation_strategy,
+                ignore_labels and on_long_text.
+        """
+        return self._loop.run(self._calls.run(CLASSIFY_TOKENS, inputs, options))
+
+    async def aclassify_tokens(
+        self, inputs: Text | Iterable[Text], **options: Unpack[ClassifyTokensKeywords]
+    ) -> list[Any]:
+        """Do the same as `classify_tokens` without blocking the caller's event loop."""
+        return await self._loop.run_async(self._calls.run(CLASSIFY_TOKENS, inputs, options))
 
     def rerank(
         self, query: str, texts: Iterable[str], **options: Unpack[RerankKeywords]

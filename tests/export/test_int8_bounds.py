@@ -14,6 +14,7 @@ from fillmask.engine.passes import ModelPass
 from fillmask.engine.runtime import Runtime
 from fillmask_export.heads.agreement import Fp32Predictions
 from fillmask_export.heads.classify import ExpectedLabels
+from fillmask_export.heads.classify_tokens import ExpectedTokens
 from fillmask_export.heads.errors import VerificationError
 from fillmask_export.heads.sparse import ExpectedVectors
 
@@ -75,3 +76,31 @@ def test_a_dimension_of_weight_zero_is_not_strong() -> None:
     runtime = returning(pooled=[[0, 0, 3, 0, 0.1]])
     with pytest.raises(VerificationError, match=r"strongest dimensions \(got 50\.0 %\)"):
         expected.measure(runtime)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "logit", "message"),
+    [
+        (1, 5.0, ""),
+        (3, 5.0, r"fp32's label at 98 % of tokens or more \(got 97\.0 %\)"),
+        (0, 0.3, r"differ from fp32's by at most 0\.5 nats at the 99th percentile"),
+        (0, np.nan, r"differ from fp32's by at most 0\.5 nats at the 99th percentile"),
+    ],
+)
+def test_the_gate_of_labels_of_tokens(wrong: int, logit: float, message: str) -> None:
+    # Of a hundred tokens, a few have another label, or all are less certain.
+    tokens = 100
+    exact = np.zeros((tokens, 2), np.float32)
+    exact[:, 1] = 5.0
+    found = np.where(exact > 0, np.float32(logit), exact)
+    found[10 : 10 + wrong] = found[10 : 10 + wrong, ::-1]
+    request = ModelPass.for_head(np.arange(tokens), None, "tokens")
+    expected = ExpectedTokens([request], 1, exact, ("O", "B-X"))
+    if message:
+        with pytest.raises(VerificationError, match=message):
+            expected.measure(returning(tokens=found))
+        return
+    figures = expected.measure(returning(tokens=found))
+    assert figures["label_agreement"] == 0.99
+    # each token between the special ones begins an entity, of which int8 lost one
+    assert (figures["entities"], figures["entity_agreement"]) == (98, 97 / 98)

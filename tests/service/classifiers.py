@@ -50,8 +50,8 @@ def write_classifier(
         pairs: True if the model reads pairs.
         head: further fields of the head's configuration.
     """
-    model = _random_model(ClassifierConfig(labels=labels, **head))
-    _write(path, model, _tokenizer(pairs=pairs), name, fills=fills)
+    model = random_model(ClassifierConfig(labels=labels, **head))
+    write_model(path, model, plain_tokenizer(pairs=pairs), name, fills=fills)
     return path
 
 
@@ -63,8 +63,8 @@ def write_taught_classifier(path: Path, examples: Mapping[InputText, str]) -> Pa
     for the other labels.
     """
     labels = tuple(dict.fromkeys(examples.values()))
-    model = _random_model(ClassifierConfig(labels=labels, activation=None, pooling="mean"))
-    tokenizer = _tokenizer(pairs=True)
+    model = random_model(ClassifierConfig(labels=labels, activation=None, pooling="mean"))
+    tokenizer = plain_tokenizer(pairs=True)
     head = model.classifier
     assert head is not None
     output, head.output = head.output, torch.nn.Identity()  # type: ignore[assignment]
@@ -85,11 +85,12 @@ def write_taught_classifier(path: Path, examples: Mapping[InputText, str]) -> Pa
     output.weight.data = weight_DL.T.float().contiguous()
     output.bias.data = (mean_L - mean_D @ weight_DL).float()
     head.output = output
-    _write(path, model, tokenizer, path.name, fills=False)
+    write_model(path, model, tokenizer, path.name, fills=False)
     return path
 
 
-def _random_model(head: ClassifierConfig) -> TiedEncoder:
+def random_model(head: ClassifierConfig) -> TiedEncoder:
+    """Return a small random encoder with a head."""
     torch.manual_seed(3)
     config = EncoderConfig(
         vocab_size=len(VOCABULARY), d_model=32, num_layers=2, num_heads=2, d_ff=64, max_positions=32
@@ -100,14 +101,18 @@ def _random_model(head: ClassifierConfig) -> TiedEncoder:
     return model.eval()
 
 
-def _tokenizer(*, pairs: bool) -> Tokenizer:
+def plain_tokenizer(*, pairs: bool) -> Tokenizer:
+    """Return the tokenizer of the tiny model, which neither truncates nor pads."""
     tokenizer = build_pair_tokenizer() if pairs else build_tokenizer()
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
 
 
-def _write(path: Path, model: TiedEncoder, tokenizer: Tokenizer, name: str, *, fills: bool) -> None:
+def write_model(
+    path: Path, model: TiedEncoder, tokenizer: Tokenizer, name: str, *, fills: bool
+) -> None:
+    """Write the bundle of a small model."""
     checkpoint = Checkpoint(
         model, tokenizer.to_str().encode(), head_is_new=not fills, mask_token=_MASK
     )

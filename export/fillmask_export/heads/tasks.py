@@ -11,6 +11,7 @@ import torch
 from fillmask.bundles.bundle import MODEL_FILE, WEIGHTS_FILE
 from fillmask.engine.runtime import Runtime
 from fillmask_export.heads.classify import Classify
+from fillmask_export.heads.classify_tokens import ClassifyTokens
 from fillmask_export.heads.fill_mask import FillMask
 from fillmask_export.heads.head import Expected, Head
 from fillmask_export.heads.samples import Samples
@@ -19,6 +20,7 @@ from fillmask_model.checkpoints.checkpoint import (
     FILL_MASK,
     SPARSE,
     TEXT_CLASSIFICATION,
+    TOKEN_CLASSIFICATION,
     Checkpoint,
 )
 from fillmask_model.memory import page_out_files
@@ -26,6 +28,7 @@ from fillmask_model.memory import page_out_files
 HEADS: dict[str, type[Head]] = {
     FILL_MASK: FillMask,
     TEXT_CLASSIFICATION: Classify,
+    TOKEN_CLASSIFICATION: ClassifyTokens,
     SPARSE: Sparse,
 }
 

@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 
 from fillmask_export.progress import stage
 from fillmask_export.quantization.rounding import Gram, QuantizedRows, quantize_rows
-from fillmask_model.checkpoints.checkpoint import FILL_MASK, SPARSE, TEXT_CLASSIFICATION, Checkpoint
+from fillmask_model.checkpoints.checkpoint import (
+    FILL_MASK,
+    SPARSE,
+    TEXT_CLASSIFICATION,
+    TOKEN_CLASSIFICATION,
+    Checkpoint,
+)
 from fillmask_model.quantization.calibration import calibrate
 from fillmask_model.quantization.input_recorder import InputStatistics
 from fillmask_model.quantization.rounding_plan import RoundingPlan
@@ -82,7 +88,7 @@ def int8_weights(
         calibration,
         mask_token_id,
         fills=FILL_MASK in tasks,
-        labels=TEXT_CLASSIFICATION in tasks,
+        labels=bool({TEXT_CLASSIFICATION, TOKEN_CLASSIFICATION, TOKEN_CLASSIFICATION} & {*tasks}),
         sparse=SPARSE in tasks,
         grams=scratch is not None,
     )

@@ -37,6 +37,7 @@ OWN_MODEL_TYPE = "fillmask"
 CONFIG_NAME = "config.json"
 FILES = (CONFIG_NAME, "tokenizer.json", "model.safetensors")  # in the order of `save_checkpoint`
 FILL_MASK, TEXT_CLASSIFICATION, SPARSE = "fill-mask", "text-classification", "sparse"
+TOKEN_CLASSIFICATION = "token-classification"  # noqa: S105 - a task
 UNLIMITED = 10**6  # transformers' model_max_length is above for tokenizers without one
 ROUNDING = "rounding."  # name prefix of rounding factors in model.safetensors
 
@@ -79,8 +80,8 @@ class Checkpoint:
         if self.sparse is not None:
             return (SPARSE,)
         fills = () if self.head_is_new else (FILL_MASK,)
-        labels = () if self.model.classifier is None else (TEXT_CLASSIFICATION,)
-        return fills + labels
+        head = self.model.classifier
+        return fills + (() if head is None else (_task_of(head.config),))
 
     def require_head(self) -> None:
         """Reject a checkpoint without a trained masked-language-model head.
@@ -124,7 +125,8 @@ def save_checkpoint(
     if model.classifier is not None:
         fields["classifier"] = model.classifier.config.to_dict()
     if not fills:
-        fields["tasks"] = [TEXT_CLASSIFICATION]
+        assert model.classifier is not None  # noqa: S101 - checked above
+        fields["tasks"] = [_task_of(model.classifier.config)]
     # the configuration first, because it shows that the other files come from fillmask
     with atomic_replace(directory / CONFIG_NAME) as temporary:
         temporary.write_text(json.dumps(fields, indent=2) + "\n")
@@ -210,11 +212,18 @@ def read_own_config(fields: Mapping[str, Any]) -> tuple[EncoderConfig, Classifie
         raise ValueError(
             "tasks needs the field classifier, which is missing; add classifier or remove tasks"
         )
-    if "tasks" in fields and tasks != [TEXT_CLASSIFICATION]:
+    if head is None:
+        return config, None
+    classifier = ClassifierConfig.from_dict(head)
+    if "tasks" in fields and tasks != [_task_of(classifier)]:
         raise ValueError(
-            f'tasks must be ["{TEXT_CLASSIFICATION}"] (got {tasks!r}); correct or remove tasks'
+            f'tasks must be ["{_task_of(classifier)}"] (got {tasks!r}); correct or remove tasks'
         )
-    return config, None if head is None else ClassifierConfig.from_dict(head)
+    return config, classifier
+
+
+def _task_of(classifier: ClassifierConfig) -> str:
+    return TOKEN_CLASSIFICATION if classifier.pooling == "tokens" else TEXT_CLASSIFICATION
 
 
 def _load(

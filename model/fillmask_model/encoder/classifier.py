@@ -1,9 +1,9 @@
 """Classification head from the hidden states of a text to the logits of labels.
 
-The head reads the hidden state of the first token (Devlin et al. 2019, section 3.2) or the mean of
-all hidden states. An optional dense layer, activation and layer norm precede the output layer.
-With these options the head covers BERT's pooler and the heads of the other families
-(`fillmask_model.checkpoints.families`).
+The head reads the hidden state of the first token (Devlin et al. 2019, section 3.2), the mean of
+all hidden states, or each of them for labels of tokens (section 5.3). An optional dense layer,
+activation and layer norm precede the output layer. With these options the head covers BERT's pooler
+and the heads of the other families (`fillmask_model.checkpoints.families`).
 
 Shapes: N batch, T tokens, D d_model, L labels.
 """
@@ -21,7 +21,7 @@ from fillmask_model.encoder.config import EncoderConfig
 from fillmask_model.encoder.layers import activate, norm
 
 ProblemType = Literal["single_label_classification", "multi_label_classification", "regression"]
-Pooling = Literal["first", "mean"]
+Pooling = Literal["first", "mean", "tokens"]
 HeadActivation = Literal["tanh", "relu", "gelu_erf", "gelu_tanh", "silu"]
 
 NEXT_SENTENCE_LABELS = ("is_next", "not_next")  # the order of BERT's logits
@@ -38,8 +38,8 @@ class ClassifierConfig:
         problem_type: "single_label_classification" for one label per text,
             "multi_label_classification" for any number of labels per text, or "regression" for
             numbers.
-        pooling: "first" for the hidden state of the first token, or "mean" for the mean over all
-            tokens of the text, special tokens included.
+        pooling: "first" for the hidden state of the first token, "mean" for the mean over all
+            tokens of the text, special tokens included, or "tokens" for labels of each token.
         pool_last: whether the pooling follows the activation instead of preceding the dense layer.
         activation: activation after the dense layer (D, D). None without a dense layer.
         dense_bias: whether the dense layer has a bias.
@@ -128,10 +128,11 @@ class ClassificationHead(nn.Module):
         self.output = nn.Linear(encoder.d_model, len(config.labels))
 
     def forward(self, hidden: Tensor, attention_mask: Tensor | None = None) -> Tensor:
-        """Return the logits (N, L).
+        """Return the logits (N, L), or (N, T, L) of each token with the pooling "tokens".
 
         Args:
-            hidden: hidden states (N, D) of the first tokens or, to pool the mean, (N, T, D) of all.
+            hidden: hidden states (N, D) of the first tokens, or (N, T, D) of all for the other
+                poolings.
             attention_mask: (N, T), nonzero for real tokens. None without padding.
         """
         config = self.config
@@ -141,8 +142,8 @@ class ClassificationHead(nn.Module):
             hidden = activate(self.dense(hidden), config.activation)
         if config.pooling == "mean" and config.pool_last:
             hidden = mean_of_tokens(hidden, attention_mask)
-        logits_NL: Tensor = self.output(self.norm(hidden))
-        return logits_NL
+        logits: Tensor = self.output(self.norm(hidden))
+        return logits
 
 
 def mean_of_tokens(hidden_NTD: Tensor, attention_mask: Tensor | None) -> Tensor:

@@ -109,7 +109,7 @@ class TiedEncoder(nn.Module):
         attention_mask: Tensor | None = None,
         token_type_ids: Tensor | None = None,
     ) -> Tensor:
-        """Compute the logits (N, L) of the labels.
+        """Compute the logits (N, L) of the labels, or (N, T, L) for labels of tokens.
 
         The arguments have the same form as in `forward`.
 
@@ -120,14 +120,14 @@ class TiedEncoder(nn.Module):
             raise ValueError(
                 "the encoder must have a classification head; pass classifier to TiedEncoder"
             )
-        if self.classifier.config.pooling == "mean":
+        if self.classifier.config.pooling != "first":
             hidden = self.hidden(input_ids, attention_mask, token_type_ids)
         else:
             first_NT = torch.zeros_like(input_ids, dtype=torch.bool)
             first_NT[:, 0] = True
             hidden = self.hidden(input_ids, attention_mask, token_type_ids, first_NT)
-        logits_NL: Tensor = self.classifier(hidden, attention_mask)
-        return logits_NL
+        logits: Tensor = self.classifier(hidden, attention_mask)
+        return logits
 
     def hidden(
         self,

@@ -11,6 +11,7 @@ TAGS: list[dict[str, Any]] = [
     {"name": "Fills", "description": "The best tokens, words or targets in place of masks."},
     {"name": "Scores", "description": "The log-probability of each token of a text."},
     {"name": "Labels", "description": "The labels of texts."},
+    {"name": "Entities", "description": "The labels of tokens: names, places and so on."},
     {
         "name": "Reranking",
         "description": "For the clients of text-embeddings-inference, Cohere and Jina AI.",
@@ -26,7 +27,8 @@ TAGS: list[dict[str, Any]] = [
 ]
 
 DESCRIPTION = """\
-Fills masks in texts, scores, classifies and reranks texts and makes sparse vectors with encoders.
+Fills masks in texts, scores, classifies and reranks texts, finds entities and makes sparse vectors
+with encoders.
 
 A schema cannot express some rules, because a rule needs the model's tokenizer or compares two parts
 of a request. A request that breaks one of these rules gets 422 and a reason.
@@ -50,7 +52,9 @@ of a request. A request that breaks one of these rules gets 422 and a reason.
   named "text_pair", with one element per text, and "targets" are optional.
 - `model_name` names the model in the path, and so does `model` if a path has a name.
 - The maximum tokens of a query, of a document and of both are -1 or at least `max_tokens`.
-- Where a path reads two kinds of bodies, the model's first task or the parameter `task` decides.
+- `ignore_labels` has only labels that the answer can have. A pair to classify has no windows.
+- Where a path reads several kinds of bodies, the model's first task or the parameter `task`
+  decides.
 """
 
 _API_KEY = "ApiKey"

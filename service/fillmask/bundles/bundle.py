@@ -20,6 +20,7 @@ from fillmask.bundles.description import (
     FileRecords,
     Int8Figures,
     LabelInt8Figures,
+    TokenInt8Figures,
     VectorInt8Figures,
 )
 from fillmask.bundles.validation import read_model, refuse
@@ -52,7 +53,7 @@ MAX_BYTES = {
 }
 
 _COPY_AGAIN = "copy or export the bundle again"
-_Figures = TypeVar("_Figures", LabelInt8Figures, VectorInt8Figures)
+_Figures = TypeVar("_Figures", LabelInt8Figures, TokenInt8Figures, VectorInt8Figures)
 
 
 class Bundle(Description):
@@ -81,8 +82,9 @@ class Bundle(Description):
 
     @property
     def labels(self) -> tuple[str, ...] | None:
-        """Labels of texts, None for a model without them."""
-        return None if self.classification is None else tuple(self.classification.labels)
+        """Labels of texts or of tokens, None for a model without them."""
+        head = self.classification or self.token_classification
+        return None if head is None else tuple(head.labels)
 
     def read_tokenizer(self) -> bytes:
         """Return the content of the tokenizer's file, or raise an OSError."""
@@ -105,6 +107,10 @@ class Bundle(Description):
     def vector_int8_figures(self) -> VectorInt8Figures:
         """Return the differences of the weights of an int8 model, or raise a BundleError."""
         return self._figures(VectorInt8Figures, "vectors")
+
+    def token_int8_figures(self) -> TokenInt8Figures:
+        """Return the differences of the labels of tokens in int8, or raise a BundleError."""
+        return self._figures(TokenInt8Figures, "token_labels")
 
     def _figures(self, model: type[_Figures], head: str) -> _Figures:
         found = self.verification.get(head)

@@ -27,7 +27,7 @@ FUSED_FILE: Final = "fused.onnx"  # in some bundles
 DESCRIPTION_FILE = "bundle.json"
 FILES = (MODEL_FILE, WEIGHTS_FILE, TOKENIZER_FILE)
 
-Task = Literal["fill-mask", "text-classification", "sparse"]
+Task = Literal["fill-mask", "text-classification", "token-classification", "sparse"]
 ProblemType = Literal["single_label_classification", "multi_label_classification", "regression"]
 Pooling = Literal["first", "mean"]
 SpecialTokens = Literal["literal", "read", "refuse"]
@@ -84,6 +84,12 @@ class Classification(Strict):
     pooling: Pooling
 
 
+class TokenClassification(Strict):
+    """The head for labels of tokens, with the labels in the order of the logits."""
+
+    labels: FilledList[str]
+
+
 class Sparse(Strict):
     """How the logits of a text become a sparse vector.
 
@@ -133,6 +139,10 @@ class LabelInt8Figures(_Figures):
     p99_logit_difference: float
 
 
+class TokenInt8Figures(Int8Figures):
+    """Differences of the log-probabilities of labels of tokens, in nats."""
+
+
 class VectorInt8Figures(_Figures):
     """Differences of the largest weights of each vector."""
 
@@ -164,6 +174,7 @@ class Description(Strict):
     pairs: bool = False
     token_types: Size = 1
     classification: Classification | None = None
+    token_classification: TokenClassification | None = None
     sparse: Sparse | None = None
     special_tokens: SpecialTokens = "literal"
     truncation_side: TruncationSide = "right"
@@ -219,7 +230,11 @@ class Description(Strict):
 
     def _check_tasks(self, golden: Golden, where: str) -> None:
         _check_distinct("tasks", self.tasks)
-        for name, task in (("classification", "text-classification"), ("sparse", "sparse")):
+        for name, task in (
+            ("classification", "text-classification"),
+            ("token_classification", "token-classification"),
+            ("sparse", "sparse"),
+        ):
             if (task in self.tasks) != (getattr(self, name) is not None):
                 raise ValueError(
                     f"{name} must be present if and only if tasks contains {task} "
@@ -228,6 +243,7 @@ class Description(Strict):
         for name, given, task, tolerance in (
             ("prompts", golden.prompts, "fill-mask", "log_prob_tolerance"),
             ("labels", golden.labels, "text-classification", "logit_tolerance"),
+            ("token_labels", golden.token_labels, "token-classification", "label_tolerance"),
             ("vectors", golden.vectors, "sparse", "weight_tolerance"),
         ):
             if bool(given) != (task in self.tasks):
@@ -244,13 +260,27 @@ class Description(Strict):
                     f"sparse.query_weights must have one weight per token, {size} in total "
                     f"(got {weights})"
                 )
-        if self.classification is None:
-            return
-        _check_distinct("classification.labels", self.classification.labels)
-        labels = len(self.classification.labels)
-        if wrong := [len(one.logits) for one in golden.labels if len(one.logits) != labels]:
+        if self.token_classification is not None:
+            _check_token_labels(self.token_classification.labels, golden, where)
+        if self.classification is not None:
+            _check_labels(self.classification.labels, golden, where)
+
+
+def _check_labels(names: Sequence[str], golden: Golden, where: str) -> None:
+    _check_distinct("classification.labels", names)
+    if wrong := [len(one.logits) for one in golden.labels if len(one.logits) != len(names)]:
+        raise ValueError(
+            f"{where}.labels must have one logit per label, {len(names)} in total (got {wrong[0]})"
+        )
+
+
+def _check_token_labels(names: Sequence[str], golden: Golden, where: str) -> None:
+    _check_distinct("token_classification.labels", names)
+    for one in golden.token_labels:
+        if len(one.log_probs) != len(one.labels) or max(one.labels) >= len(names):
             raise ValueError(
-                f"{where}.labels must have one logit per label, {labels} in total (got {wrong[0]})"
+                f"{where}.token_labels must have one log-probability per label, and labels below "
+                f"{len(names)}"
             )
 
 

@@ -30,6 +30,15 @@ class GoldenLabels(Strict):
     logits: FilledList[float]
 
 
+class GoldenTokenLabels(Strict):
+    """A text or a pair with the best label of each token and its log-probability."""
+
+    text: str
+    text_pair: str | None = None
+    labels: FilledList[TokenId]
+    log_probs: FilledList[float]
+
+
 class GoldenWeight(Strict):
     token: TokenId
     weight: float
@@ -46,7 +55,8 @@ class Golden(Strict):
     """Golden prompts and golden texts, whose results must match within tolerances.
 
     The task fill-mask needs `prompts` and `log_prob_tolerance`, text-classification needs `labels`
-    and `logit_tolerance`, and sparse needs `vectors` and `weight_tolerance`.
+    and `logit_tolerance`, token-classification needs `token_labels` and `label_tolerance`, and
+    sparse needs `vectors` and `weight_tolerance`.
     """
 
     log_prob_tolerance: Annotated[float, Field(gt=0)] | None = None
@@ -55,3 +65,5 @@ class Golden(Strict):
     labels: List[GoldenLabels] = ()
     weight_tolerance: Annotated[float, Field(gt=0)] | None = None
     vectors: List[GoldenVector] = ()
+    label_tolerance: Annotated[float, Field(gt=0)] | None = None
+    token_labels: List[GoldenTokenLabels] = ()

@@ -19,6 +19,7 @@ from fillmask.parameters.limits import Limits
 from fillmask.parameters.texts import InputText
 from fillmask.parameters.validation import ValidationContext
 from fillmask.tasks.classify.parameters import ClassifyParameters
+from fillmask.tasks.classify_tokens.parameters import ClassifyTokensParameters
 from fillmask.tasks.fill_mask.parameters import FillMaskParameters
 from fillmask.tasks.fill_mask.results import (
     FILL_FIELDS,
@@ -29,7 +30,16 @@ from fillmask.tasks.fill_mask.results import (
 )
 from fillmask.tasks.score.results import TextScore
 from fillmask.tasks.sparse.results import SparseEmbedding
-from fillmask.tasks.task import CLASSIFY, FILL_MASK, SCORE, SPARSE, TASKS, Task, tasks_of
+from fillmask.tasks.task import (
+    CLASSIFY,
+    CLASSIFY_TOKENS,
+    FILL_MASK,
+    SCORE,
+    SPARSE,
+    TASKS,
+    Task,
+    tasks_of,
+)
 
 DEFAULT_TASK = FILL_MASK.name
 
@@ -45,6 +55,16 @@ _TOKEN = {
 }
 _SCORE = {"log_prob": float, "pseudo_perplexity": float, "tokens": [_TOKEN]}
 _LABEL = {"label": str, "score": float}
+_ENTITY = {
+    "entity_group": str,  # null for the strategy none, which has the next and the index instead
+    "entity": str,
+    "score": float,
+    "index": int,
+    "word": str,
+    "start": int,
+    "end": int,
+    "part": str,  # null for a single text
+}
 _VECTOR = {"indices": [int], "values": [np.float32], "tokens": [str]}
 
 
@@ -206,6 +226,33 @@ def _best_and_all_labels(answer: bytes) -> Fields:
     return {**labels[0], "labels": labels}
 
 
+class ClassifyTokensRows(TaskRows):
+    """Entities of a text, in CSV one a line. A text without any has one empty line there."""
+
+    def layout(self, parameters: ClassifyTokensParameters, *, row_parameters: bool) -> Layout:
+        by_token = parameters.aggregation_strategy == "none"
+        absent = {"entity_group"} if by_token else {"entity", "index"}
+        given = [name for name in _ENTITY if row_parameters or name not in absent]
+        types = {"entities": [_ENTITY]}
+        return Layout("entities", types, _all_entities, (ROW, *given), _each_entity)
+
+    def table(self, done: Done, style: Style) -> Iterator[str]:
+        if not done.result:
+            yield "No entities."
+        cells = max((disp_len(visible(one.label)) for one in done.result), default=0)
+        for one in done.result:
+            label = one.label + " " * (cells - disp_len(visible(one.label)))
+            yield style.line(format_number(one.score), one.score, f"{label}{GAP}{one.word}")
+
+
+def _all_entities(answer: bytes) -> Fields:
+    return {"entities": [dict.fromkeys(_ENTITY) | one for one in json.loads(answer)]}
+
+
+def _each_entity(answer: bytes) -> Iterator[Fields]:
+    yield from json.loads(answer) or [{}]
+
+
 class SparseRows(TaskRows):
     """Sparse vector of a text."""
 
@@ -227,6 +274,7 @@ _ROWS: dict[str, type[TaskRows]] = {
     FILL_MASK.name: FillMaskRows,
     SCORE.name: ScoreRows,
     CLASSIFY.name: ClassifyRows,
+    CLASSIFY_TOKENS.name: ClassifyTokensRows,
     SPARSE.name: SparseRows,
 }
 

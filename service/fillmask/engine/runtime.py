@@ -55,6 +55,7 @@ _TASKS: dict[Task, tuple[_Nodes, _Nodes]] = {
         },
     ),
     "text-classification": ({"label_slots": (_INT64, 1)}, {"label_logits": (_FLOAT32, 2)}),
+    "token-classification": ({"token_slots": (_INT64, 1)}, {"token_logits": (_FLOAT32, 2)}),
     "sparse": (
         {"sparse_slots": (_INT64, 1), "sparse_lengths": (_INT64, 1)},
         {"sparse_weights": (_FLOAT32, 2)},
@@ -70,6 +71,8 @@ _FIELDS = {
     "sparse_slots": "pooled_slots",
     "sparse_lengths": "pooled_lengths",
     "sparse_weights": "pooled",
+    "token_slots": "pooled_slots",
+    "token_logits": "tokens",
 }
 
 

@@ -30,7 +30,7 @@ class ModelInfo(BaseModel):
     tasks: tuple[BundleTask, ...] = Field(description="Tasks of the model.")
     pairs: bool = Field(description="True if the model reads pairs of texts.")
     labels: tuple[str, ...] | None = Field(
-        description="Labels of the model, null without the task text-classification."
+        description="Labels of texts or of tokens, null for a model without them."
     )
     problem_type: ProblemType | None = Field(
         description="Meaning of the labels, null without the task text-classification."

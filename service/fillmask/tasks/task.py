@@ -15,6 +15,9 @@ from fillmask.parameters.validation import TaskParameters
 from fillmask.tasks.classify.golden import load_labels
 from fillmask.tasks.classify.parameters import ClassifyParameters
 from fillmask.tasks.classify.results import ClassifyResponse, labels_to_json
+from fillmask.tasks.classify_tokens.golden import load_tokens
+from fillmask.tasks.classify_tokens.parameters import ClassifyTokensParameters
+from fillmask.tasks.classify_tokens.results import ClassifyTokensResponse, entities_to_json
 from fillmask.tasks.fill_mask.golden import load_fills
 from fillmask.tasks.fill_mask.parameters import FillMaskParameters
 from fillmask.tasks.fill_mask.results import FillMaskResponse, TextFills, fills_to_json
@@ -155,7 +158,32 @@ SPARSE = Task(
     listed=True,
 )
 
-TASKS: dict[str, Task] = {task.name: task for task in (FILL_MASK, SCORE, CLASSIFY, SPARSE)}
+CLASSIFY_TOKENS = Task(
+    name="classify-tokens",
+    of_bundle="token-classification",
+    parameters=ClassifyTokensParameters,
+    load=load_tokens,
+    to_json=entities_to_json,
+    endpoint=Endpoint(
+        "/classify-tokens",
+        "Find the entities of one or more texts",
+        "Entities",
+        "A text or a pair of texts, or a list of these.",
+        (
+            {"inputs": "Ada Lovelace was born in London."},
+            {
+                "inputs": ["Ada Lovelace was born in London."],
+                "parameters": {"aggregation_strategy": "first", "on_long_text": "window"},
+            },
+        ),
+        ClassifyTokensResponse,
+        hugging_face=True,
+    ),
+)
+
+TASKS: dict[str, Task] = {
+    task.name: task for task in (FILL_MASK, SCORE, CLASSIFY, CLASSIFY_TOKENS, SPARSE)
+}
 
 
 def tasks_of(bundle_tasks: Sequence[BundleTask]) -> list[Task]:

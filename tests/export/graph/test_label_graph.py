@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -38,6 +38,10 @@ HEADS = {
     "output layer": ClassifierConfig(labels=("p", "q"), activation=None),
     "relu": ClassifierConfig(labels=("p", "q"), activation="relu", dense_bias=False),
     "late": ClassifierConfig(labels=("p",), pooling="mean", activation="gelu_erf", pool_last=True),
+    "tokens": ClassifierConfig(labels=("a", "b"), pooling="tokens", activation=None),
+    "dense tokens": ClassifierConfig(
+        labels=("a", "b", "c"), pooling="tokens", activation="gelu_erf", norm=True
+    ),
 }
 # the last block in each form; test_graph.py has every form of encoder
 SOME = (
@@ -47,15 +51,16 @@ SOME = (
     "windows, gates, few biases",
     "gates with biases, types without positions",
 )
-POOLINGS = pytest.mark.parametrize("head", ["first", "mean"])
+POOLINGS = pytest.mark.parametrize("head", ["first", "mean", "tokens"])
 KINDS = pytest.mark.parametrize("fills", [True, False], ids=["both heads", "labels"])
 EVERY_HEAD = pytest.mark.parametrize(
     ("name", "head"),
     [
-        *((name, head) for name in SOME for head in ("first", "mean")),
+        *((name, head) for name in SOME for head in ("first", "mean", "tokens")),
         ("bert", "output layer"),
         ("bert", "relu"),
         ("bert", "late"),
+        ("bert", "dense tokens"),
     ],
 )
 
@@ -93,13 +98,14 @@ class Sampler:
             np.testing.assert_allclose(outputs.top_log_probs, top, atol=TOLERANCE)
             return
         assert outputs.top_ids.shape[0] == 0
-        np.testing.assert_allclose(outputs.pooled, self.logits(text)[0], atol=TOLERANCE)
+        np.testing.assert_allclose(outputs.pooled, self.logits(text), atol=TOLERANCE)
 
     @torch.inference_mode()
     def logits(self, text: ModelPass) -> NDArray[np.float32]:
+        """Return the logits (L,) of a text, or (T, L) of its tokens."""
         types = None if text.token_types is None else torch.from_numpy(text.token_types)[None]
         found = self.model.classify(torch.from_numpy(text.input_ids)[None], None, types)
-        logits: NDArray[np.float32] = found.numpy()
+        logits: NDArray[np.float32] = found[0].numpy()
         return logits
 
     @torch.inference_mode()
@@ -118,6 +124,11 @@ class Sampler:
         if self.token_types == 1:
             return None
         return np.sort(self._generator.integers(0, self.token_types, tokens))
+
+
+def logits_of(runtime: Runtime, texts: Sequence[ModelPass]) -> list[NDArray[np.float32]]:
+    batch = Batch.pack(texts)
+    return [one.pooled for one in batch.unpack(runtime.run(batch))]
 
 
 Graphs = Callable[..., tuple[Sampler, Runtime]]
@@ -176,7 +187,7 @@ def test_neighbours_change_no_labels(
     # A text gets the same logits alone and at every place among 32 other texts.
     sampler, runtime = graph_of(name, head, fills=fills, int8=int8)
     ours = sampler.labels(9)
-    [alone] = runtime.run(Batch.pack([ours])).pooled
+    alone = logits_of(runtime, [ours])[0]
     generator = np.random.default_rng(2)
     strangers = [
         sampler.fills(tokens) if fills and tokens % 2 else sampler.labels(tokens)
@@ -196,8 +207,8 @@ def test_int8_comes_close_to_pytorch(name: str, head: str, fills: bool, graph_of
     # The mean error is below 5 % of the logits' root mean square.
     sampler, runtime = graph_of(name, head, fills=fills, int8=True)
     texts = [sampler.labels(tokens) for tokens in range(2, 18)]
-    found = runtime.run(Batch.pack(texts)).pooled
-    expected = np.concatenate([sampler.logits(text) for text in texts])
+    found = np.concatenate([np.atleast_2d(one) for one in logits_of(runtime, texts)])
+    expected = np.concatenate([np.atleast_2d(sampler.logits(text)) for text in texts])
     scale = np.sqrt(np.square(expected).mean())
     assert np.abs(found - expected).mean() < 0.05 * scale
 

@@ -168,7 +168,10 @@ ROWS: list[Row] = [
         _labels,
         "tasks",
         ["translation"],
-        "tasks[0] must be 'fill-mask', 'text-classification' or 'sparse' (got \"translation\")",
+        (
+            "tasks[0] must be 'fill-mask', 'text-classification', 'token-classification' or "
+            "'sparse' (got \"translation\")"
+        ),
     ),
     (
         _labels,

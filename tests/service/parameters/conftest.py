@@ -12,7 +12,10 @@ from fillmask.library import FillMask
 from tests.service.classifiers import write_classifier
 from tests.service.serving import serving
 from tests.service.sparse_bundles import write_sparse_bundle
+from tests.service.taggers import write_tagger
 from tests.service.tiny import Tiny
+
+NAMES = {"fill-mask": "fill", "classify-tokens": "classify_tokens"}  # of methods, by task
 
 
 @pytest.fixture(scope="session")
@@ -23,6 +26,7 @@ def bundles(tiny: Tiny, tmp_path_factory: pytest.TempPathFactory) -> dict[str, P
         "fill-mask": tiny.path,
         "score": tiny.path,
         "classify": write_classifier(directory / "topics"),
+        "classify-tokens": write_tagger(directory / "tagger"),
         "rerank": write_classifier(directory / "ranker", labels=("relevant",)),
         "embed_sparse": write_sparse_bundle(directory / "splade"),
     }
@@ -47,6 +51,5 @@ def methods(bundles: dict[str, Path]) -> Iterator[dict[str, Any]]:
             path: stack.enter_context(FillMask(path, threads=1)) for path in set(bundles.values())
         }
         yield {
-            task: getattr(by_path[path], {"fill-mask": "fill"}.get(task, task))
-            for task, path in bundles.items()
+            task: getattr(by_path[path], NAMES.get(task, task)) for task, path in bundles.items()
         }

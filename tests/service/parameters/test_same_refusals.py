@@ -10,6 +10,10 @@ from fastapi.testclient import TestClient
 from fillmask.errors import InvalidRequestError
 from fillmask.parameters.validation import CallKeywords
 from fillmask.tasks.classify.parameters import ClassifyKeywords, ClassifyParameters
+from fillmask.tasks.classify_tokens.parameters import (
+    ClassifyTokensKeywords,
+    ClassifyTokensParameters,
+)
 from fillmask.tasks.fill_mask.parameters import FillMaskKeywords, FillMaskParameters
 from fillmask.tasks.score.parameters import ScoreKeywords, ScoreParameters
 from tests.service.cli.command_line import fillmask, write_rows
@@ -25,6 +29,9 @@ SPAN = "span must be [start, end] with two whole numbers of at least 0 (got"
 LABELS = "top_k must be a whole number of at least 1 (got"
 FUNCTION = "function_to_apply must be softmax or sigmoid or none (got"
 
+AGGREGATION = "aggregation_strategy must be none or simple or first or average or max (got"
+IGNORED = "ignore_labels must be a list of 0 to 1000 texts (got"
+ANSWERS = "ignore_labels must have only labels of the answer,"
 TOP_N = "top_n must be a whole number of at least 1 (got"
 WEIGHT = "min_weight must be a number of at least 0 (got"
 QUERY, LIST = f"query {NOT_BLANK}", "texts must be a list of one or more texts (got"
@@ -137,6 +144,33 @@ REFUSED: dict[str, tuple[str, list[tuple[dict[str, Any], str]]]] = {
             ),
         ],
     ),
+    "classify-tokens": (
+        "she is in paris .",
+        [
+            ({"aggregation_strategy": "last"}, f'{AGGREGATION} "last").'),
+            ({"aggregation_strategy": True}, f"{AGGREGATION} true)."),
+            ({"ignore_labels": "O"}, f'{IGNORED} "O").'),
+            ({"ignore_labels": ["O"] * 1001}, f"{IGNORED} a list of 1001)."),
+            ({"ignore_labels": ["O", 3]}, "ignore_labels[1] must be a text (got 3)."),
+            ({"ignore_labels": ["MISC"]}, f'{ANSWERS} O, PER, LOC (got "MISC").'),
+            ({"ignore_labels": ["B-PER"]}, f'{ANSWERS} O, PER, LOC (got "B-PER").'),
+            (
+                {"ignore_labels": ["PER"], "aggregation_strategy": "none"},
+                f'{ANSWERS} O, B-PER, I-PER, B-LOC, I-LOC (got "PER").',
+            ),
+            (
+                {"on_long_text": "truncate"},
+                'on_long_text must be error or window (got "truncate").',
+            ),
+            (
+                {"top_k": 1},
+                (
+                    'Unknown field "top_k" in parameters; allowed: aggregation_strategy, '
+                    "ignore_labels, on_long_text."
+                ),
+            ),
+        ],
+    ),
 }
 CASES = [
     pytest.param(task, index, id=f"{task} {str(options)[:40]}")
@@ -229,7 +263,7 @@ def test_the_sentence_is_the_same(
 ) -> None:
     text, cases = REFUSED[task]
     options, sentence = cases[index]
-    name = "topics" if task == "classify" else "tiny"
+    name = {"classify": "topics", "classify-tokens": "tagger"}.get(task, "tiny")
     for path, body in requests(task, text, options, name).items():
         response = clients[task].post(path, json=body)
         found = response.json()["error"].partition("; model ")[0].removesuffix(".")
@@ -310,6 +344,7 @@ def test_values_without_a_counterpart_in_json(
         (FillMaskKeywords, FillMaskParameters),
         (ScoreKeywords, ScoreParameters),
         (ClassifyKeywords, ClassifyParameters),
+        (ClassifyTokensKeywords, ClassifyTokensParameters),
     ],
 )
 def test_keywords_of_python_are_the_parameters(keywords: Any, parameters: Any) -> None:

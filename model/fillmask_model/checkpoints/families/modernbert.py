@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from fillmask_model.checkpoints.mapping.family import Family, ParsedConfig, classifiers_of
+from fillmask_model.checkpoints.mapping.family import ClassifierMapping, Family, ParsedConfig
 from fillmask_model.checkpoints.mapping.fields import Fields
 from fillmask_model.checkpoints.mapping.layer_types import (
     GLOBAL,
@@ -83,6 +84,9 @@ def read_choices(fields: Fields, config: EncoderConfig) -> dict[str, Any]:
     }
 
 
+CLASSIFIER = ClassifierMapping(
+    dense="head.dense", norm="head.norm", output="classifier", choices=read_choices
+)
 FAMILY = Family(
     read=read,
     prefix="model.",
@@ -100,7 +104,8 @@ FAMILY = Family(
         "head.norm": "head.norm",
     },
     decoder="decoder",
-    classifiers=classifiers_of(
-        dense="head.dense", norm="head.norm", output="classifier", choices=read_choices
-    ),
+    classifiers={
+        "ForSequenceClassification": CLASSIFIER,
+        "ForTokenClassification": replace(CLASSIFIER, pooling="tokens"),
+    },
 )

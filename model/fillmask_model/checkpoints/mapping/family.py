@@ -10,7 +10,7 @@ from typing import Any, Self
 from torch import Tensor
 
 from fillmask_model.checkpoints.mapping.fields import Fields
-from fillmask_model.encoder.classifier import HeadActivation
+from fillmask_model.encoder.classifier import HeadActivation, Pooling
 from fillmask_model.encoder.config import EncoderConfig
 
 # checkpoints converted from TensorFlow call a layer norm's parameters gamma and beta
@@ -45,6 +45,7 @@ class ClassifierMapping:
         choices: function that reads fields of `ClassifierConfig` from the family's own fields in
             config.json. None for a family without such fields.
         labels: fixed labels. Empty for a head with its labels in config.json.
+        pooling: what the head reads, unless `choices` says it.
     """
 
     dense: str
@@ -53,6 +54,7 @@ class ClassifierMapping:
     activation: HeadActivation = "tanh"
     choices: Callable[[Fields, EncoderConfig], dict[str, Any]] | None = None
     labels: tuple[str, ...] = ()
+    pooling: Pooling = "first"
 
     @property
     def names(self) -> dict[str, str]:
@@ -65,9 +67,22 @@ class ClassifierMapping:
         return {theirs: ours for theirs, ours in names.items() if theirs}
 
 
-def classifiers_of(**fields: Any) -> dict[str, ClassifierMapping]:
-    """Return the classification heads of a family, with the fields of `ClassifierMapping`."""
-    return {"ForSequenceClassification": ClassifierMapping(**fields)}
+_LINEAR = ClassifierMapping(dense="", output="classifier", pooling="tokens")
+
+
+def classifiers_of(
+    tokens: ClassifierMapping = _LINEAR, **fields: Any
+) -> dict[str, ClassifierMapping]:
+    """Return the classification heads of a family.
+
+    Args:
+        tokens: head for labels of tokens, by default a linear layer.
+        fields: `ClassifierMapping` of the head for labels of texts.
+    """
+    return {
+        "ForSequenceClassification": ClassifierMapping(**fields),
+        "ForTokenClassification": tokens,
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,6 @@ _OTHER_TASKS = (
     "ForMultipleChoice",
     "ForProteinFolding",
     "ForQuestionAnswering",
-    "ForTokenClassification",
 )
 _SINGLE_LABEL, _MULTI_LABEL = "single_label_classification", "multi_label_classification"
 _DEFAULT_LABELS = 2  # default of num_labels in transformers
@@ -94,7 +93,7 @@ def _select_classifier(family: Family, fields: Fields) -> ClassifierMapping | No
     if other := [name for end, name in ends.items() if end in _OTHER_TASKS]:
         raise ValueError(
             "architectures must name a class for masked language modelling or for classification "
-            f"of entire texts (got {other[0]!r})"
+            f"of texts or of tokens (got {other[0]!r})"
         )
     return None
 
@@ -111,13 +110,21 @@ def _read_classifier(
     Args:
         stored: tensors by their names in the checkpoint.
     """
-    choices: dict[str, Any] = {"activation": head.activation, "labels": head.labels}
+    choices: dict[str, Any] = {
+        "activation": head.activation if head.dense else None,
+        "labels": head.labels,
+        "pooling": head.pooling,
+    }
     if head.choices is not None:
         choices |= head.choices(fields, config)
+    if head.pooling == "tokens":
+        choices |= {"pooling": "tokens", "pool_last": False}
     if not head.labels:
         labels = _read_labels(fields, f"{head.output}.weight", stored)
         problem_type = fields.get("problem_type", _SINGLE_LABEL)
-        if len(labels) == 1 and problem_type == _SINGLE_LABEL:
+        if choices["pooling"] == "tokens":
+            problem_type = _SINGLE_LABEL  # as in the pipeline of transformers
+        elif len(labels) == 1 and problem_type == _SINGLE_LABEL:
             problem_type = _MULTI_LABEL
         choices |= {"labels": labels, "problem_type": problem_type}
     return ClassifierConfig(**choices)

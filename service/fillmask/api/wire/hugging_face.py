@@ -32,14 +32,15 @@ def add_hugging_face_routes(router: APIRouter) -> None:
             name=name,
             reads=[request_of(task) for task in _TASKS],
             responds=reduce(or_, responses),
-            summary="Fill the masks of texts, or classify texts",
-            description="A model with the task fill-mask fills masks. Any other model classifies.",
+            summary="Fill the masks of texts, or classify texts or tokens",
+            description="A model with the task fill-mask fills masks. Any other model classifies "
+            "texts or tokens.",
             tags=["Hugging Face"],
         )
 
 
 async def _run_first_task(call: TaskCall) -> Response:
-    """Respond with the fills or the labels of the texts of a request.
+    """Respond with the fills, the labels or the entities of the texts of a request.
 
     Hugging Face's clients send the bodies of all tasks to the same path, without the name of the
     task. An error for a body without a mask therefore names the tasks of the model.

@@ -17,9 +17,10 @@ from fillmask.parameters.texts import InputText, Pair, read_inputs
 from fillmask.parameters.validation import BODY, ValidationContext, validation_context
 from fillmask.parameters.values import describe
 from fillmask.tasks.classify.results import ClassifyResponse
+from fillmask.tasks.classify_tokens.results import EntityBody
 from fillmask.tasks.fill_mask.results import MaskFills
 from fillmask.tasks.result import ErrorResponse, response_parts
-from fillmask.tasks.task import CLASSIFY, FILL_MASK, Task
+from fillmask.tasks.task import CLASSIFY, CLASSIFY_TOKENS, FILL_MASK, Task
 
 _INSTANCES = "instances"
 
@@ -59,6 +60,7 @@ _REQUESTS = {
     for task, text in (
         (FILL_MASK, "Paris is the [MASK] of France."),
         (CLASSIFY, "I loved this film."),
+        (CLASSIFY_TOKENS, "Ada Lovelace was born in London."),
     )
 }
 
@@ -75,6 +77,12 @@ class PredictClassifyResponse(BaseModel):
     predictions: ClassifyResponse
 
 
+class PredictClassifyTokensResponse(BaseModel):
+    """The entities of each instance, as in a response of /classify-tokens."""
+
+    predictions: list[list[EntityBody] | ErrorResponse]
+
+
 def add_predict_routes(router: APIRouter) -> None:
     tags: list[Any] = ["V1 protocol"]
 
@@ -85,8 +93,8 @@ def add_predict_routes(router: APIRouter) -> None:
         _predict,
         name="predict",
         reads=[*_REQUESTS.values()],
-        responds=PredictFillMaskResponse | PredictClassifyResponse,
-        summary="Fill masks or classify texts",
+        responds=PredictFillMaskResponse | PredictClassifyResponse | PredictClassifyTokensResponse,
+        summary="Fill masks, or classify texts or tokens",
         tags=tags,
     )
 

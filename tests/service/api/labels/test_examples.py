@@ -6,10 +6,12 @@ from fastapi.testclient import TestClient
 
 from tests.service.api.test_openapi import operations, request_schema
 from tests.service.serving import serving
+from tests.service.taggers import write_tagger
 
 
 def test_every_example_runs(both: Path, ranker: Path, splade: Path, tmp_path: Path) -> None:
-    for bundle in (both, ranker, splade):
+    tagger = write_tagger(tmp_path.with_name("tagger"))
+    for bundle in (both, ranker, splade, tagger):
         (tmp_path / bundle.name).symlink_to(bundle)
     with serving(tmp_path) as client:
         send_examples(client)
@@ -29,6 +31,7 @@ def send_examples(client: TestClient) -> None:
             for example in document["components"]["schemas"][name]["examples"]:
                 model = "ranker" if "rerank" in path else "both"
                 model = "splade" if "embed_sparse" in path else model
+                model = "tagger" if "tokens" in path or "ClassifyTokens" in name else model
                 address = path.replace("{name}", model).replace("{version}", "1")
                 answer = client.request(method, address, json=example)
                 assert answer.status_code == 200, (path, example, answer.text)

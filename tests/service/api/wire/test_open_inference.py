@@ -320,7 +320,10 @@ LABELS_OF_TARGETS["inputs"] += body(tensor={"name": "targets"})["inputs"]
         (
             "both",
             body(parameters={"task": "score"}),
-            'parameters.task must be fill-mask or text-classification (got "score").',
+            (
+                "parameters.task must be fill-mask or text-classification or token-classification "
+                '(got "score").'
+            ),
         ),
         ("labels", body(outputs=[{"name": "token"}]), 'Unknown output "token"; allowed: label,'),
         (

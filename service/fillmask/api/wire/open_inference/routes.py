@@ -91,7 +91,7 @@ def _add_infer(router: APIRouter, tags: list[Any]) -> None:
             name="infer",
             reads=REQUESTS,
             responds=_INFERRED,
-            summary="Fill masks or classify texts",
+            summary="Fill masks, or classify texts or tokens",
             tags=tags,
         )
 

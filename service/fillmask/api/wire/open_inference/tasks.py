@@ -1,7 +1,7 @@
 """The tasks of the Open Inference Protocol, with the tensors of their results.
 
 Each tensor for fills has one row per mask, in the order of the texts. With joint filling and for
-labels, each tensor has one row per text.
+labels, each tensor has one row per text. For labels of tokens, it has one element per entity.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,8 +11,9 @@ from fillmask.api.wire.open_inference.tensors import WireTensor
 from fillmask.arrays import check_finite
 from fillmask.bundles.description import Task as BundleTask
 from fillmask.tasks.classify.results import LabelScore
+from fillmask.tasks.classify_tokens.results import Entity
 from fillmask.tasks.fill_mask.results import NO_SINGLE_TOKEN, Fill, TextFills
-from fillmask.tasks.task import CLASSIFY, FILL_MASK, Task
+from fillmask.tasks.task import CLASSIFY, CLASSIFY_TOKENS, FILL_MASK, Task
 
 # name of an output tensor -> (datatype, number of axes)
 Outputs = Mapping[str, tuple[str, int]]
@@ -24,6 +25,14 @@ _FILLS: Outputs = {
     "sequence": ("BYTES", 2),
 }
 _LABELS: Outputs = {"label": ("BYTES", 2), "score": ("FP32", 2)}
+_ENTITIES: Outputs = {
+    "text_index": ("INT64", 1),
+    "label": ("BYTES", 1),
+    "word": ("BYTES", 1),
+    "score": ("FP32", 1),
+    "start": ("INT64", 1),
+    "end": ("INT64", 1),
+}
 # padding for masks with fewer fills than other masks
 _PADDING = Fill(score=0.0, token=NO_SINGLE_TOKEN, token_str="", sequence="")
 
@@ -66,6 +75,13 @@ def label_tensors(labels: Sequence[Sequence[LabelScore]]) -> Iterator[WireTensor
         )
 
 
+def entity_tensors(entities: Sequence[Sequence[Entity]]) -> Iterator[WireTensor]:
+    found = [(index, one) for index, text in enumerate(entities) for one in text]
+    for name, (datatype, _) in _ENTITIES.items():
+        values = [index if name == "text_index" else getattr(one, name) for index, one in found]
+        yield WireTensor(name, datatype, (len(found),), values)
+
+
 _TASKS = (
     ProtocolTask(
         FILL_MASK,
@@ -76,6 +92,13 @@ _TASKS = (
     ),
     ProtocolTask(
         CLASSIFY, "classify a tensor of texts", "I loved this film.", _LABELS, label_tensors
+    ),
+    ProtocolTask(
+        CLASSIFY_TOKENS,
+        "find the entities of a tensor of texts",
+        "Ada Lovelace was born in London.",
+        _ENTITIES,
+        entity_tensors,
     ),
 )
 PROTOCOL_TASKS: dict[BundleTask, ProtocolTask] = {one.task.of_bundle: one for one in _TASKS}

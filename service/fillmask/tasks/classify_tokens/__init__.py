@@ -1,0 +1,1 @@
+"""Labels of tokens and the entities that they form, such as names and places."""
