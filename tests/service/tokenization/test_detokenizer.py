@@ -114,6 +114,13 @@ def test_a_mask_that_does_not_include_the_space_before_it() -> None:
     assert fill(tokenizer, "a<mask>.", BYTE_LEVEL.index("ĠParis")) == "a Paris."
 
 
+@pytest.mark.parametrize("kind", TOKENIZERS)
+def test_names_are_those_of_the_vocabulary(kind: str) -> None:
+    tokenizer, vocabulary = TOKENIZERS[kind]
+    names = [tokenizer.vocabulary_token(token) for token in range(len(vocabulary) + 1)]
+    assert names == [*vocabulary, f"[{len(vocabulary)}]"]
+
+
 @pytest.mark.parametrize(
     ("kind", "name", "text"),
     [
