@@ -83,7 +83,7 @@ export class Column {
     const { text, model } = heading ?? {};
     this.#heading.hidden = !heading;
     this.#heading.replaceChildren(
-      ...(text ? [el("span", { class: "context" }, text), " "] : []),
+      ...(text ? [el("span", { class: "cut" }, text), " "] : []),
       ...(model ? [model] : []),
     );
     setAttribute(this.#root, "role", heading ? "group" : null);

@@ -84,7 +84,7 @@ function headingOf(count, context) {
   const number = [el("span", { class: "unseen" }, STRINGS.maskNumber), el("span", { class: "number" }, `${count}`)];
   if (!context) return number;
   const [before, after] = context;
-  return [...number, el("span", { class: "context" }, before, el("span", { class: "blank" }), after)];
+  return [...number, el("span", { class: "cut" }, before, el("span", { class: "blank" }), after)];
 }
 
 function rowOf({ words, share, probability }, isCurrent) {
