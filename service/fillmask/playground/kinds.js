@@ -26,13 +26,7 @@ export const KINDS = {
   },
   score: {
     title: STRINGS.surprisal,
-    code: {
-      python: `for token in response.json()["tokens"]:
-    print(f"{token['surprisal']:.1f}", token["token_str"])`,
-      javascript: `for (const token of answer.tokens) {
-  console.log(token.surprisal.toFixed(1), token.token_str);
-}`,
-    },
+    code: loopOver({ item: "token", list: '["tokens"]', figure: "surprisal", digits: 1, text: "token_str" }),
   },
   labels: {
     title: STRINGS.labels,
@@ -49,13 +43,7 @@ export const KINDS = {
           ? { words: [label], value: score(value) }
           : { words: [label], share: value, value: percent(value) },
       ),
-    code: {
-      python: `for label in response.json()[0]:
-    print(f"{label['score']:.4f}", label["label"])`,
-      javascript: `for (const label of answer[0]) {
-  console.log(label.score.toFixed(4), label.label);
-}`,
-    },
+    code: loopOver({ item: "label", list: "[0]", text: "label" }),
   },
   rank: {
     title: STRINGS.order,
@@ -100,6 +88,17 @@ export const KINDS = {
     },
   },
 };
+
+/** Return code that prints a figure and a text of each item of a response or of a list in it. */
+export function loopOver({ item, list = "", figure = "score", digits = 4, text }) {
+  return {
+    python: `for ${item} in response.json()${list}:
+    print(f"{${item}['${figure}']:.${digits}f}", ${item}["${text}"])`,
+    javascript: `for (const ${item} of answer${list.replace(/\["(\w+)"\]/, ".$1")}) {
+  console.log(${item}.${figure}.toFixed(${digits}), ${item}.${text});
+}`,
+  };
+}
 
 /** Return the name of the kind that a mode asks for. Four modes fill masks. */
 export const kindOf = (mode) => (mode in KINDS ? mode : "fills");

@@ -1,5 +1,7 @@
 // Texts and pairs of texts in requests and responses. The service joins the texts of a pair by one space.
 
+import { piecesOf } from "./text.js";
+
 /** Return the inputs of a request, which are a text or a pair. */
 export const inputsOf = (text, second) => (second ? { text, text_pair: second } : text);
 
@@ -31,15 +33,14 @@ export function splitFilled(inputs, sequence, maskToken) {
 /** Return a regular expression for a text between masks. Fills may join the words beside a mask. */
 const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`).replace(/^\s+|\s+$/g, String.raw`\s*`);
 
-/**
- * Return the tokens of a scored pair with their places in the joined text, in characters. The
- * service counts from the start of each part.
- */
-export function tokensInJoined(inputs, tokens) {
+/** Return the joined text in pieces. The service counts the characters of a pair from the start of each part. */
+export function joinedPieces(inputs, tokens) {
   const offset = [...partsOf(inputs)[0]].length + 1;
-  return tokens.map((token) =>
+  const placed = tokens.map((token) =>
     token.part === "text_pair" ? { ...token, start: token.start + offset, end: token.end + offset } : token,
   );
+  // one character between the parts, as in the service's joined text
+  return piecesOf(joined(inputs, "\n"), placed);
 }
 
 /** Return the inputs with a mask in place of a range of the joined text, in UTF-16 units. */

@@ -5,7 +5,7 @@ import { el } from "./dom.js";
 import { FillsView, listsOf } from "./fills_view.js";
 import { KINDS } from "./kinds.js";
 import { bits, figure, percent } from "./numbers.js";
-import { joined, tokensInJoined } from "./pairs.js";
+import { joined } from "./pairs.js";
 import { ScoreView } from "./score_view.js";
 import { STRINGS } from "./strings.js";
 import { around, findMasks } from "./text.js";
@@ -89,9 +89,7 @@ export class Result {
   }
 
   #showScore(answer, { body }) {
-    // one character between the parts, as in the service's joined text
-    const text = joined(body.inputs, "\n");
-    const most = this.#score.render(text, { ...answer, tokens: tokensInJoined(body.inputs, answer.tokens) });
+    const most = this.#score.render(body.inputs, answer);
     const summary = STRINGS.saidSurprisal(figure(answer.pseudo_perplexity), most.text, bits(most.surprisal));
     return { root: this.#score.root, summary };
   }

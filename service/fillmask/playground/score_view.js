@@ -2,9 +2,9 @@
 
 import { el, setAttribute } from "./dom.js";
 import { bits, figure, level, levels, percent } from "./numbers.js";
+import { joinedPieces } from "./pairs.js";
 import { roving } from "./roving.js";
 import { STRINGS } from "./strings.js";
-import { piecesOf } from "./text.js";
 
 export class ScoreView {
   #figures = el("dl", { class: "row figures" });
@@ -47,15 +47,19 @@ export class ScoreView {
   }
 
   /** Show a response of /score and return the piece with the highest surprisal. */
-  render(text, answer) {
+  render(inputs, answer) {
     this.close();
-    this.#pieces = piecesOf(text, answer.tokens);
+    this.#pieces = joinedPieces(inputs, answer.tokens);
     const scored = this.#pieces.filter(({ tokens }) => tokens);
+    for (const piece of scored) {
+      piece.surprisal = piece.tokens.reduce((sum, token) => sum + token.surprisal, 0);
+      piece.probability = 2 ** -piece.surprisal;
+    }
     const most = scored.reduce((one, other) => (other.surprisal > one.surprisal ? other : one));
     this.#figures.replaceChildren(
       ...pair(STRINGS.logProbability, STRINGS.nats(figure(answer.log_prob))),
       ...pair(STRINGS.pseudoPerplexity, figure(answer.pseudo_perplexity)),
-      ...pair(STRINGS.mostSurprising, el("span", { class: "excerpt" }, most.text), bits(most.surprisal)),
+      ...pair(STRINGS.mostSurprising, el("b", {}, most.text), bits(most.surprisal)),
     );
     this.#buttons = this.#pieces.map((piece) => piece.tokens && this.#button(piece));
     this.#tokens.replaceChildren(...this.#pieces.map((piece, at) => this.#buttons[at] ?? piece.text));

@@ -1,6 +1,6 @@
 // Requests as code. JSON strings are also valid in Python and JavaScript.
 
-import { KINDS } from "./kinds.js";
+import { KINDS, loopOver } from "./kinds.js";
 
 /**
  * Return a request as code for `curl`, `python` and `javascript`, which prints the figures of the
@@ -56,15 +56,7 @@ function loopsOverFills({ body: { parameters }, masks }) {
   const isJoint = parameters.strategy === "joint";
   const figure = parameters.targets ? "target_score" : "score";
   const text = isJoint ? "token_strs" : "token_str";
-  if (masks === 1 || isJoint) {
-    return {
-      python: `for fill in response.json():
-    print(f"{fill['${figure}']:.4f}", fill["${text}"])`,
-      javascript: `for (const fill of answer) {
-  console.log(fill.${figure}.toFixed(4), fill.${text});
-}`,
-    };
-  }
+  if (masks === 1 || isJoint) return loopOver({ item: "fill", figure, text });
   return {
     python: `for number, fills in enumerate(response.json(), 1):
     for fill in fills:

@@ -97,8 +97,8 @@ export function around([start, end], text, units = 26) {
 
 /**
  * Return the text in pieces of `{text, start, end}`, in UTF-16 units. A piece made of tokens also
- * has its `tokens`, its `surprisal` in bits and its `probability`. Tokens that share a character,
- * such as the bytes of an emoji in some models, are one piece.
+ * has its `tokens`. Tokens that share a character, such as the bytes of an emoji in some models, are
+ * one piece.
  */
 export function piecesOf(text, tokens) {
   const offsets = unitOffsets(text);
@@ -118,11 +118,6 @@ export function piecesOf(text, tokens) {
     at = end;
   }
   if (at < text.length) pieces.push({ start: at, end: text.length });
-  for (const piece of pieces) {
-    piece.text = text.slice(piece.start, piece.end);
-    if (!piece.tokens) continue;
-    piece.surprisal = piece.tokens.reduce((sum, token) => sum + token.surprisal, 0);
-    piece.probability = 2 ** -piece.surprisal;
-  }
+  for (const piece of pieces) piece.text = text.slice(piece.start, piece.end);
   return pieces;
 }

@@ -91,10 +91,8 @@ def test_pairs_and_their_joined_texts(playground: Playground) -> None:
 
     # Positions count characters in responses and UTF-16 code units on the page.
     scored = [{"part": "text", "start": 2, "end": 3}, {"part": "text_pair", "start": 4, "end": 5}]
-    tokens = call(playground, "pairs.js", "tokensInJoined", PAIR, scored)
-    assert [(token["start"], token["end"]) for token in tokens] == [(2, 3), (8, 9)]
-    tokens = [token | {"surprisal": 1} for token in tokens]
-    pieces = call(playground, "text.js", "piecesOf", "😀 a\nb 😀 c", tokens)
+    pieces = call(playground, "pairs.js", "joinedPieces", PAIR, scored)
+    assert "".join(piece["text"] for piece in pieces) == "😀 a\nb 😀 c"
     named = [piece for piece in pieces if "tokens" in piece]
     assert [piece["text"] for piece in named] == ["a", "c"]
     masked = [call(playground, "pairs.js", "maskInputs", PAIR, one, "[MASK]") for one in named]
