@@ -46,8 +46,8 @@ export class Alternatives {
       },
       answer: (answer) => {
         this.#problem.show(null);
-        const full = ceiling([this.view.render(listsOf(answer), { current: this.#current })]);
-        this.view.full = full;
+        const full = ceiling(this.view.render(listsOf(answer), { current: this.#current }));
+        this.panel.style.setProperty("--full", full);
         this.#scale.textContent = fullBar(full);
         this.view.stale = false;
         on.settled(this.#request);

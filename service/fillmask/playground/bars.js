@@ -4,6 +4,7 @@ import { el, setAttribute } from "./dom.js";
 
 export class Bars {
   root = el("ol", { class: "fills" });
+  none = el("p", { class: "quiet" });
   #rows = [];
   #areButtons;
 
@@ -21,9 +22,12 @@ export class Bars {
    * Show rows of `{words, note, share, value, isCurrent}`. Rows without a share have no bars.
    *
    * @param name name of the list.
+   * @param none sentence in place of an empty list.
    */
-  render(name, rows) {
+  render(name, rows, none) {
     setAttribute(this.root, "aria-label", name);
+    this.none.textContent = none;
+    this.none.hidden = rows.length > 0;
     while (this.#rows.length < rows.length) this.#rows.push(this.#makeRow());
     this.#rows.length = rows.length;
     rows.forEach(({ words, note = "", share, value, isCurrent }, at) => {

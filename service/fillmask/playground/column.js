@@ -73,11 +73,6 @@ export class Column {
     });
   }
 
-  /** Set the share of fills that a full bar represents. */
-  set full(share) {
-    this.#result.full = share;
-  }
-
   /** Name the column by a text and a model, or by nothing if it is the only column. */
   set heading(heading) {
     const { text, model } = heading ?? {};

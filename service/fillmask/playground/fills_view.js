@@ -35,10 +35,10 @@ export class FillsView {
       list.heading.replaceChildren(...(count ? headingOf(count, contexts[index]) : []));
       list.window.hidden = !window;
       list.window.textContent = window ? STRINGS.windowRead(whole(window[0]), whole(window[1])) : "";
-      list.none.hidden = fills.length > 0;
       list.bars.render(
         count ? STRINGS.fillsOfMask(count) : STRINGS.fills,
         fills.map((fill) => rowOf(fill, fill.token === current)),
+        STRINGS.noWordFits,
       );
       list.roving.refresh();
     });
@@ -46,11 +46,6 @@ export class FillsView {
       this.root.replaceChildren(...this.#lists.map(({ root }) => root));
     }
     return Math.max(0, ...lists.flatMap(({ fills }) => fills.map(({ share }) => share)));
-  }
-
-  /** Set the share that a full bar represents. */
-  set full(share) {
-    this.root.style.setProperty("--full", share);
   }
 
   /** Mark the fills as outdated. Visitors cannot choose outdated fills. */
@@ -66,10 +61,9 @@ export class FillsView {
   #makeList(index) {
     const heading = el("h3", { class: "quiet" });
     const window = el("p", { class: "quiet window" });
-    const none = el("p", { class: "quiet" }, STRINGS.noWordFits);
     const bars = new Bars({ areButtons: true });
-    const root = el("div", { class: "list" }, heading, window, none, bars.root);
-    const list = { root, heading, window, none, bars, roving: roving(bars.root, ".fill"), fills: [] };
+    const root = el("div", { class: "list" }, heading, window, bars.none, bars.root);
+    const list = { root, heading, window, bars, roving: roving(bars.root, ".fill"), fills: [] };
     setAttribute(bars.root, "aria-describedby", "fills-hint");
     bars.root.addEventListener("click", ({ target }) => {
       const at = bars.elements.indexOf(target.closest(".fill"));

@@ -70,6 +70,7 @@ export const KINDS = {
     note: STRINGS.largestWeights,
     lacks: STRINGS.noVectors,
     empty: STRINGS.emptyWords,
+    none: STRINGS.emptyVector,
     task: "embed_sparse",
     body: ([inputs]) => ({ inputs, format: "tokens", top_n: MOST_WORDS }),
     list: STRINGS.words,

@@ -180,9 +180,10 @@ function showColumns() {
   byId("other-column").hidden = !comparison.isOpen;
   first.heading = headings[0];
   other.heading = headings[1];
-  const full = ceiling(columns.map(({ facts }) => facts.largest));
-  for (const column of columns) column.full = full;
-  byId("scale").textContent = columns.some(({ facts }) => facts.largest) ? fullBar(full) : "";
+  const largest = Math.max(...columns.map(({ facts }) => facts.largest));
+  const full = largest ? ceiling(largest) : 1;
+  byId("results").style.setProperty("--full", full);
+  byId("scale").textContent = largest ? fullBar(full) : "";
   byId("results-title").textContent = comparison.isOpen ? STRINGS.comparison : first.facts.title;
   setAttribute(byId("results"), "aria-busy", String(columns.some(({ isBusy }) => isBusy)));
 }

@@ -27,11 +27,8 @@ export const score = (number) => number.toFixed(4).replace("-", "−");
 
 export const whole = (number) => number.toLocaleString(LANGUAGE);
 
-/** Return the smallest round share that no bar exceeds, which a full bar represents. */
-export function ceiling(shares) {
-  const largest = Math.max(0, ...shares);
-  return CEILINGS.find((one) => largest <= one) ?? 1;
-}
+/** Return the round share that a full bar represents, the smallest that the largest bar does not exceed. */
+export const ceiling = (largest) => CEILINGS.find((one) => largest <= one) ?? 1;
 
 /** Return the legend of a full bar, such as "Full bar: 50 %". */
 export const fullBar = (share) => STRINGS.fullBar(Math.round(share * 100));

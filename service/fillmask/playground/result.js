@@ -18,7 +18,8 @@ export class Result {
   #fills;
   #score;
   #bars = new Bars({ areButtons: false });
-  #ranking = el("div", { class: "lists" }, el("div", { class: "list" }, this.#bars.root));
+  #list = el("div", { class: "list" }, this.#bars.none, this.#bars.root);
+  #ranking = { root: el("div", { class: "lists" }, this.#list) };
 
   /**
    * Calls `on.choose(fill, mask)` for a chosen fill, `on.open(piece)` for a selected token and
@@ -55,13 +56,7 @@ export class Result {
 
   /** Mark the response as outdated. Visitors cannot choose from outdated responses. */
   set stale(stale) {
-    this.#fills.stale = this.#score.stale = stale;
-    this.#ranking.classList.toggle("stale", stale);
-  }
-
-  /** Set the share of fills that a full bar represents. */
-  set full(share) {
-    this.#fills.full = share;
+    for (const { root } of [this.#fills, this.#score, this.#ranking]) root.classList.toggle("stale", stale);
   }
 
   /** The selected token of a score, null without a selection. */
@@ -95,12 +90,11 @@ export class Result {
   }
 
   #showBars(answer, { kind, body }, model) {
-    const { list, rows: rowsOf } = KINDS[kind];
+    const { list, rows: rowsOf, none } = KINDS[kind];
     const rows = rowsOf(answer, body, model);
-    this.#bars.render(list, rows);
+    this.#bars.render(list, rows, none);
     const [best] = rows;
-    const summary = best ? STRINGS.best(`${best.words}, ${best.value}`) : STRINGS.emptyVector;
-    return { root: this.#ranking, summary };
+    return { ...this.#ranking, summary: best ? STRINGS.best(`${best.words}, ${best.value}`) : none };
   }
 
   #place(element) {

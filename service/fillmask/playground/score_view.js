@@ -82,11 +82,6 @@ export class ScoreView {
     return this.#open === null ? null : this.#pieces[this.#open];
   }
 
-  /** Mark the scores as outdated. */
-  set stale(stale) {
-    this.root.classList.toggle("stale", stale);
-  }
-
   /** Focus the last token that starts before an offset of the text. */
   focus(unit) {
     const at = this.#pieces.findLastIndex(({ tokens, start }) => tokens && start < unit);

@@ -69,8 +69,8 @@ def test_excerpts_and_figures(playground: Playground) -> None:
     }
     for share, shown in percents.items():
         assert call(playground, "numbers.js", "percent", share) == shown
-    for shares, full in (([0.7, 0.1], 1), ([0.11], 0.2), ([0.001], 0.01), ([1.0000001], 1)):
-        assert call(playground, "numbers.js", "ceiling", shares) == full
+    for share, full in ((0.7, 1), (0.11, 0.2), (0.001, 0.01), (1.0000001, 1)):
+        assert call(playground, "numbers.js", "ceiling", share) == full
 
 
 def test_pairs_and_their_joined_texts(playground: Playground) -> None:
