@@ -53,7 +53,7 @@ def _taught_model() -> TiedEncoder:
         for name, parameter in model.named_parameters():
             if "norm.weight" in name:
                 parameter.fill_(1)
-            elif name.startswith("blocks.") or "position" in name:
+            elif name.startswith("blocks.") or "position" in name or "type" in name:
                 parameter.mul_(0.1)
     output, head.output = head.output, torch.nn.Identity()  # type: ignore[assignment]
     tokenizer = plain_tokenizer(pairs=False)

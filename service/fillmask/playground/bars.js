@@ -1,6 +1,6 @@
 // A list of bars. Its elements stay when its rows change, so that the bars glide to their new lengths.
 
-import { el, setAttribute } from "./dom.js";
+import { el, setAttribute, tint } from "./dom.js";
 
 export class Bars {
   root = el("ol", { class: "fills" });
@@ -19,7 +19,7 @@ export class Bars {
   }
 
   /**
-   * Show rows of `{words, note, share, value, isCurrent}`. Rows without a share have no bars.
+   * Show rows of `{words, note, hue, share, value, isCurrent}`. Rows without a share have no bars.
    *
    * @param name name of the list.
    * @param none sentence in place of an empty list.
@@ -30,10 +30,11 @@ export class Bars {
     this.none.hidden = rows.length > 0;
     while (this.#rows.length < rows.length) this.#rows.push(this.#makeRow());
     this.#rows.length = rows.length;
-    rows.forEach(({ words, note = "", share, value, isCurrent }, at) => {
+    rows.forEach(({ words, note = "", hue, share, value, isCurrent }, at) => {
       const row = this.#rows[at];
       row.words.replaceChildren(...words.flatMap((word) => [el("span", {}, word), " "]));
       row.note.textContent = note;
+      tint(row.note, hue);
       row.value.textContent = value;
       row.bar.hidden = share === undefined;
       row.bar.style.setProperty("--share", share ?? 0);

@@ -21,6 +21,12 @@ export function setAttribute(element, name, value) {
   else if (element.getAttribute(name) !== value) element.setAttribute(name, value);
 }
 
+/** Colour an element by a hue in degrees, or not at all if the hue is undefined. */
+export function tint(element, hue) {
+  element.classList.toggle("tinted", hue !== undefined);
+  element.style.setProperty("--hue", hue);
+}
+
 /**
  * Show the strings that the elements of the page name: `data-strings="text:KEY ATTRIBUTE:KEY"` sets the
  * text and an attribute.

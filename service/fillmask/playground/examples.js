@@ -30,6 +30,7 @@ const EXAMPLES = [
   },
   { name: STRINGS.labels, mode: "labels", text: "The train was late again, and nobody told us why." },
   { name: STRINGS.twoTexts, mode: "labels", text: STATION, second: "It is next to the park." },
+  { name: STRINGS.entities, mode: "entities", text: "Ada Lovelace worked with Charles Babbage in London." },
   { name: STRINGS.sparseVector, mode: "words", text: "The panda eats bamboo in the mountains of China." },
 ];
 

@@ -4,6 +4,7 @@ import { percent, score } from "./numbers.js";
 import { STRINGS } from "./strings.js";
 
 const MOST_WORDS = 50; // of a sparse vector
+const HUES = [265, 145, 65, 20, 320, 200]; // of entities, by their labels
 
 /**
  * A kind of result has a `title`. All but scores, which come for a text without masks, are the choice of a
@@ -12,10 +13,10 @@ const MOST_WORDS = 50; // of a sparse vector
  * - `supports(model)`, whether a model gives such results, and the sentence `lacks(name)` if it doesn't,
  * - the sentence `empty` in place of a result.
  *
- * Results that are one list of bars also have a `note` beside the modes, the `task` and the `body(parts)` of a request for the parts
- * of its inputs, the name of the `list`, and its `rows(answer, body, model)` of `{words, share, value}`, best
- * first. Rows without a share have no bars. Loops over a response that are the same for every request are
- * `code` in Python and JavaScript.
+ * Results that are one list of bars also have a `note` beside the modes, the `task` and the `body(parts)` of a
+ * request for the parts of its inputs, the name of the `list`, and its `rows(answer, body, model)` for `Bars`, best
+ * first. If there may be no rows, the sentence `none` is in their place. Rows in the order of the text are also
+ * `marks` in it. Loops over a response that are the same for every request are `code` in Python and JavaScript.
  */
 export const KINDS = {
   fills: {
@@ -26,7 +27,7 @@ export const KINDS = {
   },
   score: {
     title: STRINGS.surprisal,
-    code: loopOver({ item: "token", list: '["tokens"]', figure: "surprisal", digits: 1, text: "token_str" }),
+    code: loopOver({ item: "token", list: '["tokens"]', figure: "surprisal", digits: 1, texts: ["token_str"] }),
   },
   labels: {
     title: STRINGS.labels,
@@ -43,11 +44,11 @@ export const KINDS = {
           ? { words: [label], value: score(value) }
           : { words: [label], share: value, value: percent(value) },
       ),
-    code: loopOver({ item: "label", list: "[0]", text: "label" }),
+    code: loopOver({ item: "label", list: "[0]", texts: ["label"] }),
   },
   rank: {
     title: STRINGS.order,
-    supports: ({ labels, pairs }) => Boolean(pairs) && labels?.length === 1,
+    supports: ({ tasks, labels, pairs }) => tasks.includes("text-classification") && pairs && labels.length === 1,
     note: STRINGS.textsByRelevance,
     lacks: STRINGS.noOrder,
     empty: STRINGS.emptyOrder,
@@ -63,6 +64,23 @@ export const KINDS = {
   console.log(score.toFixed(4), body.texts[index]);
 }`,
     },
+  },
+  entities: {
+    title: STRINGS.entities,
+    supports: ({ tasks }) => tasks.includes("token-classification"),
+    note: STRINGS.entitiesInOrder,
+    lacks: STRINGS.noEntities,
+    empty: STRINGS.emptyEntities,
+    none: STRINGS.noEntityFound,
+    task: "classify-tokens",
+    body: (_parts, inputs) => ({ inputs, parameters: { on_long_text: "window" } }),
+    list: STRINGS.entities,
+    rows: (entities, _body, { labels }) =>
+      entities.map(({ entity_group: note, word, score: share }) => ({
+        words: [word], note, hue: hueOf(note, labels), share, value: percent(share),
+      })),
+    marks: true,
+    code: loopOver({ item: "entity", texts: ["entity_group", "word"] }),
   },
   words: {
     title: STRINGS.words,
@@ -90,13 +108,20 @@ export const KINDS = {
   },
 };
 
-/** Return code that prints a figure and a text of each item of a response or of a list in it. */
-export function loopOver({ item, list = "", figure = "score", digits = 4, text }) {
+/** Return the hue of an entity. Its label is one of the model's without B- and I-. */
+function hueOf(label, labels) {
+  const names = new Set(labels.map((one) => one.slice(one.indexOf("-") + 1)));
+  names.delete("O"); // outside of entities
+  return HUES[[...names].indexOf(label) % HUES.length];
+}
+
+/** Return code that prints a figure and texts of each item of a response or of a list in it. */
+export function loopOver({ item, list = "", figure = "score", digits = 4, texts }) {
   return {
     python: `for ${item} in response.json()${list}:
-    print(f"{${item}['${figure}']:.${digits}f}", ${item}["${text}"])`,
+    print(f"{${item}['${figure}']:.${digits}f}", ${texts.map((text) => `${item}["${text}"]`).join(", ")})`,
     javascript: `for (const ${item} of answer${list.replace(/\["(\w+)"\]/, ".$1")}) {
-  console.log(${item}.${figure}.toFixed(${digits}), ${item}.${text});
+  console.log(${item}.${figure}.toFixed(${digits}), ${texts.map((text) => `${item}.${text}`).join(", ")});
 }`,
   };
 }

@@ -1,16 +1,17 @@
-// A response as lists of fills, as surprisal or as a list of bars.
+// A response as lists of fills, as surprisal or as a list of bars, with or without marks in the text.
 
 import { Bars } from "./bars.js";
 import { el } from "./dom.js";
 import { FillsView, listsOf } from "./fills_view.js";
 import { KINDS } from "./kinds.js";
+import { MarkedText } from "./marked_text.js";
 import { bits, figure, percent } from "./numbers.js";
 import { joined } from "./pairs.js";
 import { ScoreView } from "./score_view.js";
 import { STRINGS } from "./strings.js";
 import { around, findMasks } from "./text.js";
 
-const MOST_ANNOUNCED = 5; // masks in an announcement
+const MOST_ANNOUNCED = 5; // masks or entities in an announcement
 
 export class Result {
   #view;
@@ -18,8 +19,9 @@ export class Result {
   #fills;
   #score;
   #bars = new Bars({ areButtons: false });
+  #marked = new MarkedText();
   #list = el("div", { class: "list" }, this.#bars.none, this.#bars.root);
-  #ranking = { root: el("div", { class: "lists" }, this.#list) };
+  #ranking = { root: el("div", { class: "lists" }, this.#marked.root, this.#list) };
 
   /**
    * Calls `on.choose(fill, mask)` for a chosen fill, `on.open(piece)` for a selected token and
@@ -90,11 +92,14 @@ export class Result {
   }
 
   #showBars(answer, { kind, body }, model) {
-    const { list, rows: rowsOf, none } = KINDS[kind];
+    const { list, rows: rowsOf, none, marks } = KINDS[kind];
     const rows = rowsOf(answer, body, model);
     this.#bars.render(list, rows, none);
-    const [best] = rows;
-    return { ...this.#ranking, summary: best ? STRINGS.best(`${best.words}, ${best.value}`) : none };
+    this.#marked.root.hidden = !marks || !rows.length;
+    if (marks) this.#marked.render(body.inputs, answer, rows);
+    const told = rows.slice(0, MOST_ANNOUNCED).map(({ words, note }) => `${words}, ${note}`).join("; ");
+    const summary = () => (marks ? STRINGS.found(told) : STRINGS.best(`${rows[0].words}, ${rows[0].value}`));
+    return { ...this.#ranking, summary: rows.length ? summary() : none };
   }
 
   #place(element) {

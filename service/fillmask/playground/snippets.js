@@ -56,7 +56,7 @@ function loopsOverFills({ body: { parameters }, masks }) {
   const isJoint = parameters.strategy === "joint";
   const figure = parameters.targets ? "target_score" : "score";
   const text = isJoint ? "token_strs" : "token_str";
-  if (masks === 1 || isJoint) return loopOver({ item: "fill", figure, text });
+  if (masks === 1 || isJoint) return loopOver({ item: "fill", figure, texts: [text] });
   return {
     python: `for number, fills in enumerate(response.json(), 1):
     for fill in fills:

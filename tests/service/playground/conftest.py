@@ -12,6 +12,7 @@ from tests.service.classifiers import write_classifier
 from tests.service.playground.browser import page_server, running_browser
 from tests.service.playground.playground import Playground
 from tests.service.sparse_bundles import write_sparse_bundle
+from tests.service.taggers import write_tagger
 
 OpenPage = Callable[..., Playground]
 FIRST_EXAMPLE = "Paris is the [MASK] of France."
@@ -41,6 +42,7 @@ def many_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     )
     write_classifier(bundles / "d", name="ranker", labels=("relevant",))
     write_sparse_bundle(bundles / "splade")
+    write_tagger(bundles / "tagger")
     copy_bundle(bundles / "e")
     put_other(bundles / "f")
     with page_server("--bundle", str(bundles), "--model", "topics") as url:

@@ -52,6 +52,7 @@ MANY: dict[str, tuple[str, Callable[[Playground], object]]] = {
     "both": ("model=both&text=A [MASK].", str),
     "order": ("model=ranker&mode=rank&text=A dog?&text_pair=A cat.", str),
     "words": ("model=splade&text=the cat", str),
+    "entities": ("model=tagger&text=She was in Paris at the City.&text_pair=A mailman.", str),
     "two models": (
         f"model=both&text=A [MASK].&compare_model={OTHER}".replace("%", "%25"),
         compared,

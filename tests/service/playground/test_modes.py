@@ -14,6 +14,7 @@ from tests.service.playground.snippets import code_of, run_curl, run_javascript,
 
 AWKWARD = "It's \"a [MASK]\" \\ $HOME `date` \\n %s 😀 — naïve\n\tsecond 'line', {x} ${y}."
 LONG = "very " * 300 + "[MASK]."
+LONG_ENTITIES = 'It\'s "Paris", France! ' + "The mailman 😀 walks to Rome. " * 8
 PAIR = {"text": "The dog barked at the cat.", "text_pair": 'It\'s a "cup" of tea.'}
 TEXTS = ["The dog barked.", 'It\'s a "cup" of tea.', "A ship."]
 
@@ -66,6 +67,12 @@ def logits(answer: Any) -> list[Row]:
 
 def order(answer: Any) -> list[Row]:
     return [row(TEXTS[one["index"]], one["score"]) for one in answer]
+
+
+def entities(answer: Any) -> list[Row]:
+    return [
+        row(one["word"], one["score"], f"{one['entity_group']} {one['word']}") for one in answer
+    ]
 
 
 def weights(answer: Any) -> list[Row]:
@@ -152,6 +159,12 @@ MANY = {
         order,
         "models/ranker/rerank",
     ),
+    "entities": Case(
+        {"text": LONG_ENTITIES, "model": "tagger"},
+        {"inputs": LONG_ENTITIES, "parameters": {"on_long_text": "window"}},
+        entities,
+        "models/tagger/classify-tokens",
+    ),
     "sparse": Case(
         {"text": VERSES[0], "model": "splade"},
         {"inputs": VERSES[0], "format": "tokens", "top_n": 50},
@@ -194,7 +207,10 @@ def test_the_page_shows_the_response(
         return
     expect(playground.fills.locator(".words")).to_have_text([row.words for row in rows])
     expect(playground.fills.locator(".value")).to_have_text([row.value for row in rows])
-    if len(rows) < 10 and case.read is not several:
+    if case.read is entities:
+        found = [f"{row.words}, {row.printed.split()[1]}" for row in rows[:5]]
+        expect(playground.announcer).to_have_text(f"Found: {'; '.join(found)}.")
+    elif len(rows) < 10 and case.read is not several:
         best = rows[0]
         expect(playground.announcer).to_have_text(f"Best: {best.words}, {best.value}.")
 
