@@ -1,4 +1,7 @@
-"""Labels or a number for a text, as what an encoder learns. Shapes: N rows, L labels."""
+"""Labels or a number for a text, or labels of its tokens, as what an encoder learns.
+
+Shapes: N rows, T tokens, L labels.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from fillmask_model.encoder.classifier import ClassifierConfig, ProblemType
+from fillmask_model.encoder.classifier import ClassifierConfig
 from fillmask_model.encoder.encoder import TiedEncoder
 from fillmask_model.encoder.extension import extend_encoder
 from fillmask_model.fine_tuning.config import ClassifyConfig
-from fillmask_model.fine_tuning.labels import Targets
-from fillmask_model.fine_tuning.metrics import compute_metrics
+from fillmask_model.fine_tuning.entities import IGNORED
+from fillmask_model.fine_tuning.labels import TOKENS, Targets
+from fillmask_model.fine_tuning.metrics import compute_metrics, problem_of
 from fillmask_model.fine_tuning.tokens import (
     Batch,
     TokenizedTexts,
@@ -45,7 +49,7 @@ def new_classifier(
 
 
 class Classification:
-    """Labels or numbers of texts, an objective of `fine_tune`.
+    """Labels or numbers of texts, or labels of their tokens, an objective of `fine_tune`.
 
     For regression, the loss is that of standardised targets.
     """
@@ -61,7 +65,7 @@ class Classification:
         device: str = "cpu",
     ) -> None:
         self.model, self.device = model.to(device), torch.device(device)
-        self.head, self._problem_type = head, head.problem_type
+        self.head, self._problem_type = head, problem_of(head)
         self.training, self.validation = training, validation
         self.steps_per_epoch = -(-len(training.texts) // config.batch_rows)
         self._config = config
@@ -82,8 +86,8 @@ class Classification:
     def loss(self, batch: Batch, step: int) -> Tensor:  # noqa: ARG002 - the same at every step
         targets = self._standardised(self.training.targets[batch.rows]).to(self.device)
         with autocast(self.device):
-            logits_NL = self.model.classify(*batch.inputs(self.device))
-        return label_loss(self._problem_type, logits_NL.float(), targets)
+            logits = self.model.classify(*batch.inputs(self.device))
+        return label_loss(self._problem_type, logits.float(), targets)
 
     def evaluate(self) -> dict[str, float]:
         targets = self.validation.targets
@@ -111,16 +115,24 @@ class Classification:
         return torch.from_numpy(targets)
 
 
-def label_loss(problem_type: ProblemType, logits_NL: Tensor, targets: Tensor) -> Tensor:
+def label_loss(problem_type: str, logits: Tensor, targets: Tensor) -> Tensor:
+    """Return the mean loss over the rows, or over the tokens that are not special.
+
+    Args:
+        logits: (N, L), or (N, T, L) for labels of tokens.
+    """
+    if problem_type == TOKENS:
+        own_NT = targets[:, : logits.shape[1]].long()
+        return F.cross_entropy(logits.flatten(0, 1), own_NT.flatten(), ignore_index=IGNORED)
     if problem_type == "single_label_classification":
-        return F.cross_entropy(logits_NL, targets)
+        return F.cross_entropy(logits, targets)
     if problem_type == "multi_label_classification":
-        return F.binary_cross_entropy_with_logits(logits_NL, targets)
-    return F.mse_loss(logits_NL.squeeze(1), targets)
+        return F.binary_cross_entropy_with_logits(logits, targets)
+    return F.mse_loss(logits.squeeze(1), targets)
 
 
 def predict(model: TiedEncoder, texts: TokenizedTexts) -> NDArray[np.float32]:
-    """Return the logits (N, L) of texts, in evaluation mode."""
+    """Return the logits (N, L) of texts, or (N, T, L) of their tokens, in evaluation mode."""
     model.eval()
     device = next(model.parameters()).device
     logits, rows = [], []
@@ -128,4 +140,7 @@ def predict(model: TiedEncoder, texts: TokenizedTexts) -> NDArray[np.float32]:
         for batch in sorted_batches(texts, _ROWS_AT_ONCE):
             logits.append(model.classify(*batch.inputs(device)).float().cpu().numpy())
             rows.append(batch.rows)
+    if logits[0].ndim == 3:  # of batches with different numbers of tokens
+        widest = max(one.shape[1] for one in logits)
+        logits = [np.pad(one, ((0, 0), (0, widest - one.shape[1]), (0, 0))) for one in logits]
     return np.concatenate(logits)[np.argsort(np.concatenate(rows))]

@@ -36,7 +36,7 @@ class FineTuneConfig(Hyperparameters):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassifyConfig(FineTuneConfig):
     dropout: float = flag(
-        0.1, "share of the pooled values that each training step sets to zero", least=0, below=1
+        0.1, "share of the head's inputs that each training step sets to zero", least=0, below=1
     )
 
 

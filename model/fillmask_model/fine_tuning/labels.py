@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fillmask.tables.delimited import DEFAULT, Dialect
 from fillmask_model.encoder.classifier import ProblemType
+from fillmask_model.fine_tuning.entities import OUTSIDE, parse_entities
 from fillmask_model.fine_tuning.tables import (
     Dataset,
     Example,
@@ -21,10 +22,13 @@ from fillmask_model.fine_tuning.tables import (
 )
 
 LABEL_SEPARATOR = "|"  # between the labels of a multi-label example in CSV and TSV files
+TOKENS: Final = "token_classification"
 _PAIR_COLUMN = "text_pair"
 
-# (N,) int64 for one label per text, (N, L) float32 for several, (N,) float32 for regression
+# (N,) int64 for one label per text, (N, L) float32 for several, (N,) float32 for regression,
+# (N, T) int32 for labels of tokens
 Targets: TypeAlias = NDArray[Any]
+Problem: TypeAlias = ProblemType | Literal["token_classification"]
 
 
 class Columns(NamedTuple):
@@ -36,7 +40,7 @@ class Columns(NamedTuple):
     dialect: Dialect = DEFAULT
 
 
-def read_dataset(path: Path, columns: Columns, problem_type: ProblemType) -> Dataset:
+def read_dataset(path: Path, columns: Columns, problem_type: Problem) -> Dataset:
     """Read and check the examples of a file, whose error names the first invalid rows."""
     flags = {
         "--text-column": columns.text,
@@ -44,10 +48,15 @@ def read_dataset(path: Path, columns: Columns, problem_type: ProblemType) -> Dat
         "--label-column": columns.label,
     }
     names, rows = open_table(path, columns.dialect, flags)
-    pair = columns.text_pair or (_PAIR_COLUMN if _PAIR_COLUMN in names else None)
+    has_pairs = _PAIR_COLUMN in names and problem_type != TOKENS
+    pair = columns.text_pair or (_PAIR_COLUMN if has_pairs else None)
 
     def parse(number: int, row: dict[str, Any]) -> Example:
         text = text_cell(row, columns.text)
+        if problem_type == TOKENS:
+            entities = parse_entities(cell(row, columns.label), columns.label, text)
+            own = tuple(sorted({one.label for one in entities}))
+            return Example(number, text, labels=own, entities=entities)
         text_pair = None if pair is None else text_cell(row, pair)
         label = cell(row, columns.label)
         if problem_type == "regression":
@@ -59,11 +68,12 @@ def read_dataset(path: Path, columns: Columns, problem_type: ProblemType) -> Dat
     return Dataset(path, tuple(parse_rows(path, rows, parse)), tuple(ignored))
 
 
-def label_names(training: Dataset, column: str, problem_type: ProblemType) -> tuple[str, ...]:
+def label_names(training: Dataset, column: str, problem_type: Problem) -> tuple[str, ...]:
     """Return the labels of the training rows in the order of the logits.
 
     Labels that are whole numbers come first, in numerical order. The other labels are in
-    alphabetical order. The label of a regression is the name of its column.
+    alphabetical order. The label of a regression is the name of its column. Tokens have O, B-X and
+    I-X for each label X of entities.
     """
     if problem_type == "regression":
         return (column,)
@@ -74,7 +84,10 @@ def label_names(training: Dataset, column: str, problem_type: ProblemType) -> tu
             f"{training.path}: the training rows must have {fewest} or more labels "
             f"(got {', '.join(sorted(names)) or 'none'}); add rows with other labels"
         )
-    return tuple(sorted(names, key=_rank))
+    ranked = tuple(sorted(names, key=_rank))
+    if problem_type == TOKENS:
+        return (OUTSIDE, *(f"{tag}-{name}" for name in ranked for tag in "BI"))
+    return ranked
 
 
 def encode_targets(dataset: Dataset, labels: tuple[str, ...], problem_type: ProblemType) -> Targets:

@@ -10,11 +10,15 @@ from typing import Any
 import numpy as np
 
 from fillmask_model.checkpoints.checkpoint import load_checkpoint
-from fillmask_model.encoder.classifier import ProblemType
 from fillmask_model.files import atomic_replace
 from fillmask_model.fine_tuning.classification import Classification, LabelledTexts, predict
 from fillmask_model.fine_tuning.loop import HISTORY_NAME, Epoch
-from fillmask_model.fine_tuning.metrics import LOWER_IS_BETTER, METRICS, describe_predictions
+from fillmask_model.fine_tuning.metrics import (
+    LOWER_IS_BETTER,
+    METRICS,
+    describe_predictions,
+    problem_of,
+)
 from fillmask_model.plots import CURVE_NAME, Panels, draw_curves, new_figure
 
 METRICS_NAME = "metrics.json"
@@ -43,7 +47,7 @@ def write_metrics(
     model = load_checkpoint(directory).model.to(objective.device)
     head = objective.head
     metrics: dict[str, Any] = {
-        "problem_type": head.problem_type,
+        "problem_type": problem_of(head),
         "best_epoch": best_epoch(epochs, metric).epoch,
         "best_by": metric,
         "epochs": len(epochs),
@@ -79,7 +83,7 @@ def summary(metrics: dict[str, Any], directory: Path) -> str:
     return "\n".join(lines)
 
 
-def draw_curve(directory: Path, epochs: Sequence[Epoch], problem_type: ProblemType) -> None:
+def draw_curve(directory: Path, epochs: Sequence[Epoch], problem_type: str) -> None:
     """Plot the losses and the validation metrics by epoch to curve.png."""
 
     def curve(name: str) -> list[tuple[float, float]]:

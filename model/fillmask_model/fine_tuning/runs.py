@@ -108,7 +108,11 @@ def run(
 
 
 def tokenize_with(
-    options: argparse.Namespace, tokenizer: Tokenizer, encoder: EncoderConfig
+    options: argparse.Namespace,
+    tokenizer: Tokenizer,
+    encoder: EncoderConfig,
+    *,
+    with_spans: bool = False,
 ) -> Callable[[Dataset], TokenizedTexts]:
     """Return the tokenizer of datasets with the limit of --max-tokens."""
     longest = encoder.max_positions
@@ -125,6 +129,7 @@ def tokenize_with(
         type_vocab_size=encoder.type_vocab_size,
         truncate=options.on_long_text == "truncate",
         note=note,
+        with_spans=with_spans,
     )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, filterfalse
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from fillmask.tables.delimited import BLANK, Dialect, Table
 from fillmask.tables.streams import COMPRESSIONS, open_text, read_lines, suffix_of
@@ -22,15 +22,24 @@ _SHOWN_PROBLEMS = 5
 _Row = TypeVar("_Row")
 
 
+class Entity(NamedTuple):
+    """Part of a text with a label, from a start to an end in characters."""
+
+    start: int
+    end: int
+    label: str
+
+
 @dataclass(frozen=True, slots=True)
 class Example:
-    """Text or pair of texts, with its labels or its number."""
+    """Text or pair of texts, with its labels, its number or its entities."""
 
     row: int  # in its file, from 1
     text: str
     text_pair: str | None = None
     labels: tuple[str, ...] = ()
     value: float = 0.0
+    entities: tuple[Entity, ...] = ()  # in the order of the text
 
     @property
     def texts(self) -> tuple[str, str | None]:

@@ -34,6 +34,8 @@ class TokenizedTexts:
     types: list[NDArray[np.int32]] | None  # None for an encoder with at most one token type
     pad: int
     max_tokens: int  # of a padded text
+    # start and end (T, 2) of each token in characters, -1 for special tokens, if asked for
+    spans: list[NDArray[np.int64]] | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -69,6 +71,7 @@ def tokenize(
     type_vocab_size: int,
     truncate: bool,
     note: Callable[[str], None],
+    with_spans: bool = False,
 ) -> TokenizedTexts:
     """Tokenize the texts of a dataset as the service does, and refuse those that it refuses.
 
@@ -76,6 +79,7 @@ def tokenize(
         max_tokens: maximum number of tokens of a text or pair, special tokens included.
         truncate: whether longer texts lose tokens from their end, and pairs from their longer text.
         note: function that tells the user how many texts lost tokens, if any.
+        with_spans: whether to find the characters of each token, of single texts.
     """
     special = SpecialTokens.from_tokenizer(tokenizer)
     if dataset.has_pairs and not separates_pairs(tokenizer):
@@ -104,7 +108,11 @@ def tokenize(
     types = None
     if type_vocab_size > 1:
         types = [np.array(encoding.type_ids, np.int32) for encoding in encodings]
-    return TokenizedTexts(ids, types, special.pad, max_tokens)
+    spans = None
+    if with_spans:
+        special_T1 = [np.array(encoding.special_tokens_mask)[:, None] for encoding in encodings]
+        spans = [np.where(s, -1, e.offsets) for s, e in zip(special_T1, encodings, strict=True)]
+    return TokenizedTexts(ids, types, special.pad, max_tokens, spans)
 
 
 def shuffled_batches(
