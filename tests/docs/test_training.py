@@ -1,10 +1,11 @@
-"""Commands of docs/classification.md and docs/built-in-model.md that train and export."""
+"""Commands of the pages that train and export."""
 
 from __future__ import annotations
 
 import json
 import re
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,31 +23,65 @@ from tests.model.samples import VERSES, random_encoder, repetitive_text, small_c
 pytestmark = pytest.mark.slow
 
 
-def test_classifier_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # A small checkpoint replaces the built-in model, which takes too long to train.
-    monkeypatch.chdir(tmp_path)
-    page = pages.read(pages.DOCS / "classification.md")
-    [rows] = re.findall(r"```csv\n(.*?)```", page, re.DOTALL)
+CLASSIFIER = pages.section(
+    pages.read(pages.DOCS / "classification.md"), "Training on your own data"
+)
+TAGGER = pages.section(pages.read(pages.DOCS / "token-classification.md"), "Train your own")
+ENTITY_LABELS = ("O", "B-LOC", "I-LOC", "B-PER", "I-PER")
+
+
+def table_rows(rows: str) -> str:
+    """Return a table with 20 copies of each row."""
     header, *examples = rows.splitlines()
     # the split keeps equal texts together, so each copy of a row gets a number
     copies = [row.replace(" ", f" {n} ", 1) for n in range(20) for row in examples]
-    Path("DATA.csv").write_text("\n".join([header, *copies]) + "\n", encoding="utf-8")
-    block = next(code for code in re.findall(r"```sh\n(.*?)```", page, re.DOTALL) if "DATA" in code)
+    return "\n".join([header, *copies]) + "\n"
+
+
+def json_rows(rows: str) -> str:
+    """Return JSON Lines with 20 copies of each row, which keep their offsets."""
+    examples = [json.loads(line) for line in rows.splitlines()]
+    copies = [row | {"text": f"{row['text']} {n}"} for n in range(20) for row in examples]
+    return "".join(json.dumps(row) + "\n" for row in copies)
+
+
+@pytest.mark.parametrize(
+    ("section", "copies", "task", "labels"),
+    [
+        (CLASSIFIER, table_rows, "text-classification", ("complaint", "request")),
+        (TAGGER, json_rows, "token-classification", ENTITY_LABELS),
+    ],
+)
+def test_labels_of_the_page(
+    section: str,
+    copies: Callable[[str], str],
+    task: str,
+    labels: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # A small checkpoint replaces the built-in model, which takes too long to train.
+    monkeypatch.chdir(tmp_path)
+    [rows] = re.findall(r"```(?:csv|json)\n(.*?)```", section, re.DOTALL)
+    [block] = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
     start, train, export = (shlex.split(line) for line in block.splitlines())
     module, bundle, checkpoint = start[2:]
     assert module == restore.__name__
     assert (pages.ROOT / bundle / "bundle.json").is_file()
-    tokenizer = train_word_pieces([*VERSES, *examples], vocab_size=200)
+    Path(next(one for one in train if one.startswith("DATA"))).write_text(copies(rows), "utf-8")
+    tokenizer = train_word_pieces([*VERSES, *rows.splitlines()], vocab_size=200)
     config = small_config(vocab_size=tokenizer.get_vocab_size(), max_positions=64)
     save_checkpoint(Path(checkpoint), random_encoder(config), tokenizer.to_str().encode())
     assert train_main([*train[1:], "--epochs=1"]) == 0
-    for file in re.findall(r"`(\w+\.\w+)`", pages.section(page, "Training on your own data")):
-        assert (Path("runs/labels") / file).is_file()
+    output = Path(train[train.index("--output") + 1])
+    for file in re.findall(r"`(\w+\.\w+)`", section):
+        assert (output / file).is_file()
     assert export_main(export[1:]) == 0
-    written = read_bundle(Path(export[-3]))
-    assert written.classification is not None
-    assert written.classification.labels == ("complaint", "request")
-    assert (written.tasks, written.precision) == (("text-classification",), "int8")
+    written = read_bundle(Path(export[export.index("--output") + 1]))
+    head = written.classification or written.token_classification
+    assert head is not None
+    assert head.labels == labels
+    assert (written.tasks, written.precision) == ((task,), "int8")
 
 
 def test_model_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

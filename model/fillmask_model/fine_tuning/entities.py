@@ -100,5 +100,5 @@ def _parse(value: object, column: str, text: str) -> Entity:
             f"the label of an entity must be a text, not blank and not {OUTSIDE}, which stands for "
             f"no entity (got {label!r})"
         )
-    # without white space, which many tokens include
-    return Entity(end - len(span.lstrip()), start + len(span.rstrip()), label)
+    # without the white space after it, which many tokenizers give to the next token
+    return Entity(start, start + len(span.rstrip()), label)

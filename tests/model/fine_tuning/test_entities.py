@@ -131,6 +131,8 @@ def test_entities_after_the_last_token_of_a_cut_text_are_no_mistake(tmp_path: Pa
     marked = row("cat " * 20, at(0, 3), at(52, 71, "B"), at(76, 79))
     _, [labels_T] = encoded(tmp_path, marked, truncate=True, note=lambda _: None)
     assert labels_T.tolist() == [-100, 1, *[0] * 12, 3, -100]
+    with pytest.raises(ValueError, match="entity B from 5 to 7 has no token"):
+        encoded(tmp_path, row("cat " * 20, at(4, 5), at(5, 7, "B")), truncate=True, note=print)
 
 
 def test_the_f1_by_hand() -> None:
