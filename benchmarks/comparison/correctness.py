@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
+
+from pydantic import TypeAdapter
 
 CANDIDATES = 20  # number of best tokens per mask in the reference
 # tokens within this distance of the best token tie, in nats, because float32 sums are inexact
@@ -17,10 +18,7 @@ Reference = list[list[dict[int, float]]]
 
 def read_reference(path: Path) -> Reference:
     """Read transformers' best tokens from a file that `prepare` has written."""
-    return [
-        [{int(token): value for token, value in mask.items()} for mask in text]
-        for text in json.loads(path.read_text())
-    ]
+    return TypeAdapter(Reference).validate_json(path.read_bytes())
 
 
 def best_ordinary_tokens(answer: Any, special_token_ids: Collection[int]) -> list[int | None]:

@@ -53,18 +53,9 @@ def load(
     done = subprocess.run(on_cpus(command, cpus), capture_output=True, text=True, check=False)
     # a child process counts only after its end, so the difference is the CPU time of wrk
     cpu_s = _children_cpu_s() - before_s
-    return parse(done.stdout, cpu_s)
-
-
-def parse(output: str, cpu_s: float) -> Cell:
-    """Parse the figures in wrk's output.
-
-    Raises:
-        ServerError: the output has no figures, or requests failed.
-    """
-    results = [line for line in output.splitlines() if line.startswith("result ")]
+    results = [line for line in done.stdout.splitlines() if line.startswith("result ")]
     if not results:
-        raise ServerError(f"wrk must print a line that begins with result (got {output!r})")
+        raise ServerError(f"wrk must print a line that begins with result (got {done.stdout!r})")
     result = json.loads(results[-1].removeprefix("result "))
     errors = {k: result[k] for k in ("bad_status", "connect", "read", "write", "timeout")}
     if any(errors.values()) or not result["requests"]:

@@ -26,17 +26,6 @@ def describe(server_cpus: Sequence[int], client_cpus: Sequence[int]) -> list[str
 def hardware(server_cpus: Sequence[int], client_cpus: Sequence[int]) -> list[str]:
     """Describe the machine and who uses its CPUs, line by line."""
     shared = " (shared with the servers)" if set(client_cpus) & set(server_cpus) else ""
-    return hardware_with(
-        f"{len(server_cpus)} for servers, {len(client_cpus)} for the load generator{shared}"
-    )
-
-
-def hardware_with(cpus: str) -> list[str]:
-    """Describe the machine, line by line.
-
-    Args:
-        cpus: number and use of the CPUs.
-    """
     cpuinfo = Path("/proc/cpuinfo").read_text()
     flags = set(_field(cpuinfo, "flags").split())
     memory_kb = int(_field(Path("/proc/meminfo").read_text(), "MemTotal").split()[0])
@@ -44,7 +33,7 @@ def hardware_with(cpus: str) -> list[str]:
     model, family = _field(cpuinfo, "model name"), _field(cpuinfo, "cpu family")
     return [
         f"CPU: {model}, family {family}; {', '.join(flag for flag in FLAGS if flag in flags)}",
-        f"CPUs: {cpus}",
+        f"CPUs: {len(server_cpus)} for servers, {len(client_cpus)} for the load generator{shared}",
         f"memory: {memory_kb / 2**20:.0f} GiB",
         f"Linux {platform.release()}, Python {platform.python_version()}",
         f"load average over the minute before the start: {load_1_min:.2f}",

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import statistics
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import cycle, islice
+from collections.abc import Mapping, Sequence
 
 from benchmarks.comparison.contenders.contender import Contender, Setting
 from benchmarks.comparison.load import load
 from benchmarks.comparison.over_http import Plan, ask, log_name, write_bodies
 from benchmarks.comparison.process import running
 from benchmarks.comparison.results import SizeResults
-from benchmarks.comparison.texts import FILE, MASK_TOKEN
+from benchmarks.comparison.texts import MASK_TOKEN, texts_of_length
 from benchmarks.comparison.workspace import Workspace
-from fillmask.tokenization.tokenizer import Tokenizer
 
 LENGTHS_TOKENS = (16, 64, 128, 256, 512)
 TEXTS_PER_LENGTH = 4
@@ -39,7 +37,12 @@ class LatencyComparison:
         self._plan = plan
         self._results = results
         tokenizer = workspace.tokenizer()
-        self._texts = {tokens: texts_of_length(tokenizer, tokens) for tokens in LENGTHS_TOKENS}
+        self._texts = {
+            tokens: texts_of_length(
+                lambda text: tokenizer.encode(text).input_ids, tokens, TEXTS_PER_LENGTH, MASK_TOKEN
+            )
+            for tokens in LENGTHS_TOKENS
+        }
         self._bodies = {
             tokens: write_bodies(f"bodies-{tokens}", texts) for tokens, texts in self._texts.items()
         }
@@ -94,26 +97,3 @@ def best_by_length(
         )
         for tokens in LENGTHS_TOKENS
     }
-
-
-def texts_of_length(tokenizer: Tokenizer, tokens: int) -> list[str]:
-    """Return texts of exactly `tokens` tokens, special tokens included, with one mask each."""
-    words = FILE.read_text(encoding="utf-8").split()
-    step = len(words) // TEXTS_PER_LENGTH
-    return [
-        _text_of_length(tokenizer, tokens, islice(cycle(words), start, None))
-        for start in range(0, step * TEXTS_PER_LENGTH, step)
-    ]
-
-
-def _text_of_length(tokenizer: Tokenizer, tokens: int, words: Iterator[str]) -> str:
-    text = MASK_TOKEN
-    missing = tokens - len(tokenizer.encode(text).input_ids)
-    for word in words:
-        if missing == 0:
-            break
-        longer = f"{text} {word}"
-        left = tokens - len(tokenizer.encode(longer).input_ids)
-        if left >= 0:
-            text, missing = longer, left
-    return text

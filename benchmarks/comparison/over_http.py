@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import re
 import sys
@@ -11,6 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 from benchmarks.comparison.contenders.contender import Contender, Setting
 from benchmarks.comparison.correctness import best_ordinary_tokens, compare, read_reference
@@ -152,16 +153,12 @@ def ask(port: int, text: str) -> Any:
     Raises:
         ServerError: the status of the response is not 200.
     """
-    connection = http.client.HTTPConnection(HOST, port, timeout=_ANSWER_LIMIT_S)
+    headers = {"Content-Type": "application/json"}
+    url, body = f"http://{HOST}:{port}/fill-mask", request_body(text).encode()
     try:
-        headers = {"Content-Type": "application/json"}
-        connection.request("POST", "/fill-mask", request_body(text), headers)
-        response = connection.getresponse()
-        content = response.read()
-    finally:
-        connection.close()
-    if response.status != 200:
+        with urlopen(Request(url, body, headers), timeout=_ANSWER_LIMIT_S) as response:
+            return json.load(response)
+    except HTTPError as error:
         raise ServerError(
-            f"the status for {text!r} must be 200 (got {response.status}: {content[:200]!r})"
-        )
-    return json.loads(content)
+            f"the status for {text!r} must be 200 (got {error.code}: {error.read()[:200]!r})"
+        ) from None

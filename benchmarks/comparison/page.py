@@ -63,13 +63,13 @@ def _servers(size: str, comparison: Comparison) -> str:
     def rows() -> Iterator[list[str]]:
         ours = _at_trial(results, INT8)
         for contender, visits in _rows(size, comparison):
-            at_trial = median_cell(visits, TRIAL_CONCURRENCY)
+            at_trial = _median(visits, TRIAL_CONCURRENCY)
             theirs = _at_trial(results, contender.name)
             installed_bytes = comparison.installed_bytes.get(contender.name)
             spread = (max(theirs) - min(theirs)) / statistics.median(theirs)
             yield [
                 contender.name,
-                *(f"{median_cell(visits, n).requests_per_s:.1f}" for n in concurrencies),
+                *(f"{_median(visits, n).requests_per_s:.1f}" for n in concurrencies),
                 f"{median_ratio(ours, theirs):.2f}x",
                 f"{100 * spread:.0f} %",
                 f"{at_trial.p50_ms:.1f} / {at_trial.p99_ms:.1f}",
@@ -90,16 +90,8 @@ def _servers(size: str, comparison: Comparison) -> str:
     return table(header, rows())
 
 
-def median_cell(visits: list[Visit], concurrency: int) -> Cell:
-    """Return the sum of the requests and the medians of the other figures over the rounds."""
-    cells = [visit.cells[concurrency] for visit in visits]
-    return Cell(
-        requests=sum(cell.requests for cell in cells),
-        requests_per_s=statistics.median(cell.requests_per_s for cell in cells),
-        p50_ms=statistics.median(cell.p50_ms for cell in cells),
-        p99_ms=statistics.median(cell.p99_ms for cell in cells),
-        client_cpu_us=statistics.median(cell.client_cpu_us for cell in cells),
-    )
+def _median(visits: list[Visit], concurrency: int) -> Cell:
+    return Cell.median([visit.cells[concurrency] for visit in visits])
 
 
 def _at_trial(results: SizeResults, contender: str) -> list[float]:
@@ -177,7 +169,7 @@ def _draw(comparison: Comparison, path: Path) -> None:
     for column, (size, results) in enumerate(comparison.sizes.items()):
         for row, number in enumerate(concurrencies):
             speeds = {
-                name: median_cell(visits, number).requests_per_s
+                name: _median(visits, number).requests_per_s
                 for name, visits in results.visits.items()
             }
             _bars(grid[row][column], speeds, f"{size}: requests/s, {number} at a time")

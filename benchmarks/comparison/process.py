@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.request import urlopen
 
 from benchmarks.comparison.workspace import CACHE, ROOT
 
@@ -148,14 +149,12 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def _answers(port: int) -> bool:
-    connection = http.client.HTTPConnection(HOST, port, timeout=5)
     try:
-        connection.request("GET", "/health/ready")
-        return connection.getresponse().status == 200
+        with urlopen(f"http://{HOST}:{port}/health/ready", timeout=5) as response:
+            ready: bool = response.status == 200
+            return ready
     except (OSError, http.client.HTTPException):
         return False
-    finally:
-        connection.close()
 
 
 def _free_port() -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import statistics
+from collections.abc import Sequence
 from typing import Self
 
 from pydantic import BaseModel
@@ -26,6 +28,15 @@ class Cell(BaseModel):
     p50_ms: float
     p99_ms: float
     client_cpu_us: float
+
+    @classmethod
+    def median(cls, cells: Sequence[Cell]) -> Self:
+        """Return the sum of the requests and the medians of the other figures over the rounds."""
+        figures = {
+            name: statistics.median(getattr(cell, name) for cell in cells)
+            for name in ("requests_per_s", "p50_ms", "p99_ms", "client_cpu_us")
+        }
+        return cls(requests=sum(cell.requests for cell in cells), **figures)
 
 
 class Visit(BaseModel):

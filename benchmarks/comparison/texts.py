@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections.abc import Callable, Sized
+from itertools import cycle, islice
 from pathlib import Path
 
 FILE = Path(__file__).parent / "texts.txt"
@@ -31,6 +33,28 @@ def masked_texts() -> list[str]:
         mask_words(text, rng.choices(_MASKS, _WEIGHTS)[0], rng)
         for text in FILE.read_text(encoding="utf-8").splitlines()
     ]
+
+
+def texts_of_length(
+    encode: Callable[[str], Sized], tokens: int, count: int, start: str = ""
+) -> list[str]:
+    """Return texts of exactly `tokens` tokens, special tokens included, from different words.
+
+    Args:
+        start: how each text begins.
+    """
+    words = FILE.read_text(encoding="utf-8").split()
+    texts = []
+    for first in range(0, len(words) // count * count, len(words) // count):
+        text = start
+        for word in islice(cycle(words), first, None):
+            longer = f"{text} {word}".strip()
+            length = len(encode(longer))
+            text = longer if length <= tokens else text
+            if length == tokens:
+                break
+        texts.append(text)
+    return texts
 
 
 def request_body(text: str) -> str:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import statistics
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import generated_block
@@ -20,6 +19,7 @@ from benchmarks.comparison.load import check_wrk, load
 from benchmarks.comparison.machine import hardware
 from benchmarks.comparison.over_http import write_bodies
 from benchmarks.comparison.process import running
+from benchmarks.comparison.results import Cell
 from benchmarks.comparison.texts import masked_texts
 from fillmask.bundles.bundle import default_bundle_path, read_bundle
 from fillmask.tokenization.tokenizer import Tokenizer
@@ -34,46 +34,25 @@ HEADER = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PodSize:
-    """Row of the table for a number of CPUs and a number of clients."""
-
-    cpus: int
-    clients: int
-    requests_per_s: float
-    tokens_per_s: float
-    p50_ms: float
-    p99_ms: float
-    peak_mb: float
-
-    def cells(self) -> list[str]:
-        """Format the row."""
-        figures = (f"{self.requests_per_s:.0f}", f"{self.tokens_per_s:.0f}")
-        times = (f"{self.p50_ms:.1f}", f"{self.p99_ms:.1f}")
-        return [str(self.cpus), str(self.clients), *figures, *times, f"{self.peak_mb:.0f}"]
-
-
 def main() -> None:
     """Print the measurements and write them to docs/deploy.md."""
     check_wrk()
-    sizes = [size for cpus in CPUS for size in measure(cpus)]
-    table = generated_block.table(HEADER, [size.cells() for size in sizes])
+    table = generated_block.table(HEADER, [row for cpus in CPUS for row in measure(cpus)])
     print(table)
     usable = sorted(os.sched_getaffinity(0))
     machine = hardware(usable[: max(CPUS)], usable[max(CPUS) :] or usable)
     generated_block.write(PAGE, NAME, f"{table}\n\n- {'; '.join(machine)}")
 
 
-def read_sizes() -> list[PodSize]:
-    """Read the rows of the table in docs/deploy.md."""
+def read_rows() -> list[dict[str, float]]:
+    """Read the rows of the table in docs/deploy.md, by the names in HEADER."""
     table = generated_block.read(PAGE, NAME).split("\n\n")[0]
     rows = table.strip().splitlines()[2:]
-    cells = [[float(cell) for cell in row.strip("|").split("|")] for row in rows]
-    return [PodSize(int(row[0]), int(row[1]), *row[2:]) for row in cells]
+    return [dict(zip(HEADER, map(float, row.strip("|").split("|")), strict=True)) for row in rows]
 
 
-def measure(cpus: int) -> list[PodSize]:
-    """Measure a pod with each number of clients.
+def measure(cpus: int) -> list[list[str]]:
+    """Measure a pod with each number of clients, and return the rows of the table.
 
     The figures are medians over the rounds.
     """
@@ -84,7 +63,7 @@ def measure(cpus: int) -> list[PodSize]:
     bodies = write_bodies("bodies", texts)
     tokenizer = Tokenizer.from_bundle(read_bundle(default_bundle_path()))
     tokens = statistics.mean(len(tokenizer.encode(text).input_ids) for text in texts)
-    sizes = []
+    rows = []
     with running([sys.executable, "-m", "fillmask"], usable[:cpus], f"pod-{cpus}") as server:
         for clients in CLIENTS:
             _, *rounds = [
@@ -98,18 +77,12 @@ def measure(cpus: int) -> list[PodSize]:
                 )
                 for seconds in (WARM_UP_S, *[SECONDS] * ROUNDS)
             ]
-            rate = statistics.median(each.requests_per_s for each in rounds)
-            size = PodSize(
-                cpus=cpus,
-                clients=clients,
-                requests_per_s=rate,
-                tokens_per_s=rate * tokens,
-                p50_ms=statistics.median(each.p50_ms for each in rounds),
-                p99_ms=statistics.median(each.p99_ms for each in rounds),
-                peak_mb=server.peak_rss_bytes() / 1e6,
-            )
-            sizes.append(size)
-    return sizes
+            cell = Cell.median(rounds)
+            rates = (f"{cell.requests_per_s:.0f}", f"{cell.requests_per_s * tokens:.0f}")
+            times = (f"{cell.p50_ms:.1f}", f"{cell.p99_ms:.1f}")
+            peak_mb = f"{server.peak_rss_bytes() / 1e6:.0f}"
+            rows.append([str(cpus), str(clients), *rates, *times, peak_mb])
+    return rows
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from transformers import BertForMaskedLM
 from benchmarks import generated_block
 from benchmarks.comparison.machine import hardware
 from benchmarks.comparison.page import median_ratio
-from benchmarks.comparison.texts import FILE
+from benchmarks.comparison.texts import texts_of_length
 from benchmarks.tasks.checkpoints import (
     OURS,
     SIZES,
@@ -116,21 +116,9 @@ def ask(worker: subprocess.Popen[str]) -> float:
 
 
 def write_documents(count: int, tokens: int) -> list[str]:
-    """Return texts of this number of tokens, special tokens included."""
     tokenizer = Tokenizer.from_file(str(default_bundle_path() / "tokenizer.json"))
     tokenizer.no_truncation()
-    words = FILE.read_text(encoding="utf-8").split()
-    documents = []
-    start = 0
-    for _ in range(count):
-        text = ""
-        while len(tokenizer.encode(text).ids) < tokens:
-            longer = f"{text} {words[start % len(words)]}".strip()
-            start += 1
-            if len(tokenizer.encode(longer).ids) <= tokens:
-                text = longer
-        documents.append(text)
-    return documents
+    return texts_of_length(lambda text: tokenizer.encode(text).ids, tokens, count)
 
 
 @torch.inference_mode()

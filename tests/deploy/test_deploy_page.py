@@ -68,7 +68,9 @@ def test_requests_and_limits_come_from_the_measurement() -> None:
     # The CPU limit is a measured pod size. The memory limit is 2 to 4 times the measured peak.
     (pod,) = kustomize.pods(kustomize.rendered(files.BASE))
     limits = pod["containers"][0]["resources"]["limits"]
-    peaks = [size.peak_mb for size in pod_size.read_sizes() if size.cpus == int(limits["cpu"])]
+    peaks = [
+        row["peak memory MB"] for row in pod_size.read_rows() if row["CPUs"] == int(limits["cpu"])
+    ]
     memory_mb = int(limits["memory"].removesuffix("Mi")) * 2**20 / 1e6
     assert 2 * max(peaks) < memory_mb < 4 * max(peaks)
 

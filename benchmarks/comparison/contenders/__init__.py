@@ -1,7 +1,7 @@
 """The contenders, one module each.
 
-Each module has up to three functions of a workspace and a number of CPUs: `busy`, its rows with
-many clients, `alone`, its rows with one text at a time, and `variants`, its rows without HTTP.
+Each module has two functions of a workspace and a number of CPUs, `busy`, its rows with many
+clients, and `alone`, its rows with one text at a time. `variants` returns its rows without HTTP.
 """
 
 from __future__ import annotations
@@ -16,16 +16,12 @@ from benchmarks.comparison.contenders import (
 from benchmarks.comparison.contenders.contender import Contender, Variant
 from benchmarks.comparison.workspace import Workspace
 
+MODULES = (fillmask, transformers_pipeline, onnxruntime, openvino, ctranslate2)  # as they are shown
+
 
 def busy(workspace: Workspace, cpus: int) -> list[Contender]:
     """Return the rows with many clients, in the order of measurement."""
-    return [
-        *fillmask.busy(workspace),
-        *transformers_pipeline.busy(workspace, cpus),
-        *onnxruntime.busy(workspace, cpus),
-        *openvino.busy(workspace, cpus),
-        *ctranslate2.busy(workspace, cpus),
-    ]
+    return [row for module in MODULES for row in module.busy(workspace, cpus)]
 
 
 def alone(workspace: Workspace, cpus: int) -> list[Contender]:
@@ -34,21 +30,10 @@ def alone(workspace: Workspace, cpus: int) -> list[Contender]:
     onnxruntime and OpenVINO get the graph that computes logits only at the masks, which favours
     them: a user's own export computes logits at every position.
     """
-    return [
-        *fillmask.busy(workspace),
-        *transformers_pipeline.alone(workspace, cpus),
-        *onnxruntime.alone(workspace, cpus),
-        *openvino.alone(workspace, cpus),
-        *ctranslate2.alone(workspace, cpus),
-    ]
+    return [row for module in MODULES for row in module.alone(workspace, cpus)]
 
 
 def variants(workspace: Workspace) -> dict[str, Variant]:
     """Return the rows without HTTP by name. Only fillmask also ranks the tokens."""
-    rows = [
-        *fillmask.variants(workspace),
-        *onnxruntime.variants(workspace),
-        *openvino.variants(workspace),
-        *ctranslate2.variants(workspace),
-    ]
-    return {row.name: row for row in rows}
+    modules = [module for module in MODULES if hasattr(module, "variants")]
+    return {row.name: row for module in modules for row in module.variants(workspace)}

@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from benchmarks.comparison.workspace import Workspace
 from fillmask.tokenization.encoded_text import EncodedText
 
 # number of texts, and function that computes them
@@ -78,3 +80,9 @@ def split(runs: int, cpus: int) -> str:
 def server(name: str, *arguments: str) -> tuple[str, ...]:
     """Return the command that starts a module of this package."""
     return (sys.executable, "-m", f"benchmarks.comparison.contenders.{name}", *arguments)
+
+
+def session(workspace: Workspace, engine: str, graph: Path) -> tuple[str, ...]:
+    """Return the command that serves a graph, or the encoder of CTranslate2, in a runtime."""
+    arguments = ("--engine", engine, "--graph", str(graph))
+    return server("session", "--size", workspace.size, *arguments)

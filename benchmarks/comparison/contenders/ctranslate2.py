@@ -21,11 +21,11 @@ from benchmarks.comparison.contenders.contender import (
     Job,
     Setting,
     Variant,
-    server,
+    session,
     split,
 )
 from benchmarks.comparison.contenders.engine import at_masks, grouped
-from benchmarks.comparison.contenders.onnxruntime import session
+from benchmarks.comparison.contenders.onnxruntime import open_session
 from benchmarks.comparison.workspace import Workspace
 from fillmask.arrays import FloatArray
 from fillmask.tokenization.encoded_text import EncodedText
@@ -40,7 +40,7 @@ Weights = Mapping[str, FloatArray]
 
 def busy(workspace: Workspace, cpus: int) -> list[Contender]:
     """Return its row."""
-    command = (*_command(workspace), "--runs", str(cpus))
+    command = (*session(workspace, "ctranslate2", workspace.ctranslate2), "--runs", str(cpus))
     return [
         Contender(
             name=NAME,
@@ -54,7 +54,13 @@ def busy(workspace: Workspace, cpus: int) -> list[Contender]:
 
 def alone(workspace: Workspace, cpus: int) -> list[Contender]:
     """Return its row with all threads for each text."""
-    command = (*_command(workspace), "--runs", "1", "--threads", str(cpus))
+    command = (
+        *session(workspace, "ctranslate2", workspace.ctranslate2),
+        "--runs",
+        "1",
+        "--threads",
+        str(cpus),
+    )
     return [Contender(NAME, _heads(command, "all threads"))]
 
 
@@ -75,11 +81,6 @@ def variants(workspace: Workspace) -> list[Variant]:
 
 def _heads(command: tuple[str, ...], label: str) -> tuple[Setting, ...]:
     return tuple(Setting(f"{label}, head in {head}", (*command, "--head", head)) for head in HEADS)
-
-
-def _command(workspace: Workspace) -> tuple[str, ...]:
-    arguments = ("--engine", "ctranslate2", "--graph", str(workspace.ctranslate2))
-    return server("session", "--size", workspace.size, *arguments)
 
 
 class CTranslate2Engine:
@@ -105,7 +106,7 @@ class CTranslate2Engine:
             inter_threads=workers,
             intra_threads=threads,
         )
-        self._head = session(directory / HEADS[head], threads)
+        self._head = open_session(directory / HEADS[head], threads)
 
     def logits(self, texts: Sequence[EncodedText]) -> FloatArray:
         """Compute the logits (M, V) at the masks of texts. Several threads may call the method."""

@@ -15,7 +15,7 @@ from benchmarks.comparison.contenders.contender import (
     Setting,
     Variant,
     runs_by_threads,
-    server,
+    session,
 )
 from benchmarks.comparison.contenders.engine import INDICATOR, at_masks, grouped, padded_inputs
 from benchmarks.comparison.workspace import Workspace
@@ -28,7 +28,7 @@ GATHER = "onnxruntime, gather graph"
 
 def busy(workspace: Workspace, cpus: int) -> list[Contender]:
     """Return its row with the graph of torch.onnx.export."""
-    command = _command(workspace, workspace.full_logits)
+    command = session(workspace, "onnxruntime", workspace.full_logits)
     return [
         Contender(
             name=NAME,
@@ -43,7 +43,7 @@ def busy(workspace: Workspace, cpus: int) -> list[Contender]:
 
 def alone(workspace: Workspace, cpus: int) -> list[Contender]:
     """Return its row with the graph that computes logits only at the masks."""
-    command = _command(workspace, workspace.gather)
+    command = session(workspace, "onnxruntime", workspace.gather)
     command += ("--runs", "1", "--threads", str(cpus))
     settings = (
         Setting("without spinning threads", command),
@@ -61,7 +61,7 @@ def variants(workspace: Workspace) -> list[Variant]:
     return [Variant(GATHER, {f"{n} texts per run": partial(jobs, n) for n in (1, 8)})]
 
 
-def session(graph: Path, threads: int, *, spinning: bool = False) -> ort.InferenceSession:
+def open_session(graph: Path, threads: int, *, spinning: bool = False) -> ort.InferenceSession:
     """Create a session.
 
     Args:
@@ -76,10 +76,10 @@ def session(graph: Path, threads: int, *, spinning: bool = False) -> ort.Inferen
 
 
 class OnnxRuntimeEngine:
-    """Graph in onnxruntime, for the arguments see `session`."""
+    """Graph in onnxruntime, for the arguments see `open_session`."""
 
     def __init__(self, graph: Path, threads: int, *, spinning: bool = False) -> None:
-        self._session = session(graph, threads, spinning=spinning)
+        self._session = open_session(graph, threads, spinning=spinning)
         self._indicator = INDICATOR in {node.name for node in self._session.get_inputs()}
 
     def logits(self, texts: Sequence[EncodedText]) -> FloatArray:
@@ -87,8 +87,3 @@ class OnnxRuntimeEngine:
         inputs = padded_inputs(texts, indicator=self._indicator)
         logits: FloatArray = self._session.run(["logits"], inputs)[0]
         return logits if self._indicator else at_masks(logits, texts)
-
-
-def _command(workspace: Workspace, graph: Path) -> tuple[str, ...]:
-    arguments = ("--engine", "onnxruntime", "--graph", str(graph))
-    return server("session", "--size", workspace.size, *arguments)

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.comparison.contenders.app import APP
-from benchmarks.comparison.contenders.contender import Contender, Job, Setting, Variant, server
+from benchmarks.comparison.contenders.contender import Contender, Job, Setting, Variant, session
 from benchmarks.comparison.contenders.engine import at_masks, grouped, padded_inputs
 from benchmarks.comparison.workspace import Workspace
 from fillmask.arrays import FloatArray
@@ -24,7 +24,7 @@ def busy(workspace: Workspace, cpus: int) -> list[Contender]:
     for precision, hints in HINTS.items():
         graph = workspace.full_logits_int8 if precision == "int8" else workspace.full_logits
         weights = " after NNCF's post-training quantization" if precision == "int8" else ""
-        command = (*_command(workspace, graph), "--runs", str(cpus))
+        command = (*session(workspace, "openvino", graph), "--runs", str(cpus))
         rows.append(
             Contender(
                 name=f"OpenVINO {precision}, all logits",
@@ -45,7 +45,7 @@ def alone(workspace: Workspace, cpus: int) -> list[Contender]:
     """Return a row per precision, with our graph and the latency hint."""
     rows = []
     for precision, hints in HINTS.items():
-        command = _command(workspace, _gather(workspace, precision))
+        command = session(workspace, "openvino", _gather(workspace, precision))
         command += ("--runs", "1", "--threads", str(cpus))
         settings = tuple(
             Setting(f"latency hint, {hint}", (*command, "--precision", hint)) for hint in hints
@@ -120,8 +120,3 @@ def _name(precision: str) -> str:
 
 def _gather(workspace: Workspace, precision: str) -> Path:
     return workspace.gather_int8 if precision == "int8" else workspace.gather
-
-
-def _command(workspace: Workspace, graph: Path) -> tuple[str, ...]:
-    arguments = ("--engine", "openvino", "--graph", str(graph))
-    return server("session", "--size", workspace.size, *arguments)
