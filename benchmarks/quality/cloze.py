@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks import generated_block
@@ -26,63 +25,48 @@ PROBE = Path(__file__).with_name("cloze_probe.tsv")
 TOP_K = 5
 
 
-@dataclass
-class Tally:
-    """Counts for one kind of prompt.
-
-    Attributes:
-        first: number of prompts whose first fill is accepted.
-        among_five: number of prompts with an accepted fill among the first five.
-        missed: prompts without an accepted fill, with their fills.
-    """
-
-    prompts: int = 0
-    first: int = 0
-    among_five: int = 0
-    missed: list[str] = field(default_factory=list)
-
-
 def main() -> None:
     """Print the accuracy by kind and the missed prompts.
 
     The function also writes the table of the built-in bundle into the model card.
     """
     path = Path(sys.argv[1]) if len(sys.argv) > 1 else default_bundle_path()
-    tallies = probe(path, *map(Path, sys.argv[2:]))
-    print(table(tallies), "\n\nmissed:")
-    for tally in tallies.values():
-        print("\n".join(tally.missed))
+    ranks, missed = probe(path, *map(Path, sys.argv[2:]))
+    print(table(ranks), "\n\nmissed:")
+    print("\n".join(missed))
     if len(sys.argv) == 1:
-        generated_block.write(generated_block.MODEL_CARD, "quality/cloze", table(tallies))
+        generated_block.write(generated_block.MODEL_CARD, "quality/cloze", table(ranks))
 
 
-def probe(path: Path, prompts: Path = PROBE) -> dict[str, Tally]:
-    """Count a bundle's accepted fills by kind of prompt."""
+def probe(path: Path, prompts: Path = PROBE) -> tuple[dict[str, list[int]], list[str]]:
+    """Ask a bundle for fills.
+
+    Returns:
+        The ranks from 0 of the first accepted fills by kind of prompt, TOP_K without one, and the
+        prompts without one, with their fills.
+    """
     bundle = read_bundle(path)
     tokenizer = Tokenizer.from_bundle(bundle)
     runtime = Runtime(bundle.model_path)
-    tallies: dict[str, Tally] = defaultdict(Tally)
+    ranks, missed = defaultdict[str, list[int]](list), []
     for line in prompts.read_text(encoding="utf-8").splitlines():
         kind, text, answers = line.split("\t")
         fills = _fills(text.replace("[MASK]", bundle.mask_token), tokenizer, runtime)
-        accepted = set(answers.split())
-        tally = tallies[kind]
-        tally.prompts += 1
-        tally.first += fills[0] in accepted
-        tally.among_five += bool(accepted & set(fills))
-        if not accepted & set(fills):
-            tally.missed.append(f"{text} -> {', '.join(fills)}")
-    return tallies
+        right = [fill in answers.split() for fill in fills]
+        ranks[kind].append(right.index(True) if any(right) else TOP_K)
+        if not any(right):
+            missed.append(f"{text} -> {', '.join(fills)}")
+    return ranks, missed
 
 
-def table(tallies: Mapping[str, Tally]) -> str:
+def table(ranks: Mapping[str, Sequence[int]]) -> str:
     """Format the accuracy by kind and in total."""
     lines = ["| kind | prompts | top 1 | top 5 |", "|---|---|---|---|"]
-    for kind, tally in [*tallies.items(), ("all", _sum(tallies.values()))]:
+    for kind, own in [*ranks.items(), ("all", [rank for one in ranks.values() for rank in one])]:
         first, among = (
-            f"{100 * count / tally.prompts:.0f} %" for count in (tally.first, tally.among_five)
+            f"{100 * sum(rank < k for rank in own) / len(own):.0f} %" for k in (1, TOP_K)
         )
-        lines.append(f"| {kind} | {tally.prompts} | {first} | {among} |")
+        lines.append(f"| {kind} | {len(own)} | {first} | {among} |")
     return "\n".join(lines)
 
 
@@ -93,15 +77,6 @@ def _fills(text: str, tokenizer: Tokenizer, runtime: Runtime) -> list[str]:
     top_ids = runtime.run(Batch.pack([request])).top_ids[0].tolist()
     ordinary = [i for i in top_ids if i not in tokenizer.special_token_ids]
     return [tokenizer.token_str(i).strip().lower() for i in ordinary[:TOP_K]]
-
-
-def _sum(tallies: Iterable[Tally]) -> Tally:
-    total = Tally()
-    for tally in tallies:
-        total.prompts += tally.prompts
-        total.first += tally.first
-        total.among_five += tally.among_five
-    return total
 
 
 if __name__ == "__main__":

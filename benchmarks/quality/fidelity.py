@@ -30,6 +30,7 @@ from benchmarks.comparison.contenders.openvino import HINTS, OpenVinoEngine
 from benchmarks.comparison.prepare import logits_at_masks, quantize
 from benchmarks.comparison.texts import FILE, masked_texts
 from benchmarks.generated_block import table
+from benchmarks.tasks.checkpoints import OURS, export
 from fillmask.arrays import FloatArray
 from fillmask.bundles.bundle import Bundle, default_bundle_path, read_bundle
 from fillmask.engine.batch_arrays import Batch
@@ -39,6 +40,7 @@ from fillmask.models.graph_choice import choose_graph
 from fillmask.tokenization.encoded_text import EncodedText
 from fillmask.tokenization.tokenizer import Tokenizer
 from fillmask_export.restore import restore
+from fillmask_model.checkpoints.families import bert
 from tests.parity.trained_checkpoints import TRAINED
 
 EVERY = 7  # one of seven residues is a mask
@@ -79,30 +81,16 @@ def built_in(directory: Path) -> tuple[list[str], list[str]]:
             max_position_embeddings=config.max_positions,
         )
     )
-    new_names = {
-        "embeddings.word.": "bert.embeddings.word_embeddings.",
-        "embeddings.position.": "bert.embeddings.position_embeddings.",
-        "embeddings.norm.": "bert.embeddings.LayerNorm.",
-        "blocks.": "bert.encoder.layer.",
-        ".query.": ".attention.self.query.",
-        ".key.": ".attention.self.key.",
-        ".value.": ".attention.self.value.",
-        ".output.": ".attention.output.dense.",
-        ".attention_norm.": ".attention.output.LayerNorm.",
-        ".ffn_in.": ".intermediate.dense.",
-        ".ffn_out.": ".output.dense.",
-        ".ffn_norm.": ".output.LayerNorm.",
-        "head.dense.": "cls.predictions.transform.dense.",
-        "head.norm.": "cls.predictions.transform.LayerNorm.",
-        "head_bias": "cls.predictions.bias",
-    }
+    names = {ours: f"bert.{theirs}" for theirs, ours in (bert.EMBEDDINGS | bert.BLOCKS).items()}
+    names |= {ours: theirs for theirs, ours in bert.HEAD.items()}
     weights = model.state_dict()
     weights["bert.embeddings.token_type_embeddings.weight"].zero_()
     for name, tensor in encoder.state_dict().items():
-        theirs = name
-        for old, new in new_names.items():
-            theirs = theirs.replace(old, new)
-        weights[theirs].copy_(tensor)
+        if name != "head_bias":
+            layer = next(filter(str.isdigit, name.split(".")), "")
+            module, _, kind = name.replace(f".{layer}.", ".{}.").rpartition(".")
+            weights[f"{names[module].format(layer)}.{kind}"].copy_(tensor)
+    weights["cls.predictions.bias"].copy_(encoder.head_bias)
     model.save_pretrained(directory / "checkpoint")
     tokenizer = bundle.tokenizer_path.read_bytes()
     (directory / "checkpoint" / "tokenizer.json").write_bytes(tokenizer)
@@ -139,13 +127,11 @@ def compare(
     """Return the share of each contender."""
     checkpoint = directory / "checkpoint"
     texts_file = str(directory / "plain.txt")
-    export = [sys.executable, "-m", "fillmask_export", str(checkpoint)]
-    for precision in ("fp32", "int8"):
-        options = ["--output", str(directory / precision), "--precision", precision]
-        options += ["--calibrate", texts_file, "--texts", texts_file]
-        subprocess.run([*export, *options], check=True)
+    for name in OURS:
+        export(checkpoint, name, "--calibrate", texts_file, "--texts", texts_file)
     gather = directory / "gather.onnx"
-    subprocess.run([*export, "--reference", str(gather)], check=True)
+    command = [sys.executable, "-m", "fillmask_export", str(checkpoint)]
+    subprocess.run([*command, "--reference", str(gather)], check=True)
     bundles = {name: read_bundle(directory / name) for name in ("fp32", "int8")}
     tokenizer = Tokenizer.from_bundle(bundles["fp32"])
     texts = [tokenizer.encode(text) for text in masked]
