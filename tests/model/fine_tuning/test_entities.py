@@ -140,18 +140,18 @@ def test_the_f1_by_hand() -> None:
     targets = np.array(
         [[ignored, 1, 2, 0, 3, 4, ignored], [ignored, 1, 1, ignored, *[ignored] * 3]]
     )
-    # one entity is too short; labels of special tokens and of padding count for nothing
-    predicted = np.array([[3, 1, 2, 0, 3, 0, 3], [1, 1, 1, 4, 1, 2, 3]])
+    # one entity is too short and one too many; special tokens and padding count for nothing
+    predicted = np.array([[3, 1, 2, 1, 3, 0, 3], [1, 1, 1, 4, 1, 2, 3]])
     found = describe_predictions(
         HEAD, np.eye(5, dtype=np.float32)[predicted], targets, intervals=True
     )
     assert found == {
         "rows": 2,
-        "f1": pytest.approx(3 / 4),
-        "precision": pytest.approx(3 / 4),
+        "f1": pytest.approx(6 / 9),
+        "precision": pytest.approx(3 / 5),
         "recall": pytest.approx(3 / 4),
         "labels": {
-            "A": {"precision": 1.0, "recall": 1.0, "f1": 1.0, "entities": 3},
+            "A": {"precision": 3 / 4, "recall": 1.0, "f1": pytest.approx(6 / 7), "entities": 3},
             "B": {"precision": 0.0, "recall": 0.0, "f1": 0.0, "entities": 1},
         },
     }
