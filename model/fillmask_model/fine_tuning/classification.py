@@ -65,12 +65,12 @@ class Classification:
         device: str = "cpu",
     ) -> None:
         self.model, self.device = model.to(device), torch.device(device)
-        self.head, self._problem_type = head, problem_of(head)
+        self.head, self.problem_type = head, problem_of(head)
         self.training, self.validation = training, validation
         self.steps_per_epoch = -(-len(training.texts) // config.batch_rows)
         self._config = config
         self._mean, self._scale = 0.0, 1.0
-        if self._problem_type == "regression":
+        if self.problem_type == "regression":
             self._mean = float(training.targets.mean())
             self._scale = float(training.targets.std()) or 1.0
 
@@ -87,16 +87,16 @@ class Classification:
         targets = self._standardised(self.training.targets[batch.rows]).to(self.device)
         with autocast(self.device):
             logits = self.model.classify(*batch.inputs(self.device))
-        return label_loss(self._problem_type, logits.float(), targets)
+        return label_loss(self.problem_type, logits.float(), targets)
 
     def evaluate(self) -> dict[str, float]:
         targets = self.validation.targets
         with autocast(self.device):
             logits = predict(self.model, self.validation.texts)
         expected = self._standardised(targets)
-        loss = label_loss(self._problem_type, torch.from_numpy(logits), expected)
+        loss = label_loss(self.problem_type, torch.from_numpy(logits), expected)
         logits = logits * np.float32(self._scale) + np.float32(self._mean)
-        return {"loss": float(loss)} | compute_metrics(self._problem_type, logits, targets)
+        return {"loss": float(loss)} | compute_metrics(self.problem_type, logits, targets)
 
     def describe(self, metrics: dict[str, float]) -> str:
         return ", ".join(f"{name} {value:.4f}" for name, value in metrics.items())
@@ -110,7 +110,7 @@ class Classification:
         return model
 
     def _standardised(self, targets: Targets) -> Tensor:
-        if self._problem_type == "regression":
+        if self.problem_type == "regression":
             targets = (targets - np.float32(self._mean)) / np.float32(self._scale)
         return torch.from_numpy(targets)
 

@@ -13,12 +13,7 @@ from fillmask_model.checkpoints.checkpoint import load_checkpoint
 from fillmask_model.files import atomic_replace
 from fillmask_model.fine_tuning.classification import Classification, LabelledTexts, predict
 from fillmask_model.fine_tuning.loop import HISTORY_NAME, Epoch
-from fillmask_model.fine_tuning.metrics import (
-    LOWER_IS_BETTER,
-    METRICS,
-    describe_predictions,
-    problem_of,
-)
+from fillmask_model.fine_tuning.metrics import LOWER_IS_BETTER, METRICS, describe_predictions
 from fillmask_model.plots import CURVE_NAME, Panels, draw_curves, new_figure
 
 METRICS_NAME = "metrics.json"
@@ -47,7 +42,7 @@ def write_metrics(
     model = load_checkpoint(directory).model.to(objective.device)
     head = objective.head
     metrics: dict[str, Any] = {
-        "problem_type": problem_of(head),
+        "problem_type": objective.problem_type,
         "best_epoch": best_epoch(epochs, metric).epoch,
         "best_by": metric,
         "epochs": len(epochs),
