@@ -2,9 +2,9 @@
 
     python -m tests.budget
 
-A budget only falls, but for a decision; docs/architecture.md says why. Lines are counted as `wc -l` counts them. Rooms
-shrink by fewer rules and not by denser lines: the formatter and its 100 columns stay, and no module
-may be longer than LONGEST, nor the median above MEDIAN.
+A budget only falls, but for a decision; docs/architecture.md says why. Lines are counted as `wc -l`
+counts them. Rooms shrink by fewer rules and not by denser lines: the formatter and its 100 columns
+stay, and no module may be longer than LONGEST, nor the median above MEDIAN.
 """
 
 from __future__ import annotations
