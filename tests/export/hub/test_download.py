@@ -199,7 +199,7 @@ def test_errors_of_the_repository(
     ("changes", "message"),
     [
         ({"model_type": "gpt2"}, r"model_type must be one of albert, bert.* \(got 'gpt2'\)"),
-        ({"architectures": ["BertForTokenClassification"]}, "architectures must name a class for"),
+        ({"architectures": ["BertForQuestionAnswering"]}, "architectures must name a class for"),
         ({"hidden_act": "mish"}, r"\(got 'mish'\)"),
     ],
 )
