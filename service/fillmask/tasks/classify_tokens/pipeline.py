@@ -20,7 +20,7 @@ from fillmask.tasks.classify.pipeline import PASS_BYTES
 from fillmask.tasks.classify_tokens.parameters import DEFAULT_IGNORED, ClassifyTokensParameters
 from fillmask.tasks.classify_tokens.results import Entity
 from fillmask.tasks.classify_tokens.spans import (
-    LabelledToken,
+    LabelledTokens,
     labelled_runs,
     log_softmax,
     tag_of,
@@ -166,36 +166,39 @@ class TokenPipeline(Pipeline[ClassifyTokensParameters, PlannedTokens, list[Entit
         return results
 
     def _entities(self, plan: TokenPlan, scores_tL: NDArray[np.float64]) -> list[Entity]:
-        own, encoded = plan.parameters, plan.tokens
-        ignored = DEFAULT_IGNORED if own.ignore_labels is None else own.ignore_labels
-        strategy = own.aggregation_strategy or "simple"
-        columns = (encoded.positions.tolist(), encoded.names, encoded.spans, encoded.continues)
-        tokens = [
-            LabelledToken(index, name, *span, scores_L, continues)
-            for index, name, span, continues, scores_L in zip(*columns, scores_tL, strict=True)
-        ]
+        encoded, own = plan.tokens, plan.parameters
+        positions = encoded.positions.tolist()
+        tokens = LabelledTokens(positions, encoded.names, encoded.spans, scores_tL)
         if not isinstance(plan.text, TextPair):
-            found = self._aggregate(tokens, strategy)
-        else:
-            first = int((encoded.parts == 0).sum())  # no entity is in both parts
-            found = [replace(one, part="text") for one in self._aggregate(tokens[:first], strategy)]
-            shift = plan.text.second_start
-            found += [
-                replace(one, part="text_pair", start=one.start - shift, end=one.end - shift)
-                for one in self._aggregate(tokens[first:], strategy)
-            ]
-        return [one for one in found if one.label not in ignored]
+            return self._aggregate(tokens, encoded.continues, own)
+        first, shift = int((encoded.parts == 0).sum()), plan.text.second_start
+        # no entity is in both parts
+        ours = self._aggregate(tokens.part(0, first), encoded.continues[:first], own)
+        theirs = tokens.part(first, len(positions))
+        return [replace(one, part="text") for one in ours] + [
+            replace(one, part="text_pair", start=one.start - shift, end=one.end - shift)
+            for one in self._aggregate(theirs, encoded.continues[first:], own)
+        ]
 
-    def _aggregate(self, tokens: Sequence[LabelledToken], strategy: str) -> list[Entity]:
+    def _aggregate(
+        self,
+        tokens: LabelledTokens,
+        continues: Sequence[bool],
+        parameters: ClassifyTokensParameters,
+    ) -> list[Entity]:
+        given = parameters.ignore_labels
+        ignored = frozenset(DEFAULT_IGNORED if given is None else given)
+        strategy = parameters.aggregation_strategy or "simple"
         if strategy in {"first", "average", "max"}:
-            tokens = list(words_of(tokens, strategy, self._join))
-        best = [int(one.scores.argmax()) for one in tokens]
-        labels = [self._labels[label] for label in best]
-        scores = [float(one.scores[label]) for one, label in zip(tokens, best, strict=True)]
+            tokens = words_of(tokens, continues, strategy, self._join)
+        best = tokens.scores.argmax(axis=1).tolist()
+        labels, scores = [self._labels[label] for label in best], tokens.scores.max(axis=1).tolist()
         if strategy == "none":
+            columns = (labels, scores, tokens.indices, tokens.names, tokens.spans)
             return [
-                Entity(None, label, score, one.index, one.name, one.start, one.end)
-                for one, label, score in zip(tokens, labels, scores, strict=True)
+                Entity(None, label, score, index, name, *span)
+                for label, score, index, name, span in zip(*columns, strict=True)
+                if label not in ignored
             ]
         return [
             Entity(
@@ -203,11 +206,12 @@ class TokenPipeline(Pipeline[ClassifyTokensParameters, PlannedTokens, list[Entit
                 None,
                 sum(scores[start:end]) / (end - start),
                 None,
-                self._join([one.name for one in tokens[start:end]]),
-                tokens[start].start,
-                tokens[end - 1].end,
+                self._join(tokens.names[start:end]),
+                tokens.spans[start][0],
+                tokens.spans[end - 1][1],
             )
             for tag, start, end in labelled_runs(labels)
+            if tag not in ignored
         ]
 
 

@@ -15,22 +15,24 @@ from fillmask.arrays import FloatArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LabelledToken:
-    """A token, or the tokens of a word, before the aggregation.
+class LabelledTokens:
+    """Tokens, or words, before the aggregation.
 
     Attributes:
-        index: position among the text's tokens, special tokens included.
-        name: name in the vocabulary, the text of an unknown token, or that of a word.
-        scores: probability (L,) of each label.
-        continues: whether the token belongs to the word before it.
+        indices: position of each among the text's tokens, special tokens included.
+        names: name in the vocabulary, the text of an unknown token, or that of a word.
+        spans: start and end in the text, in characters.
+        scores: probabilities (t, L) of the labels.
     """
 
-    index: int
-    name: str
-    start: int
-    end: int
+    indices: Sequence[int]
+    names: Sequence[str]
+    spans: Sequence[tuple[int, int]]
     scores: NDArray[np.float64]
-    continues: bool
+
+    def part(self, start: int, end: int) -> "LabelledTokens":
+        own = slice(start, end)
+        return LabelledTokens(self.indices[own], self.names[own], self.spans[own], self.scores[own])
 
 
 def log_softmax(logits_TL: FloatArray) -> NDArray[np.float64]:
@@ -63,21 +65,31 @@ def _kind(label: str) -> str:
 
 
 def words_of(
-    tokens: Sequence[LabelledToken], strategy: str, join: Callable[[Sequence[str]], str]
-) -> Iterator[LabelledToken]:
-    """Yield each word as one token, whose label all its tokens have.
+    tokens: LabelledTokens,
+    continues: Sequence[bool],
+    strategy: str,
+    join: Callable[[Sequence[str]], str],
+) -> LabelledTokens:
+    """Return each word as one token, whose label all its tokens have.
 
     Args:
+        continues: whether each token belongs to the word before it.
         strategy: first, average or max.
         join: function that returns the text of several tokens.
     """
-    begins = [index for index, token in enumerate(tokens) if not index or not token.continues]
-    for first, end in pairwise([*begins, len(tokens)]):
-        own = tokens[first:end]
-        scores = own[0].scores
-        if strategy == "max":
-            scores = max(own, key=lambda one: float(one.scores.max())).scores
-        elif strategy == "average":
-            scores = np.mean([one.scores for one in own], axis=0)
-        name = join([one.name for one in own])
-        yield LabelledToken(own[0].index, name, own[0].start, own[-1].end, scores, continues=False)
+    begins = [index for index, joins in enumerate(continues) if not index or not joins]
+    words = list(pairwise([*begins, len(continues)]))
+    scores_tL = tokens.scores
+    if strategy == "average":
+        scores = np.array([scores_tL[first:end].mean(axis=0) for first, end in words])
+    elif strategy == "max":
+        most_t = scores_tL.max(axis=1)
+        scores = scores_tL[[first + int(most_t[first:end].argmax()) for first, end in words]]
+    else:
+        scores = scores_tL[begins]
+    return LabelledTokens(
+        [tokens.indices[first] for first in begins],
+        [join(tokens.names[first:end]) for first, end in words],
+        [(tokens.spans[first][0], tokens.spans[end - 1][1]) for first, end in words],
+        scores,
+    )
