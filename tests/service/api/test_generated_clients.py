@@ -119,7 +119,7 @@ def test_python_has_a_module_for_each_operation(tiny_url: str, package: Path) ->
 def test_python_client_sends_fills_and_texts_to_classify(package: Path) -> None:
     # The body of /models/NAME depends on the first task of the model.
     code = (package / "fillmask_client/api/hugging_face/run_model.py").read_text()
-    assert "body: ClassifyRequest | FillMaskRequest" in code
+    assert "body: ClassifyRequest | ClassifyTokensRequest | FillMaskRequest" in code
 
 
 def test_python_operations(tiny_url: str, package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
