@@ -64,7 +64,7 @@ def longest_text(served: Served) -> str:
 
 @pytest.mark.parametrize("kind", FAMILIES)
 def test_entities_are_the_pipelines(kind: str, served_by: ServedBy) -> None:
-    # Labels, words, offsets and indices are equal. An own label for each token is checked, too.
+    # Labels, words, offsets and indices are equal.
     # The tokenizer of ESM-2 in transformers knows neither offsets nor words.
     served = served_by(kind)
     pipeline, seen, fast = pipeline_of(served), set(), served.tokenizer.is_fast

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from onnx import TensorProto, numpy_helper
 
+from fillmask.bundles.description import Pooling
 from fillmask.engine.batch_arrays import Batch
 from fillmask.engine.passes import ModelPass
 from fillmask.engine.runtime import Runtime
@@ -146,13 +147,8 @@ class ExpectedLabels(ExpectedNumbers):
         Raises:
             VerificationError: no text has at most `max_tokens` tokens.
         """
-        encoded = samples.encode()
-        if not encoded:
-            raise samples.all_too_long()
-        inputs = [(one.input_ids, one.token_types) for one in encoded]
-        inputs += samples.random(np.random.default_rng(1))
-        requests = [ModelPass.for_head(ids, types, samples.pooling) for ids, types in inputs]
-        return cls(requests, len(encoded), _encoder_logits(model, requests))
+        requests, real = passes_of(samples, samples.pooling)
+        return cls(requests, real, encoder_logits(model, requests))
 
     @staticmethod
     def found(runtime: Runtime, requests: Sequence[ModelPass]) -> NDArray[np.float32]:
@@ -206,13 +202,30 @@ class ExpectedLabels(ExpectedNumbers):
         }
 
 
+def passes_of(
+    samples: Samples, pooling: Pooling | Literal["tokens"]
+) -> tuple[list[ModelPass], int]:
+    """Return the passes of real texts, their pairs and random tokens, and the number of real ones.
+
+    Raises:
+        VerificationError: no text has at most `max_tokens` tokens.
+    """
+    encoded = samples.encode()
+    if not encoded:
+        raise samples.all_too_long()
+    inputs = [(one.input_ids, one.token_types) for one in encoded]
+    inputs += samples.random(np.random.default_rng(1))
+    return [ModelPass.for_head(ids, types, pooling) for ids, types in inputs], len(encoded)
+
+
 @torch.inference_mode()
-def _encoder_logits(model: TiedEncoder, requests: Sequence[ModelPass]) -> NDArray[np.float32]:
-    """Compute the logits (N, L) of the PyTorch encoder, without padding."""
+def encoder_logits(model: TiedEncoder, requests: Sequence[ModelPass]) -> NDArray[np.float32]:
+    """Compute the logits of the PyTorch encoder, without padding: a row per text or per token."""
     parts = []
     for request in requests:
         types = request.token_types
         types_1T = None if types is None else torch.from_numpy(types)[None]
         ids_1T = torch.from_numpy(request.input_ids)[None]
-        parts.append(model.classify(ids_1T, None, types_1T).numpy())
+        logits = model.classify(ids_1T, None, types_1T)
+        parts.append(logits.flatten(0, -2).numpy())
     return np.concatenate(parts)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from fillmask.engine.batch_arrays import Batch
@@ -23,7 +22,13 @@ from fillmask.tasks.classify_tokens.spans import labelled_runs, log_softmax
 from fillmask_export.graph.nodes import float_tensor, integer_tensor
 from fillmask_export.graph.operators import GraphBuilder
 from fillmask_export.graph.served import Ends
-from fillmask_export.heads.classify import REQUESTS_AT_ONCE, add_dense, add_output
+from fillmask_export.heads.classify import (
+    REQUESTS_AT_ONCE,
+    add_dense,
+    add_output,
+    encoder_logits,
+    passes_of,
+)
 from fillmask_export.heads.errors import require_int8
 from fillmask_export.heads.head import ExpectedNumbers, Head, golden_tolerance
 from fillmask_export.heads.samples import Samples, text_fields
@@ -111,14 +116,8 @@ class ExpectedTokens(ExpectedNumbers):
         Raises:
             VerificationError: no text has at most `max_tokens` tokens.
         """
-        encoded = samples.encode()
-        if not encoded:
-            raise samples.all_too_long()
-        inputs = [(one.input_ids, one.token_types) for one in encoded]
-        inputs += samples.random(np.random.default_rng(1))
-        requests = [ModelPass.for_head(ids, types, "tokens") for ids, types in inputs]
-        exact = np.concatenate([_logits(model, one) for one in requests])
-        return cls(requests, len(encoded), exact, labels)
+        requests, real = passes_of(samples, "tokens")
+        return cls(requests, real, encoder_logits(model, requests), labels)
 
     @staticmethod
     def found(runtime: Runtime, requests: Sequence[ModelPass]) -> NDArray[np.float32]:
@@ -184,12 +183,3 @@ class ExpectedTokens(ExpectedNumbers):
     def _runs(self, labels_T: NDArray[np.int64]) -> set[tuple[str, int, int]]:
         names = [self.labels[label] for label in labels_T[1:-1].tolist()]  # not special tokens
         return {run for run in labelled_runs(names) if run[0] != "O"}
-
-
-@torch.inference_mode()
-def _logits(model: TiedEncoder, request: ModelPass) -> NDArray[np.float32]:
-    types = request.token_types
-    types_1T = None if types is None else torch.from_numpy(types)[None]
-    logits_1TL = model.classify(torch.from_numpy(request.input_ids)[None], None, types_1T)
-    found: NDArray[np.float32] = logits_1TL[0].numpy()
-    return found

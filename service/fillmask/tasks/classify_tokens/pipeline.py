@@ -107,10 +107,12 @@ class TokenPipeline(Pipeline[ClassifyTokensParameters, PlannedTokens, list[Entit
         self._tracer = parts.tracer
 
     def check(self, parameters: ClassifyTokensParameters) -> None:
+        if not parameters.ignore_labels:
+            return
         labels = self._labels
         if parameters.aggregation_strategy != "none":
             labels = tuple(dict.fromkeys(map(tag_of, labels)))
-        for label in parameters.ignore_labels or ():
+        for label in parameters.ignore_labels:
             if label not in {*labels, *DEFAULT_IGNORED}:
                 raise InvalidRequestError(
                     f"ignore_labels must have only labels of the answer, {', '.join(labels)} "
